@@ -1,0 +1,280 @@
+/* dqrun: runs quantized ONNX models. This is the only public header, and the manual of the C API.
+ *
+ *     dq_model *model = NULL;
+ *     dq_session *session = NULL;
+ *     dq_error err;
+ *     if (dq_model_load("model.onnx", NULL, &model, &err) || dq_session_create(model, NULL, &session, &err))
+ *         return fprintf(stderr, "%s\n", err.message), 1;
+ *     dq_session_set_input(session, "x", x, &err);      // x: a dq_tensor of the caller's
+ *     dq_session_run(session, &err);
+ *     const dq_tensor *y = NULL;
+ *     dq_session_get_output(session, "y", &y, &err);    // valid until the next run
+ *
+ * Every call that can fail returns a dq_status and, where the caller passes a dq_error, fills it with one
+ * sentence: what is wrong, what was found, what was wanted, and where. Nothing in the library prints, exits
+ * or aborts. Handles are opaque; a function named X_free takes NULL.
+ *
+ * Threads: a model is immutable once loaded and may be used by any number of threads and sessions at once.
+ * A session belongs to one thread at a time. A tensor may be read by many threads, written by one. */
+#ifndef DQRUN_DQRUN_H
+#define DQRUN_DQRUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(DQ_BUILDING) && defined(__GNUC__)
+#define DQ_API __attribute__((visibility("default")))
+#else
+#define DQ_API
+#endif
+
+#define DQ_VERSION_MAJOR 0
+#define DQ_VERSION_MINOR 1
+#define DQ_VERSION_PATCH 0
+
+/** "0.1.0": the version of the library that is linked, which may differ from the header's. */
+DQ_API const char *dq_version(void);
+
+/* ---- Errors ------------------------------------------------------------------------------------------ */
+
+/** What went wrong, by who can mend it. The values are also the exit codes of the command line. */
+typedef enum dq_status {
+    DQ_OK = 0,
+    DQ_INVALID_ARGUMENT = 2, /**< the call itself is wrong: a NULL, an unknown name, an impossible option */
+    DQ_BAD_MODEL = 3,        /**< the model breaks the format, its schemas, or cannot be read */
+    DQ_BAD_INPUT = 4,        /**< an input tensor or input file is not what the model wants */
+    DQ_UNSUPPORTED = 5,      /**< valid ONNX that this build of dqrun has no implementation for */
+    DQ_OUT_OF_MEMORY = 6,    /**< memory ran out, or a dq_limits bound was passed */
+    DQ_INTERNAL = 70,        /**< a bug in dqrun; please report it with the sentence */
+    DQ_IO = 74               /**< writing failed: disk full, no permission */
+} dq_status;
+
+/** The caller's record of an error. Only meaningful after a call returned something other than DQ_OK. */
+typedef struct dq_error {
+    dq_status status;
+    char message[1024]; /**< one sentence, UTF-8, zero-terminated, no newline; cut with "…" when longer */
+} dq_error;
+
+/* ---- Element types ----------------------------------------------------------------------------------- */
+
+/** Element types, numbered as in ONNX's TensorProto.DataType. */
+typedef enum dq_dtype {
+    DQ_UNDEFINED = 0,
+    DQ_FLOAT = 1,
+    DQ_UINT8 = 2,
+    DQ_INT8 = 3,
+    DQ_UINT16 = 4,
+    DQ_INT16 = 5,
+    DQ_INT32 = 6,
+    DQ_INT64 = 7,
+    DQ_STRING = 8,
+    DQ_BOOL = 9,
+    DQ_FLOAT16 = 10,
+    DQ_DOUBLE = 11,
+    DQ_UINT32 = 12,
+    DQ_UINT64 = 13,
+    DQ_COMPLEX64 = 14,
+    DQ_COMPLEX128 = 15,
+    DQ_BFLOAT16 = 16,
+    DQ_FLOAT8E4M3FN = 17,
+    DQ_FLOAT8E4M3FNUZ = 18,
+    DQ_FLOAT8E5M2 = 19,
+    DQ_FLOAT8E5M2FNUZ = 20,
+    DQ_UINT4 = 21,
+    DQ_INT4 = 22,
+    DQ_FLOAT4E2M1 = 23,
+    DQ_FLOAT8E8M0 = 24,
+    DQ_UINT2 = 25,
+    DQ_INT2 = 26,
+    DQ_FLOAT6E2M3 = 27,
+    DQ_FLOAT6E3M2 = 28,
+    DQ_DTYPE_COUNT = 29
+} dq_dtype;
+
+/** "float", "uint8", "float8e4m3fn"…, as ONNX writes them inside tensor(…); "undefined" for no type. */
+DQ_API const char *dq_dtype_name(dq_dtype dtype);
+/** The type of that name, or DQ_UNDEFINED. */
+DQ_API dq_dtype dq_dtype_from_name(const char *name);
+/** Bits of one element: 2, 4, 6, 8, … 128; 0 for strings and DQ_UNDEFINED. Types under 8 bits are packed,
+ *  first element in the lowest bits (6-bit: four elements in three bytes, little endian). */
+DQ_API unsigned dq_dtype_bits(dq_dtype dtype);
+
+/* ---- Tensors ----------------------------------------------------------------------------------------- */
+
+#define DQ_MAX_RANK 16
+
+/** A dense tensor in row-major order, little-endian packing of types under 8 bits. */
+typedef struct dq_tensor dq_tensor;
+
+/** A tensor that owns zeroed memory. Strings start empty. Free with dq_tensor_free. */
+DQ_API dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_tensor **out,
+                                  dq_error *err);
+/** A tensor over the caller's memory, which must outlive it and be aligned to the element (at most 8).
+ *  `size` must be the tensor's size in bytes. Strings cannot be wrapped. Free with dq_tensor_free. */
+DQ_API dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
+                                dq_tensor **out, dq_error *err);
+DQ_API void dq_tensor_free(dq_tensor *tensor);
+
+DQ_API dq_dtype dq_tensor_dtype(const dq_tensor *tensor);
+DQ_API size_t dq_tensor_rank(const dq_tensor *tensor);
+/** `rank` dimensions; never NULL. */
+DQ_API const int64_t *dq_tensor_dims(const dq_tensor *tensor);
+/** Number of elements: the product of the dimensions, 1 for rank 0. */
+DQ_API size_t dq_tensor_count(const dq_tensor *tensor);
+/** Bytes of data(); ceil(count * bits / 8). 0 for strings. */
+DQ_API size_t dq_tensor_size(const dq_tensor *tensor);
+/** The elements; NULL for strings. A tensor that came from dq_session_get_output must not be written. */
+DQ_API void *dq_tensor_data(const dq_tensor *tensor);
+/** Element i of a string tensor: bytes (not zero-terminated) and their number. */
+DQ_API const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length);
+/** Copies `length` bytes into element i of a string tensor made by dq_tensor_create. */
+DQ_API dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length,
+                                      dq_error *err);
+/** Element i as a double, exactly where double can hold it (booleans 0 or 1; complex: the real part); NaN for
+ *  strings. For printing and comparing; slow. */
+DQ_API double dq_tensor_value(const dq_tensor *tensor, size_t i);
+
+/* ---- Limits ------------------------------------------------------------------------------------------ */
+
+/** Bounds on what a model may ask for, checked before memory is. Zero in a field means its default. */
+typedef struct dq_limits {
+    uint64_t file_bytes;    /**< size of the model file or of one external data file; default 64 GiB */
+    uint64_t tensor_bytes;  /**< one tensor; default 16 GiB */
+    uint64_t session_bytes; /**< activations and prepared weights of a session; default 64 GiB */
+    uint64_t nodes;         /**< nodes after model-local functions are inlined; default 1,000,000 */
+    uint32_t nesting;       /**< subgraphs and functions inside one another; default 32 */
+} dq_limits;
+
+/* ---- Schemas ----------------------------------------------------------------------------------------- */
+
+/** A set of operator schemas: those in the library, plus files that override or add (docs/schema-format.md).
+ *  Models that use it must be freed before it. Safe to share between threads once filled. */
+typedef struct dq_schemas dq_schemas;
+
+DQ_API dq_status dq_schemas_create(dq_schemas **out, dq_error *err);
+/** Reads every *.yaml under `directory`, also in its folders. A schema there replaces the library's of the
+ *  same domain, name and since_version. */
+DQ_API dq_status dq_schemas_add_dir(dq_schemas *schemas, const char *directory, dq_error *err);
+/** The same for YAML text in memory; `source` names it in sentences. */
+DQ_API dq_status dq_schemas_add_yaml(dq_schemas *schemas, const char *text, size_t length, const char *source,
+                                     dq_error *err);
+DQ_API void dq_schemas_free(dq_schemas *schemas);
+
+/** One row of what is supported: an operator version. */
+typedef struct dq_operator_info {
+    const char *domain; /**< "" is ai.onnx */
+    const char *name;
+    int since_version;
+    bool deprecated;
+    bool implemented; /**< false: there is a schema, and no implementation */
+} dq_operator_info;
+
+/** Calls `visit` for each operator version of the set (NULL: the library's own), by domain, name and version.
+ *  A non-zero return of `visit` ends the walk. */
+DQ_API dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_operator_info *info),
+                                 void *arg, dq_error *err);
+/** Text of the type constraints of that operator version, e.g. "T1: float, float16; T2: uint8", into `buffer`
+ *  (always terminated). Returns the length it wanted. */
+DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char *buffer, size_t size);
+
+/* ---- Models ------------------------------------------------------------------------------------------ */
+
+typedef struct dq_model dq_model;
+
+typedef struct dq_load_options {
+    dq_schemas *schemas;  /**< NULL: the library's own */
+    dq_limits limits;     /**< zeros: the defaults */
+    const char *base_dir; /**< folder of external data for dq_model_load_memory; NULL: none allowed */
+} dq_load_options;
+
+/** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node against
+ *  its schema. The file stays mapped, and must not be changed, while the model lives. options may be NULL. */
+DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
+                               dq_error *err);
+/** The same from memory, which must outlive the model. `name` stands for the path in sentences. */
+DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
+                                      const dq_load_options *options, dq_model **out, dq_error *err);
+/** Frees the model once its last session is freed too. */
+DQ_API void dq_model_free(dq_model *model);
+
+/** What a graph input or output declares. Pointers live as long as the model. */
+typedef struct dq_value_info {
+    const char *name;
+    dq_dtype dtype; /**< DQ_UNDEFINED when not declared */
+    bool has_shape; /**< false: any rank */
+    bool optional;  /**< an input that an initializer gives a default */
+    size_t rank;
+    const int64_t *dims;          /**< -1 where unknown or symbolic */
+    const char *const *dim_names; /**< the symbol, or NULL */
+    const char *type;             /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
+} dq_value_info;
+
+/** Inputs that the caller feeds; initializers that are also inputs come after the others. */
+DQ_API size_t dq_model_input_count(const dq_model *model);
+DQ_API dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info);
+DQ_API size_t dq_model_output_count(const dq_model *model);
+DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info);
+
+/** Calls `report` for each node that cannot run, with the status and sentence; DQ_OK when there is none, else
+ *  the gravest status. Functions are looked into; subgraphs too. */
+DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why),
+                                void *arg, dq_error *err);
+
+/* ---- Sessions ---------------------------------------------------------------------------------------- */
+
+typedef struct dq_session dq_session;
+
+/** What a session reports of each step it ran (dq_session_options.trace). */
+typedef struct dq_trace_event {
+    const char *node; /**< node name, or the name of its first output */
+    const char *op;   /**< "QLinearConv-10" */
+    double seconds;   /**< wall time of the step */
+    size_t output_count;
+    const char *const *output_names;
+    const dq_tensor *const *outputs; /**< NULL entries: output not wanted */
+} dq_trace_event;
+
+typedef struct dq_session_options {
+    unsigned threads; /**< 0: the number of physical cores */
+    const char
+        *isa; /**< "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best */
+    bool no_fuse;                                          /**< run the graph as written */
+    void (*trace)(void *arg, const dq_trace_event *event); /**< NULL: none */
+    void (*why)(void *arg, const char *sentence); /**< planner's decisions, one sentence each; NULL: none */
+    void *arg;                                    /**< handed to trace and why */
+} dq_session_options;
+
+DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
+                                   dq_error *err);
+DQ_API void dq_session_free(dq_session *session);
+
+/** Sets an input for the runs to come; NULL takes it back. The tensor is not copied: it must live, unchanged,
+ *  while runs use it. Its type and shape are checked against the model's declaration here. */
+DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor,
+                                      dq_error *err);
+/** Runs the graph. The first run of a set of input shapes plans and allocates; later ones do not. */
+DQ_API dq_status dq_session_run(dq_session *session, dq_error *err);
+/** An output of the last run; NULL: the graph's first. It belongs to the session and lives until the session
+ *  runs again or is freed. */
+DQ_API dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out,
+                                       dq_error *err);
+/** Makes a value inside the graph an output of this session too (before the first run). Such a value is
+ *  computed as the graph is written, so fusion stops there. */
+DQ_API dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err);
+
+/** The ISA level in use ("avx512vnni"), and the number of threads. */
+DQ_API const char *dq_session_isa(const dq_session *session);
+DQ_API unsigned dq_session_threads(const dq_session *session);
+/** ISA level names this build knows for this CPU family, lowest first, and whether this CPU has each. Returns
+ *  their number; i past it returns NULL. */
+DQ_API const char *dq_isa_name(size_t i, bool *available);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,159 @@
+#include "base/arena.h"
+
+#include "base/checked.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define DQ_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DQ_ASAN 1
+#endif
+#endif
+#ifdef DQ_ASAN
+#include <sanitizer/asan_interface.h>
+#define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#define REDZONE 32
+#else
+#define POISON(p, n) ((void)0)
+#define UNPOISON(p, n) ((void)0)
+#define REDZONE 0
+#endif
+
+enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
+
+struct dq_arena_block {
+    dq_arena_block *next;
+    size_t size; /* of data */
+    size_t used;
+    char *data;
+};
+
+static dq_arena_block *new_block(size_t size)
+{
+    size_t total;
+    if (!dq_add_size(sizeof(dq_arena_block), size, &total))
+        return NULL;
+    dq_arena_block *block = malloc(total);
+    if (!block)
+        return NULL;
+    block->next = NULL;
+    block->size = size;
+    block->used = 0;
+    block->data = (char *)(block + 1);
+    POISON(block->data, size);
+    return block;
+}
+
+/* The piece's address inside `block`, or NULL when it does not fit. */
+static char *fit(dq_arena_block *block, size_t size, size_t align)
+{
+    uintptr_t start = (uintptr_t)block->data + block->used;
+    size_t pad = (size_t)(-start & (align - 1));
+    if (pad > block->size - block->used || size > block->size - block->used - pad)
+        return NULL;
+    block->used += pad + size;
+    return (char *)(start + pad);
+}
+
+static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
+{
+    for (dq_arena_block *block = arena->current; block; block = block->next) {
+        char *piece = fit(block, size, align);
+        if (piece) {
+            arena->current = block;
+            return piece;
+        }
+    }
+    size_t wanted;
+    if (!dq_add_size(size, align, &wanted))
+        return NULL;
+    size_t step = arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used;
+    if (step > LARGEST_STEP)
+        step = LARGEST_STEP;
+    dq_arena_block *block = new_block(wanted > step ? wanted : step);
+    if (!block)
+        return NULL;
+    dq_arena_block **end = &arena->first;
+    while (*end)
+        end = &(*end)->next;
+    *end = block;
+    arena->current = block;
+    return fit(block, size, align);
+}
+
+void *dq_arena_alloc(dq_arena *arena, size_t size, size_t align)
+{
+    size_t guarded;
+    if (!dq_add_size(size, REDZONE, &guarded))
+        return NULL;
+    char *piece = fit_somewhere(arena, guarded ? guarded : 1, align);
+    if (!piece)
+        return NULL;
+    arena->used += guarded;
+    UNPOISON(piece, size);
+    memset(piece, 0, size);
+    return piece;
+}
+
+void *dq_arena_array(dq_arena *arena, size_t count, size_t size)
+{
+    size_t total;
+    if (!dq_mul_size(count, size, &total))
+        return NULL;
+    return dq_arena_alloc(arena, total, 16);
+}
+
+char *dq_arena_string(dq_arena *arena, const char *bytes, size_t length)
+{
+    size_t total;
+    if (!dq_add_size(length, 1, &total))
+        return NULL;
+    char *copy = dq_arena_alloc(arena, total, 1);
+    if (copy && length)
+        memcpy(copy, bytes, length);
+    return copy;
+}
+
+char *dq_arena_printf(dq_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : dq_arena_alloc(arena, (size_t)length + 1, 1);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void dq_arena_reset(dq_arena *arena)
+{
+    for (dq_arena_block *block = arena->first; block; block = block->next) {
+        block->used = 0;
+        POISON(block->data, block->size);
+    }
+    arena->current = arena->first;
+    arena->used = 0;
+}
+
+void dq_arena_free(dq_arena *arena)
+{
+    dq_arena_block *block = arena->first;
+    while (block) {
+        dq_arena_block *next = block->next;
+        UNPOISON(block->data, block->size);
+        free(block);
+        block = next;
+    }
+    *arena = (dq_arena){0};
+}

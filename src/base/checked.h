@@ -1,0 +1,39 @@
+/* Checked arithmetic: every size that a file or a user has a hand in goes through these. */
+#ifndef DQ_BASE_CHECKED_H
+#define DQ_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** *out = a * b; false, and *out unchanged in meaning, when it does not fit. */
+static inline bool dq_mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool dq_add_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool dq_mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool dq_add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/** size rounded up to a multiple of `align`, a power of two; false when it does not fit. */
+static inline bool dq_align_size(size_t size, size_t align, size_t *out)
+{
+    if (!dq_add_size(size, align - 1, out))
+        return false;
+    *out &= ~(align - 1);
+    return true;
+}
+
+#endif

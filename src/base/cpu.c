@@ -1,0 +1,179 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/cpu.h"
+
+#include "base/error.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#define DQ_X86 1
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#define DQ_ARM64 1
+#endif
+
+typedef struct level {
+    const char *name;
+    unsigned bit;
+} level;
+
+/* Lowest first; only this CPU family's. */
+static const level levels[] = {
+    {"c", DQ_ISA_C},
+#ifdef DQ_X86
+    {"sse41", DQ_ISA_SSE41},
+    {"avx2", DQ_ISA_AVX2},
+    {"avxvnni", DQ_ISA_AVXVNNI},
+    {"avx512", DQ_ISA_AVX512},
+    {"avx512vnni", DQ_ISA_AVX512VNNI},
+    {"avx512vbmi", DQ_ISA_AVX512VBMI},
+#endif
+#ifdef DQ_ARM64
+    {"neon", DQ_ISA_NEON},
+    {"dotprod", DQ_ISA_DOTPROD},
+    {"i8mm", DQ_ISA_I8MM},
+#endif
+};
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+#ifdef DQ_X86
+static uint64_t xcr0(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return ((uint64_t)high << 32) | low;
+}
+
+static unsigned detect(void)
+{
+    unsigned a, b, c, d, mask = DQ_ISA_C;
+    if (!__get_cpuid(1, &a, &b, &c, &d))
+        return mask;
+    bool sse41 = (c >> 19) & 1, fma = (c >> 12) & 1, osxsave = (c >> 27) & 1, avx = (c >> 28) & 1;
+    bool f16c = (c >> 29) & 1;
+    if (sse41)
+        mask |= DQ_ISA_SSE41;
+    /* A CPU's flag is not enough: the system must save the wide registers (XCR0 bits 1-2, 5-7). */
+    uint64_t saved = osxsave ? xcr0() : 0;
+    unsigned b7 = 0, c7 = 0, a71 = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+        b7 = b;
+        c7 = c;
+    }
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
+        a71 = a;
+    bool avx2 = (b7 >> 5) & 1;
+    if (!(avx && avx2 && fma && f16c && (saved & 6) == 6))
+        return mask;
+    mask |= DQ_ISA_AVX2;
+    if ((a71 >> 4) & 1)
+        mask |= DQ_ISA_AVXVNNI;
+    bool f = (b7 >> 16) & 1, dq = (b7 >> 17) & 1, bw = (b7 >> 30) & 1, vl = (b7 >> 31) & 1;
+    if (!(f && dq && bw && vl && (saved & 0xE6) == 0xE6))
+        return mask;
+    mask |= DQ_ISA_AVX512;
+    if ((c7 >> 11) & 1)
+        mask |= DQ_ISA_AVX512VNNI;
+    if ((c7 >> 1) & 1)
+        mask |= DQ_ISA_AVX512VBMI;
+    return mask;
+}
+#elif defined(DQ_ARM64)
+static unsigned detect(void)
+{
+    unsigned mask = DQ_ISA_C | DQ_ISA_NEON;
+    if (getauxval(AT_HWCAP) & (1u << 20)) /* HWCAP_ASIMDDP */
+        mask |= DQ_ISA_DOTPROD;
+    if (getauxval(AT_HWCAP2) & (1u << 13)) /* HWCAP2_I8MM */
+        mask |= DQ_ISA_I8MM;
+    return mask;
+}
+#else
+static unsigned detect(void)
+{
+    return DQ_ISA_C;
+}
+#endif
+
+unsigned dq_cpu_isa(void)
+{
+    return detect();
+}
+
+static void list_levels(unsigned mask, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < LEVELS; i++)
+        if (mask & levels[i].bit && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", levels[i].name);
+}
+
+dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err)
+{
+    unsigned cpu = dq_cpu_isa(), lower = 0;
+    char have[160];
+    list_levels(cpu, have, sizeof have);
+    for (size_t i = 0; i < LEVELS; i++) {
+        lower |= levels[i].bit;
+        if (strcmp(levels[i].name, name) != 0)
+            continue;
+        if (!(cpu & levels[i].bit))
+            return dq_fail(err, DQ_INVALID_ARGUMENT, "ISA level '%s' is not on this CPU, which has %s", name,
+                           have);
+        *mask = lower & cpu;
+        return DQ_OK;
+    }
+    return dq_fail(err, DQ_INVALID_ARGUMENT, "ISA level '%s' is unknown, wanted one of %s", name, have);
+}
+
+const char *dq_isa_highest(unsigned mask)
+{
+    const char *name = levels[0].name;
+    for (size_t i = 0; i < LEVELS; i++)
+        if (mask & levels[i].bit)
+            name = levels[i].name;
+    return name;
+}
+
+const char *dq_isa_name(size_t i, bool *available)
+{
+    if (i >= LEVELS)
+        return NULL;
+    if (available)
+        *available = (dq_cpu_isa() & levels[i].bit) != 0;
+    return levels[i].name;
+}
+
+/* The first CPU of a core's sibling list stands for the core. */
+static bool first_of_core(unsigned cpu)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return true;
+    unsigned first = cpu;
+    int got = fscanf(file, "%u", &first);
+    fclose(file);
+    return got != 1 || first == cpu;
+}
+
+unsigned dq_cpu_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    unsigned cores = 0, cpus = 0;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        cpus++;
+        if (first_of_core(cpu))
+            cores++;
+    }
+    /* A process bound to second siblings only still has the CPUs it is bound to. */
+    return cores ? cores : cpus ? cpus : 1;
+}

@@ -1,0 +1,31 @@
+/* Status plus sentence. A function that can fail returns a dq_status and takes the caller's dq_error last;
+ * the sentence stands beside the check that found the fault. */
+#ifndef DQ_BASE_ERROR_H
+#define DQ_BASE_ERROR_H
+
+#include <dqrun/dqrun.h>
+
+#if defined(__GNUC__)
+#define DQ_PRINTF(format_index, first_arg) __attribute__((format(printf, format_index, first_arg)))
+#else
+#define DQ_PRINTF(format_index, first_arg)
+#endif
+
+/** Fills `err` (may be NULL) and returns `status`. The sentence has no newline and no final full stop. */
+dq_status dq_fail(dq_error *err, dq_status status, const char *format, ...) DQ_PRINTF(3, 4);
+
+/** Puts text in front of the sentence already in `err`: "model.onnx: node 'conv1' (QLinearConv-10): ". */
+void dq_error_prefix(dq_error *err, const char *format, ...) DQ_PRINTF(2, 3);
+
+/** DQ_OUT_OF_MEMORY with the size that was asked for and what it was for. */
+dq_status dq_no_memory(dq_error *err, size_t bytes, const char *what);
+
+/** Returns from the calling function when `call` does not give DQ_OK. */
+#define DQ_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        dq_status dq_try_status_ = (call);                                                                   \
+        if (dq_try_status_ != DQ_OK)                                                                         \
+            return dq_try_status_;                                                                           \
+    } while (0)
+
+#endif

@@ -1,0 +1,22 @@
+/* A map from names to pointers: open addressing, FNV-1a with a per-process seed (names come from files). */
+#ifndef DQ_BASE_NAMEMAP_H
+#define DQ_BASE_NAMEMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct dq_namemap_entry dq_namemap_entry;
+
+/** Zero-initialised is empty and ready. Names are not copied: they must outlive the map. */
+typedef struct dq_namemap {
+    dq_namemap_entry *entries;
+    size_t capacity, count;
+} dq_namemap;
+
+/** The value stored under `name`, or NULL. */
+void *dq_namemap_get(const dq_namemap *map, const char *name);
+/** Stores value (not NULL) under name, replacing an earlier one. False when memory ran out. */
+bool dq_namemap_put(dq_namemap *map, const char *name, void *value);
+void dq_namemap_free(dq_namemap *map);
+
+#endif

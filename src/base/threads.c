@@ -1,0 +1,80 @@
+#include "base/threads.h"
+
+#include <pthreadpool.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct dq_threads {
+    pthreadpool_t pool; /* NULL: one thread, nothing to wake */
+    unsigned count;
+};
+
+typedef struct job {
+    dq_range_fn fn;
+    void *arg;
+    size_t n, grain;
+    atomic_size_t next;
+} job;
+
+dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
+{
+    dq_threads *threads = calloc(1, sizeof *threads);
+    if (!threads)
+        return dq_no_memory(err, sizeof *threads, "the thread pool");
+    threads->count = count ? count : 1;
+    if (threads->count > 1) {
+        threads->pool = pthreadpool_create(threads->count);
+        if (!threads->pool) {
+            free(threads);
+            return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a pool of %u threads", count);
+        }
+    }
+    *out = threads;
+    return DQ_OK;
+}
+
+void dq_threads_free(dq_threads *threads)
+{
+    if (!threads)
+        return;
+    if (threads->pool)
+        pthreadpool_destroy(threads->pool);
+    free(threads);
+}
+
+unsigned dq_threads_count(const dq_threads *threads)
+{
+    return threads ? threads->count : 1;
+}
+
+/* Each worker takes the next piece until none is left: uneven pieces balance, and the worker's number stays
+ * the same for its scratch. */
+static void work(void *context, size_t worker)
+{
+    job *j = context;
+    for (;;) {
+        size_t begin = atomic_fetch_add_explicit(&j->next, j->grain, memory_order_relaxed);
+        if (begin >= j->n)
+            return;
+        size_t end = j->n - begin < j->grain ? j->n : begin + j->grain;
+        j->fn(j->arg, begin, end, (unsigned)worker);
+    }
+}
+
+void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
+{
+    if (n == 0)
+        return;
+    if (grain == 0)
+        grain = 1;
+    if (!threads || !threads->pool || n <= grain) {
+        for (size_t begin = 0; begin < n; begin += grain) {
+            size_t end = n - begin < grain ? n : begin + grain;
+            fn(arg, begin, end, 0);
+        }
+        return;
+    }
+    job j = {.fn = fn, .arg = arg, .n = n, .grain = grain};
+    atomic_init(&j.next, 0);
+    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, 0);
+}

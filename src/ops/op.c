@@ -1,0 +1,106 @@
+#include "ops/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DQ_OP(domain, op_name, first, last, impl) extern const dq_op_impl impl;
+#include "ops/ops.def"
+#undef DQ_OP
+
+static const dq_op registry[] = {
+#define DQ_OP(op_domain, op_name, op_first, op_last, op_impl)                                                \
+    {.domain = op_domain, .name = #op_name, .first = op_first, .last = op_last, .impl = &op_impl},
+#include "ops/ops.def"
+#undef DQ_OP
+};
+enum { OPS = sizeof registry / sizeof registry[0] };
+
+static bool named(const dq_op *op, const char *domain, const char *name)
+{
+    return strcmp(op->name, name) == 0 && strcmp(op->domain, domain) == 0;
+}
+
+const dq_op *dq_op_find(const char *domain, const char *name, int since_version)
+{
+    for (size_t i = 0; i < OPS; i++)
+        if (named(&registry[i], domain, name) && registry[i].first <= since_version &&
+            since_version <= registry[i].last)
+            return &registry[i];
+    return NULL;
+}
+
+bool dq_op_known(const char *domain, const char *name)
+{
+    for (size_t i = 0; i < OPS; i++)
+        if (named(&registry[i], domain, name))
+            return true;
+    return false;
+}
+
+dq_status dq_call_output(dq_op_call *call, uint32_t i, dq_dtype dtype, size_t rank, const int64_t *dims,
+                         dq_error *err)
+{
+    if (i >= call->out_count || !call->out[i])
+        return DQ_OK;
+    dq_status status =
+        dq_tensor_set_shape(call->out[i], dtype, rank, dims, call->tensor_limit, DQ_BAD_MODEL, err);
+    if (status != DQ_OK)
+        dq_error_prefix(err, "output %u ", i);
+    return status;
+}
+
+dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, const dq_tensor *like,
+                              dq_error *err)
+{
+    return dq_call_output(call, i, dtype, like->rank, like->dims, err);
+}
+
+dq_status dq_call_need(const dq_op_call *call, uint32_t i)
+{
+    const dq_tensor *in = dq_call_in(call, i);
+    return !in || in->data ? DQ_OK : DQ_LATE;
+}
+
+dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err)
+{
+    call->state = dq_arena_alloc(call->arena, size, 16);
+    return call->state ? DQ_OK : dq_no_memory(err, size, "an operator's parameters");
+}
+
+dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, const char *format, ...)
+{
+    (void)call;
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return dq_fail(err, status, "%s", text);
+}
+
+dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, const char *format, ...)
+{
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char *formal = call->in_formals ? call->in_formals[i] : NULL;
+    if (formal)
+        return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' %s", i, formal, text);
+    return dq_fail(err, DQ_BAD_MODEL, "input %u %s", i, text);
+}
+
+dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
+                       size_t size, const void **packed, dq_error *err)
+{
+    if (call->packs)
+        return dq_packs_get(call->packs, call->in[i], make, key, key_size, size, packed, err);
+    void *own = dq_arena_alloc(call->arena, size, 64);
+    if (!own)
+        return dq_no_memory(err, size, "packed weights");
+    make(own, call->in[i], key);
+    *packed = own;
+    return DQ_OK;
+}

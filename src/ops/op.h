@@ -1,0 +1,120 @@
+/* The contract of an operator. One implementation serves all versions of an operator: `prepare` turns a
+ * version's differences into plain parameters and picks kernels, `run` never looks at the opset.
+ *
+ * What the schema says is settled before any of this is called: the number of inputs and outputs, their
+ * element types, which attributes there are, and their defaults (a default stands in the node like a given
+ * attribute). What a schema cannot say, an operator's `infer` checks: shapes, lengths, the range of attribute
+ * values.
+ *
+ *   infer    from the inputs' types and shapes (and the values of those that are known: data not NULL) gives
+ * each wanted output its type and shape, by dq_call_output. When it needs a value that is not known yet it
+ *            returns dq_call_need(call, i): it is then called again, at run time, when all values are.
+ *   prepare  (may be NULL) makes `state` in call->arena and says how much scratch `run` wants. Types and
+ * shapes of all inputs and outputs are final; an input's data is there when it is constant. run      computes
+ * the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs are never
+ * written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW.
+ *
+ * infer and prepare may run on any thread, for several plans at once: they write only to the call.
+ * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, wanted 1 or 64"), made
+ * with dq_call_fail_input and dq_call_fail; the caller puts the model and the node in front. */
+#ifndef DQ_OPS_OP_H
+#define DQ_OPS_OP_H
+
+#include "base/threads.h"
+#include "graph/graph.h"
+#include "kernels/kernels.h"
+#include "ops/packs.h"
+#include "tensor/shape.h"
+
+/** Returned by infer, never seen by users: "call me again when all inputs have data". */
+#define DQ_LATE ((dq_status)-1)
+
+typedef struct dq_op_call dq_op_call;
+
+enum {
+    DQ_OP_VIEW = 1 << 0,       /* output 0 has the bytes of input 0 under another shape or type: `run` may be
+                                  skipped       when the planner lets both share memory; `run` copies */
+    DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
+    DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
+    DQ_OP_SUBGRAPH = 1 << 3    /* holds graphs: run by the executor's control flow */
+};
+
+typedef struct dq_op_impl {
+    dq_status (*infer)(dq_op_call *call, dq_error *err);
+    dq_status (*prepare)(dq_op_call *call, dq_error *err);
+    dq_status (*run)(const dq_op_call *call, dq_error *err);
+    unsigned flags;
+} dq_op_impl;
+
+typedef struct dq_op {
+    const char *domain, *name;
+    int first, last; /* since_versions that the implementation covers */
+    const dq_op_impl *impl;
+} dq_op;
+
+struct dq_op_call {
+    const dq_node *node;
+    int version; /* since_version of the node's schema */
+    uint32_t in_count, out_count;
+    const dq_tensor **in; /* NULL: left out. data NULL: value not known yet (never so in run) */
+    dq_tensor **out;      /* NULL: not wanted. dtype is set before infer where the schema decides it */
+    const char *const *in_formals; /* the schema's name of each input */
+    uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
+    dq_arena *arena;               /* for state; lives as long as the state */
+    void *state;                   /* prepare → run */
+    size_t scratch_size;           /* set by prepare: bytes that run may use, shared by its threads … */
+    size_t worker_scratch_size;    /* … and bytes for each worker of dq_parallel */
+    void *scratch;                 /* in run: scratch_size bytes, aligned to 64 */
+    void *worker_scratch;          /* in run: use dq_call_worker_scratch */
+    dq_threads *threads;
+    const dq_kernels *kernels;
+    dq_arena *strings;     /* in run: for the bytes of output strings; lives until the next run */
+    dq_packs *packs;       /* NULL: nothing is cached, dq_call_pack makes it in `arena` */
+    uint64_t tensor_limit; /* bytes of one tensor */
+};
+
+/** Gives output i its type and shape (checked against limits); does nothing when the output is not wanted. */
+dq_status dq_call_output(dq_op_call *call, uint32_t i, dq_dtype dtype, size_t rank, const int64_t *dims,
+                         dq_error *err);
+/** The same with the shape of `like`. */
+dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, const dq_tensor *like,
+                              dq_error *err);
+/** DQ_OK when input i is left out or has data, else DQ_LATE. */
+dq_status dq_call_need(const dq_op_call *call, uint32_t i);
+/** Input i, or NULL when it is left out or past the node's inputs. */
+static inline const dq_tensor *dq_call_in(const dq_op_call *call, uint32_t i)
+{
+    return i < call->in_count ? call->in[i] : NULL;
+}
+static inline bool dq_call_constant(const dq_op_call *call, uint32_t i)
+{
+    return i < 64 && (call->constant_inputs >> i & 1);
+}
+static inline void *dq_call_worker_scratch(const dq_op_call *call, unsigned worker)
+{
+    return (char *)call->worker_scratch + worker * call->worker_scratch_size;
+}
+/** State of `size` bytes, zeroed, in call->arena. */
+dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err);
+
+/** "input 4 'w_scale' " + sentence / "attribute 'axis' …" / anything about the node. */
+dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, const char *format, ...)
+    DQ_PRINTF(4, 5);
+dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, const char *format, ...)
+    DQ_PRINTF(4, 5);
+
+/** A form of constant input i (packed weights, column sums, a table) that is made once and shared by all
+ * plans and sessions of the model: `make` fills `size` bytes, aligned to 64. `key` tells apart different
+ * forms of one input (kernel and parameters; compared as bytes). For prepare, when dq_call_constant(call, i).
+ */
+dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
+                       size_t size, const void **packed, dq_error *err);
+
+/* ---- The registry ------------------------------------------------------------------------------------- */
+
+/** The implementation of an operator version, or NULL. */
+const dq_op *dq_op_find(const char *domain, const char *name, int since_version);
+/** Whether any version of it is implemented. */
+bool dq_op_known(const char *domain, const char *name);
+
+#endif

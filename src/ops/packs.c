@@ -1,0 +1,104 @@
+#include "ops/packs.h"
+
+#include "base/checked.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct form {
+    struct form *next;
+    const void *data; /* of the tensor that it was made from: the tensor's own address may be a view's */
+    dq_pack_fn make;
+    size_t key_size;
+    void *packed;
+    char key[];
+} form;
+
+struct dq_packs {
+    pthread_mutex_t lock;
+    form *forms;
+    size_t bytes;
+};
+
+dq_status dq_packs_create(dq_packs **out, dq_error *err)
+{
+    dq_packs *packs = calloc(1, sizeof *packs);
+    if (!packs)
+        return dq_no_memory(err, sizeof *packs, "the cache of packed weights");
+    if (pthread_mutex_init(&packs->lock, NULL) != 0) {
+        free(packs);
+        return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for the cache of packed weights");
+    }
+    *out = packs;
+    return DQ_OK;
+}
+
+void dq_packs_free(dq_packs *packs)
+{
+    if (!packs)
+        return;
+    for (form *f = packs->forms, *next; f; f = next) {
+        next = f->next;
+        free(f->packed);
+        free(f);
+    }
+    pthread_mutex_destroy(&packs->lock);
+    free(packs);
+}
+
+static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void *key, size_t key_size)
+{
+    for (form *f = packs->forms; f; f = f->next)
+        if (f->data == data && f->make == make && f->key_size == key_size &&
+            memcmp(f->key, key, key_size) == 0)
+            return f;
+    return NULL;
+}
+
+static form *new_form(size_t key_size, size_t size)
+{
+    size_t rounded;
+    form *f = calloc(1, sizeof *f + key_size);
+    if (!f || !dq_align_size(size ? size : 1, 64, &rounded) || !(f->packed = aligned_alloc(64, rounded))) {
+        free(f);
+        return NULL;
+    }
+    memset(f->packed, 0, rounded);
+    return f;
+}
+
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size, const void **packed, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    pthread_mutex_lock(&packs->lock);
+    form *f = find(packs, from->data, make, key, key_size);
+    if (!f) {
+        f = new_form(key_size, size);
+        if (f) {
+            f->data = from->data;
+            f->make = make;
+            f->key_size = key_size;
+            memcpy(f->key, key, key_size);
+            make(f->packed, from, key);
+            f->next = packs->forms;
+            packs->forms = f;
+            packs->bytes += size;
+        } else {
+            status = dq_no_memory(err, size, "packed weights");
+        }
+    }
+    if (f)
+        *packed = f->packed;
+    pthread_mutex_unlock(&packs->lock);
+    return status;
+}
+
+size_t dq_packs_bytes(dq_packs *packs)
+{
+    pthread_mutex_lock(&packs->lock);
+    size_t bytes = packs->bytes;
+    pthread_mutex_unlock(&packs->lock);
+    return bytes;
+}

@@ -1,0 +1,24 @@
+/* Forms of constant tensors that kernels want (packed weights, column sums, tables), made once per model and
+ * shared by all its plans and sessions. Thread-safe. */
+#ifndef DQ_OPS_PACKS_H
+#define DQ_OPS_PACKS_H
+
+#include "tensor/tensor.h"
+
+typedef struct dq_packs dq_packs;
+
+/** Fills `packed` from a constant tensor; `key` is what dq_packs_get was given. */
+typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key);
+
+dq_status dq_packs_create(dq_packs **out, dq_error *err);
+void dq_packs_free(dq_packs *packs);
+
+/** The form of `from` that (make, key) names: an earlier one, or `size` new bytes (zeroed, aligned to 64)
+ * that `make` fills. Forms live until dq_packs_free. */
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size, const void **packed, dq_error *err);
+
+/** Bytes of all forms. */
+size_t dq_packs_bytes(dq_packs *packs);
+
+#endif

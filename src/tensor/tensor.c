@@ -1,0 +1,175 @@
+#include "tensor/tensor.h"
+
+#include "base/checked.h"
+#include "base/codec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT])
+{
+    if (rank == 0)
+        return snprintf(buffer, DQ_SHAPE_TEXT, "scalar"), buffer;
+    size_t used = 0;
+    for (size_t i = 0; i < rank && used < DQ_SHAPE_TEXT; i++) {
+        const char *sep = i ? "x" : rank == 1 ? "[" : "";
+        int n = dims[i] == -1 ? snprintf(buffer + used, DQ_SHAPE_TEXT - used, "%s?", sep)
+                              : snprintf(buffer + used, DQ_SHAPE_TEXT - used, "%s%" PRId64, sep, dims[i]);
+        used += (size_t)n;
+    }
+    if (rank == 1 && used + 1 < DQ_SHAPE_TEXT)
+        memcpy(buffer + used, "]", 2);
+    return buffer;
+}
+
+dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
+                              dq_status fault, dq_error *err)
+{
+    if (rank > DQ_MAX_RANK)
+        return dq_fail(err, DQ_UNSUPPORTED, "has rank %zu, wanted at most %d", rank, DQ_MAX_RANK);
+    char text[DQ_SHAPE_TEXT];
+    size_t count = 1, size = 0;
+    bool fits = true, empty = false;
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return dq_fail(err, fault, "has shape %s, wanted dimensions of 0 or more",
+                           dq_shape_text(rank, dims, text));
+        if (dims[i] == 0)
+            empty = true;
+        else
+            fits = fits && dq_mul_size(count, (size_t)dims[i], &count);
+    }
+    /* An empty tensor has no bytes, but strides over its other dimensions must not overflow either. */
+    fits = fits && dq_dtype_size(dtype, count, &size);
+    if (!fits || (limit && size > limit))
+        return dq_fail(err, DQ_OUT_OF_MEMORY,
+                       "has shape %s of %s, over the limit of %" PRIu64 " bytes for one tensor",
+                       dq_shape_text(rank, dims, text), dq_dtype_name(dtype), limit ? limit : SIZE_MAX);
+    t->dtype = dtype;
+    t->rank = (uint32_t)rank;
+    if (rank)
+        memmove(t->dims, dims, rank * sizeof *dims);
+    t->count = empty ? 0 : count;
+    t->size = empty ? 0 : size;
+    return DQ_OK;
+}
+
+dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
+                        dq_tensor **out, dq_error *err)
+{
+    dq_tensor *t = DQ_NEW(arena, dq_tensor);
+    if (!t)
+        return dq_no_memory(err, sizeof *t, "a tensor");
+    DQ_TRY(dq_tensor_set_shape(t, dtype, rank, dims, limit, DQ_BAD_MODEL, err));
+    t->data = dq_arena_alloc(arena, t->size ? t->size : 1, 64);
+    if (!t->data)
+        return dq_no_memory(err, t->size, "a tensor");
+    *out = t;
+    return DQ_OK;
+}
+
+bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b)
+{
+    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0);
+}
+
+uint64_t dq_get_bits(const void *data, unsigned bits, size_t i)
+{
+    const uint8_t *bytes = data;
+    uint64_t value = 0;
+    if (bits >= 8) {
+        switch (bits) {
+        case 8:
+            return bytes[i];
+        case 16: {
+            uint16_t v;
+            memcpy(&v, bytes + 2 * i, 2);
+            return v;
+        }
+        case 32: {
+            uint32_t v;
+            memcpy(&v, bytes + 4 * i, 4);
+            return v;
+        }
+        default:
+            memcpy(&value, bytes + 8 * i, 8);
+            return value;
+        }
+    }
+    size_t first =
+        i / 8 * bits + i % 8 * bits / 8; /* byte that holds the lowest bit; no overflow of i * bits */
+    unsigned shift = (unsigned)(i % 8 * bits % 8);
+    value = bytes[first];
+    if (shift + bits > 8)
+        value |= (uint64_t)bytes[first + 1] << 8;
+    return value >> shift & ((1u << bits) - 1);
+}
+
+void dq_put_bits(void *data, unsigned bits, size_t i, uint64_t value)
+{
+    uint8_t *bytes = data;
+    if (bits >= 8) {
+        switch (bits) {
+        case 8:
+            bytes[i] = (uint8_t)value;
+            return;
+        case 16: {
+            uint16_t v = (uint16_t)value;
+            memcpy(bytes + 2 * i, &v, 2);
+            return;
+        }
+        case 32: {
+            uint32_t v = (uint32_t)value;
+            memcpy(bytes + 4 * i, &v, 4);
+            return;
+        }
+        default:
+            memcpy(bytes + 8 * i, &value, 8);
+            return;
+        }
+    }
+    size_t first = i / 8 * bits + i % 8 * bits / 8;
+    unsigned shift = (unsigned)(i % 8 * bits % 8);
+    unsigned mask = (1u << bits) - 1;
+    unsigned put = (unsigned)value & mask;
+    bytes[first] = (uint8_t)((bytes[first] & ~(mask << shift)) | put << shift);
+    if (shift + bits > 8)
+        bytes[first + 1] = (uint8_t)((bytes[first + 1] & ~(mask >> (8 - shift))) | put >> (8 - shift));
+}
+
+int64_t dq_tensor_get_int(const dq_tensor *t, size_t i)
+{
+    const dq_dtype_row *row = dq_dtype_get(t->dtype);
+    uint64_t raw = dq_get_bits(t->data, row->bits, i);
+    if (row->cls != DQ_CLASS_INT || row->bits == 64)
+        return (int64_t)raw;
+    unsigned unused = 64u - row->bits;
+    return (int64_t)(raw << unused) >> unused;
+}
+
+void dq_tensor_put_int(dq_tensor *t, size_t i, int64_t value)
+{
+    dq_put_bits(t->data, dq_dtype_get(t->dtype)->bits, i, (uint64_t)value);
+}
+
+double dq_tensor_get_double(const dq_tensor *t, size_t i)
+{
+    const dq_dtype_row *row = dq_dtype_get(t->dtype);
+    switch (row->cls) {
+    case DQ_CLASS_INT:
+    case DQ_CLASS_BOOL:
+        return (double)dq_tensor_get_int(t, i);
+    case DQ_CLASS_UINT:
+        return (double)(uint64_t)dq_tensor_get_int(t, i);
+    case DQ_CLASS_COMPLEX:
+        return t->dtype == DQ_COMPLEX64 ? (double)dq_data(t, float)[2 * i] : dq_data(t, double)[2 * i];
+    case DQ_CLASS_FLOAT:
+        if (t->dtype == DQ_DOUBLE)
+            return dq_data(t, double)[i];
+        return (double)dq_decode_float(t->dtype, (uint32_t)dq_get_bits(t->data, row->bits, i));
+    default:
+        return (double)NAN;
+    }
+}

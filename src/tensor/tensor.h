@@ -1,0 +1,56 @@
+/* Tensors inside the library: a view over memory that somebody owns. Dense, row-major. */
+#ifndef DQ_TENSOR_TENSOR_H
+#define DQ_TENSOR_TENSOR_H
+
+#include "base/arena.h"
+#include "tensor/dtype.h"
+
+/** Element of a string tensor. The bytes belong to whoever owns the tensor (or to an arena that it names). */
+typedef struct dq_string {
+    const char *bytes; /* may be NULL when length is 0 */
+    size_t length;
+} dq_string;
+
+struct dq_tensor {
+    dq_dtype dtype;
+    uint32_t rank;
+    int64_t dims[DQ_MAX_RANK]; /* all >= 0 once the shape is known */
+    size_t count;              /* product of dims */
+    size_t size;               /* bytes of data: dq_dtype_size(dtype, count); dq_string array for strings */
+    void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
+                                  elements that may be read, also with count 0. */
+    bool owned;                /* data, and the strings in it, were malloc'ed for this tensor */
+};
+
+/** Fills in type, shape, count and size (data untouched), refusing negative dimensions, a rank over
+ * DQ_MAX_RANK and a size over `limit` bytes (0: no limit) or over SIZE_MAX. `fault` is the status of a shape
+ * that cannot be. */
+dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
+                              dq_status fault, dq_error *err);
+
+/** A tensor in the arena with zeroed data, aligned to 64 bytes. */
+dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
+                        dq_tensor **out, dq_error *err);
+
+bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b);
+
+/** "3x1x224x224", "scalar", into buffer; returns buffer. Unknown dimensions (-1) print as "?". */
+enum { DQ_SHAPE_TEXT = 256 };
+const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT]);
+
+/** Where elements of integer type start, by type: dq_data(t, float)[i]. */
+#define dq_data(tensor, type) ((type *)(tensor)->data)
+
+/** Element i of any integer or bool type (packed ones too) as int64 (uint64 is reinterpreted). */
+int64_t dq_tensor_get_int(const dq_tensor *t, size_t i);
+/** Stores the low bits of `value` as element i of an integer or bool type. Not atomic for packed types. */
+void dq_tensor_put_int(dq_tensor *t, size_t i, int64_t value);
+
+/** Raw bits of element i of any type up to 64 bits, and their store. */
+uint64_t dq_get_bits(const void *data, unsigned bits, size_t i);
+void dq_put_bits(void *data, unsigned bits, size_t i, uint64_t value);
+
+/** The double nearest to element i: exact for all types but (u)int64 above 2^53 (rounded to even). */
+double dq_tensor_get_double(const dq_tensor *t, size_t i);
+
+#endif
