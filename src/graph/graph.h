@@ -104,6 +104,7 @@ struct dq_node {
     const char *domain; /* "" for ai.onnx */
     const char *op_type;
     const char *overload; /* of a model-local function; "" usually */
+    int version;          /* since_version of its schema once that is known; the same as opset until then */
     int opset;            /* version of `domain` that the node's model or function imports; 0: not imported */
     uint32_t in_count, out_count;
     const char **in_names, **out_names; /* "" for one that is left out */
@@ -179,6 +180,9 @@ dq_status dq_graph_add_initializer(dq_graph *g, const char *name, const dq_tenso
  * zeroed: fill each with a string), attrs, name, domain, op_type, overload, opset. */
 dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, uint32_t attr_count,
                             dq_node **out, dq_error *err);
+
+/** The value of that name in g itself, made when there is none. */
+dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error *err);
 
 /** Ties the names of g, and of the graphs in its nodes' attributes, to values; refuses a value that is
  * assigned twice, a name that nothing gives, a cycle. Sorts nodes topologically, keeping the model's order

@@ -1,0 +1,324 @@
+#include "graph/graph.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dq_limits with_defaults(const dq_limits *given)
+{
+    dq_limits limits = given ? *given : (dq_limits){0};
+    const uint64_t gib = UINT64_C(1) << 30;
+    if (!limits.file_bytes)
+        limits.file_bytes = 64 * gib;
+    if (!limits.tensor_bytes)
+        limits.tensor_bytes = 16 * gib;
+    if (!limits.session_bytes)
+        limits.session_bytes = 64 * gib;
+    if (!limits.nodes)
+        limits.nodes = 1000000;
+    if (!limits.nesting)
+        limits.nesting = 32;
+    return limits;
+}
+
+dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err)
+{
+    dq_ir *ir = calloc(1, sizeof *ir);
+    if (!ir)
+        return dq_no_memory(err, sizeof *ir, "a model");
+    ir->limits = with_defaults(limits);
+    ir->producer = "";
+    ir->path = dq_arena_string(&ir->arena, path, strlen(path));
+    if (!ir->path) {
+        dq_ir_free(ir);
+        return dq_no_memory(err, strlen(path) + 1, "a model");
+    }
+    *out = ir;
+    return DQ_OK;
+}
+
+static void free_graph(dq_graph *g);
+
+static void free_attrs(const dq_attr *attrs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (attrs[i].ref)
+            continue;
+        if (attrs[i].kind == DQ_ATTR_GRAPH)
+            free_graph(attrs[i].u.graph);
+        else if (attrs[i].kind == DQ_ATTR_GRAPHS)
+            for (size_t k = 0; k < attrs[i].count; k++)
+                free_graph(attrs[i].u.graphs[k]);
+    }
+}
+
+/* A graph's growing lists are malloc'ed, its contents are the arena's. */
+static void free_graph(dq_graph *g)
+{
+    if (!g)
+        return;
+    dq_namemap_free(&g->values);
+    for (uint32_t i = 0; i < g->node_count; i++)
+        free_attrs(g->nodes[i]->attrs, g->nodes[i]->attr_count);
+    free(g->nodes);
+    free(g->inputs);
+    free(g->outputs);
+    free(g->output_names);
+    free(g->output_types);
+    free(g->all);
+    *g = (dq_graph){0};
+}
+
+void dq_ir_free(dq_ir *ir)
+{
+    if (!ir)
+        return;
+    free_graph(ir->graph);
+    for (uint32_t i = 0; i < ir->function_count; i++) {
+        free_graph(ir->functions[i].body);
+        free_attrs(ir->functions[i].attr_defaults, ir->functions[i].attr_default_count);
+    }
+    if (ir->release)
+        ir->release(ir->release_arg);
+    dq_arena_free(&ir->arena);
+    free(ir);
+}
+
+dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err)
+{
+    dq_graph *g = DQ_NEW(&ir->arena, dq_graph);
+    if (!g)
+        return dq_no_memory(err, sizeof *g, "a graph");
+    g->ir = ir;
+    g->name = name ? name : "";
+    g->outer = outer;
+    *out = g;
+    return DQ_OK;
+}
+
+/* Makes room for one more element in a malloc'ed list. */
+static bool room(void *list, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return true;
+    uint32_t wanted = *capacity ? *capacity * 2 : 8;
+    if (wanted < *capacity)
+        return false;
+    void *grown = realloc(*(void **)list, wanted * size);
+    if (!grown)
+        return false;
+    *(void **)list = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static dq_status no_room(dq_error *err)
+{
+    return dq_no_memory(err, sizeof(void *), "a longer list of a graph's parts");
+}
+
+dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error *err)
+{
+    dq_value *v = dq_namemap_get(&g->values, name);
+    if (!v) {
+        v = DQ_NEW(&g->ir->arena, dq_value);
+        if (!v || !room(&g->all, g->value_count, &g->value_capacity, sizeof *g->all))
+            return no_room(err);
+        v->name = name;
+        v->graph = g;
+        v->id = g->ir->value_count;
+        if (!dq_namemap_put(&g->values, name, v))
+            return no_room(err);
+        g->ir->value_count++;
+        g->all[g->value_count++] = v;
+    }
+    *out = v;
+    return DQ_OK;
+}
+
+static bool says_nothing(const dq_type *type)
+{
+    return type->kind == DQ_KIND_TENSOR && type->dtype == DQ_UNDEFINED;
+}
+
+dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type, dq_error *err)
+{
+    dq_value *v = NULL;
+    if (!*name)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': input %u has no name", g->name, g->input_count);
+    DQ_TRY(dq_graph_value(g, name, &v, err));
+    if (v->is_input)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': two inputs are named '%s'", g->name, name);
+    if (!room(&g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
+        return no_room(err);
+    v->is_input = true;
+    if (type && !says_nothing(type))
+        v->type = *type;
+    g->inputs[g->input_count++] = v;
+    return DQ_OK;
+}
+
+dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type, dq_error *err)
+{
+    uint32_t capacity = g->output_capacity, names = capacity, types = capacity;
+    if (!*name)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': output %u has no name", g->name, g->output_count);
+    if (!room(&g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
+        !room(&g->output_names, g->output_count, &names, sizeof *g->output_names) ||
+        !room(&g->output_types, g->output_count, &types, sizeof *g->output_types))
+        return no_room(err);
+    g->outputs[g->output_count] = NULL;
+    g->output_names[g->output_count] = name;
+    g->output_types[g->output_count] = type ? *type : (dq_type){0};
+    g->output_count++;
+    return DQ_OK;
+}
+
+dq_status dq_graph_add_value_info(dq_graph *g, const char *name, const dq_type *type, dq_error *err)
+{
+    dq_value *v = NULL;
+    if (!*name)
+        return DQ_OK;
+    DQ_TRY(dq_graph_value(g, name, &v, err));
+    if (says_nothing(&v->type))
+        v->type = *type;
+    return DQ_OK;
+}
+
+dq_status dq_graph_add_initializer(dq_graph *g, const char *name, const dq_tensor *tensor, dq_error *err)
+{
+    dq_value *v = NULL;
+    if (!*name)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': an initializer has no name", g->name);
+    DQ_TRY(dq_graph_value(g, name, &v, err));
+    if (v->constant)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': two initializers are named '%s'", g->name, name);
+    v->constant = tensor;
+    return DQ_OK;
+}
+
+dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, uint32_t attr_count,
+                            dq_node **out, dq_error *err)
+{
+    dq_arena *arena = &g->ir->arena;
+    dq_node *node = DQ_NEW(arena, dq_node);
+    if (!node || !room(&g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
+        return no_room(err);
+    node->in_names = DQ_NEW_ARRAY(arena, in_count, const char *);
+    node->out_names = DQ_NEW_ARRAY(arena, out_count, const char *);
+    node->in = DQ_NEW_ARRAY(arena, in_count, dq_value *);
+    node->out = DQ_NEW_ARRAY(arena, out_count, dq_value *);
+    node->attrs = DQ_NEW_ARRAY(arena, attr_count, dq_attr);
+    if (!node->in_names || !node->out_names || !node->in || !node->out || !node->attrs)
+        return no_room(err);
+    for (uint32_t i = 0; i < in_count; i++)
+        node->in_names[i] = "";
+    for (uint32_t i = 0; i < out_count; i++)
+        node->out_names[i] = "";
+    node->name = node->domain = node->op_type = node->overload = "";
+    node->in_count = in_count;
+    node->out_count = out_count;
+    node->attr_count = attr_count;
+    node->graph = g;
+    node->position = g->node_count;
+    g->nodes[g->node_count++] = node;
+    *out = node;
+    return DQ_OK;
+}
+
+/* ---- Looking things up -------------------------------------------------------------------------------- */
+
+const char *dq_domain_canonical(const char *domain)
+{
+    return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+int dq_opset_version(const dq_opset *opsets, size_t count, const char *domain)
+{
+    const char *wanted = dq_domain_canonical(domain);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(dq_domain_canonical(opsets[i].domain), wanted) == 0)
+            return opsets[i].version;
+    return 0;
+}
+
+const dq_attr *dq_node_attr(const dq_node *node, const char *name)
+{
+    for (uint32_t i = 0; i < node->attr_count; i++)
+        if (strcmp(node->attrs[i].name, name) == 0)
+            return &node->attrs[i];
+    return NULL;
+}
+
+int64_t dq_node_int(const dq_node *node, const char *name, int64_t absent)
+{
+    const dq_attr *attr = dq_node_attr(node, name);
+    return attr && attr->kind == DQ_ATTR_INT ? attr->u.i : absent;
+}
+
+float dq_node_float(const dq_node *node, const char *name, float absent)
+{
+    const dq_attr *attr = dq_node_attr(node, name);
+    return attr && attr->kind == DQ_ATTR_FLOAT ? attr->u.f : absent;
+}
+
+const char *dq_node_string(const dq_node *node, const char *name, const char *absent)
+{
+    const dq_attr *attr = dq_node_attr(node, name);
+    return attr && attr->kind == DQ_ATTR_STRING ? attr->u.s.bytes : absent;
+}
+
+const int64_t *dq_node_ints(const dq_node *node, const char *name, size_t *count)
+{
+    const dq_attr *attr = dq_node_attr(node, name);
+    bool has = attr && attr->kind == DQ_ATTR_INTS;
+    *count = has ? attr->count : 0;
+    return has ? attr->u.ints : NULL;
+}
+
+const char *dq_attr_kind_name(dq_attr_kind kind)
+{
+    static const char *const names[] = {"undefined",      "float",      "int",        "string",
+                                        "tensor",         "graph",      "floats",     "ints",
+                                        "strings",        "tensors",    "graphs",     "sparse_tensor",
+                                        "sparse_tensors", "type_proto", "type_protos"};
+    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
+const char *dq_type_text(const dq_type *type, char buffer[DQ_TYPE_TEXT])
+{
+    char inner[DQ_TYPE_TEXT];
+    static const dq_type nothing = {0};
+    switch (type->kind) {
+    case DQ_KIND_TENSOR:
+        snprintf(buffer, DQ_TYPE_TEXT, "tensor(%s)", dq_dtype_name(type->dtype));
+        break;
+    case DQ_KIND_SPARSE:
+        snprintf(buffer, DQ_TYPE_TEXT, "sparse_tensor(%s)", dq_dtype_name(type->dtype));
+        break;
+    case DQ_KIND_SEQUENCE:
+    case DQ_KIND_OPTIONAL:
+        dq_type_text(type->element ? type->element : &nothing, inner);
+        snprintf(buffer, DQ_TYPE_TEXT, "%s(%.*s)", type->kind == DQ_KIND_SEQUENCE ? "seq" : "optional",
+                 DQ_TYPE_TEXT - 12, inner);
+        break;
+    case DQ_KIND_MAP:
+        dq_type_text(type->element ? type->element : &nothing, inner);
+        snprintf(buffer, DQ_TYPE_TEXT, "map(%s,%.*s)", dq_dtype_name(type->dtype), DQ_TYPE_TEXT - 24, inner);
+        break;
+    }
+    return buffer;
+}
+
+const char *dq_node_text(const dq_node *node, char buffer[DQ_NODE_TEXT])
+{
+    const char *dot = *node->domain ? "." : "";
+    if (*node->name)
+        snprintf(buffer, DQ_NODE_TEXT, "node '%.96s' (%.48s%s%.64s-%d)", node->name, node->domain, dot,
+                 node->op_type, node->version);
+    else
+        snprintf(buffer, DQ_NODE_TEXT, "node %u (%.48s%s%.64s-%d)", node->position, node->domain, dot,
+                 node->op_type, node->version);
+    return buffer;
+}

@@ -1,0 +1,236 @@
+/* Names to values: single assignment, topological order, and what inner graphs take from outer ones. */
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The value that `name` means inside g: its own, or that of the nearest outer graph. */
+static dq_value *visible(const dq_graph *g, const char *name)
+{
+    for (; g; g = g->outer) {
+        dq_value *v = dq_namemap_get(&g->values, name);
+        /* a value_info alone does not make a value */
+        if (v && (v->is_input || v->constant || v->producer))
+            return v;
+    }
+    return NULL;
+}
+
+static dq_status take_output(dq_graph *g, dq_node *node, uint32_t i, dq_error *err)
+{
+    const char *name = node->out_names[i];
+    char text[DQ_NODE_TEXT], other[DQ_NODE_TEXT];
+    dq_value *v = NULL;
+    if (!*name)
+        return DQ_OK;
+    DQ_TRY(dq_graph_value(g, name, &v, err));
+    if (v->producer)
+        return dq_fail(err, DQ_BAD_MODEL, "%s: output '%s' is already given by %s", dq_node_text(node, text),
+                       name, dq_node_text(v->producer, other));
+    if (v->is_input || v->constant)
+        return dq_fail(err, DQ_BAD_MODEL, "%s: output '%s' is already %s of the graph",
+                       dq_node_text(node, text), name, v->is_input ? "an input" : "an initializer");
+    v->producer = node;
+    node->out[i] = v;
+    return DQ_OK;
+}
+
+static dq_status take_inputs(dq_graph *g, dq_node *node, dq_error *err)
+{
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const char *name = node->in_names[i];
+        char text[DQ_NODE_TEXT];
+        if (!*name)
+            continue;
+        node->in[i] = visible(g, name);
+        if (!node->in[i])
+            return dq_fail(err, DQ_BAD_MODEL, "%s: input %u '%s' is given by no node, input or initializer",
+                           dq_node_text(node, text), i, name);
+    }
+    return DQ_OK;
+}
+
+/* ---- Topological order -------------------------------------------------------------------------------- */
+
+/* What a node needs: the producers, in its own graph, of its inputs and of everything that the graphs in its
+ * attributes take from there. */
+typedef void (*need_fn)(void *arg, const dq_node *needed);
+
+static void needs_of(const dq_graph *g, const dq_node *node, need_fn fn, void *arg);
+
+static void need(const dq_graph *g, const dq_value *v, need_fn fn, void *arg)
+{
+    if (v && v->graph == g && v->producer)
+        fn(arg, v->producer);
+}
+
+static void needs_of_graph(const dq_graph *g, const dq_graph *inner, need_fn fn, void *arg)
+{
+    for (uint32_t i = 0; i < inner->node_count; i++)
+        needs_of(g, inner->nodes[i], fn, arg);
+    for (uint32_t i = 0; i < inner->output_count; i++)
+        need(g, inner->outputs[i], fn, arg);
+}
+
+static void needs_of(const dq_graph *g, const dq_node *node, need_fn fn, void *arg)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        need(g, node->in[i], fn, arg);
+    for (uint32_t a = 0; a < node->attr_count; a++) {
+        const dq_attr *attr = &node->attrs[a];
+        if (attr->kind == DQ_ATTR_GRAPH)
+            needs_of_graph(g, attr->u.graph, fn, arg);
+        else if (attr->kind == DQ_ATTR_GRAPHS)
+            for (size_t k = 0; k < attr->count; k++)
+                needs_of_graph(g, attr->u.graphs[k], fn, arg);
+    }
+}
+
+/* Users of each node as one array of edges: those of node p are edges[start[p] … start[p + 1] - 1]. */
+typedef struct edges {
+    size_t *start;
+    uint32_t *users;
+    uint32_t *waiting; /* per node: needs that are not placed yet */
+    size_t count;
+    uint32_t node; /* whose needs are being listed */
+    bool sorted;   /* no need stands after its node */
+} edges;
+
+static void count_edge(void *arg, const dq_node *needed)
+{
+    edges *e = arg;
+    e->start[needed->position + 1]++;
+    e->waiting[e->node]++;
+    e->count++;
+    if (needed->position >= e->node)
+        e->sorted = false;
+}
+
+static void store_edge(void *arg, const dq_node *needed)
+{
+    edges *e = arg;
+    e->users[e->start[needed->position]++] = e->node;
+}
+
+static void list_edges(const dq_graph *g, edges *e, need_fn fn)
+{
+    for (e->node = 0; e->node < g->node_count; e->node++)
+        needs_of(g, g->nodes[e->node], fn, e);
+}
+
+static dq_status cycle(const dq_graph *g, const edges *e, dq_error *err)
+{
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        char text[DQ_NODE_TEXT];
+        if (e->waiting[i])
+            return dq_fail(err, DQ_BAD_MODEL, "%s is part of, or waits for, a cycle of nodes",
+                           dq_node_text(g->nodes[i], text));
+    }
+    return dq_fail(err, DQ_INTERNAL, "the topological sort lost a node");
+}
+
+/* Kahn's algorithm; nodes that are ready keep the model's order as far as it goes. */
+static dq_status place(dq_graph *g, edges *e, dq_node **order, dq_error *err)
+{
+    uint32_t placed = 0, n = g->node_count;
+    list_edges(g, e, store_edge);
+    for (uint32_t i = n; i > 0; i--) /* storing moved each start to its end */
+        e->start[i] = e->start[i - 1];
+    e->start[0] = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!e->waiting[i])
+            order[placed++] = g->nodes[i];
+    for (uint32_t i = 0; i < placed; i++) {
+        uint32_t p = order[i]->position;
+        for (size_t k = e->start[p]; k < e->start[p + 1]; k++)
+            if (--e->waiting[e->users[k]] == 0)
+                order[placed++] = g->nodes[e->users[k]];
+    }
+    if (placed != n)
+        return cycle(g, e, err);
+    memcpy(g->nodes, order, n * sizeof *order);
+    for (uint32_t i = 0; i < n; i++)
+        g->nodes[i]->position = i;
+    return DQ_OK;
+}
+
+static dq_status sort(dq_graph *g, dq_error *err)
+{
+    size_t n = g->node_count;
+    if (n == 0)
+        return DQ_OK;
+    edges e = {.sorted = true};
+    e.start = calloc(n + 1, sizeof *e.start);
+    e.waiting = calloc(n, sizeof *e.waiting);
+    dq_node **order = calloc(n, sizeof *order);
+    dq_status status = DQ_OK;
+    if (!e.start || !e.waiting || !order)
+        status = dq_no_memory(err, n * sizeof *order, "the topological sort");
+    if (status == DQ_OK)
+        list_edges(g, &e, count_edge);
+    if (status == DQ_OK && !e.sorted) {
+        for (size_t i = 0; i < n; i++)
+            e.start[i + 1] += e.start[i];
+        e.users = calloc(e.count, sizeof *e.users);
+        status = e.users ? place(g, &e, order, err)
+                         : dq_no_memory(err, e.count * sizeof *e.users, "the topological sort");
+    }
+    free(e.start);
+    free(e.waiting);
+    free(e.users);
+    free(order);
+    return status;
+}
+
+/* ---- Linking ------------------------------------------------------------------------------------------ */
+
+static dq_status link_inner(dq_node *node, dq_error *err)
+{
+    for (uint32_t a = 0; a < node->attr_count; a++) {
+        dq_attr *attr = &node->attrs[a];
+        if (attr->kind == DQ_ATTR_GRAPH)
+            DQ_TRY(dq_graph_link(attr->u.graph, err));
+        else if (attr->kind == DQ_ATTR_GRAPHS)
+            for (size_t k = 0; k < attr->count; k++)
+                DQ_TRY(dq_graph_link(attr->u.graphs[k], err));
+    }
+    return DQ_OK;
+}
+
+static dq_status take_graph_output(dq_graph *g, uint32_t i, dq_error *err)
+{
+    const char *name = g->output_names[i];
+    dq_value *v = visible(g, name);
+    if (!v)
+        return dq_fail(err, DQ_BAD_MODEL, "graph '%s': output '%s' is given by no node, input or initializer",
+                       g->name, name);
+    g->outputs[i] = v;
+    if (v->graph != g)
+        return DQ_OK;
+    v->is_output = true;
+    const dq_type *declared = &g->output_types[i];
+    if (v->type.kind == DQ_KIND_TENSOR && v->type.dtype == DQ_UNDEFINED)
+        v->type = *declared;
+    return DQ_OK;
+}
+
+dq_status dq_graph_link(dq_graph *g, dq_error *err)
+{
+    if (g->linked)
+        return DQ_OK;
+    for (uint32_t n = 0; n < g->node_count; n++) {
+        if (!g->nodes[n]->version)
+            g->nodes[n]->version = g->nodes[n]->opset;
+        for (uint32_t i = 0; i < g->nodes[n]->out_count; i++)
+            DQ_TRY(take_output(g, g->nodes[n], i, err));
+    }
+    for (uint32_t n = 0; n < g->node_count; n++)
+        DQ_TRY(take_inputs(g, g->nodes[n], err));
+    for (uint32_t i = 0; i < g->output_count; i++)
+        DQ_TRY(take_graph_output(g, i, err));
+    for (uint32_t n = 0; n < g->node_count; n++)
+        DQ_TRY(link_inner(g->nodes[n], err));
+    DQ_TRY(sort(g, err));
+    g->linked = true;
+    return DQ_OK;
+}
