@@ -1,1 +1,226 @@
 #include "base/codec.h"
+
+/* What the exponent of all ones means, and how infinity and NaN are written. */
+typedef enum special {
+    SPECIAL_IEEE,  /* infinity and NaN */
+    SPECIAL_FN,    /* numbers, but for the pattern of all ones, which is NaN; no infinity */
+    SPECIAL_FNUZ,  /* numbers; the pattern of -0 is the only NaN; no infinity */
+    SPECIAL_FINITE /* numbers; neither infinity nor NaN: ONNX's node tests want -0 for NaN */
+} special;
+
+typedef struct format {
+    uint8_t exp_bits, man_bits; /* after one sign bit */
+    uint8_t special;
+    int16_t bias;
+    uint32_t nan;           /* pattern of what a positive NaN gives; a negative one flips the sign bit */
+    bool saturates, always; /* obeys `saturate`; saturates whatever it says */
+} format;
+
+static const format formats[DQ_DTYPE_COUNT] = {
+    [DQ_FLOAT16] = {5, 10, SPECIAL_IEEE, 15, 0x7e00, false, false},
+    [DQ_FLOAT8E4M3FN] = {4, 3, SPECIAL_FN, 7, 0x7f, true, false},
+    [DQ_FLOAT8E4M3FNUZ] = {4, 3, SPECIAL_FNUZ, 8, 0x80, true, false},
+    [DQ_FLOAT8E5M2] = {5, 2, SPECIAL_IEEE, 15, 0x7e, true, false},
+    [DQ_FLOAT8E5M2FNUZ] = {5, 2, SPECIAL_FNUZ, 16, 0x80, true, false},
+    [DQ_FLOAT4E2M1] = {2, 1, SPECIAL_FINITE, 1, 0x8, true, true},
+    [DQ_FLOAT6E2M3] = {2, 3, SPECIAL_FINITE, 1, 0x20, true, true},
+    [DQ_FLOAT6E3M2] = {3, 2, SPECIAL_FINITE, 3, 0x20, true, true},
+};
+
+static uint32_t bits_of(float x)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = {.f = x};
+    return v.u;
+}
+
+static float float_of(uint32_t bits)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v = {.u = bits};
+    return v.f;
+}
+
+/* ---- Decoding ----------------------------------------------------------------------------------------- */
+
+/* The magnitude of a finite pattern without its sign. Every small format's numbers are normal floats. */
+static float magnitude(const format *f, uint32_t bits)
+{
+    uint32_t exponent = bits >> f->man_bits, mantissa = bits & ((1u << f->man_bits) - 1);
+    if (exponent == 0)
+        return (float)mantissa * float_of((uint32_t)(127 + 1 - f->bias - f->man_bits) << 23);
+    return float_of((exponent + 127 - (uint32_t)f->bias) << 23 | mantissa << (23 - f->man_bits));
+}
+
+static float decode(const format *f, uint32_t bits)
+{
+    uint32_t sign_bit = 1u << (f->exp_bits + f->man_bits);
+    uint32_t sign = bits & sign_bit ? 0x80000000u : 0;
+    uint32_t rest = bits & (sign_bit - 1);
+    uint32_t infinity = sign_bit - (1u << f->man_bits); /* the exponent of all ones */
+    switch ((special)f->special) {
+    case SPECIAL_IEEE:
+        if (rest >= infinity)
+            return float_of(sign | 0x7f800000u | (rest - infinity) << (23 - f->man_bits));
+        break;
+    case SPECIAL_FN:
+        if (rest == sign_bit - 1)
+            return float_of(sign | 0x7fc00000u);
+        break;
+    case SPECIAL_FNUZ:
+        if (sign && rest == 0)
+            return float_of(0x7fc00000u);
+        break;
+    case SPECIAL_FINITE:
+        break;
+    }
+    return float_of(sign | bits_of(magnitude(f, rest)));
+}
+
+/* Powers of two from 2^-127, which is not a normal float, to 2^127; the last pattern is NaN. */
+static float decode_e8m0(uint32_t bits)
+{
+    if (bits == 0xff)
+        return float_of(0x7fc00000u);
+    return float_of(bits ? bits << 23 : 0x00400000u);
+}
+
+float dq_f16_to_f32(uint16_t bits)
+{
+    return decode(&formats[DQ_FLOAT16], bits);
+}
+
+float dq_decode_float(dq_dtype dtype, uint32_t bits)
+{
+    switch (dtype) {
+    case DQ_FLOAT:
+        return float_of(bits);
+    case DQ_BFLOAT16:
+        return dq_bf16_to_f32((uint16_t)bits);
+    case DQ_FLOAT8E8M0:
+        return decode_e8m0(bits & 0xff);
+    default:
+        return decode(&formats[dtype], bits);
+    }
+}
+
+/* ---- Encoding ----------------------------------------------------------------------------------------- */
+
+/* x / 2^shift to nearest, ties to even; x below 2^24. */
+static uint32_t shift_round(uint32_t x, unsigned shift)
+{
+    if (shift == 0)
+        return x;
+    if (shift > 24)
+        return 0; /* below a half */
+    uint32_t half = 1u << (shift - 1), rest = x & ((half << 1) - 1), whole = x >> shift;
+    return whole + (rest > half || (rest == half && (whole & 1)));
+}
+
+/* The pattern of a finite magnitude as if the exponent had no upper end. A float below the normal ones is far
+ * below half of any small format's smallest number, so that treating its exponent field of 0 like others is
+ * harmless. */
+static uint32_t round_magnitude(const format *f, uint32_t magnitude_bits)
+{
+    int lowest = 1 - f->bias; /* exponent of the smallest normal number */
+    int exponent = (int)(magnitude_bits >> 23) - 127;
+    uint32_t significand = (magnitude_bits & 0x7fffffu) | (magnitude_bits >= 0x00800000u ? 0x00800000u : 0);
+    int above = exponent > lowest ? exponent - lowest : 0;
+    int below = exponent < lowest ? lowest - exponent : 0;
+    return ((uint32_t)above << f->man_bits) + shift_round(significand, (unsigned)(23 - f->man_bits + below));
+}
+
+static uint32_t encode(const format *f, float x, bool saturate)
+{
+    uint32_t bits = bits_of(x), rest = bits & 0x7fffffffu;
+    uint32_t sign_bit = 1u << (f->exp_bits + f->man_bits);
+    uint32_t sign = bits >> 31 ? sign_bit : 0;
+    uint32_t infinity = sign_bit - (1u << f->man_bits);
+    uint32_t largest = sign_bit - 1;
+    if (f->special == SPECIAL_IEEE)
+        largest = infinity - 1;
+    else if (f->special == SPECIAL_FN)
+        largest--;
+    if (rest > 0x7f800000u)
+        return f->special == SPECIAL_FNUZ ? f->nan : sign ^ f->nan;
+    uint32_t code = rest == 0x7f800000u ? largest + 1 : round_magnitude(f, rest);
+    if (code > largest) {
+        if (f->always || (f->saturates && saturate))
+            code = largest;
+        else if (f->special == SPECIAL_IEEE)
+            code = infinity;
+        else
+            return f->special == SPECIAL_FNUZ ? f->nan : sign ^ f->nan;
+    }
+    if (code == 0 && f->special == SPECIAL_FNUZ)
+        return 0; /* there is no -0 */
+    return sign | code;
+}
+
+/* A sign is dropped: ONNX leaves negative numbers open, and its reference evaluator looks at the magnitude
+ * only. What lies outside [2^-127, 2^127] before rounding is out of range, as the table of Cast-28 has it. */
+static uint32_t encode_e8m0(float x, bool saturate, dq_round round)
+{
+    uint32_t rest = bits_of(x) & 0x7fffffffu;
+    if (rest > 0x7f800000u)
+        return 0xff;
+    if (rest > 0x7f000000u)
+        return saturate ? 0xfe : 0xff;
+    if (rest < 0x00400000u)
+        return saturate ? 0 : 0xff;
+    /* the mantissa's upper half starts one bit lower in the step from 2^-127 to 2^-126, which are no normal
+     * floats */
+    uint32_t one = rest < 0x00800000u ? 0x00400000u : 0x00800000u;
+    uint32_t code = rest >> 23, fraction = rest & (one - 1);
+    switch (round) {
+    case DQ_ROUND_UP:
+        return code + (fraction != 0);
+    case DQ_ROUND_NEAREST:
+        return code + (fraction >= one >> 1);
+    default:
+        return code;
+    }
+}
+
+uint16_t dq_f32_to_f16(float x)
+{
+    return (uint16_t)encode(&formats[DQ_FLOAT16], x, false);
+}
+
+uint16_t dq_f32_to_bf16(float x)
+{
+    uint32_t bits = bits_of(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)((bits >> 16 & 0x8000u) | 0x7fc0u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round)
+{
+    switch (dtype) {
+    case DQ_FLOAT:
+        return bits_of(x);
+    case DQ_BFLOAT16:
+        return dq_f32_to_bf16(x);
+    case DQ_FLOAT8E8M0:
+        return encode_e8m0(x, saturate, round);
+    default:
+        return encode(&formats[dtype], x, saturate);
+    }
+}
+
+float dq_round_to_odd(double x)
+{
+    float nearest = (float)x;
+    if ((double)nearest == x || x != x)
+        return nearest;
+    uint32_t bits = bits_of(nearest);
+    double back = (double)nearest;
+    if ((x < 0 ? -back : back) > (x < 0 ? -x : x))
+        bits--; /* toward zero: also from infinity to the largest number, and from the smallest to zero */
+    return float_of(bits | 1);
+}
