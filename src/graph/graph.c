@@ -38,47 +38,24 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, d
     return DQ_OK;
 }
 
-static void free_graph(dq_graph *g);
-
-static void free_attrs(const dq_attr *attrs, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (attrs[i].ref)
-            continue;
-        if (attrs[i].kind == DQ_ATTR_GRAPH)
-            free_graph(attrs[i].u.graph);
-        else if (attrs[i].kind == DQ_ATTR_GRAPHS)
-            for (size_t k = 0; k < attrs[i].count; k++)
-                free_graph(attrs[i].u.graphs[k]);
-    }
-}
-
 /* A graph's growing lists are malloc'ed, its contents are the arena's. */
-static void free_graph(dq_graph *g)
+static void free_lists(dq_graph *g)
 {
-    if (!g)
-        return;
     dq_namemap_free(&g->values);
-    for (uint32_t i = 0; i < g->node_count; i++)
-        free_attrs(g->nodes[i]->attrs, g->nodes[i]->attr_count);
     free(g->nodes);
     free(g->inputs);
     free(g->outputs);
     free(g->output_names);
     free(g->output_types);
     free(g->all);
-    *g = (dq_graph){0};
 }
 
 void dq_ir_free(dq_ir *ir)
 {
     if (!ir)
         return;
-    free_graph(ir->graph);
-    for (uint32_t i = 0; i < ir->function_count; i++) {
-        free_graph(ir->functions[i].body);
-        free_attrs(ir->functions[i].attr_defaults, ir->functions[i].attr_default_count);
-    }
+    for (dq_graph *g = ir->last_made; g; g = g->made_before)
+        free_lists(g);
     if (ir->release)
         ir->release(ir->release_arg);
     dq_arena_free(&ir->arena);
@@ -93,6 +70,8 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
     g->ir = ir;
     g->name = name ? name : "";
     g->outer = outer;
+    g->made_before = ir->last_made;
+    ir->last_made = g;
     *out = g;
     return DQ_OK;
 }

@@ -135,6 +135,7 @@ struct dq_graph {
     dq_value **all;    /* every value of this graph, in order of creation */
     uint32_t value_count, value_capacity;
     bool linked;
+    dq_graph *made_before; /* the graph created before this one: dq_ir_free walks from dq_ir.last_made */
 };
 
 /** A model-local function: a body that is copied in place of each node that calls it. */
@@ -158,6 +159,7 @@ struct dq_ir {
     dq_function *functions;
     uint32_t function_count;
     dq_graph *graph;            /* the main graph */
+    dq_graph *last_made;        /* every graph ever created, also those that nothing points to any more */
     uint32_t value_count;       /* ids handed out so far */
     dq_limits limits;           /* with defaults filled in */
     void (*release)(void *arg); /* frees what the tensors point into (mapped files); may be NULL */
