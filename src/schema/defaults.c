@@ -1,0 +1,141 @@
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/read.h"
+
+static dq_status wrong(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr_kind kind)
+{
+    const char *got = node->kind == DQ_YAML_SCALAR ? node->text : dq_yaml_kind_name(node->kind);
+    return dq_read_fail(r, node->line, "the default of attribute '%s' is %.80s%s, wanted %s", name, got,
+                        node->kind == DQ_YAML_SCALAR && !node->plain ? " in quotes" : "",
+                        dq_attr_kind_name(kind));
+}
+
+static bool parse_int(const char *text, int64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    *out = value;
+    return end != text && !*end && errno == 0;
+}
+
+/* YAML's spellings of what is no decimal number. */
+static bool parse_special(const char *text, float *out)
+{
+    if (strcmp(text, ".nan") == 0)
+        *out = NAN;
+    else if (strcmp(text, ".inf") == 0 || strcmp(text, "+.inf") == 0)
+        *out = INFINITY;
+    else if (strcmp(text, "-.inf") == 0)
+        *out = -INFINITY;
+    else
+        return false;
+    return true;
+}
+
+/* The nearest float32, with a decimal point whatever the program's locale. */
+static bool parse_float(const char *text, float *out)
+{
+    if (parse_special(text, out))
+        return true;
+    if (strspn(text, "+-.0123456789eE") != strlen(text))
+        return false;
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t old = c ? uselocale(c) : (locale_t)0;
+    char *end = NULL;
+    *out = strtof(text, &end);
+    if (c) {
+        uselocale(old);
+        freelocale(c);
+    }
+    return end != text && !*end && isfinite(*out);
+}
+
+static dq_status copy_string(const dq_schema_reader *r, const dq_yaml *node, dq_string *out)
+{
+    out->length = strlen(node->text);
+    out->bytes = dq_arena_string(r->arena, node->text, out->length);
+    return out->bytes ? DQ_OK : dq_read_no_memory(r);
+}
+
+static dq_status read_ints(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr *out)
+{
+    int64_t *values = DQ_NEW_ARRAY(r->arena, node->count, int64_t), *next = values;
+    if (!values)
+        return dq_read_no_memory(r);
+    for (const dq_yaml_item *item = node->items; item; item = item->next)
+        if (item->value->kind != DQ_YAML_SCALAR || !item->value->plain ||
+            !parse_int(item->value->text, next++))
+            return wrong(r, item->value, name, DQ_ATTR_INT);
+    out->u.ints = values;
+    return DQ_OK;
+}
+
+static dq_status read_floats(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr *out)
+{
+    float *values = DQ_NEW_ARRAY(r->arena, node->count, float), *next = values;
+    if (!values)
+        return dq_read_no_memory(r);
+    for (const dq_yaml_item *item = node->items; item; item = item->next)
+        if (item->value->kind != DQ_YAML_SCALAR || !item->value->plain ||
+            !parse_float(item->value->text, next++))
+            return wrong(r, item->value, name, DQ_ATTR_FLOAT);
+    out->u.floats = values;
+    return DQ_OK;
+}
+
+static dq_status read_strings(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr *out)
+{
+    dq_string *values = DQ_NEW_ARRAY(r->arena, node->count, dq_string), *next = values;
+    if (!values)
+        return dq_read_no_memory(r);
+    for (const dq_yaml_item *item = node->items; item; item = item->next) {
+        if (item->value->kind != DQ_YAML_SCALAR)
+            return wrong(r, item->value, name, DQ_ATTR_STRING);
+        DQ_TRY(copy_string(r, item->value, next++));
+    }
+    out->u.strings = values;
+    return DQ_OK;
+}
+
+static dq_status read_list(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr *out)
+{
+    if (node->kind != DQ_YAML_LIST)
+        return wrong(r, node, name, out->kind);
+    out->count = node->count;
+    switch (out->kind) {
+    case DQ_ATTR_INTS:
+        return read_ints(r, node, name, out);
+    case DQ_ATTR_FLOATS:
+        return read_floats(r, node, name, out);
+    default:
+        return read_strings(r, node, name, out);
+    }
+}
+
+dq_status dq_read_default(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr_kind kind,
+                          dq_attr *out)
+{
+    *out = (dq_attr){.name = name, .kind = kind};
+    bool plain = node->kind == DQ_YAML_SCALAR && node->plain;
+    switch (kind) {
+    case DQ_ATTR_INT:
+        return plain && parse_int(node->text, &out->u.i) ? DQ_OK : wrong(r, node, name, kind);
+    case DQ_ATTR_FLOAT:
+        return plain && parse_float(node->text, &out->u.f) ? DQ_OK : wrong(r, node, name, kind);
+    case DQ_ATTR_STRING:
+        return node->kind == DQ_YAML_SCALAR ? copy_string(r, node, &out->u.s) : wrong(r, node, name, kind);
+    case DQ_ATTR_INTS:
+    case DQ_ATTR_FLOATS:
+    case DQ_ATTR_STRINGS:
+        return read_list(r, node, name, out);
+    default:
+        return dq_read_fail(r, node->line,
+                            "attribute '%s' of type %s has a default, which only numbers and texts may", name,
+                            dq_attr_kind_name(kind));
+    }
+}

@@ -1,0 +1,334 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/checked.h"
+#include "base/namemap.h"
+#include "schema/schema.h"
+#include "schema/yaml_tree.h"
+
+#define MAX_DOCUMENTS 4096u
+
+/* One operator, all its versions. */
+typedef struct entry entry;
+struct entry {
+    const char *domain, *name;
+    entry *next; /* same name, another domain */
+    const dq_embedded_schema
+        *embedded;              /* NULL once it is parsed, and for an operator that only the user has */
+    const dq_schema **versions; /* rising since_version */
+    uint32_t count, capacity;
+};
+
+struct dq_schemas {
+    pthread_mutex_t lock; /* of everything below; rows themselves never change */
+    dq_arena arena;
+    dq_namemap by_name; /* entry */
+    entry **entries;
+    size_t count, capacity;
+};
+
+/* ---- Entries --------------------------------------------------------------------------------------------
+ */
+
+static dq_status no_memory(dq_error *err)
+{
+    return dq_no_memory(err, sizeof(dq_schema), "a schema");
+}
+
+static entry *find_entry(const dq_schemas *set, const char *domain, const char *name)
+{
+    entry *e = dq_namemap_get(&set->by_name, name);
+    while (e && strcmp(e->domain, domain) != 0)
+        e = e->next;
+    return e;
+}
+
+/* The strings must live as long as the set. */
+static dq_status add_entry(dq_schemas *set, const char *domain, const char *name, entry **out, dq_error *err)
+{
+    if (set->count == set->capacity) {
+        size_t capacity = set->capacity ? set->capacity * 2 : 64;
+        entry **larger = realloc(set->entries, capacity * sizeof(entry *));
+        if (!larger)
+            return no_memory(err);
+        set->entries = larger;
+        set->capacity = capacity;
+    }
+    entry *e = DQ_NEW(&set->arena, entry);
+    if (!e)
+        return no_memory(err);
+    e->domain = domain;
+    e->name = name;
+    e->next = dq_namemap_get(&set->by_name, name);
+    if (!dq_namemap_put(&set->by_name, name, e))
+        return no_memory(err);
+    set->entries[set->count++] = e;
+    *out = e;
+    return DQ_OK;
+}
+
+/* Puts a row in its place. Of two rows of one version the one that a user gave stays. */
+static dq_status add_version(dq_schemas *set, entry *e, const dq_schema *schema, bool replace, dq_error *err)
+{
+    uint32_t at = 0;
+    while (at < e->count && e->versions[at]->since_version < schema->since_version)
+        at++;
+    if (at < e->count && e->versions[at]->since_version == schema->since_version) {
+        if (replace)
+            e->versions[at] = schema;
+        return DQ_OK;
+    }
+    if (e->count == e->capacity) {
+        uint32_t capacity = e->capacity ? e->capacity * 2 : 8;
+        const dq_schema **larger = DQ_NEW_ARRAY(&set->arena, capacity, const dq_schema *);
+        if (!larger)
+            return no_memory(err);
+        if (e->count)
+            memcpy(larger, e->versions, e->count * sizeof *larger);
+        e->versions = larger;
+        e->capacity = capacity;
+    }
+    memmove(e->versions + at + 1, e->versions + at, (e->count - at) * sizeof *e->versions);
+    e->versions[at] = schema;
+    e->count++;
+    return DQ_OK;
+}
+
+/* ---- Reading text ---------------------------------------------------------------------------------------
+ */
+
+typedef struct pending pending;
+struct pending {
+    dq_schema *schema;
+    pending *next;
+};
+
+/* The rows of one text. They enter the set only once the whole text has been read. */
+typedef struct text_reader {
+    dq_schemas *set;
+    dq_arena tree; /* YAML nodes and the list of rows, freed after reading */
+    const char *source;
+    pending *first, **end;
+    unsigned count;
+} text_reader;
+
+static dq_status take_document(void *arg, const dq_yaml *root, dq_error *err)
+{
+    text_reader *r = arg;
+    if (root->kind == DQ_YAML_SCALAR && root->plain && !*root->text)
+        return DQ_OK; /* nothing between two document marks */
+    if (r->count++ == MAX_DOCUMENTS)
+        return dq_fail(err, DQ_OUT_OF_MEMORY, "%s:%u: too many documents, the limit is %u", r->source,
+                       root->line, MAX_DOCUMENTS);
+    pending *p = DQ_NEW(&r->tree, pending);
+    if (!p)
+        return no_memory(err);
+    DQ_TRY(dq_schema_read(&r->set->arena, root, r->source, &p->schema, err));
+    const dq_schema *s = p->schema;
+    for (const pending *q = r->first; q; q = q->next)
+        if (q->schema->since_version == s->since_version && strcmp(q->schema->name, s->name) == 0 &&
+            strcmp(q->schema->domain, s->domain) == 0)
+            return dq_fail(err, DQ_BAD_MODEL, "%s:%u: operator '%s' has since_version %d twice", r->source,
+                           root->line, s->name, s->since_version);
+    *r->end = p;
+    r->end = &p->next;
+    return DQ_OK;
+}
+
+static dq_status add_rows(dq_schemas *set, const pending *first, bool replace, dq_error *err)
+{
+    for (const pending *p = first; p; p = p->next) {
+        entry *e = find_entry(set, p->schema->domain, p->schema->name);
+        if (!e)
+            DQ_TRY(add_entry(set, p->schema->domain, p->schema->name, &e, err));
+        DQ_TRY(add_version(set, e, p->schema, replace, err));
+    }
+    return DQ_OK;
+}
+
+static dq_status read_text(dq_schemas *set, const char *text, size_t length, const char *source, bool replace,
+                           dq_error *err)
+{
+    text_reader r = {.set = set, .source = source};
+    r.end = &r.first;
+    dq_status status = dq_yaml_read(&r.tree, text, length, source, take_document, &r, err);
+    if (status == DQ_OK)
+        status = add_rows(set, r.first, replace, err);
+    dq_arena_free(&r.tree);
+    return status;
+}
+
+/* ---- Embedded schemas -----------------------------------------------------------------------------------
+ */
+
+static dq_status parse_embedded(dq_schemas *set, entry *e, dq_error *err)
+{
+    const dq_embedded_schema *row = e->embedded;
+    if (!row)
+        return DQ_OK;
+    char *text = malloc(row->size);
+    if (!text)
+        return dq_no_memory(err, row->size, "a schema's text");
+    uLongf size = row->size;
+    int result = uncompress((unsigned char *)text, &size, row->bytes, row->compressed_size);
+    dq_status status = DQ_OK;
+    if (result == Z_MEM_ERROR)
+        status = dq_no_memory(err, row->size, "a schema's text");
+    else if (result != Z_OK || size != row->size)
+        status = dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", row->name);
+    if (status == DQ_OK)
+        status = read_text(set, text, size, row->name, false, err);
+    free(text);
+    if (status == DQ_OK && !e->count)
+        status =
+            dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator", row->name);
+    if (status == DQ_BAD_MODEL) {
+        dq_error_prefix(err, "a schema in the library is wrong: ");
+        if (err)
+            err->status = DQ_INTERNAL;
+        status = DQ_INTERNAL;
+    }
+    if (status == DQ_OK)
+        e->embedded = NULL;
+    return status;
+}
+
+static dq_status list_embedded(dq_schemas *set, dq_error *err)
+{
+    for (size_t i = 0; i < dq_embedded_schema_count; i++) {
+        entry *e = NULL;
+        DQ_TRY(add_entry(set, dq_embedded_schemas[i].domain, dq_embedded_schemas[i].name, &e, err));
+        e->embedded = &dq_embedded_schemas[i];
+    }
+    return DQ_OK;
+}
+
+/* ---- The set --------------------------------------------------------------------------------------------
+ */
+
+dq_status dq_schemas_create(dq_schemas **out, dq_error *err)
+{
+    if (!out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_create: out is NULL");
+    *out = NULL;
+    dq_schemas *set = calloc(1, sizeof *set);
+    if (!set)
+        return dq_no_memory(err, sizeof *set, "a set of schemas");
+    if (pthread_mutex_init(&set->lock, NULL)) {
+        free(set);
+        return dq_no_memory(err, sizeof(pthread_mutex_t), "a lock");
+    }
+    dq_status status = list_embedded(set, err);
+    if (status == DQ_OK)
+        *out = set;
+    else
+        dq_schemas_free(set);
+    return status;
+}
+
+void dq_schemas_free(dq_schemas *set)
+{
+    if (!set)
+        return;
+    pthread_mutex_destroy(&set->lock);
+    dq_namemap_free(&set->by_name);
+    free(set->entries);
+    dq_arena_free(&set->arena);
+    free(set);
+}
+
+dq_status dq_schemas_add_yaml(dq_schemas *set, const char *text, size_t length, const char *source,
+                              dq_error *err)
+{
+    if (!set || (!text && length) || !source)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_schemas_add_yaml: the set, the text or the source is NULL");
+    pthread_mutex_lock(&set->lock);
+    dq_status status = read_text(set, text ? text : "", length, source, true, err);
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+static const char *domain_text(const char *domain)
+{
+    return *domain ? domain : "ai.onnx";
+}
+
+static dq_status find_locked(dq_schemas *set, const char *domain, const char *name, int opset_version,
+                             const dq_schema **out, dq_error *err)
+{
+    entry *e = find_entry(set, domain, name);
+    if (!e)
+        return dq_fail(err, DQ_UNSUPPORTED, "there is no schema for operator '%s' of domain '%s'", name,
+                       domain_text(domain));
+    DQ_TRY(parse_embedded(set, e, err));
+    for (uint32_t i = e->count; i-- > 0;)
+        if (e->versions[i]->since_version <= opset_version) {
+            *out = e->versions[i];
+            return DQ_OK;
+        }
+    return dq_fail(err, DQ_BAD_MODEL,
+                   "operator '%s' came with version %d of domain '%s', the model imports version %d", name,
+                   e->versions[0]->since_version, domain_text(domain), opset_version);
+}
+
+dq_status dq_schemas_find(dq_schemas *set, const char *domain, const char *name, int opset_version,
+                          const dq_schema **out, dq_error *err)
+{
+    *out = NULL;
+    domain = dq_domain_canonical(domain);
+    if (opset_version <= 0)
+        return dq_fail(err, DQ_BAD_MODEL, "operator '%s' is of domain '%s', which the model does not import",
+                       name, domain_text(domain));
+    pthread_mutex_lock(&set->lock);
+    dq_status status = find_locked(set, domain, name, opset_version, out, err);
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+/* ---- Walking --------------------------------------------------------------------------------------------
+ */
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry *x = *(entry *const *)a, *y = *(entry *const *)b;
+    int domains = strcmp(x->domain, y->domain);
+    return domains ? domains : strcmp(x->name, y->name);
+}
+
+/* All rows in order, in a malloc'ed array: `visit` runs without the lock, so that it may use the set. */
+static dq_status list_rows(dq_schemas *set, const dq_schema ***out, size_t *count, dq_error *err)
+{
+    for (size_t i = 0; i < set->count; i++)
+        DQ_TRY(parse_embedded(set, set->entries[i], err));
+    qsort(set->entries, set->count, sizeof *set->entries, compare_entries);
+    *count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        *count += set->entries[i]->count;
+    const dq_schema **rows = malloc((*count + 1) * sizeof(const dq_schema *)), **next = rows;
+    if (!rows)
+        return no_memory(err);
+    for (size_t i = 0; i < set->count; i++)
+        for (uint32_t k = 0; k < set->entries[i]->count; k++)
+            *next++ = set->entries[i]->versions[k];
+    *out = rows;
+    return DQ_OK;
+}
+
+dq_status dq_schemas_each(dq_schemas *set, int (*visit)(void *arg, const dq_schema *schema), void *arg,
+                          dq_error *err)
+{
+    const dq_schema **rows = NULL;
+    size_t count = 0;
+    pthread_mutex_lock(&set->lock);
+    dq_status status = list_rows(set, &rows, &count, err);
+    pthread_mutex_unlock(&set->lock);
+    DQ_TRY(status);
+    for (size_t i = 0; i < count; i++)
+        if (visit(arg, rows[i]))
+            break;
+    free((void *)rows);
+    return DQ_OK;
+}
