@@ -6,7 +6,8 @@ becomes OUT/<case>/model.onnx and OUT/<case>/test_data_set_N/{input,output}_M.pb
 TensorProto, SequenceProto, OptionalProto or MapProto, whichever the model declares for that value.
 
 The same onnx and numpy versions give the same bytes. A stamp file in OUT, completed last, makes a
-second call return at once. Exit codes: 0 all made, 1 some case could not be made (each is named), 2 usage.
+second call return at once. Exit codes: 0 all made, 1 some case could not be made (each is named), 2 usage, an absent
+package that everything needs, or a folder that is not ours.
 """
 
 import argparse
@@ -32,7 +33,14 @@ try:
     import onnx
     from onnx import TensorProto, numpy_helper
 except ImportError as error:
-    sys.exit(f"make_node_tests.py: {error}; it needs the Python packages onnx, numpy and ml_dtypes")
+    print(f"make_node_tests.py: {error}; it needs the Python packages onnx, numpy and ml_dtypes", file=sys.stderr)
+    sys.exit(2)
+
+
+def fail(text):
+    progress("")
+    print(f"make_node_tests.py: {text}", file=sys.stderr)
+    sys.exit(2)
 
 
 def progress(text):
@@ -126,11 +134,15 @@ def write_stamp(out, stamp):
     part.replace(out / STAMP)
 
 
+def refuse_foreign(out):
+    """A folder with other content and without our stamp is left alone."""
+    if out.exists() and not (out / STAMP).is_file() and (not out.is_dir() or any(out.iterdir())):
+        fail(f"{out} is neither an empty folder nor made by this script; name another folder")
+
+
 def prepare(out, wanted):
-    """Empty OUT of earlier cases. A folder with other content and without our stamp is left alone."""
+    """Empty OUT of earlier cases; the stamp says that it is unfinished from here on."""
     out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()) and not (out / STAMP).exists():
-        sys.exit(f"make_node_tests.py: {out} is neither empty nor made by this script; name another folder")
     write_stamp(out, {**wanted, "complete": False})
     for folder in out.iterdir():
         if folder.name.startswith("test_") and folder.is_dir():
@@ -152,8 +164,10 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     wanted = wanted_stamp(arguments.filter)
-    if not arguments.list and is_current(arguments.out, wanted):
-        return 0
+    if not arguments.list:
+        if is_current(arguments.out, wanted):
+            return 0
+        refuse_foreign(arguments.out)
     with warnings.catch_warnings():
         # Cases overflow, divide by zero and take logarithms of negative numbers on purpose.
         warnings.simplefilter("ignore")
@@ -161,7 +175,7 @@ def main():
     if arguments.filter:
         cases = [case for case in cases if any(fnmatch.fnmatchcase(case.name, glob) for glob in arguments.filter)]
         if not cases:
-            sys.exit("make_node_tests.py: no case matches " + " ".join(arguments.filter))
+            fail("no case matches " + " ".join(arguments.filter))
     if arguments.list:
         progress("")
         print("\n".join(case.name for case in cases))
