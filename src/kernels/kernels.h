@@ -7,6 +7,8 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
+#include "kernels/qgemm.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,8 +21,9 @@ typedef struct dq_kernels {
 #undef DQ_SLOT
 } dq_kernels;
 
-/* Every implementation in the list is declared by its line. */
-#define DQ_KERNEL(isa, type, slot, function) type function;
+/* Every implementation in the list is declared by its line: a function, or a constant record of functions
+ * that belong together (type `const dq_qgemm`). */
+#define DQ_KERNEL(isa, type, slot, function) extern type function;
 #include "kernels/kernels.def"
 #undef DQ_KERNEL
 

@@ -8,7 +8,7 @@ void dq_kernels_select(unsigned isa_mask, dq_kernels *out)
     memset(out, 0, sizeof *out);
 #define DQ_KERNEL(isa, type, slot, function)                                                                 \
     if (isa_mask & (isa))                                                                                    \
-        out->slot = function;
+        out->slot = &function;
 #include "kernels/kernels.def"
 #undef DQ_KERNEL
 }

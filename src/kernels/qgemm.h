@@ -1,0 +1,88 @@
+/* Contracts of the integer products: matrix products and convolutions of 8-bit operands with int32 sums.
+ *
+ * The left operand A holds activations, the right one B weights. B is always int8: the caller flips the sign
+ * bit of uint8 weights and lowers their zero point by 128, which leaves the sum as it is. A is uint8 or int8,
+ * as the kernel likes it (dq_qgemm.a_signed). All sums are exact modulo 2^32, whatever the operands: no
+ * kernel may saturate or wrap a partial sum in fewer bits.
+ *
+ * A row of A is `runs` pieces of `run` bytes each, which start at rows[i] + offsets[t]. A plain matrix has
+ * one run of K bytes; a convolution over a channels-last image has one run for each kernel position (or
+ * kernel row), and its rows are the image's windows. B is packed by the kernel into column panels whose
+ * layout only the kernel knows. */
+#ifndef DQ_KERNELS_QGEMM_H
+#define DQ_KERNELS_QGEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DQ_QGEMM_MR_MAX = 32, /* bounds of dq_qgemm.mr and nr */
+    DQ_QGEMM_NR_MAX = 64,
+    DQ_QGEMM_SLACK = 64 /* bytes that may be read past each run (they are multiplied by zero or dropped) */
+};
+
+typedef struct dq_qgemm_a {
+    const uint8_t *const *rows;
+    const ptrdiff_t *offsets; /* `runs` of them */
+    size_t runs, run;
+} dq_qgemm_a;
+
+/** Where B stands before packing: element (run t, position p, column j) is the byte
+ *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ flip. */
+typedef struct dq_qgemm_b {
+    const uint8_t *data;
+    size_t cols, runs, run, inner;
+    size_t col_stride, run_stride, outer_stride, inner_stride;
+    uint8_t flip; /* 0x80 for uint8 weights, else 0 */
+} dq_qgemm_b;
+
+/** Bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
+typedef size_t dq_qgemm_panel_size_fn(size_t runs, size_t run);
+
+/** Packs columns first … first + nr - 1 (those past b->cols as zeros) into `panel` (aligned to 64, panel_size
+ * bytes, all of them written) and writes the nr sums of the columns' elements. */
+typedef void dq_qgemm_pack_fn(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums);
+
+/** c[i * c_stride + j] = init[j] + sum of A's row i times the panel's column j, for i < rows (1 … mr) and all
+ * j < nr. */
+typedef void dq_qgemm_tile_fn(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init,
+                              int32_t *c, size_t c_stride);
+
+/** sums[i] = sum of the elements of A's row i, for i < rows (any number). */
+typedef void dq_qgemm_sums_fn(const dq_qgemm_a *a, size_t rows, int32_t *sums);
+
+/** Kernels that agree on a layout, filled in together. */
+typedef struct dq_qgemm {
+    unsigned mr, nr; /* rows and columns of a tile */
+    bool a_signed;   /* A is int8, else uint8 */
+    dq_qgemm_panel_size_fn *panel_size;
+    dq_qgemm_pack_fn *pack;
+    dq_qgemm_tile_fn *tile;
+    dq_qgemm_sums_fn *sums;
+} dq_qgemm;
+
+/** c[j] -= factor * v[j], modulo 2^32. */
+typedef void dq_subtract_scaled_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
+
+/** Convolution of one channel, a row of outputs:
+ *  out[j] = init + sum over t < taps of w[t] * x[offsets[t] + j * stride], modulo 2^32, for j < n.
+ *  |w[t]| is at most 255. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
+typedef void dq_qconv_row_fn(const uint8_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
+                             size_t stride, int32_t init, size_t n, int32_t *out);
+
+/** int32 sums to 8 bits: out[j] = clamp(round(acc[j] * scale) + zero_point, lo, hi), where `scale` is
+ *  scale[j * scale_step] (a step of 0: one for all) and round is to nearest, ties to even, of the product in
+ *  double. NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and holds zero_point; out gets the low 8 bits.
+ */
+typedef void dq_requantize_fn(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
+                              int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out);
+
+/** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
+typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+                                uint8_t *dst, size_t dst_stride);
+/** The same for 32-bit elements (strides in elements), as they are. */
+typedef void dq_transpose_x32_fn(const uint32_t *src, size_t src_stride, size_t rows, size_t cols,
+                                 uint32_t *dst, size_t dst_stride);
+
+#endif
