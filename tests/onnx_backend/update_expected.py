@@ -38,10 +38,10 @@ def fail(text):
 def read_table(path, header, column, allowed):
     """Rows of a table by their first column. Only `column` holds one of a few words, so only it is checked."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
     except OSError as error:
         fail(f"{path}: {error.strerror}")
-    if not lines or lines[0].split("\t") != header:
+    if lines[0].split("\t") != header:
         fail(f"{path}: line 1 is not the header {' '.join(header)}")
     rows = {}
     for number, line in enumerate(lines[1:], 2):
