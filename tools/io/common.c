@@ -1,0 +1,217 @@
+#include "common.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void cut(dq_error *err, int wanted)
+{
+    if (wanted < (int)sizeof err->message)
+        return;
+    /* Step back over a UTF-8 sequence that the cut would leave incomplete. */
+    size_t end = sizeof err->message - sizeof "…";
+    while (end && ((unsigned char)err->message[end] & 0xC0) == 0x80)
+        end--;
+    memcpy(err->message + end, "…", sizeof "…");
+}
+
+dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
+{
+    if (!err)
+        return status;
+    va_list args;
+    va_start(args, format);
+    err->status = status;
+    cut(err, vsnprintf(err->message, sizeof err->message, format, args));
+    va_end(args);
+    return status;
+}
+
+dq_status io_prefix(dq_error *err, dq_status status, const char *where)
+{
+    if (!err)
+        return status;
+    char sentence[sizeof err->message];
+    memcpy(sentence, err->message, sizeof sentence);
+    return io_fail(err, status, "%s: %s", where, sentence);
+}
+
+const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT])
+{
+    size_t used = (size_t)snprintf(buffer, IO_TYPE_TEXT, "%s[", dq_dtype_name(dtype));
+    for (size_t i = 0; i < rank && i < DQ_MAX_RANK; i++) {
+        const char *sep = i ? "," : "";
+        int n = dims[i] == -1 ? snprintf(buffer + used, IO_TYPE_TEXT - used, "%s?", sep)
+                              : snprintf(buffer + used, IO_TYPE_TEXT - used, "%s%" PRId64, sep, dims[i]);
+        used += (size_t)n;
+    }
+    snprintf(buffer + used, IO_TYPE_TEXT - used, "]");
+    return buffer;
+}
+
+bool io_count(size_t rank, const int64_t *dims, size_t *count)
+{
+    bool empty = false;
+    size_t n = 1;
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return false;
+        if (dims[i] == 0)
+            empty = true;
+        else if ((uint64_t)dims[i] > SIZE_MAX / n)
+            return false;
+        else
+            n *= (size_t)dims[i];
+    }
+    *count = empty ? 0 : n;
+    return true;
+}
+
+bool io_packed_size(dq_dtype dtype, size_t count, size_t *size)
+{
+    unsigned bits = dq_dtype_bits(dtype);
+    if (count > SIZE_MAX / 16 - 1)
+        return false;
+    *size = count / 8 * bits + (count % 8 * bits + 7) / 8;
+    return true;
+}
+
+dq_status io_check_shape(dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit, dq_error *err)
+{
+    if (rank > DQ_MAX_RANK)
+        return io_fail(err, DQ_BAD_INPUT, "has rank %zu, wanted at most %d", rank, DQ_MAX_RANK);
+    if (dtype <= DQ_UNDEFINED || dtype >= DQ_DTYPE_COUNT)
+        return io_fail(err, DQ_BAD_INPUT, "has element type %d, wanted 1 to %d", (int)dtype,
+                       DQ_DTYPE_COUNT - 1);
+    char text[IO_TYPE_TEXT];
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return io_fail(err, DQ_BAD_INPUT, "has dimension %" PRId64 ", wanted 0 or more", dims[i]);
+    }
+    size_t count = 0, size = 0;
+    bool fits = io_count(rank, dims, &count);
+    if (fits && dtype == DQ_STRING) {
+        fits = count <= SIZE_MAX / 16;
+        size = fits ? count * 16 : 0;
+    } else {
+        fits = fits && io_packed_size(dtype, count, &size);
+    }
+    if (!fits || size > limit)
+        return io_fail(err, DQ_OUT_OF_MEMORY,
+                       "has type %s, over the limit of %" PRIu64 " bytes for one tensor",
+                       io_type_text(dtype, rank, dims, text), limit);
+    return DQ_OK;
+}
+
+/* The byte that holds the lowest bit of element i; written so that i * bits cannot overflow. */
+static size_t first_byte(unsigned bits, size_t i)
+{
+    return i / 8 * bits + i % 8 * bits / 8;
+}
+
+unsigned io_get_bits(const void *data, unsigned bits, size_t i)
+{
+    const uint8_t *bytes = data;
+    size_t at = first_byte(bits, i);
+    unsigned shift = (unsigned)(i % 8 * bits % 8);
+    unsigned value = bytes[at];
+    if (shift + bits > 8)
+        value |= (unsigned)bytes[at + 1] << 8;
+    return value >> shift & ((1u << bits) - 1);
+}
+
+void io_put_bits(void *data, unsigned bits, size_t i, unsigned value)
+{
+    uint8_t *bytes = data;
+    size_t at = first_byte(bits, i);
+    unsigned shift = (unsigned)(i % 8 * bits % 8);
+    unsigned mask = ((1u << bits) - 1) << shift;
+    unsigned put = value << shift & mask;
+    bytes[at] = (uint8_t)((bytes[at] & ~mask) | put);
+    if (shift + bits > 8)
+        bytes[at + 1] = (uint8_t)((bytes[at + 1] & ~(mask >> 8)) | put >> 8);
+}
+
+bool io_is_signed(dq_dtype dtype)
+{
+    switch (dtype) {
+    case DQ_INT2:
+    case DQ_INT4:
+    case DQ_INT8:
+    case DQ_INT16:
+    case DQ_INT32:
+    case DQ_INT64:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool io_is_integer(dq_dtype dtype)
+{
+    switch (dtype) {
+    case DQ_UINT2:
+    case DQ_UINT4:
+    case DQ_UINT8:
+    case DQ_UINT16:
+    case DQ_UINT32:
+    case DQ_UINT64:
+        return true;
+    default:
+        return io_is_signed(dtype);
+    }
+}
+
+uint64_t io_get_int(const dq_tensor *tensor, size_t i)
+{
+    dq_dtype dtype = dq_tensor_dtype(tensor);
+    unsigned bits = dq_dtype_bits(dtype);
+    const uint8_t *bytes = dq_tensor_data(tensor);
+    uint64_t raw = 0;
+    if (bits < 8)
+        raw = io_get_bits(bytes, bits, i);
+    else
+        memcpy(&raw, bytes + i * (bits / 8), bits / 8);
+    if (!io_is_signed(dtype) || bits == 64)
+        return raw;
+    unsigned unused = 64 - bits;
+    return (uint64_t)((int64_t)(raw << unused) >> unused);
+}
+
+static dq_status read_open_file(FILE *file, uint64_t limit, void **bytes, size_t *size, dq_error *err)
+{
+    struct stat info;
+    if (fstat(fileno(file), &info))
+        return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return io_fail(err, DQ_BAD_INPUT, "is not a regular file");
+    if ((uint64_t)info.st_size > limit || (uint64_t)info.st_size > SIZE_MAX - 1)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "has %" PRIu64 " bytes, over the limit of %" PRIu64,
+                       (uint64_t)info.st_size, limit);
+    size_t wanted = (size_t)info.st_size;
+    uint8_t *data = malloc(wanted + 1);
+    if (!data)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", wanted);
+    if (fread(data, 1, wanted, file) != wanted) {
+        int why = ferror(file) ? errno : 0;
+        free(data);
+        return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", why ? strerror(why) : "it became shorter");
+    }
+    *bytes = data;
+    *size = wanted;
+    return DQ_OK;
+}
+
+dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *size, dq_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return io_fail(err, DQ_BAD_INPUT, "cannot be opened: %s", strerror(errno));
+    dq_status status = read_open_file(file, limit, bytes, size, err);
+    fclose(file);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* What the readers and writers of tensor files share: sentences, whole files, packed elements.
+ *
+ * This folder uses only the public header of dqrun. Its functions follow the same rule as the library: each
+ * fault is a dq_status and one sentence without the file's name, which the caller puts in front (io_prefix).
+ */
+#ifndef DQ_TOOLS_IO_COMMON_H
+#define DQ_TOOLS_IO_COMMON_H
+
+#include <dqrun/dqrun.h>
+
+/** Bytes that one tensor read from a file may take, unless the caller sets another bound: 16 GiB, as
+ *  dq_limits.tensor_bytes. */
+#define IO_TENSOR_LIMIT ((uint64_t)16 << 30)
+
+/** Room for io_type_text of any tensor. */
+#define IO_TYPE_TEXT (32 + DQ_MAX_RANK * 24)
+
+/** Fills `err` (may be NULL) and returns `status`. A sentence that does not fit ends in "…". */
+dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** Puts "<where>: " in front of the sentence in `err` (may be NULL). Returns the status in it. */
+dq_status io_prefix(dq_error *err, dq_status status, const char *where);
+
+/** "float[2,3]", "int64[]"; -1 prints as "?". Returns buffer. */
+const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT]);
+
+/** The number of elements; false when it does not fit in size_t or a dimension is negative. */
+bool io_count(size_t rank, const int64_t *dims, size_t *count);
+
+/** Bytes of `count` packed elements; false when that does not fit in size_t. Not for strings. */
+bool io_packed_size(dq_dtype dtype, size_t count, size_t *size);
+
+/** Checks that a tensor may be made: known type, rank, no overflow, at most `limit` bytes (a string counts 16
+ * and its bytes are for the caller to count). DQ_BAD_INPUT or DQ_OUT_OF_MEMORY. */
+dq_status io_check_shape(dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit, dq_error *err);
+
+/** Element i of packed elements of 2, 4 or 6 bits, as its bits. */
+unsigned io_get_bits(const void *data, unsigned bits, size_t i);
+/** Writes the lowest `bits` bits of `value` as element i. */
+void io_put_bits(void *data, unsigned bits, size_t i, unsigned value);
+
+/** Integer i of a tensor of an integer or bool type, exactly: signed types sign-extended, unsigned as they
+ * are. */
+uint64_t io_get_int(const dq_tensor *tensor, size_t i);
+
+/** What io_get_int and comparisons need to know of a type. */
+bool io_is_integer(dq_dtype dtype); /**< any width, signed or not; not bool */
+bool io_is_signed(dq_dtype dtype);  /**< signed integer */
+
+/** Reads a file whole into malloc'ed memory. DQ_BAD_INPUT when it cannot be read or is no regular file,
+ *  DQ_OUT_OF_MEMORY over `limit` bytes. */
+dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *size, dq_error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* TensorProto files, the form of the ONNX test data (test_data_set_N/input_M.pb). */
+#ifndef DQ_TOOLS_IO_PB_H
+#define DQ_TOOLS_IO_PB_H
+
+#include "common.h"
+
+/** Reads a serialized TensorProto: any element type, typed fields or raw_data. `*name` is malloc'ed, and
+ * empty when the file gives none. Sizes are checked against the bytes that are there, and `limit`, before
+ * memory is asked for. DQ_BAD_INPUT for a broken one, DQ_UNSUPPORTED for external data, segments and messages
+ * of other kinds. */
+dq_status pb_read(const void *bytes, size_t size, uint64_t limit, char **name, dq_tensor **out,
+                  dq_error *err);
+
+/** The same from a file. The sentence does not name the path. */
+dq_status pb_read_file(const char *path, uint64_t limit, char **name, dq_tensor **out, dq_error *err);
+
+#endif
