@@ -37,22 +37,39 @@ static bool parse_special(const char *text, float *out)
     return true;
 }
 
-/* The nearest float32, with a decimal point whatever the program's locale. */
-static bool parse_float(const char *text, float *out)
+/* The nearest float32, with a decimal point whatever the program's locale; *ok says whether the text was a
+ * number. */
+static dq_status parse_float(const dq_schema_reader *r, const dq_yaml *node, float *out, bool *ok)
 {
-    if (parse_special(text, out))
-        return true;
-    if (strspn(text, "+-.0123456789eE") != strlen(text))
-        return false;
+    *ok = false;
+    if (node->kind != DQ_YAML_SCALAR || !node->plain)
+        return DQ_OK;
+    *ok = parse_special(node->text, out);
+    if (*ok || strspn(node->text, "+-.0123456789eE") != strlen(node->text))
+        return DQ_OK;
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t old = c ? uselocale(c) : (locale_t)0;
+    if (!c)
+        return dq_read_no_memory(r);
+    locale_t old = uselocale(c);
     char *end = NULL;
-    *out = strtof(text, &end);
-    if (c) {
-        uselocale(old);
-        freelocale(c);
-    }
-    return end != text && !*end && isfinite(*out);
+    *out = strtof(node->text, &end);
+    uselocale(old);
+    freelocale(c);
+    *ok = end != node->text && !*end && isfinite(*out);
+    return DQ_OK;
+}
+
+static dq_status read_float(const dq_schema_reader *r, const dq_yaml *node, const char *name, float *out)
+{
+    bool ok;
+    DQ_TRY(parse_float(r, node, out, &ok));
+    return ok ? DQ_OK : wrong(r, node, name, DQ_ATTR_FLOAT);
+}
+
+static dq_status read_int(const dq_schema_reader *r, const dq_yaml *node, const char *name, int64_t *out)
+{
+    bool plain = node->kind == DQ_YAML_SCALAR && node->plain;
+    return plain && parse_int(node->text, out) ? DQ_OK : wrong(r, node, name, DQ_ATTR_INT);
 }
 
 static dq_status copy_string(const dq_schema_reader *r, const dq_yaml *node, dq_string *out)
@@ -68,9 +85,7 @@ static dq_status read_ints(const dq_schema_reader *r, const dq_yaml *node, const
     if (!values)
         return dq_read_no_memory(r);
     for (const dq_yaml_item *item = node->items; item; item = item->next)
-        if (item->value->kind != DQ_YAML_SCALAR || !item->value->plain ||
-            !parse_int(item->value->text, next++))
-            return wrong(r, item->value, name, DQ_ATTR_INT);
+        DQ_TRY(read_int(r, item->value, name, next++));
     out->u.ints = values;
     return DQ_OK;
 }
@@ -81,9 +96,7 @@ static dq_status read_floats(const dq_schema_reader *r, const dq_yaml *node, con
     if (!values)
         return dq_read_no_memory(r);
     for (const dq_yaml_item *item = node->items; item; item = item->next)
-        if (item->value->kind != DQ_YAML_SCALAR || !item->value->plain ||
-            !parse_float(item->value->text, next++))
-            return wrong(r, item->value, name, DQ_ATTR_FLOAT);
+        DQ_TRY(read_float(r, item->value, name, next++));
     out->u.floats = values;
     return DQ_OK;
 }
@@ -121,12 +134,11 @@ dq_status dq_read_default(const dq_schema_reader *r, const dq_yaml *node, const 
                           dq_attr *out)
 {
     *out = (dq_attr){.name = name, .kind = kind};
-    bool plain = node->kind == DQ_YAML_SCALAR && node->plain;
     switch (kind) {
     case DQ_ATTR_INT:
-        return plain && parse_int(node->text, &out->u.i) ? DQ_OK : wrong(r, node, name, kind);
+        return read_int(r, node, name, &out->u.i);
     case DQ_ATTR_FLOAT:
-        return plain && parse_float(node->text, &out->u.f) ? DQ_OK : wrong(r, node, name, kind);
+        return read_float(r, node, name, &out->u.f);
     case DQ_ATTR_STRING:
         return node->kind == DQ_YAML_SCALAR ? copy_string(r, node, &out->u.s) : wrong(r, node, name, kind);
     case DQ_ATTR_INTS:
