@@ -1,0 +1,199 @@
+#include "ops/qgemm.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+/* Adds `count` elements of `size` bytes to a layout; false when it does not fit. */
+static bool place(size_t *used, size_t count, size_t size, size_t *at)
+{
+    size_t bytes;
+    *at = *used;
+    return dq_mul_size(count, size, &bytes) && dq_add_size(*used, bytes, used) &&
+           dq_align_size(*used, ALIGN, used);
+}
+
+bool dq_qweights_layout(dq_qweights *w)
+{
+    size_t nr = w->kernel->nr, total, at;
+    w->panels = w->b.cols / nr + (w->b.cols % nr != 0);
+    w->panel_size = w->kernel->panel_size(w->b.runs, w->b.run);
+    w->size = 0;
+    return w->panel_size && dq_mul_size(w->panels, w->matrices, &total) &&
+           place(&w->size, total, w->panel_size, &at) &&
+           place(&w->size, total, nr * sizeof(int32_t), &w->sums_offset);
+}
+
+static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
+{
+    return (int32_t *)((char *)packed + w->sums_offset) + panel * w->kernel->nr;
+}
+
+void dq_qweights_pack(const dq_qweights *w, const void *data, void *packed, size_t first, size_t end)
+{
+    dq_qgemm_b b = w->b;
+    for (size_t i = first; i < end; i++) {
+        b.data = (const uint8_t *)data + i / w->panels * w->matrix_step;
+        w->kernel->pack(&b, i % w->panels * w->kernel->nr, (char *)packed + i * w->panel_size,
+                        sums_of(w, packed, i));
+    }
+}
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_qweights *w = key;
+    dq_qweights_pack(w, from->data, packed, 0, w->panels * w->matrices);
+}
+
+dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
+                               dq_error *err)
+{
+    *packed = NULL;
+    return dq_call_constant(call, i) ? dq_call_pack(call, i, make, w, sizeof *w, w->size, packed, err)
+                                     : DQ_OK;
+}
+
+typedef struct pack_job {
+    const dq_qweights *w;
+    const void *data;
+    void *packed;
+} pack_job;
+
+static void pack_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const pack_job *job = arg;
+    dq_qweights_pack(job->w, job->data, job->packed, begin, end);
+}
+
+const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweights *w, const void *packed,
+                              void *scratch)
+{
+    if (packed)
+        return packed;
+    pack_job job = {w, call->in[i]->data, scratch};
+    size_t grain = ((size_t)1 << 16) / w->panel_size;
+    dq_parallel(call->threads, w->panels * w->matrices, grain ? grain : 1, pack_range, &job);
+    return scratch;
+}
+
+bool dq_qscratch_layout(const dq_qgemm *kernel, size_t rows, size_t panels, size_t extra, dq_qscratch *s)
+{
+    size_t cols;
+    s->size = 0;
+    return dq_mul_size(panels, kernel->nr, &cols) && place(&s->size, rows, sizeof(uint8_t *), &s->rows) &&
+           place(&s->size, rows, sizeof(int32_t), &s->row_sums) &&
+           place(&s->size, rows, sizeof(int32_t), &s->row_zero) &&
+           place(&s->size, rows * kernel->nr, sizeof(int32_t), &s->c) &&
+           place(&s->size, cols, sizeof(int32_t), &s->init) &&
+           place(&s->size, cols, sizeof(int32_t), &s->cols) &&
+           place(&s->size, cols, sizeof(int32_t), &s->zero) && place(&s->size, extra, 1, &s->extra);
+}
+
+size_t dq_qgemm_block_rows(const dq_qgemm *kernel)
+{
+    enum { ROWS = 64 };
+    return kernel->mr >= ROWS ? kernel->mr : ROWS / kernel->mr * kernel->mr;
+}
+
+/* Products as a double: only a measure, and never overflows. */
+static double products_of(const dq_qweights *w, size_t rows)
+{
+    return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
+}
+
+size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
+{
+    enum { MANY_BLOCKS = 32, TASK = 1 << 20 };
+    if (blocks >= MANY_BLOCKS || w->panels <= 1)
+        return w->panels ? w->panels : 1;
+    double wanted = TASK / (1 + products_of(w, rows)) + 1;
+    return wanted < (double)w->panels ? (size_t)wanted : w->panels;
+}
+
+size_t dq_qgemm_grain(size_t products)
+{
+    enum { PIECE = 1 << 17 };
+    return products < PIECE ? PIECE / (products + 1) + 1 : 1;
+}
+
+dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch)
+{
+    char *at = scratch;
+    dq_qblock block = {.row_pointers = (const uint8_t **)(at + layout->rows),
+                       .row_sums = (int32_t *)(at + layout->row_sums),
+                       .row_zero = (int32_t *)(at + layout->row_zero),
+                       .c = (int32_t *)(at + layout->c),
+                       .init = (int32_t *)(at + layout->init),
+                       .cols = (int32_t *)(at + layout->cols),
+                       .zero = (int32_t *)(at + layout->zero),
+                       .extra = at + layout->extra};
+    block.a.rows = block.row_pointers;
+    return block;
+}
+
+static size_t columns_of(const dq_qblock *block)
+{
+    return (block->end_panel - block->first_panel) * block->w->kernel->nr;
+}
+
+void dq_qblock_columns(dq_qblock *block, int32_t value)
+{
+    size_t n = columns_of(block);
+    memset(block->init, 0, n * sizeof *block->init);
+    for (size_t j = 0; j < n; j++)
+        block->zero[j] = value;
+}
+
+void dq_qblock_terms(dq_qblock *block)
+{
+    const dq_qweights *w = block->w;
+    const int32_t *sums = (const int32_t *)((const char *)block->packed + w->sums_offset) +
+                          (block->matrix * w->panels + block->first_panel) * w->kernel->nr;
+    size_t n = columns_of(block);
+    uint32_t depth = (uint32_t)(w->b.runs * w->b.run);
+    for (size_t j = 0; j < n; j++)
+        block->cols[j] = (int32_t)((uint32_t)sums[j] - depth * (uint32_t)block->zero[j]);
+    if (!block->per_row)
+        block->kernels->subtract_scaled(block->init, n, block->a_zero, block->cols);
+    block->any_zero = false;
+    for (size_t j = 0; j < n; j++)
+        block->any_zero = block->any_zero || block->zero[j] != 0;
+}
+
+/* The terms that differ from row to row. */
+static void correct_rows(const dq_qblock *block, size_t at)
+{
+    size_t nr = block->w->kernel->nr;
+    for (size_t i = 0; i < block->rows; i++) {
+        if (block->any_zero)
+            block->kernels->subtract_scaled(block->c + i * nr, nr, block->row_sums[i], block->zero + at);
+        if (block->per_row)
+            block->kernels->subtract_scaled(block->c + i * nr, nr, block->row_zero[i], block->cols + at);
+    }
+}
+
+void dq_qblock_run(dq_qblock *block)
+{
+    const dq_qweights *w = block->w;
+    const dq_qgemm *kernel = w->kernel;
+    size_t nr = kernel->nr;
+    if (block->any_zero)
+        kernel->sums(&block->a, block->rows, block->row_sums);
+    for (size_t p = block->first_panel; p < block->end_panel; p++) {
+        const char *panel = (const char *)block->packed + (block->matrix * w->panels + p) * w->panel_size;
+        size_t at = (p - block->first_panel) * nr;
+        for (size_t i = 0; i < block->rows; i += kernel->mr) {
+            dq_qgemm_a a = block->a;
+            a.rows += i;
+            size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
+            kernel->tile(&a, rows, panel, block->init + at, block->c + i * nr, nr);
+        }
+        if (block->any_zero || block->per_row)
+            correct_rows(block, at);
+        size_t first = p * nr, cols = w->b.cols - first < nr ? w->b.cols - first : nr;
+        block->store(block, first, cols, block->c);
+    }
+}

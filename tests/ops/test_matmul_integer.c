@@ -1,0 +1,162 @@
+#include "matmul_naive.h"
+
+#include <stdio.h>
+
+static const char *const formals[] = {"A", "B", "a_zero_point", "b_zero_point"};
+
+static void begin(ops_case *c)
+{
+    ops_begin(c, "", "MatMulInteger", 10);
+    for (int i = 0; i < 4; i++)
+        c->formals[i] = formals[i];
+}
+
+static const dq_tensor *random_zero(ops_case *c, uint64_t *state, dq_dtype dtype, const naive_shape *s,
+                                    bool rows)
+{
+    if (naive_random(state, 3) == 0)
+        return ops_skip(c), NULL;
+    int64_t dims[DQ_MAX_RANK];
+    size_t rank = naive_param_shape(state, s, rows, dims);
+    return naive_codes(c, state, dtype, rank, dims);
+}
+
+START_TEST(random_products)
+{
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
+    uint64_t state = 88172645463325252u;
+    for (int round = 0; round < 300; round++) {
+        naive_shape s = naive_random_shape(&state);
+        ops_case c;
+        begin(&c);
+        dq_dtype ta = types[round & 1], tb = types[round >> 1 & 1];
+        const dq_tensor *a = naive_codes(&c, &state, ta, s.rank_a, s.a);
+        const dq_tensor *b = naive_codes(&c, &state, tb, s.rank_b, s.b);
+        const dq_tensor *za = random_zero(&c, &state, ta, &s, true);
+        const dq_tensor *zb = random_zero(&c, &state, tb, &s, false);
+        ops_must_run(&c);
+        char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+        ck_assert_str_eq(dq_shape_text(c.out[0]->rank, c.out[0]->dims, got),
+                         dq_shape_text(s.rank_y, s.y, wanted));
+        for (size_t i = 0; i < c.out[0]->count; i++) {
+            int64_t at[DQ_MAX_RANK], sum = naive_sum(&s, a, za, b, zb, i, at);
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == sum, "round %d, element %zu: %d, wanted %lld",
+                          round, i, dq_data(c.out[0], int32_t)[i], (long long)sum);
+        }
+        ops_end(&c);
+    }
+}
+END_TEST
+
+/* Every product at its largest: pairs of them overflow 16 bits, four of them with u8 weights too. */
+START_TEST(full_range)
+{
+    static const struct {
+        dq_dtype a_type, b_type;
+        uint8_t a, b;
+        int32_t product;
+    } cases[] = {
+        {DQ_UINT8, DQ_INT8, 255, 127, 255 * 127},   {DQ_UINT8, DQ_INT8, 255, 0x80, 255 * -128},
+        {DQ_UINT8, DQ_UINT8, 255, 255, 255 * 255},  {DQ_INT8, DQ_INT8, 0x80, 0x80, 128 * 128},
+        {DQ_INT8, DQ_UINT8, 0x80, 255, -128 * 255}, {DQ_INT8, DQ_UINT8, 127, 255, 127 * 255},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ops_case c;
+        begin(&c);
+        dq_tensor *a = ops_in(&c, cases[i].a_type, OPS_DIMS(3, 64), NULL);
+        dq_tensor *b = ops_in(&c, cases[i].b_type, OPS_DIMS(64, 5), NULL);
+        for (size_t k = 0; k < a->count; k++)
+            dq_data(a, uint8_t)[k] = cases[i].a;
+        for (size_t k = 0; k < b->count; k++)
+            dq_data(b, uint8_t)[k] = cases[i].b;
+        ops_must_run(&c);
+        for (size_t k = 0; k < 15; k++)
+            ck_assert_int_eq(dq_data(c.out[0], int32_t)[k], 64 * cases[i].product);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+START_TEST(sums_wrap)
+{
+    enum { K = 40000 };
+    ops_case c;
+    begin(&c);
+    dq_tensor *a = ops_in(&c, DQ_UINT8, OPS_DIMS(1, K), NULL);
+    dq_tensor *b = ops_in(&c, DQ_UINT8, OPS_DIMS(K, 1), NULL);
+    for (size_t k = 0; k < K; k++)
+        dq_data(a, uint8_t)[k] = dq_data(b, uint8_t)[k] = 255;
+    ops_must_run(&c);
+    int64_t sum = (int64_t)K * 255 * 255;
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1), OPS_VALUES((double)(sum - 4294967296)));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(large)
+{
+    enum { M = 130, K = 300, N = 200 };
+    uint64_t state = 7;
+    naive_shape s = {
+        .rank_a = 2, .rank_b = 2, .rank_y = 2, .a = {M, K}, .b = {K, N}, .y = {M, N}, .m = M, .k = K, .n = N};
+    ops_case c;
+    begin(&c);
+    const dq_tensor *a = naive_codes(&c, &state, DQ_INT8, 2, s.a);
+    const dq_tensor *b = naive_codes(&c, &state, DQ_UINT8, 2, s.b);
+    const dq_tensor *za = naive_codes(&c, &state, DQ_INT8, OPS_DIMS(M));
+    const dq_tensor *zb = naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(N));
+    ops_must_run(&c);
+    for (size_t i = 0; i < M * N; i++) {
+        int64_t at[DQ_MAX_RANK];
+        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], naive_sum(&s, a, za, b, zb, i, at));
+    }
+    ops_end(&c);
+}
+END_TEST
+
+static void refuse(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t *b, size_t rank_z,
+                   const int64_t *z, const char *sentence)
+{
+    ops_case c;
+    begin(&c);
+    ops_in(&c, DQ_UINT8, rank_a, a, NULL);
+    ops_in(&c, DQ_UINT8, rank_b, b, NULL);
+    if (rank_z)
+        ops_in(&c, DQ_UINT8, rank_z, z, NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_end(&c);
+}
+
+START_TEST(refusals)
+{
+    refuse(OPS_SCALAR, OPS_DIMS(3, 2), OPS_SCALAR,
+           "input 0 'A' is a scalar, wanted a vector, a matrix or more axes");
+    refuse(OPS_DIMS(3, 2), OPS_SCALAR, OPS_SCALAR,
+           "input 1 'B' is a scalar, wanted a vector, a matrix or more axes");
+    refuse(OPS_DIMS(3, 2), OPS_DIMS(3, 4), OPS_SCALAR,
+           "input 1 'B' has 3 rows, wanted 2 as the other operand has columns");
+    refuse(OPS_DIMS(2, 3, 2), OPS_DIMS(3, 2, 4), OPS_SCALAR,
+           "input 1 'B' has shape 3x2x4, whose batch axes do not broadcast with those of the other operand, "
+           "2x3x2");
+    refuse(
+        OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(2),
+        "input 2 'a_zero_point' has shape [2], wanted 1 element or 3 (rows of input 0, which has shape 3x2)");
+    refuse(
+        OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(1, 3),
+        "input 2 'a_zero_point' has shape 1x3, wanted 1 element or 3 (rows of input 0, which has shape 3x2)");
+    refuse(OPS_DIMS(2), OPS_DIMS(2, 4), OPS_DIMS(2),
+           "input 2 'a_zero_point' has shape [2], wanted 1 element as input 0 is a vector");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("MatMulInteger");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, random_products);
+    tcase_add_test(tests, full_range);
+    tcase_add_test(tests, sums_wrap);
+    tcase_add_test(tests, large);
+    tcase_add_test(tests, refusals);
+    return ops_main(tests);
+}
