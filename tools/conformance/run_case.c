@@ -1,0 +1,259 @@
+/* One case through the public API: load, run each data set, compare each output. */
+#include "compare.h"
+#include "conformance.h"
+#include "io/pb.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Inputs or outputs of one data set. */
+typedef struct values {
+    dq_tensor **tensors;
+    char **names; /* as the files give them, often empty */
+    size_t count;
+} values;
+
+typedef struct case_run {
+    const cf_options *options;
+    cf_result *result;
+    dq_schemas *schemas;
+    dq_model *model;
+    dq_session *session;
+} case_run;
+
+/* Records why the case failed. Returns false. */
+static bool fail(case_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool fail(case_run *run, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(run->result->message, sizeof run->result->message, format, args);
+    va_end(args);
+    run->result->outcome = CF_FAILED;
+    return false;
+}
+
+static void free_values(values *v)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        dq_tensor_free(v->tensors[i]);
+        free(v->names[i]);
+    }
+    free(v->tensors);
+    free(v->names);
+    *v = (values){NULL, NULL, 0};
+}
+
+/* Room for one more value. */
+static void grow(values *v)
+{
+    v->tensors = cf_realloc(v->tensors, v->count + 1, sizeof *v->tensors);
+    v->names = cf_realloc(v->names, v->count + 1, sizeof *v->names);
+    v->tensors[v->count] = NULL;
+    v->names[v->count] = NULL;
+    v->count++;
+}
+
+/* The files <kind>_0.pb, <kind>_1.pb… of a folder, up to the first that is not there. */
+static bool read_files(case_run *run, const char *folder, const char *kind, values *v)
+{
+    for (;;) {
+        char *path = cf_format("%s/%s_%zu.pb", folder, kind, v->count);
+        struct stat info;
+        if (stat(path, &info) != 0) {
+            free(path);
+            return true;
+        }
+        grow(v);
+        dq_error err;
+        size_t i = v->count - 1;
+        dq_status status = pb_read_file(path, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i], &err);
+        if (status != DQ_OK)
+            fail(run, "%s_%zu.pb: %s", kind, i, err.message);
+        free(path);
+        if (status != DQ_OK)
+            return false;
+    }
+}
+
+/* The next `count` values of a record. */
+static bool read_record(case_run *run, cf_bytes *bytes, uint32_t count, const char *kind, values *v)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        cf_bytes value;
+        dq_error err;
+        grow(v);
+        if (!cf_next_value(bytes, &value))
+            return fail(run, "%s %u is cut off", kind, i);
+        if (pb_read(value.data, value.size, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i], &err) != DQ_OK)
+            return fail(run, "%s %u: %s", kind, i, err.message);
+    }
+    return true;
+}
+
+/* The model's input that a value is for: the one of its name, else the one of its place. */
+static bool input_name(const case_run *run, const values *v, size_t i, const char **name)
+{
+    dq_value_info info;
+    size_t count = dq_model_input_count(run->model);
+    for (size_t k = 0; k < count && v->names[i][0] != '\0'; k++) {
+        if (dq_model_input(run->model, k, &info) == DQ_OK && strcmp(info.name, v->names[i]) == 0) {
+            *name = info.name;
+            return true;
+        }
+    }
+    if (i >= count || dq_model_input(run->model, i, &info) != DQ_OK)
+        return false;
+    *name = info.name;
+    return true;
+}
+
+static bool set_inputs(case_run *run, const values *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        const char *name;
+        dq_error err;
+        if (!input_name(run, inputs, i, &name))
+            return fail(run, "there is a value for input %zu, the model has %zu inputs", i,
+                        dq_model_input_count(run->model));
+        if (dq_session_set_input(run->session, name, inputs->tensors[i], &err) != DQ_OK)
+            return fail(run, "%s", err.message);
+    }
+    return true;
+}
+
+static bool compare_outputs(case_run *run, const values *wanted, const compare_tolerance *tolerance)
+{
+    if (wanted->count == 0)
+        return fail(run, "there is no value to compare an output with");
+    for (size_t i = 0; i < wanted->count; i++) {
+        dq_value_info info;
+        dq_error err;
+        const dq_tensor *got = NULL;
+        if (dq_model_output(run->model, i, &info) != DQ_OK)
+            return fail(run, "there is a value for output %zu, the model has %zu outputs", i,
+                        dq_model_output_count(run->model));
+        if (dq_session_get_output(run->session, info.name, &got, &err) != DQ_OK)
+            return fail(run, "%s", err.message);
+        compare_result compared;
+        compare_tensors(got, wanted->tensors[i], tolerance, &compared);
+        if (!compared.same)
+            return fail(run, "output '%s': %s", info.name, compared.sentence);
+    }
+    return true;
+}
+
+static bool run_data_set(case_run *run, const values *inputs, const values *outputs,
+                         const compare_tolerance *tolerance)
+{
+    dq_error err;
+    if (!set_inputs(run, inputs))
+        return false;
+    if (dq_session_run(run->session, &err) != DQ_OK)
+        return fail(run, "%s", err.message);
+    return compare_outputs(run, outputs, tolerance);
+}
+
+/* True for a data set that is there and good; `*there` says whether it is. */
+static bool run_folder_set(case_run *run, const char *folder, size_t number, bool *there)
+{
+    static const compare_tolerance tolerance = {COMPARE_RTOL, COMPARE_ATOL};
+    char *path = cf_format("%s/test_data_set_%zu", folder, number);
+    struct stat info;
+    *there = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    values inputs = {NULL, NULL, 0}, outputs = {NULL, NULL, 0};
+    bool good = *there && read_files(run, path, "input", &inputs) &&
+                read_files(run, path, "output", &outputs) && run_data_set(run, &inputs, &outputs, &tolerance);
+    free_values(&inputs);
+    free_values(&outputs);
+    free(path);
+    return good;
+}
+
+static bool run_folder(case_run *run, const char *folder)
+{
+    bool there;
+    size_t number = 0;
+    while (run_folder_set(run, folder, number, &there))
+        number++;
+    if (there)
+        return false;
+    return number > 0 || fail(run, "there is no folder test_data_set_0 beside model.onnx");
+}
+
+static bool run_record(case_run *run, const cf_record *record)
+{
+    compare_tolerance tolerance = {record->rtol, record->atol};
+    cf_bytes bytes = record->values;
+    values inputs = {NULL, NULL, 0}, outputs = {NULL, NULL, 0};
+    bool good = read_record(run, &bytes, record->input_count, "input", &inputs) &&
+                read_record(run, &bytes, record->output_count, "output", &outputs) &&
+                run_data_set(run, &inputs, &outputs, &tolerance);
+    free_values(&inputs);
+    free_values(&outputs);
+    return good;
+}
+
+static bool make_session(case_run *run, const cf_case *item, const cf_record *record)
+{
+    dq_error err;
+    if (run->options->schema_dir != NULL &&
+        (dq_schemas_create(&run->schemas, &err) != DQ_OK ||
+         dq_schemas_add_dir(run->schemas, run->options->schema_dir, &err) != DQ_OK))
+        return fail(run, "%s", err.message);
+    dq_load_options load = {.schemas = run->schemas};
+    dq_session_options session = {
+        .threads = run->options->threads, .isa = run->options->isa, .no_fuse = run->options->no_fuse};
+    dq_status status;
+    if (item->folder != NULL) {
+        char *path = cf_format("%s/model.onnx", item->folder);
+        status = dq_model_load(path, &load, &run->model, &err);
+        free(path);
+    } else {
+        status = dq_model_load_memory(record->model.data, record->model.size, item->name, &load, &run->model,
+                                      &err);
+    }
+    if (status != DQ_OK || dq_session_create(run->model, &session, &run->session, &err) != DQ_OK)
+        return fail(run, "%s", err.message);
+    return true;
+}
+
+/* Finds the model's bytes and names its operator before anything can go wrong. */
+static bool open_case(case_run *run, const cf_case *item, cf_record *record)
+{
+    if (item->folder == NULL) {
+        if (!cf_parse_record(item->batch, record))
+            return fail(run, "the record's lengths do not add up");
+        cf_model_op(record->model.data, record->model.size, run->result->op, sizeof run->result->op);
+        return true;
+    }
+    char *path = cf_format("%s/model.onnx", item->folder);
+    size_t size;
+    uint8_t *bytes = cf_read_file(path, &size);
+    free(path);
+    if (bytes == NULL)
+        return fail(run, "model.onnx cannot be read");
+    cf_model_op(bytes, size, run->result->op, sizeof run->result->op);
+    free(bytes);
+    return true;
+}
+
+void cf_run_case(const cf_case *item, const cf_options *options, cf_result *result,
+                 void (*begin)(const cf_result *))
+{
+    case_run run = {.options = options, .result = result};
+    cf_record record = {0};
+    if (open_case(&run, item, &record)) {
+        begin(result);
+        if (make_session(&run, item, &record) &&
+            (item->folder != NULL ? run_folder(&run, item->folder) : run_record(&run, &record)))
+            result->outcome = CF_PASSED;
+    }
+    dq_session_free(run.session);
+    dq_model_free(run.model);
+    dq_schemas_free(run.schemas);
+}
