@@ -98,6 +98,7 @@ typedef struct dq_value {
 } dq_value;
 
 struct dq_schema; /* src/schema */
+struct dq_op;     /* src/ops */
 
 struct dq_node {
     const char *name;   /* "" when the model gives none */
@@ -113,6 +114,7 @@ struct dq_node {
     dq_attr *attrs;
     dq_graph *graph;                /* the graph that the node stands in */
     const struct dq_schema *schema; /* after the schema check */
+    const struct dq_op *op;         /* its implementation, after the check; NULL: none */
     uint32_t position;              /* in dq_graph.nodes, after link */
 };
 

@@ -1,0 +1,25 @@
+/* What the public handles are. */
+#ifndef DQ_API_HANDLES_H
+#define DQ_API_HANDLES_H
+
+#include "exec/exec.h"
+
+#include <stdatomic.h>
+
+struct dq_model {
+    dq_program *program;
+    dq_schemas *own_schemas; /* NULL when the caller gave a set */
+    atomic_uint users;       /* the caller, and each session */
+    dq_arena arena;          /* of what the functions below hand out */
+    dq_value_info *inputs, *outputs;
+    uint32_t input_count;
+    uint32_t *input_at; /* position in the graph's inputs of each of `inputs` */
+};
+
+/** Gives back one use of the model; the last one frees it. */
+void dq_model_release(dq_model *model);
+
+/** "image: float[N,1,8,8], mask: bool[N]" into buffer, which is always terminated. */
+void dq_model_wants(const dq_model *model, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,216 @@
+#include "api/handles.h"
+
+#include "parser/parser.h"
+#include "plan/inline.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRING_OF(x) #x
+#define VERSION_TEXT(major, minor, patch) STRING_OF(major) "." STRING_OF(minor) "." STRING_OF(patch)
+
+const char *dq_version(void)
+{
+    return VERSION_TEXT(DQ_VERSION_MAJOR, DQ_VERSION_MINOR, DQ_VERSION_PATCH);
+}
+
+/* ---- What the model declares -------------------------------------------------------------------------- */
+
+static dq_status describe(dq_model *model, const dq_value *v, dq_value_info *info, dq_error *err)
+{
+    char text[DQ_TYPE_TEXT];
+    const dq_type *type = &v->type;
+    bool tensor = type->kind == DQ_KIND_TENSOR;
+    *info = (dq_value_info){.name = v->name,
+                            .dtype = tensor ? type->dtype : DQ_UNDEFINED,
+                            .has_shape = tensor && type->has_shape,
+                            .optional = v->is_input && v->constant,
+                            .rank = tensor ? type->rank : 0,
+                            .dims = type->dims,
+                            .dim_names = type->dim_names};
+    if (tensor && type->dtype == DQ_UNDEFINED && v->constant)
+        info->dtype = v->constant->dtype;
+    info->type = dq_arena_string(&model->arena, dq_type_text(type, text), strlen(text));
+    if (info->has_shape && info->rank && !info->dim_names)
+        info->dim_names = DQ_NEW_ARRAY(&model->arena, info->rank, const char *);
+    if (!info->type || (info->has_shape && info->rank && !info->dim_names))
+        return dq_no_memory(err, sizeof *info, "a model's declarations");
+    return DQ_OK;
+}
+
+static dq_status describe_all(dq_model *model, dq_error *err)
+{
+    const dq_graph *g = model->program->ir->graph;
+    model->inputs = DQ_NEW_ARRAY(&model->arena, g->input_count, dq_value_info);
+    model->outputs = DQ_NEW_ARRAY(&model->arena, g->output_count, dq_value_info);
+    model->input_at = DQ_NEW_ARRAY(&model->arena, g->input_count, uint32_t);
+    if (!model->inputs || !model->outputs || !model->input_at)
+        return dq_no_memory(err, g->input_count * sizeof(dq_value_info), "a model's declarations");
+    for (int with_default = 0; with_default < 2; with_default++)
+        for (uint32_t i = 0; i < g->input_count; i++) {
+            if ((g->inputs[i]->constant != NULL) != with_default)
+                continue;
+            DQ_TRY(describe(model, g->inputs[i], &model->inputs[model->input_count], err));
+            model->input_at[model->input_count++] = i;
+        }
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        DQ_TRY(describe(model, g->outputs[i], &model->outputs[i], err));
+        model->outputs[i].name = g->output_names[i];
+    }
+    return DQ_OK;
+}
+
+/* Appends to buffer as far as it goes. */
+static size_t append(char *buffer, size_t size, size_t used, const char *text)
+{
+    size_t length = strlen(text);
+    if (used + length + 1 > size)
+        length = size > used + 1 ? size - used - 1 : 0;
+    memcpy(buffer + used, text, length);
+    buffer[used + length] = '\0';
+    return used + length;
+}
+
+void dq_model_wants(const dq_model *model, char *buffer, size_t size)
+{
+    size_t used = 0;
+    char number[32];
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const dq_value_info *info = &model->inputs[i];
+        used = append(buffer, size, used, i ? ", " : "");
+        used = append(buffer, size, used, info->name);
+        used = append(buffer, size, used, ": ");
+        used = append(buffer, size, used, info->dtype ? dq_dtype_name(info->dtype) : info->type);
+        for (size_t d = 0; info->has_shape && d < info->rank; d++) {
+            const char *name = info->dim_names[d];
+            snprintf(number, sizeof number, "%" PRId64, info->dims[d]);
+            used = append(buffer, size, used, d ? "," : "[");
+            used = append(buffer, size, used, info->dims[d] >= 0 ? number : name && *name ? name : "?");
+        }
+        if (info->has_shape && info->rank)
+            used = append(buffer, size, used, "]");
+        if (info->optional)
+            used = append(buffer, size, used, " (has a default)");
+    }
+    if (!model->input_count)
+        append(buffer, size, used, "no inputs");
+}
+
+size_t dq_model_input_count(const dq_model *model)
+{
+    return model->input_count;
+}
+
+dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info)
+{
+    if (i >= model->input_count)
+        return DQ_INVALID_ARGUMENT;
+    *info = model->inputs[i];
+    return DQ_OK;
+}
+
+size_t dq_model_output_count(const dq_model *model)
+{
+    return model->program->ir->graph->output_count;
+}
+
+dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info)
+{
+    if (i >= dq_model_output_count(model))
+        return DQ_INVALID_ARGUMENT;
+    *info = model->outputs[i];
+    return DQ_OK;
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------ */
+
+/* Takes `ir` over, also when it fails. */
+static dq_status load(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
+{
+    dq_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        dq_ir_free(ir);
+        return dq_no_memory(err, sizeof *model, "a model");
+    }
+    atomic_init(&model->users, 1);
+    dq_schemas *schemas = options ? options->schemas : NULL;
+    dq_status status = DQ_OK;
+    if (!schemas) {
+        status = dq_schemas_create(&model->own_schemas, err);
+        schemas = model->own_schemas;
+    }
+    if (status == DQ_OK)
+        status = dq_inline_functions(ir, err);
+    if (status == DQ_OK) {
+        status = dq_graph_link(ir->graph, err);
+        if (status != DQ_OK)
+            dq_error_prefix(err, "%s: ", ir->path);
+    }
+    if (status == DQ_OK)
+        status = dq_program_create(ir, schemas, &model->program, err);
+    if (status != DQ_OK)
+        dq_ir_free(ir);
+    else
+        status = describe_all(model, err);
+    if (status != DQ_OK)
+        dq_model_release(model);
+    else
+        *out = model;
+    return status;
+}
+
+dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out, dq_error *err)
+{
+    dq_ir *ir = NULL;
+    if (!path || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: a pointer is NULL");
+    DQ_TRY(dq_parse_file(path, options ? &options->limits : NULL, &ir, err));
+    return load(ir, options, out, err);
+}
+
+dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
+                               const dq_load_options *options, dq_model **out, dq_error *err)
+{
+    dq_ir *ir = NULL;
+    if ((size && !bytes) || !name || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: a pointer is NULL");
+    DQ_TRY(dq_parse_memory(bytes, size, name, options ? options->base_dir : NULL,
+                           options ? &options->limits : NULL, &ir, err));
+    return load(ir, options, out, err);
+}
+
+void dq_model_release(dq_model *model)
+{
+    if (!model || atomic_fetch_sub(&model->users, 1) != 1)
+        return;
+    dq_program_free(model->program);
+    dq_schemas_free(model->own_schemas);
+    dq_arena_free(&model->arena);
+    free(model);
+}
+
+void dq_model_free(dq_model *model)
+{
+    dq_model_release(model);
+}
+
+dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why), void *arg,
+                         dq_error *err)
+{
+    const dq_program *p = model->program;
+    dq_status worst = DQ_OK;
+    for (size_t i = 0; i < p->fault_count; i++) {
+        if (report)
+            report(arg, &p->faults[i]);
+        /* a broken model is graver than one that asks for more than this build has */
+        if (worst == DQ_OK || p->faults[i].status == DQ_BAD_MODEL) {
+            if (err && worst != p->faults[i].status)
+                *err = p->faults[i];
+            worst = p->faults[i].status;
+        }
+    }
+    return worst;
+}

@@ -1,0 +1,259 @@
+#include "api/handles.h"
+
+#include "base/cpu.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dq_session {
+    dq_model *model;
+    dq_kernels kernels;
+    dq_threads *threads;
+    unsigned isa;
+    dq_exec exec;
+    dq_plan *plan;             /* of the last run's shapes; NULL before the first */
+    bool ran;                  /* the last run gave outputs */
+    const dq_tensor **inputs;  /* the caller's, by position in the graph's inputs */
+    dq_tensor *planned_inputs; /* types and shapes that `plan` was made for; dtype DQ_UNDEFINED: not given */
+    const dq_value **extra;
+    uint32_t extra_count;
+};
+
+static const dq_graph *graph_of(const dq_session *session)
+{
+    return session->model->program->ir->graph;
+}
+
+static dq_status choose_isa(dq_session *session, const dq_session_options *options, dq_error *err)
+{
+    const char *name = options && options->isa ? options->isa : getenv("DQRUN_ISA");
+    session->isa = dq_cpu_isa();
+    if (name && *name)
+        DQ_TRY(dq_isa_from_name(name, &session->isa, err));
+    dq_kernels_select(session->isa, &session->kernels);
+    return DQ_OK;
+}
+
+static dq_status set_up(dq_session *session, const dq_session_options *options, dq_error *err)
+{
+    DQ_TRY(choose_isa(session, options, err));
+    unsigned count = options && options->threads ? options->threads : dq_cpu_cores();
+    DQ_TRY(dq_threads_create(count, &session->threads, err));
+    if (options) {
+        session->exec.trace = options->trace;
+        session->exec.trace_arg = options->arg;
+    }
+    size_t inputs = graph_of(session)->input_count;
+    session->inputs = calloc(inputs + 1, sizeof *session->inputs);
+    session->planned_inputs = calloc(inputs + 1, sizeof *session->planned_inputs);
+    if (!session->inputs || !session->planned_inputs)
+        return dq_no_memory(err, inputs * sizeof *session->planned_inputs, "a session");
+    return DQ_OK;
+}
+
+dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
+                            dq_error *err)
+{
+    if (!model || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_create: a pointer is NULL");
+    if (model->program->fault_count) {
+        if (err)
+            *err = model->program->faults[0];
+        return model->program->faults[0].status;
+    }
+    dq_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return dq_no_memory(err, sizeof *session, "a session");
+    session->model = model;
+    atomic_fetch_add(&model->users, 1);
+    dq_status status = set_up(session, options, err);
+    if (status != DQ_OK)
+        dq_session_free(session);
+    else
+        *out = session;
+    return status;
+}
+
+void dq_session_free(dq_session *session)
+{
+    if (!session)
+        return;
+    dq_plan_free(session->plan);
+    dq_exec_free(&session->exec);
+    dq_threads_free(session->threads);
+    free(session->inputs);
+    free(session->planned_inputs);
+    free(session->extra);
+    dq_model_release(session->model);
+    free(session);
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------------------- */
+
+static dq_status unknown_input(const dq_session *session, const char *name, dq_error *err)
+{
+    char wants[512];
+    dq_model_wants(session->model, wants, sizeof wants);
+    return dq_fail(err, DQ_BAD_INPUT, "%s: has no input '%s'; the model wants %s",
+                   session->model->program->ir->path, name, wants);
+}
+
+static dq_status check_input(const dq_session *session, const dq_value *v, const dq_tensor *t, dq_error *err)
+{
+    const dq_type *type = &v->type;
+    const char *path = session->model->program->ir->path;
+    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
+    if (type->kind != DQ_KIND_TENSOR)
+        return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, and only tensors run in this build", path,
+                       v->name, dq_type_text(type, text));
+    if (type->dtype != DQ_UNDEFINED && t->dtype != type->dtype)
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, wanted %s", path, v->name,
+                       dq_dtype_name(t->dtype), dq_dtype_name(type->dtype));
+    bool fits = !type->has_shape || type->rank == t->rank;
+    for (uint32_t d = 0; fits && type->has_shape && d < type->rank; d++)
+        fits = type->dims[d] < 0 || type->dims[d] == t->dims[d];
+    if (fits)
+        return DQ_OK;
+    return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, wanted %s", path, v->name,
+                   dq_shape_text(t->rank, t->dims, got), dq_shape_text(type->rank, type->dims, wanted));
+}
+
+dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor, dq_error *err)
+{
+    if (!session || !name)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_set_input: a pointer is NULL");
+    const dq_graph *g = graph_of(session);
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        if (strcmp(g->inputs[i]->name, name) != 0)
+            continue;
+        if (tensor)
+            DQ_TRY(check_input(session, g->inputs[i], tensor, err));
+        session->inputs[i] = tensor;
+        return DQ_OK;
+    }
+    return unknown_input(session, name, err);
+}
+
+static dq_status check_given(const dq_session *session, dq_error *err)
+{
+    const dq_graph *g = graph_of(session);
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        char wants[512];
+        if (session->inputs[i] || g->inputs[i]->constant)
+            continue;
+        dq_model_wants(session->model, wants, sizeof wants);
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing; the model wants %s",
+                       session->model->program->ir->path, g->inputs[i]->name, wants);
+    }
+    return DQ_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+static bool plan_fits(const dq_session *session)
+{
+    const dq_graph *g = graph_of(session);
+    if (!session->plan)
+        return false;
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        const dq_tensor *planned = &session->planned_inputs[i], *now = session->inputs[i];
+        if (!now != (planned->dtype == DQ_UNDEFINED))
+            return false;
+        if (now && (now->dtype != planned->dtype || !dq_tensor_same_shape(now, planned)))
+            return false;
+    }
+    return true;
+}
+
+static dq_status make_plan(dq_session *session, dq_error *err)
+{
+    const dq_graph *g = graph_of(session);
+    dq_plan_free(session->plan);
+    session->plan = NULL;
+    dq_plan_request request = {.graph = session->model->program->ir->graph,
+                               .inputs = session->inputs,
+                               .extra = session->extra,
+                               .extra_count = session->extra_count,
+                               .kernels = &session->kernels,
+                               .threads = session->threads};
+    DQ_TRY(dq_plan_create(session->model->program, &request, &session->plan, err));
+    for (uint32_t i = 0; i < g->input_count; i++)
+        session->planned_inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
+    return DQ_OK;
+}
+
+dq_status dq_session_run(dq_session *session, dq_error *err)
+{
+    if (!session)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
+    session->ran = false;
+    DQ_TRY(check_given(session, err));
+    if (!plan_fits(session))
+        DQ_TRY(make_plan(session, err));
+    DQ_TRY(dq_exec_run(&session->exec, session->plan, session->inputs, err));
+    session->ran = true;
+    return DQ_OK;
+}
+
+/* ---- Outputs ------------------------------------------------------------------------------------------ */
+
+static const dq_value *output_named(const dq_session *session, const char *name)
+{
+    const dq_graph *g = graph_of(session);
+    if (!name)
+        return g->output_count ? g->outputs[0] : NULL;
+    for (uint32_t i = 0; i < g->output_count; i++)
+        if (strcmp(g->output_names[i], name) == 0)
+            return g->outputs[i];
+    for (uint32_t i = 0; i < session->extra_count; i++)
+        if (strcmp(session->extra[i]->name, name) == 0)
+            return session->extra[i];
+    return NULL;
+}
+
+dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out, dq_error *err)
+{
+    if (!session || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_get_output: a pointer is NULL");
+    const dq_value *v = output_named(session, name);
+    const char *path = session->model->program->ir->path;
+    if (!v)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no output '%s'", path, name ? name : "(first)");
+    if (!session->ran)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
+                       path, v->name);
+    *out = dq_plan_output(session->plan, v);
+    return DQ_OK;
+}
+
+dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err)
+{
+    if (!session || !name)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_add_output: a pointer is NULL");
+    if (output_named(session, name))
+        return DQ_OK;
+    const dq_value *v = dq_namemap_get(&graph_of(session)->values, name);
+    if (!v || !(v->is_input || v->constant || v->producer))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
+                       name);
+    const dq_value **grown = realloc(session->extra, (session->extra_count + 1) * sizeof *grown);
+    if (!grown)
+        return dq_no_memory(err, sizeof *grown, "an output");
+    session->extra = grown;
+    session->extra[session->extra_count++] = v;
+    dq_plan_free(session->plan);
+    session->plan = NULL;
+    session->ran = false;
+    return DQ_OK;
+}
+
+const char *dq_session_isa(const dq_session *session)
+{
+    return dq_isa_highest(session->isa);
+}
+
+unsigned dq_session_threads(const dq_session *session)
+{
+    return dq_threads_count(session->threads);
+}

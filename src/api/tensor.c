@@ -1,0 +1,137 @@
+#include "tensor/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_tensor **out, dq_error *err)
+{
+    if (!out || (rank && !dims))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_create: a pointer is NULL");
+    if (!dq_dtype_valid((int64_t)dtype))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_create: %d is no element type", (int)dtype);
+    dq_tensor *t = calloc(1, sizeof *t);
+    if (!t)
+        return dq_no_memory(err, sizeof *t, "a tensor");
+    dq_status status = dq_tensor_set_shape(t, dtype, rank, dims, 0, DQ_INVALID_ARGUMENT, err);
+    if (status != DQ_OK) {
+        dq_error_prefix(err, "dq_tensor_create: the tensor ");
+    } else {
+        t->owned = true;
+        t->data = calloc(t->size ? t->size : 1, 1);
+        if (!t->data)
+            status = dq_no_memory(err, t->size, "a tensor");
+    }
+    if (status != DQ_OK)
+        free(t);
+    else
+        *out = t;
+    return status;
+}
+
+dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
+                         dq_tensor **out, dq_error *err)
+{
+    static char nothing;
+    if (!out || (rank && !dims) || (size && !data))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: a pointer is NULL");
+    if (!dq_dtype_valid((int64_t)dtype) || dtype == DQ_STRING)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: tensors of %s cannot be wrapped",
+                       dq_dtype_valid((int64_t)dtype) ? dq_dtype_name(dtype) : "an unknown type");
+    dq_tensor t = {0};
+    dq_status status = dq_tensor_set_shape(&t, dtype, rank, dims, 0, DQ_INVALID_ARGUMENT, err);
+    if (status != DQ_OK) {
+        dq_error_prefix(err, "dq_tensor_wrap: the tensor ");
+        return status;
+    }
+    if (t.size != size)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: got %zu bytes, wanted %zu", size, t.size);
+    size_t align = dq_dtype_get(dtype)->align;
+    if ((uintptr_t)data % align)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: the data is not aligned to %zu bytes",
+                       align);
+    t.data = data ? data : &nothing;
+    *out = malloc(sizeof **out);
+    if (!*out)
+        return dq_no_memory(err, sizeof **out, "a tensor");
+    **out = t;
+    return DQ_OK;
+}
+
+void dq_tensor_free(dq_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    if (tensor->owned) {
+        if (tensor->dtype == DQ_STRING)
+            for (size_t i = 0; i < tensor->count; i++)
+                free((void *)(uintptr_t)dq_data(tensor, dq_string)[i].bytes);
+        free(tensor->data);
+    }
+    free(tensor);
+}
+
+dq_dtype dq_tensor_dtype(const dq_tensor *tensor)
+{
+    return tensor->dtype;
+}
+
+size_t dq_tensor_rank(const dq_tensor *tensor)
+{
+    return tensor->rank;
+}
+
+const int64_t *dq_tensor_dims(const dq_tensor *tensor)
+{
+    return tensor->dims;
+}
+
+size_t dq_tensor_count(const dq_tensor *tensor)
+{
+    return tensor->count;
+}
+
+size_t dq_tensor_size(const dq_tensor *tensor)
+{
+    return tensor->dtype == DQ_STRING ? 0 : tensor->size;
+}
+
+void *dq_tensor_data(const dq_tensor *tensor)
+{
+    return tensor->dtype == DQ_STRING ? NULL : tensor->data;
+}
+
+const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length)
+{
+    static const char empty[] = "";
+    if (tensor->dtype != DQ_STRING || i >= tensor->count) {
+        if (length)
+            *length = 0;
+        return NULL;
+    }
+    const dq_string *s = &dq_data(tensor, dq_string)[i];
+    if (length)
+        *length = s->length;
+    return s->bytes ? s->bytes : empty;
+}
+
+dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length, dq_error *err)
+{
+    if (!tensor || tensor->dtype != DQ_STRING || !tensor->owned || i >= tensor->count || (length && !bytes))
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_tensor_set_string: wanted an element of a string tensor made by dq_tensor_create");
+    char *copy = malloc(length + 1);
+    if (!copy)
+        return dq_no_memory(err, length, "a string");
+    if (length)
+        memcpy(copy, bytes, length);
+    copy[length] = '\0';
+    dq_string *s = &dq_data(tensor, dq_string)[i];
+    free((void *)(uintptr_t)s->bytes);
+    *s = (dq_string){copy, length};
+    return DQ_OK;
+}
+
+double dq_tensor_value(const dq_tensor *tensor, size_t i)
+{
+    return i < tensor->count ? dq_tensor_get_double(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
+}

@@ -1,0 +1,155 @@
+#include "exec/exec.h"
+
+#include "base/checked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Grows malloc'ed memory without keeping what was in it. Never NULL afterwards, so that empty tensors have an
+ * address too. */
+static dq_status reserve(void **memory, size_t *capacity, size_t size, const char *what, dq_error *err)
+{
+    size_t wanted;
+    if (*memory && *capacity >= size)
+        return DQ_OK;
+    if (!dq_align_size(size ? size : 1, DQ_PLACE_ALIGN, &wanted))
+        return dq_no_memory(err, size, what);
+    free(*memory);
+    *capacity = 0;
+    *memory = aligned_alloc(DQ_PLACE_ALIGN, wanted);
+    if (!*memory)
+        return dq_no_memory(err, wanted, what);
+    *capacity = wanted;
+    return DQ_OK;
+}
+
+/* ---- Where everything is ------------------------------------------------------------------------------ */
+
+static void bind_buffer(const dq_exec *exec, dq_plan *plan)
+{
+    char *base = exec->buffer;
+    for (uint32_t id = 0; id < plan->program->ir->value_count; id++)
+        if (plan->slots[id].where == DQ_AT_BUFFER)
+            plan->slots[id].t.data = base + plan->slots[id].offset;
+    for (uint32_t i = 0; i < plan->copy_count; i++)
+        plan->copies[i].t.data = base + plan->copies[i].offset;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        dq_step *step = &plan->steps[i];
+        if (step->late)
+            continue;
+        step->call.scratch = base + step->scratch_offset;
+        step->call.worker_scratch = base + step->worker_offset;
+    }
+}
+
+static void bind_inputs(dq_plan *plan, const dq_tensor *const *inputs)
+{
+    for (uint32_t i = 0; i < plan->graph->input_count; i++)
+        if (inputs[i])
+            plan->slots[plan->graph->inputs[i]->id].t.data = inputs[i]->data;
+    for (uint32_t i = 0; i < plan->moving_count; i++) {
+        dq_slot *slot = &plan->slots[plan->moving[i]];
+        slot->t.data = plan->slots[slot->root].t.data;
+    }
+}
+
+/* ---- Steps -------------------------------------------------------------------------------------------- */
+
+static dq_status reserve_late_scratch(dq_step *step, dq_error *err)
+{
+    dq_op_call *call = &step->call;
+    size_t shared, workers, all;
+    if (!dq_align_size(call->scratch_size, DQ_PLACE_ALIGN, &shared) ||
+        !dq_mul_size(dq_threads_count(call->threads), call->worker_scratch_size, &workers) ||
+        !dq_add_size(shared, workers, &all))
+        return dq_no_memory(err, call->scratch_size, "an operator's scratch");
+    DQ_TRY(reserve(&step->late_scratch, &step->late_scratch_capacity, all, "an operator's scratch", err));
+    call->scratch = step->late_scratch;
+    call->worker_scratch = (char *)step->late_scratch + shared;
+    return DQ_OK;
+}
+
+static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
+{
+    dq_op_call *call = &step->call;
+    dq_status status = dq_step_infer(plan, step, err);
+    if (status == DQ_LATE)
+        return dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has");
+    DQ_TRY(status);
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        if (!call->out[i])
+            continue;
+        dq_slot *slot = &plan->slots[step->node->out[i]->id];
+        DQ_TRY(reserve(&slot->t.data, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
+    }
+    dq_arena_reset(&step->late_arena);
+    call->arena = &step->late_arena;
+    call->scratch_size = call->worker_scratch_size = 0;
+    if (step->node->op->impl->prepare)
+        DQ_TRY(step->node->op->impl->prepare(call, err));
+    return reserve_late_scratch(step, err);
+}
+
+static void report(const dq_exec *exec, const dq_step *step, double seconds)
+{
+    const dq_node *node = step->node;
+    char op[160];
+    const char *name = node->name;
+    for (uint32_t i = 0; !*name && i < node->out_count; i++)
+        name = node->out_names[i];
+    snprintf(op, sizeof op, "%.40s%s%.100s-%d", node->domain, *node->domain ? "." : "", node->op_type,
+             node->version);
+    dq_trace_event event = {.node = name,
+                            .op = op,
+                            .seconds = seconds,
+                            .output_count = step->call.out_count,
+                            .output_names = node->out_names,
+                            .outputs = (const dq_tensor *const *)step->call.out};
+    exec->trace(exec->trace_arg, &event);
+}
+
+static dq_status run_step(dq_exec *exec, dq_plan *plan, dq_step *step, dq_error *err)
+{
+    double start = exec->trace ? now() : 0;
+    step->call.strings = &exec->strings;
+    if (step->late)
+        DQ_TRY(late_step(plan, step, err));
+    DQ_TRY(step->node->op->impl->run(&step->call, err));
+    if (exec->trace)
+        report(exec, step, now() - start);
+    return DQ_OK;
+}
+
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_tensor *const *inputs, dq_error *err)
+{
+    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
+    dq_arena_reset(&exec->strings);
+    bind_buffer(exec, plan);
+    bind_inputs(plan, inputs);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        dq_step *step = &plan->steps[i];
+        DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, err), err));
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++) {
+        dq_copy *copy = &plan->copies[i];
+        if (copy->t.size)
+            memcpy(copy->t.data, plan->slots[copy->from].t.data, copy->t.size);
+    }
+    return DQ_OK;
+}
+
+void dq_exec_free(dq_exec *exec)
+{
+    free(exec->buffer);
+    dq_arena_free(&exec->strings);
+    *exec = (dq_exec){0};
+}

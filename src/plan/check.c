@@ -1,0 +1,116 @@
+#include "plan/check.h"
+
+#include "ops/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct check {
+    dq_schemas *schemas;
+    dq_fault_fn fault;
+    void *arg;
+    dq_type *types; /* by value id: what is known of each value so far */
+} check;
+
+/* Schema, attributes, implementation; not types. */
+static dq_status check_node(dq_schemas *schemas, dq_node *node, dq_error *err)
+{
+    const dq_schema *schema = NULL;
+    dq_status status = dq_schemas_find(schemas, node->domain, node->op_type, node->opset, &schema, err);
+    if (status == DQ_UNSUPPORTED && dq_op_known(node->domain, node->op_type))
+        return dq_fail(
+            err, DQ_UNSUPPORTED,
+            "this build implements the operator, but no schema for it is known: add its YAML file with "
+            "--schema-dir");
+    DQ_TRY(status);
+    node->version = schema->since_version;
+    DQ_TRY(dq_schema_check_node(schema, node, err));
+    node->op = dq_op_find(node->domain, node->op_type, schema->since_version);
+    if (node->op)
+        return DQ_OK;
+    if (dq_op_known(node->domain, node->op_type))
+        return dq_fail(err, DQ_UNSUPPORTED, "the operator is implemented, but not its version %d",
+                       schema->since_version);
+    return dq_fail(err, DQ_UNSUPPORTED, "the operator has a schema but no implementation in this build");
+}
+
+/* What is declared or known of a value when its node says nothing. */
+static const dq_type *type_of(check *c, const dq_value *v)
+{
+    dq_type *known = &c->types[v->id];
+    if (known->kind == DQ_KIND_TENSOR && known->dtype == DQ_UNDEFINED) {
+        *known = v->type;
+        if (v->constant && known->dtype == DQ_UNDEFINED)
+            known->dtype = v->constant->dtype;
+    }
+    return known;
+}
+
+static dq_status check_types(check *c, const dq_node *node, dq_error *err)
+{
+    const dq_type **in = calloc(node->in_count + 1, sizeof *in);
+    dq_type *out = calloc(node->out_count + 1, sizeof *out);
+    dq_status status = in && out ? DQ_OK : dq_no_memory(err, sizeof *out, "a node's types");
+    if (status == DQ_OK) {
+        for (uint32_t i = 0; i < node->in_count; i++)
+            in[i] = node->in[i] ? type_of(c, node->in[i]) : NULL;
+        status = dq_schema_bind_types(node->schema, node, in, out, err);
+    }
+    for (uint32_t i = 0; status == DQ_OK && i < node->out_count; i++)
+        if (node->out[i] && (out[i].kind != DQ_KIND_TENSOR || out[i].dtype != DQ_UNDEFINED))
+            c->types[node->out[i]->id] = out[i];
+    free(in);
+    free(out);
+    return status;
+}
+
+static dq_status check_graph(check *c, dq_graph *g, dq_error *err);
+
+static dq_status check_inner(check *c, const dq_node *node, dq_error *err)
+{
+    for (uint32_t a = 0; a < node->attr_count; a++) {
+        const dq_attr *attr = &node->attrs[a];
+        if (attr->kind == DQ_ATTR_GRAPH)
+            DQ_TRY(check_graph(c, attr->u.graph, err));
+        else if (attr->kind == DQ_ATTR_GRAPHS)
+            for (size_t k = 0; k < attr->count; k++)
+                DQ_TRY(check_graph(c, attr->u.graphs[k], err));
+    }
+    return DQ_OK;
+}
+
+static dq_status check_graph(check *c, dq_graph *g, dq_error *err)
+{
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        dq_node *node = g->nodes[i];
+        char text[DQ_NODE_TEXT];
+        dq_status status = check_node(c->schemas, node, err);
+        if (status == DQ_OK || status == DQ_UNSUPPORTED) {
+            dq_error types;
+            if (node->schema && check_types(c, node, &types) != DQ_OK) {
+                status = types.status;
+                *err = types;
+            }
+        }
+        if (status == DQ_OUT_OF_MEMORY)
+            return status;
+        if (status != DQ_OK) {
+            dq_error_prefix(err, "%s: %s: ", g->ir->path, dq_node_text(node, text));
+            DQ_TRY(c->fault(c->arg, err));
+        }
+        DQ_TRY(check_inner(c, node, err));
+    }
+    return DQ_OK;
+}
+
+dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, void *arg, dq_error *err)
+{
+    dq_error own;
+    check c = {.schemas = schemas, .fault = fault, .arg = arg};
+    c.types = calloc((size_t)g->ir->value_count + 1, sizeof *c.types);
+    if (!c.types)
+        return dq_no_memory(err, g->ir->value_count * sizeof *c.types, "the check of a model");
+    dq_status status = check_graph(&c, g, err ? err : &own);
+    free(c.types);
+    return status;
+}

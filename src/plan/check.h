@@ -1,0 +1,13 @@
+/* The check of a whole model before anything runs. */
+#ifndef DQ_PLAN_CHECK_H
+#define DQ_PLAN_CHECK_H
+
+#include "schema/schema.h"
+
+/** Checks each node of `g` and of the graphs inside it: sets node->schema, node->version and node->op, and
+ * adds the defaults of attributes. Calls `fault` for a node that cannot run, with a complete sentence.
+ * Returns only DQ_OUT_OF_MEMORY or what `fault` returns. */
+typedef dq_status (*dq_fault_fn)(void *arg, const dq_error *fault);
+dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, void *arg, dq_error *err);
+
+#endif

@@ -1,0 +1,79 @@
+#include "plan/fold.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dq_folded {
+    pthread_mutex_t lock;
+    dq_arena arena;
+    size_t count;
+    const dq_tensor *values[];
+};
+
+dq_status dq_folded_create(size_t value_count, dq_folded **out, dq_error *err)
+{
+    size_t size = sizeof(dq_folded) + value_count * sizeof(dq_tensor *);
+    dq_folded *folded = calloc(1, size);
+    if (!folded)
+        return dq_no_memory(err, size, "folded constants");
+    if (pthread_mutex_init(&folded->lock, NULL) != 0) {
+        free(folded);
+        return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for folded constants");
+    }
+    folded->count = value_count;
+    *out = folded;
+    return DQ_OK;
+}
+
+void dq_folded_free(dq_folded *folded)
+{
+    if (!folded)
+        return;
+    dq_arena_free(&folded->arena);
+    pthread_mutex_destroy(&folded->lock);
+    free(folded);
+}
+
+const dq_tensor *dq_folded_get(dq_folded *folded, uint32_t id)
+{
+    pthread_mutex_lock(&folded->lock);
+    const dq_tensor *t = id < folded->count ? folded->values[id] : NULL;
+    pthread_mutex_unlock(&folded->lock);
+    return t;
+}
+
+static dq_status copy_strings(dq_arena *arena, dq_tensor *t, dq_error *err)
+{
+    dq_string *s = t->data;
+    for (size_t i = 0; i < t->count; i++) {
+        s[i].bytes = dq_arena_string(arena, s[i].bytes, s[i].length);
+        if (!s[i].bytes)
+            return dq_no_memory(err, s[i].length, "a string");
+    }
+    return DQ_OK;
+}
+
+static dq_status keep(dq_folded *folded, uint32_t id, const dq_tensor *t, dq_error *err)
+{
+    dq_tensor *copy = NULL;
+    DQ_TRY(dq_tensor_new(&folded->arena, t->dtype, t->rank, t->dims, 0, &copy, err));
+    if (t->size)
+        memcpy(copy->data, t->data, t->size);
+    if (t->dtype == DQ_STRING)
+        DQ_TRY(copy_strings(&folded->arena, copy, err));
+    folded->values[id] = copy;
+    return DQ_OK;
+}
+
+dq_status dq_folded_put(dq_folded *folded, uint32_t id, const dq_tensor *t, const dq_tensor **kept,
+                        dq_error *err)
+{
+    dq_status status = DQ_OK;
+    pthread_mutex_lock(&folded->lock);
+    if (!folded->values[id])
+        status = keep(folded, id, t, err);
+    *kept = folded->values[id];
+    pthread_mutex_unlock(&folded->lock);
+    return status;
+}

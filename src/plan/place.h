@@ -1,0 +1,20 @@
+/* Memory from lifetimes: offsets inside one buffer, so that pieces that live at the same time do not overlap.
+ */
+#ifndef DQ_PLAN_PLACE_H
+#define DQ_PLAN_PLACE_H
+
+#include "base/error.h"
+
+enum { DQ_PLACE_ALIGN = 64 };
+
+typedef struct dq_piece {
+    size_t size;          /* bytes */
+    uint32_t first, last; /* steps between which it lives, both included */
+    size_t offset;        /* the result, a multiple of DQ_PLACE_ALIGN */
+} dq_piece;
+
+/** Places the pieces, largest first, each at the lowest offset that is free for its whole life; *total is the
+ *  buffer's size. The same pieces always get the same places. */
+dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err);
+
+#endif

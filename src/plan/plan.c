@@ -1,0 +1,439 @@
+#include "plan/plan.h"
+
+#include "plan/fold.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is needed only while a plan is made. */
+typedef struct builder {
+    dq_plan *plan;
+    const dq_plan_request *request;
+    bool *needed; /* by node position */
+    dq_piece *pieces;
+    uint32_t piece_count, piece_capacity;
+} builder;
+
+static dq_slot *slot_of(const builder *b, const dq_value *v)
+{
+    return &b->plan->slots[v->id];
+}
+
+/* ---- What is needed ----------------------------------------------------------------------------------- */
+
+static void want(builder *b, const dq_value *v)
+{
+    slot_of(b, v)->wanted = true;
+    if (v->producer && v->graph == b->plan->graph)
+        b->needed[v->producer->position] = true;
+}
+
+static void find_needed(builder *b)
+{
+    const dq_graph *g = b->plan->graph;
+    for (uint32_t i = 0; i < g->output_count; i++)
+        want(b, g->outputs[i]);
+    for (uint32_t i = 0; i < b->request->extra_count; i++)
+        want(b, b->request->extra[i]);
+    for (uint32_t n = g->node_count; n-- > 0;)
+        if (b->needed[n])
+            for (uint32_t i = 0; i < g->nodes[n]->in_count; i++)
+                if (g->nodes[n]->in[i])
+                    want(b, g->nodes[n]->in[i]);
+}
+
+/* ---- Inputs and constants ----------------------------------------------------------------------------- */
+
+static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed)
+{
+    slot->t = *t;
+    slot->t.owned = false;
+    slot->where = DQ_AT_CONSTANT;
+    slot->shaped = true;
+    slot->fixed = fixed;
+}
+
+static dq_status take_inputs(builder *b, dq_error *err)
+{
+    const dq_graph *g = b->plan->graph;
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        const dq_value *v = g->inputs[i];
+        dq_slot *slot = slot_of(b, v);
+        const dq_tensor *given = b->request->inputs[i];
+        if (given) {
+            slot->t = *given;
+            slot->t.data = NULL;
+            slot->t.owned = false;
+            slot->where = DQ_AT_INPUT;
+            slot->shaped = true;
+        } else if (v->constant) {
+            /* another session may feed another value: nothing that follows from this one is shared */
+            set_constant(slot, v->constant, false);
+        } else if (slot->wanted) {
+            return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path,
+                           v->name);
+        }
+    }
+    for (uint32_t i = 0; i < g->value_count; i++)
+        if (g->all[i]->constant && !g->all[i]->is_input)
+            set_constant(slot_of(b, g->all[i]), g->all[i]->constant, true);
+    return DQ_OK;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------------------- */
+
+static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    step->node = node;
+    dq_op_call *call = &step->call;
+    *call = (dq_op_call){.node = node,
+                         .version = node->version,
+                         .in_count = node->in_count,
+                         .out_count = node->out_count,
+                         .arena = &plan->arena,
+                         .kernels = plan->kernels,
+                         .threads = plan->threads,
+                         .packs = plan->program->packs,
+                         .tensor_limit = plan->program->ir->limits.tensor_bytes};
+    call->in = DQ_NEW_ARRAY(&plan->arena, node->in_count, const dq_tensor *);
+    call->out = DQ_NEW_ARRAY(&plan->arena, node->out_count, dq_tensor *);
+    const char **formals = DQ_NEW_ARRAY(&plan->arena, node->in_count, const char *);
+    if (!call->in || !call->out || !formals)
+        return dq_no_memory(err, node->in_count * sizeof *formals, "a step of the plan");
+    call->in_formals = formals;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const dq_formal *formal = dq_schema_input(node->schema, i);
+        formals[i] = formal ? formal->name : NULL;
+        if (!node->in[i])
+            continue;
+        dq_slot *slot = slot_of(b, node->in[i]);
+        call->in[i] = &slot->t;
+        if (i < 64 && slot->where == DQ_AT_CONSTANT)
+            call->constant_inputs |= UINT64_C(1) << i;
+    }
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i] && slot_of(b, node->out[i])->wanted)
+            call->out[i] = &slot_of(b, node->out[i])->t;
+    return DQ_OK;
+}
+
+static dq_slot *out_slot(const builder *b, const dq_step *step, uint32_t i)
+{
+    return step->call.out[i] ? slot_of(b, step->node->out[i]) : NULL;
+}
+
+static dq_status add_piece(builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
+{
+    if (b->piece_count == b->piece_capacity) {
+        uint32_t wanted = b->piece_capacity ? b->piece_capacity * 2 : 64;
+        dq_piece *grown = realloc(b->pieces, wanted * sizeof *grown);
+        if (!grown)
+            return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
+        b->pieces = grown;
+        b->piece_capacity = wanted;
+    }
+    *index = b->piece_count;
+    b->pieces[b->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
+    return DQ_OK;
+}
+
+/* ---- Folding ------------------------------------------------------------------------------------------ */
+
+static bool all_fixed(const builder *b, const dq_node *node)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i] && !slot_of(b, node->in[i])->fixed)
+            return false;
+    return true;
+}
+
+static bool can_fold(const builder *b, const dq_step *step)
+{
+    unsigned flags = step->node->op->impl->flags;
+    if (flags & (DQ_OP_IMPURE | DQ_OP_SUBGRAPH))
+        return false;
+    if (flags & DQ_OP_SHAPE_ONLY)
+        return true;
+    for (uint32_t i = 0; i < step->node->in_count; i++)
+        if (step->node->in[i] && slot_of(b, step->node->in[i])->where != DQ_AT_CONSTANT)
+            return false;
+    return true;
+}
+
+static bool take_folded(builder *b, const dq_step *step)
+{
+    for (uint32_t i = 0; i < step->node->out_count; i++)
+        if (step->call.out[i] && !dq_folded_get(b->plan->program->folded, step->node->out[i]->id))
+            return false;
+    for (uint32_t i = 0; i < step->node->out_count; i++)
+        if (step->call.out[i])
+            set_constant(slot_of(b, step->node->out[i]),
+                         dq_folded_get(b->plan->program->folded, step->node->out[i]->id), true);
+    return true;
+}
+
+/* Runs the step now, with memory for its outputs and scratch from `arena`. */
+static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
+{
+    dq_op_call *call = &step->call;
+    const dq_op_impl *impl = step->node->op->impl;
+    size_t workers = dq_threads_count(call->threads);
+    if (impl->prepare)
+        DQ_TRY(impl->prepare(call, err));
+    call->scratch = dq_arena_alloc(arena, call->scratch_size, 64);
+    call->worker_scratch = dq_arena_array(arena, workers, call->worker_scratch_size);
+    if (!call->scratch || !call->worker_scratch)
+        return dq_no_memory(err, call->scratch_size, "an operator's scratch");
+    call->strings = arena;
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        dq_tensor *out = call->out[i];
+        if (out && !(out->data = dq_arena_alloc(arena, out->size, 64)))
+            return dq_no_memory(err, out->size, "a constant");
+    }
+    return impl->run(call, err);
+}
+
+static dq_status fold(builder *b, dq_step *step, dq_error *err)
+{
+    dq_arena temporary = {0};
+    bool fixed = all_fixed(b, step->node);
+    dq_status status = DQ_OK;
+    if (fixed && take_folded(b, step))
+        return DQ_OK;
+    step->call.arena = fixed ? &temporary : &b->plan->arena;
+    status = run_now(step, step->call.arena, err);
+    for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {
+        dq_slot *slot = out_slot(b, step, i);
+        const dq_tensor *kept = slot ? &slot->t : NULL;
+        if (!slot)
+            continue;
+        if (fixed)
+            status = dq_folded_put(b->plan->program->folded, step->node->out[i]->id, &slot->t, &kept, err);
+        if (status == DQ_OK)
+            set_constant(slot, kept, fixed);
+    }
+    dq_arena_free(&temporary);
+    return status;
+}
+
+/* ---- One node after the other ------------------------------------------------------------------------- */
+
+static void use_inputs(builder *b, const dq_step *step, uint32_t at)
+{
+    for (uint32_t i = 0; i < step->node->in_count; i++) {
+        if (!step->node->in[i])
+            continue;
+        const dq_slot *root = &b->plan->slots[slot_of(b, step->node->in[i])->root];
+        if (root->where == DQ_AT_BUFFER)
+            b->pieces[root->piece].last = at;
+    }
+}
+
+/* A view has its input's memory and needs no step. */
+static bool share(builder *b, const dq_step *step)
+{
+    if (!(step->node->op->impl->flags & DQ_OP_VIEW) || !step->call.out[0])
+        return false;
+    const dq_slot *in = slot_of(b, step->node->in[0]);
+    dq_slot *out = out_slot(b, step, 0);
+    if (in->where == DQ_AT_LATE || out->t.size != in->t.size)
+        return false;
+    out->root = in->root;
+    out->where = in->where;
+    out->shaped = true;
+    if (in->where == DQ_AT_CONSTANT)
+        out->t.data = in->t.data;
+    return true;
+}
+
+static dq_status place_outputs(builder *b, dq_step *step, uint32_t at, dq_error *err)
+{
+    for (uint32_t i = 0; i < step->node->out_count; i++) {
+        dq_slot *slot = out_slot(b, step, i);
+        if (!slot)
+            continue;
+        slot->where = step->late ? DQ_AT_LATE : DQ_AT_BUFFER;
+        slot->shaped = !step->late;
+        if (!step->late)
+            DQ_TRY(add_piece(b, slot->t.size, at, &slot->piece, err));
+    }
+    return DQ_OK;
+}
+
+static dq_status prepare(builder *b, dq_step *step, uint32_t at, dq_error *err)
+{
+    dq_op_call *call = &step->call;
+    size_t workers = dq_threads_count(call->threads), all = 0;
+    if (step->node->op->impl->prepare)
+        DQ_TRY(step->node->op->impl->prepare(call, err));
+    if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
+        return dq_no_memory(err, call->worker_scratch_size, "an operator's scratch");
+    DQ_TRY(add_piece(b, call->scratch_size, at, &step->scratch_piece, err));
+    return add_piece(b, all, at, &step->worker_piece, err);
+}
+
+static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    dq_step *step = &plan->steps[plan->step_count];
+    *step = (dq_step){0};
+    DQ_TRY(make_step(b, node, step, err));
+    dq_status status = dq_step_infer(plan, step, err);
+    if (status == DQ_LATE) {
+        step->late = true;
+        step->call.arena = NULL;
+    } else if (status != DQ_OK) {
+        return dq_step_fault(plan, step, status, err);
+    } else if (can_fold(b, step)) {
+        return dq_step_fault(plan, step, fold(b, step, err), err);
+    } else if (share(b, step)) {
+        return DQ_OK;
+    }
+    uint32_t at = plan->step_count++;
+    use_inputs(b, step, at);
+    DQ_TRY(place_outputs(b, step, at, err));
+    return step->late ? DQ_OK : dq_step_fault(plan, step, prepare(b, step, at, err), err);
+}
+
+/* ---- Outputs and places ------------------------------------------------------------------------------- */
+
+static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    const dq_slot *slot = slot_of(b, v);
+    dq_slot *root = &plan->slots[slot->root];
+    if (slot->where == DQ_AT_NONE)
+        return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no place", plan->program->ir->path, v->name);
+    if (root->where == DQ_AT_BUFFER)
+        b->pieces[root->piece].last = plan->step_count;
+    if (root->where != DQ_AT_INPUT)
+        return DQ_OK;
+    dq_copy *copy = &plan->copies[plan->copy_count++];
+    *copy = (dq_copy){.from = v->id, .t = slot->t};
+    DQ_TRY(add_piece(b, slot->t.size, plan->step_count, &copy->piece, err));
+    return DQ_OK;
+}
+
+static dq_status keep_outputs(builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    const dq_graph *g = plan->graph;
+    plan->copies = DQ_NEW_ARRAY(&plan->arena, (size_t)g->output_count + b->request->extra_count, dq_copy);
+    if (!plan->copies)
+        return dq_no_memory(err, sizeof(dq_copy), "a plan's outputs");
+    for (uint32_t i = 0; i < g->output_count; i++)
+        DQ_TRY(keep_output(b, g->outputs[i], err));
+    for (uint32_t i = 0; i < b->request->extra_count; i++)
+        DQ_TRY(keep_output(b, b->request->extra[i], err));
+    return DQ_OK;
+}
+
+static dq_status list_moving(builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    uint32_t values = plan->program->ir->value_count, moving = 0;
+    for (uint32_t id = 0; id < values; id++)
+        moving += plan->slots[id].where == DQ_AT_INPUT;
+    plan->moving = DQ_NEW_ARRAY(&plan->arena, moving, uint32_t);
+    if (!plan->moving)
+        return dq_no_memory(err, moving * sizeof *plan->moving, "a plan's inputs");
+    /* A root before its views: ids grow from producers to users only within one graph, so that two passes it
+     * is. */
+    for (int views = 0; views < 2; views++)
+        for (uint32_t id = 0; id < values; id++)
+            if (plan->slots[id].where == DQ_AT_INPUT && (plan->slots[id].root != id) == views)
+                plan->moving[plan->moving_count++] = id;
+    return DQ_OK;
+}
+
+static dq_status place_all(builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    DQ_TRY(dq_place(b->pieces, b->piece_count, &plan->buffer_size, err));
+    uint64_t limit = plan->program->ir->limits.session_bytes;
+    if (plan->buffer_size > limit)
+        return dq_fail(err, DQ_OUT_OF_MEMORY,
+                       "%s: the activations take %zu bytes, over the limit of %" PRIu64,
+                       plan->program->ir->path, plan->buffer_size, limit);
+    for (uint32_t id = 0; id < plan->program->ir->value_count; id++) {
+        dq_slot *slot = &plan->slots[id];
+        if (slot->where == DQ_AT_BUFFER)
+            slot->offset = b->pieces[plan->slots[slot->root].piece].offset;
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++)
+        plan->copies[i].offset = b->pieces[plan->copies[i].piece].offset;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        dq_step *step = &plan->steps[i];
+        if (step->late)
+            continue;
+        step->scratch_offset = b->pieces[step->scratch_piece].offset;
+        step->worker_offset = b->pieces[step->worker_piece].offset;
+    }
+    return DQ_OK;
+}
+
+static dq_status build(builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    size_t values = plan->program->ir->value_count, nodes = plan->graph->node_count;
+    plan->slots = DQ_NEW_ARRAY(&plan->arena, values, dq_slot);
+    plan->steps = DQ_NEW_ARRAY(&plan->arena, nodes + 1, dq_step);
+    b->needed = calloc(nodes + 1, sizeof *b->needed);
+    if (!plan->slots || !plan->steps || !b->needed)
+        return dq_no_memory(err, values * sizeof(dq_slot), "a plan");
+    for (size_t id = 0; id < values; id++)
+        plan->slots[id].root = (uint32_t)id;
+    find_needed(b);
+    DQ_TRY(take_inputs(b, err));
+    for (size_t n = 0; n < nodes; n++)
+        if (b->needed[n])
+            DQ_TRY(plan_node(b, plan->graph->nodes[n], err));
+    DQ_TRY(keep_outputs(b, err));
+    DQ_TRY(list_moving(b, err));
+    return place_all(b, err);
+}
+
+dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err)
+{
+    dq_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return dq_no_memory(err, sizeof *plan, "a plan");
+    plan->program = program;
+    plan->graph = request->graph;
+    plan->kernels = request->kernels;
+    plan->threads = request->threads;
+    builder b = {.plan = plan, .request = request};
+    dq_status status = build(&b, err);
+    free(b.needed);
+    free(b.pieces);
+    if (status != DQ_OK)
+        dq_plan_free(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+void dq_plan_free(dq_plan *plan)
+{
+    if (!plan)
+        return;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        dq_arena_free(&plan->steps[i].late_arena);
+        free(plan->steps[i].late_scratch);
+    }
+    for (uint32_t id = 0; plan->slots && id < plan->program->ir->value_count; id++)
+        if (plan->slots[id].where == DQ_AT_LATE)
+            free(plan->slots[id].t.data);
+    dq_arena_free(&plan->arena);
+    free(plan);
+}
+
+const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value)
+{
+    for (uint32_t i = 0; i < plan->copy_count; i++)
+        if (plan->copies[i].from == value->id)
+            return &plan->copies[i].t;
+    return &plan->slots[value->id].t;
+}

@@ -1,0 +1,94 @@
+/* A plan: the steps of a graph for one set of input shapes, with the place of every value in memory. Belongs
+ * to one session. All arrays are in the plan's arena; a run writes only data pointers and what late steps
+ * find out.
+ *
+ * Late steps: an output's shape may depend on data that no plan knows (a Reshape to a computed shape,
+ * NonZero). Such a step, and every step behind it, is inferred and prepared when it runs, in memory of its
+ * own that is kept from run to run. */
+#ifndef DQ_PLAN_PLAN_H
+#define DQ_PLAN_PLAN_H
+
+#include "plan/place.h"
+#include "plan/program.h"
+
+typedef enum dq_where {
+    DQ_AT_NONE,     /* not a value of this plan */
+    DQ_AT_INPUT,    /* the caller's memory */
+    DQ_AT_CONSTANT, /* known while planning: data is set */
+    DQ_AT_BUFFER,   /* in the session's buffer, at offset */
+    DQ_AT_LATE      /* memory of its own, shape known only in a run */
+} dq_where;
+
+/** One value. */
+typedef struct dq_slot {
+    dq_tensor t;
+    dq_where where;
+    bool shaped;    /* type and shape are known while planning */
+    bool fixed;     /* follows from initializers alone: the same in every plan of the program */
+    bool wanted;    /* a step or an output reads it */
+    uint32_t root;  /* id of the value whose memory it has; its own, unless it is a view */
+    uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
+    size_t offset;
+    size_t late_capacity; /* DQ_AT_LATE: bytes of t.data, malloc'ed */
+} dq_slot;
+
+typedef struct dq_step {
+    const dq_node *node;
+    dq_op_call call;
+    bool late;
+    uint32_t scratch_piece, worker_piece;
+    size_t scratch_offset, worker_offset;
+    dq_arena late_arena; /* late: for state */
+    void *late_scratch;  /* late: malloc'ed, both kinds */
+    size_t late_scratch_capacity;
+} dq_step;
+
+/** An output that would lie in the caller's input: copied at the end of a run. */
+typedef struct dq_copy {
+    uint32_t from; /* value id */
+    dq_tensor t;
+    uint32_t piece;
+    size_t offset;
+} dq_copy;
+
+typedef struct dq_plan {
+    dq_program *program;
+    dq_graph *graph;
+    dq_arena arena;
+    dq_slot *slots; /* by value id */
+    dq_step *steps;
+    uint32_t step_count;
+    uint32_t *moving; /* ids of values in callers' memory and their views: set anew in each run */
+    uint32_t moving_count;
+    dq_copy *copies;
+    uint32_t copy_count;
+    size_t buffer_size;
+    const dq_kernels *kernels;
+    dq_threads *threads;
+} dq_plan;
+
+typedef struct dq_plan_request {
+    dq_graph *graph;
+    const dq_tensor *const
+        *inputs;                  /* by position in graph->inputs; NULL: not given, the initializer stands */
+    const dq_value *const *extra; /* values wanted beside the graph's outputs */
+    uint32_t extra_count;
+    const dq_kernels *kernels; /* live longer than the plan */
+    dq_threads *threads;
+} dq_plan_request;
+
+/** Plans for the types and shapes of the given inputs. The sentence of a fault names model and node. */
+dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
+void dq_plan_free(dq_plan *plan);
+
+/** The tensor of a graph output or extra value, after a run. */
+const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
+
+/** Binds the node's types to its schema, sets the outputs' types as far as they follow, and infers. DQ_LATE:
+ * a value is missing. Also for late steps in a run. */
+dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
+
+/** Puts "model: node: " in front of the sentence, once. */
+dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* A program: a model that has been checked, with what all its plans share. Made once at load; afterwards only
+ * its caches change, under locks of their own. */
+#ifndef DQ_PLAN_PROGRAM_H
+#define DQ_PLAN_PROGRAM_H
+
+#include "ops/op.h"
+#include "schema/schema.h"
+
+typedef struct dq_program {
+    dq_ir *ir;
+    dq_schemas *schemas;
+    dq_packs *packs;
+    const dq_error *faults; /* one for each node that cannot run, in the order of the nodes */
+    size_t fault_count;
+    struct dq_folded *folded; /* values computed once from initializers alone, see fold.h */
+} dq_program;
+
+/** Checks every node of the linked graph, inner graphs too: schema, attributes, types as far as they follow
+ * from declarations, and that there is an implementation. Faults are kept, not returned. Takes `ir` over on
+ * DQ_OK only; `schemas` stays the caller's. */
+dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, dq_program **out, dq_error *err);
+void dq_program_free(dq_program *program);
+
+#endif
