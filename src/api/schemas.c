@@ -1,0 +1,52 @@
+#include "ops/op.h"
+#include "schema/schema.h"
+
+typedef struct listing {
+    int (*visit)(void *arg, const dq_operator_info *info);
+    void *arg;
+} listing;
+
+static int visit_schema(void *arg, const dq_schema *schema)
+{
+    const listing *l = arg;
+    dq_operator_info info = {.domain = schema->domain,
+                             .name = schema->name,
+                             .since_version = schema->since_version,
+                             .deprecated = schema->deprecated,
+                             .implemented =
+                                 dq_op_find(schema->domain, schema->name, schema->since_version) != NULL};
+    return l->visit(l->arg, &info);
+}
+
+dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_operator_info *info),
+                          void *arg, dq_error *err)
+{
+    if (!visit)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_list: visit is NULL");
+    listing l = {visit, arg};
+    dq_schemas *own = NULL;
+    if (!schemas) {
+        DQ_TRY(dq_schemas_create(&own, err));
+        schemas = own;
+    }
+    dq_status status = dq_schemas_each(schemas, visit_schema, &l, err);
+    dq_schemas_free(own);
+    return status;
+}
+
+size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char *buffer, size_t size)
+{
+    const dq_schema *schema = NULL;
+    dq_schemas *own = NULL;
+    dq_error err;
+    size_t wanted = 0;
+    if (size)
+        buffer[0] = '\0';
+    if (!schemas && dq_schemas_create(&own, &err) != DQ_OK)
+        return 0;
+    if (dq_schemas_find(schemas ? schemas : own, info->domain, info->name, info->since_version, &schema,
+                        &err) == DQ_OK)
+        wanted = dq_schema_types_text(schema, buffer, size);
+    dq_schemas_free(own);
+    return wanted;
+}
