@@ -21,7 +21,7 @@ typedef struct compare_result {
     size_t count, differ; /**< elements, and how many of them differ */
     size_t where;         /**< the element with the largest difference, or the first string that differs */
     double largest;       /**< the largest difference; NaN when one of the two is NaN, infinity or a string */
-    char sentence[320];   /**< "equal", or what differs, by how much and where */
+    char sentence[640];   /**< "equal", or what differs, by how much and where */
 } compare_result;
 
 /** Fills `result`; never fails. `got` is what was computed, `want` what was expected. */
