@@ -1,0 +1,203 @@
+/* src/base: errors, checked sizes, arena, name map, threads, CPU. */
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/namemap.h"
+#include "base/threads.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+START_TEST(errors_keep_whole_characters_when_cut)
+{
+    dq_error err;
+    char text[2000];
+    memset(text, 'x', sizeof text);
+    /* two-byte characters all along, so that the cut falls beside one */
+    for (size_t i = 0; i + 1 < sizeof text; i += 2)
+        memcpy(text + i, "ä", 2);
+    text[sizeof text - 1] = '\0';
+    ck_assert_int_eq(dq_fail(&err, DQ_BAD_MODEL, "%s", text), DQ_BAD_MODEL);
+    size_t length = strlen(err.message);
+    ck_assert_uint_lt(length, sizeof err.message);
+    ck_assert_str_eq(err.message + length - 3, "…");
+    ck_assert_int_eq((length - 3) % 2, 0);
+    ck_assert_int_eq(dq_fail(NULL, DQ_IO, "nobody listens"), DQ_IO);
+}
+END_TEST
+
+START_TEST(errors_take_a_prefix)
+{
+    dq_error err;
+    dq_fail(&err, DQ_BAD_INPUT, "has 3, wanted %d", 4);
+    dq_error_prefix(&err, "m.onnx: node '%s': ", "a\nb");
+    ck_assert_str_eq(err.message, "m.onnx: node 'a?b': has 3, wanted 4");
+    char text[1000];
+    memset(text, 'y', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    dq_error_prefix(&err, "%s", text);
+    ck_assert_uint_lt(strlen(err.message), sizeof err.message);
+    dq_error_prefix(&err, "%s", text);
+    ck_assert_str_eq(err.message + strlen(err.message) - 3, "…");
+}
+END_TEST
+
+START_TEST(checked_sizes_refuse_overflow)
+{
+    size_t out;
+    ck_assert(dq_mul_size(SIZE_MAX / 2, 2, &out) && out == SIZE_MAX - 1);
+    ck_assert(!dq_mul_size(SIZE_MAX / 2 + 1, 2, &out));
+    ck_assert(!dq_add_size(SIZE_MAX, 1, &out));
+    ck_assert(dq_align_size(65, 64, &out) && out == 128);
+    ck_assert(!dq_align_size(SIZE_MAX - 3, 64, &out));
+}
+END_TEST
+
+START_TEST(arena_pieces_are_apart_aligned_and_zero)
+{
+    dq_arena arena = {0};
+    for (int round = 0; round < 3; round++) {
+        char *pieces[200];
+        for (size_t i = 0; i < 200; i++) {
+            size_t size = i * 37 % 5000, align = (size_t)1 << i % 7;
+            pieces[i] = dq_arena_alloc(&arena, size, align);
+            ck_assert_ptr_nonnull(pieces[i]);
+            ck_assert_uint_eq((uintptr_t)pieces[i] % align, 0);
+            for (size_t k = 0; k < size; k++)
+                ck_assert_int_eq(pieces[i][k], 0);
+            memset(pieces[i], (int)i, size);
+        }
+        for (size_t i = 0; i < 200; i++)
+            for (size_t k = 0; k < i * 37 % 5000; k++)
+                ck_assert_int_eq(pieces[i][k], (char)i);
+        dq_arena_reset(&arena);
+    }
+    ck_assert_ptr_null(dq_arena_array(&arena, SIZE_MAX / 2, 3));
+    ck_assert_ptr_null(dq_arena_alloc(&arena, SIZE_MAX - 8, 16));
+    ck_assert_str_eq(dq_arena_printf(&arena, "%d-%s", 7, "x"), "7-x");
+    dq_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(namemap_finds_what_was_put)
+{
+    dq_namemap map = {0};
+    static char names[5000][12];
+    for (size_t i = 0; i < 5000; i++) {
+        snprintf(names[i], sizeof names[i], "n%zu", i * 7919);
+        ck_assert(dq_namemap_put(&map, names[i], &names[i]));
+    }
+    ck_assert_uint_eq(map.count, 5000);
+    for (size_t i = 0; i < 5000; i++)
+        ck_assert_ptr_eq(dq_namemap_get(&map, names[i]), &names[i]);
+    ck_assert_ptr_null(dq_namemap_get(&map, "absent"));
+    ck_assert(dq_namemap_put(&map, "n0", names));
+    ck_assert_ptr_eq(dq_namemap_get(&map, "n0"), names);
+    ck_assert_uint_eq(map.count, 5000);
+    dq_namemap_free(&map);
+}
+END_TEST
+
+typedef struct visits {
+    atomic_uint count[1000];
+    atomic_uint wrong;
+    size_t grain;
+    unsigned workers;
+} visits;
+
+static void visit(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    visits *v = arg;
+    if (begin % v->grain || end - begin > v->grain || worker >= v->workers)
+        atomic_fetch_add(&v->wrong, 1);
+    for (size_t i = begin; i < end; i++)
+        atomic_fetch_add(&v->count[i], 1);
+}
+
+START_TEST(threads_visit_every_item_once)
+{
+    static visits v;
+    dq_error err;
+    dq_threads *threads = NULL;
+    ck_assert_int_eq(dq_threads_create((unsigned)_i, &threads, &err), DQ_OK);
+    v.workers = dq_threads_count(threads);
+    for (size_t n = 0; n <= 1000; n += 37)
+        for (v.grain = 1; v.grain < 200; v.grain += 33) {
+            memset(v.count, 0, sizeof v.count);
+            dq_parallel(threads, n, v.grain, visit, &v);
+            for (size_t i = 0; i < 1000; i++)
+                ck_assert_uint_eq(v.count[i], i < n);
+        }
+    ck_assert_uint_eq(v.wrong, 0);
+    dq_threads_free(threads);
+}
+END_TEST
+
+START_TEST(isa_names_mean_a_level_and_what_is_below)
+{
+    dq_error err;
+    unsigned mask = 0;
+    bool available;
+    ck_assert_int_eq(dq_isa_from_name("c", &mask, &err), DQ_OK);
+    ck_assert_uint_eq(mask, DQ_ISA_C);
+    for (size_t i = 0; dq_isa_name(i, &available); i++) {
+        dq_status status = dq_isa_from_name(dq_isa_name(i, NULL), &mask, &err);
+        ck_assert_int_eq(status, available ? DQ_OK : DQ_INVALID_ARGUMENT);
+        if (available)
+            ck_assert_str_eq(dq_isa_highest(mask), dq_isa_name(i, NULL));
+    }
+    ck_assert_int_eq(dq_isa_from_name("mmx", &mask, &err), DQ_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.message, "ISA level 'mmx' is unknown, wanted one of c"));
+    ck_assert_uint_ge(dq_cpu_cores(), 1);
+}
+END_TEST
+
+START_TEST(files_are_mapped_or_refused)
+{
+    dq_error err;
+    dq_file file = {0};
+    char path[] = "/tmp/dqrun-test-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_eq(dq_file_map(path, 100, DQ_BAD_MODEL, &file, &err), DQ_OK);
+    ck_assert_uint_eq(file.size, 0);
+    ck_assert_ptr_nonnull(file.bytes);
+    dq_file_unmap(&file);
+    ck_assert_int_eq(write(fd, "hello", 5), 5);
+    ck_assert_int_eq(dq_file_map(path, 5, DQ_BAD_MODEL, &file, &err), DQ_OK);
+    ck_assert_int_eq(memcmp(file.bytes, "hello", 5), 0);
+    dq_file_unmap(&file);
+    ck_assert_int_eq(dq_file_map(path, 4, DQ_BAD_MODEL, &file, &err), DQ_OUT_OF_MEMORY);
+    ck_assert_int_eq(dq_file_map("/", 4, DQ_BAD_MODEL, &file, &err), DQ_BAD_MODEL);
+    ck_assert_str_eq(err.message, "/: is a folder, wanted a file");
+    ck_assert_int_eq(dq_file_map("/dev/null", 4, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
+    ck_assert_int_eq(dq_file_map("/nonexistent", 4, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
+    close(fd);
+    unlink(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base");
+    TCase *tests = tcase_create("base");
+    tcase_add_test(tests, errors_keep_whole_characters_when_cut);
+    tcase_add_test(tests, errors_take_a_prefix);
+    tcase_add_test(tests, checked_sizes_refuse_overflow);
+    tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);
+    tcase_add_test(tests, namemap_finds_what_was_put);
+    tcase_add_loop_test(tests, threads_visit_every_item_once, 1, 5);
+    tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
+    tcase_add_test(tests, files_are_mapped_or_refused);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

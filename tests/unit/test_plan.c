@@ -1,0 +1,193 @@
+/* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
+#include "exec/exec.h"
+#include "plan/place.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Places ------------------------------------------------------------------------------------------- */
+
+START_TEST(pieces_that_live_together_do_not_overlap)
+{
+    enum { N = 120 };
+    dq_piece pieces[N];
+    dq_error err;
+    size_t total = 0, sum = 0;
+    uint32_t seed = 1234u + (uint32_t)_i;
+    for (int i = 0; i < N; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        uint32_t first = seed >> 16 & 63;
+        pieces[i] = (dq_piece){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 28)};
+        sum += pieces[i].size + DQ_PLACE_ALIGN;
+    }
+    ck_assert_int_eq(dq_place(pieces, N, &total, &err), DQ_OK);
+    ck_assert_uint_lt(total, sum / 2);
+    for (int i = 0; i < N; i++) {
+        ck_assert_uint_eq(pieces[i].offset % DQ_PLACE_ALIGN, 0);
+        ck_assert_uint_le(pieces[i].offset + pieces[i].size, total);
+        for (int k = 0; k < i; k++) {
+            bool together = pieces[i].first <= pieces[k].last && pieces[k].first <= pieces[i].last;
+            bool apart = pieces[i].offset + pieces[i].size <= pieces[k].offset ||
+                         pieces[k].offset + pieces[k].size <= pieces[i].offset;
+            ck_assert(!together || apart || !pieces[i].size || !pieces[k].size);
+        }
+    }
+}
+END_TEST
+
+START_TEST(places_too_large_are_refused)
+{
+    dq_error err;
+    size_t total;
+    dq_piece pieces[] = {{.size = SIZE_MAX / 2 + 1, .last = 1}, {.size = SIZE_MAX / 2 + 1, .last = 1}};
+    ck_assert_int_eq(dq_place(pieces, 2, &total, &err), DQ_OUT_OF_MEMORY);
+}
+END_TEST
+
+/* ---- Plans -------------------------------------------------------------------------------------------- */
+
+static dq_ir *ir;
+static dq_graph *g;
+static dq_schemas *schemas;
+static dq_program *program;
+static dq_kernels kernels;
+static dq_exec exec;
+static dq_plan *plan;
+static dq_error err;
+
+static void set_up(void)
+{
+    exec = (dq_exec){0};
+    plan = NULL;
+    program = NULL;
+    dq_kernels_select(1, &kernels);
+    ck_assert_int_eq(dq_schemas_create(&schemas, &err), DQ_OK);
+    ck_assert_int_eq(dq_ir_create("m.onnx", NULL, &ir, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &g, &err), DQ_OK);
+    ir->graph = g;
+}
+
+static void tear_down(void)
+{
+    dq_plan_free(plan);
+    dq_exec_free(&exec);
+    if (program)
+        dq_program_free(program);
+    else
+        dq_ir_free(ir);
+    dq_schemas_free(schemas);
+}
+
+static void node(const char *op, const char *in, const char *out)
+{
+    dq_node *n = NULL;
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 1, 0, &n, &err), DQ_OK);
+    n->op_type = op;
+    n->opset = 21;
+    n->in_names[0] = in;
+    n->out_names[0] = out;
+}
+
+static void float_input(const char *name)
+{
+    dq_type type = {.dtype = DQ_FLOAT};
+    ck_assert_int_eq(dq_graph_add_input(g, name, &type, &err), DQ_OK);
+}
+
+static void check_program(void)
+{
+    ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+}
+
+static dq_status make_plan(const dq_tensor *const *inputs)
+{
+    dq_plan_request request = {.graph = g, .inputs = inputs, .kernels = &kernels};
+    dq_plan_free(plan);
+    plan = NULL;
+    return dq_plan_create(program, &request, &plan, &err);
+}
+
+START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
+{
+    float_input("x");
+    node("Identity", "x", "a");
+    node("Identity", "a", "b");
+    node("Identity", "x", "unused");
+    ck_assert_int_eq(dq_graph_add_output(g, "b", NULL, &err), DQ_OK);
+    check_program();
+    float data[6] = {1, 2, 3, 4, 5, 6};
+    dq_tensor x = {.data = data};
+    for (int64_t n = 2; n >= 1; n--) {
+        ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, (int64_t[]){n, 3}, 0, DQ_BAD_INPUT, &err),
+                         DQ_OK);
+        const dq_tensor *inputs[] = {&x};
+        ck_assert_int_eq(make_plan(inputs), DQ_OK);
+        ck_assert_uint_eq(plan->step_count, 0);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, inputs, &err), DQ_OK);
+        const dq_tensor *y = dq_plan_output(plan, g->outputs[0]);
+        ck_assert_ptr_ne(y->data, data);
+        ck_assert_uint_eq(y->count, (size_t)n * 3);
+        ck_assert_mem_eq(y->data, data, y->size);
+    }
+}
+END_TEST
+
+START_TEST(constants_are_folded_once_for_all_plans)
+{
+    static float w[2] = {7, 8};
+    static dq_tensor t = {.data = w};
+    ck_assert_int_eq(dq_tensor_set_shape(&t, DQ_FLOAT, 1, (int64_t[]){2}, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "w", &t, &err), DQ_OK);
+    node("Identity", "w", "a");
+    node("Identity", "a", "b");
+    ck_assert_int_eq(dq_graph_add_output(g, "b", NULL, &err), DQ_OK);
+    check_program();
+    const void *first = NULL;
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(make_plan(NULL), DQ_OK);
+        ck_assert_uint_eq(plan->step_count, 0);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, NULL, &err), DQ_OK);
+        const dq_tensor *y = dq_plan_output(plan, g->outputs[0]);
+        ck_assert_mem_eq(y->data, w, sizeof w);
+        ck_assert(round == 0 || y->data == first);
+        first = y->data;
+    }
+}
+END_TEST
+
+START_TEST(faults_are_kept_for_every_node)
+{
+    float_input("x");
+    node("Identity", "x", "a");
+    node("Indentity", "x", "b");
+    node("Identity", "x", "c");
+    g->nodes[2]->opset = 0;
+    ck_assert_int_eq(dq_graph_add_output(g, "a", NULL, &err), DQ_OK);
+    check_program();
+    ck_assert_uint_eq(program->fault_count, 2);
+    ck_assert_int_eq(program->faults[0].status, DQ_UNSUPPORTED);
+    ck_assert_int_eq(strncmp(program->faults[0].message, "m.onnx: node 1 (Indentity-21): ", 31), 0);
+    ck_assert_int_eq(program->faults[1].status, DQ_BAD_MODEL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan");
+    TCase *places = tcase_create("places"), *plans = tcase_create("plans");
+    tcase_add_loop_test(places, pieces_that_live_together_do_not_overlap, 0, 20);
+    tcase_add_test(places, places_too_large_are_refused);
+    tcase_add_checked_fixture(plans, set_up, tear_down);
+    tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
+    tcase_add_test(plans, constants_are_folded_once_for_all_plans);
+    tcase_add_test(plans, faults_are_kept_for_every_node);
+    suite_add_tcase(suite, places);
+    suite_add_tcase(suite, plans);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
