@@ -25,6 +25,7 @@ static const char usage_text[] =
     "  --timeout SECONDS   time a case may take (default 60)\n"
     "  --memory MIB        address space a case may take, 0 for no limit (default 8192)\n"
     "  --isa MASK          highest instruction set to use\n"
+    "  --list-isa          print the instruction sets that this processor has, and do nothing else\n"
     "  --threads N         threads of each case (default 1)\n"
     "  --no-fuse           run the graphs as written\n"
     "  --schema-dir DIR    operator schemas that override or add to the library's\n"
@@ -81,6 +82,15 @@ static bool known_isa(const char *name)
     return false;
 }
 
+static void list_isa(void)
+{
+    bool available;
+    const char *name;
+    for (size_t i = 0; (name = dq_isa_name(i, &available)) != NULL; i++)
+        if (available)
+            puts(name);
+}
+
 static bool take_option(int which, arguments *a)
 {
     switch (which) {
@@ -124,33 +134,28 @@ static bool take_option(int which, arguments *a)
     }
 }
 
-/* Ends the program for --help and --version. */
+/* Ends the program for the options that only print. */
 static bool parse_arguments(int argc, char **argv, arguments *a)
 {
-    static const struct option known[] = {{"batch", no_argument, NULL, 'b'},
-                                          {"filter", required_argument, NULL, 'f'},
-                                          {"expected", required_argument, NULL, 'e'},
-                                          {"report", required_argument, NULL, 'r'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"memory", required_argument, NULL, 'm'},
-                                          {"isa", required_argument, NULL, 'i'},
-                                          {"threads", required_argument, NULL, 'n'},
-                                          {"no-fuse", no_argument, NULL, 'u'},
-                                          {"schema-dir", required_argument, NULL, 's'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"batch", no_argument, NULL, 'b'},          {"filter", required_argument, NULL, 'f'},
+        {"expected", required_argument, NULL, 'e'}, {"report", required_argument, NULL, 'r'},
+        {"jobs", required_argument, NULL, 'j'},     {"timeout", required_argument, NULL, 't'},
+        {"memory", required_argument, NULL, 'm'},   {"isa", required_argument, NULL, 'i'},
+        {"list-isa", no_argument, NULL, 'l'},       {"threads", required_argument, NULL, 'n'},
+        {"no-fuse", no_argument, NULL, 'u'},        {"schema-dir", required_argument, NULL, 's'},
+        {"verbose", no_argument, NULL, 'v'},        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},        {NULL, 0, NULL, 0}};
     int which;
     while ((which = getopt_long(argc, argv, "hv", known, NULL)) != -1) {
-        if (which == 'h' || which == 'V') {
-            if (which == 'h')
-                fputs(usage_text, stdout);
-            else
-                printf("dqrun-conformance %s\n", dq_version());
+        if (which == 'h')
+            fputs(usage_text, stdout);
+        else if (which == 'V')
+            printf("dqrun-conformance %s\n", dq_version());
+        else if (which == 'l')
+            list_isa();
+        if (which == 'h' || which == 'V' || which == 'l')
             exit(fflush(stdout) == 0 ? EXIT_GOOD : EXIT_NOT_WRITTEN);
-        }
         if (!take_option(which, a))
             return false;
     }

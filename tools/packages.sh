@@ -1,0 +1,52 @@
+# Sourced by tools/quickstart and tools/test: asks apt for what is missing, and only for that.
+
+build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
+    libonnx-dev libyaml-dev libzip-dev zlib1g-dev libpthreadpool-dev"
+test_packages="check clang libclang-rt-dev clang-format python3-venv"
+
+missing_packages() {
+    local package
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    done
+}
+
+# need_packages PACKAGE…
+need_packages() {
+    command -v dpkg-query >/dev/null || return 0 # not Debian: meson says what it does not find
+    local missing as_root="" log
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            echo "these packages are missing, and neither root nor sudo is there to install them:" $missing >&2
+            return 1
+        fi
+        as_root=sudo
+    fi
+    echo "installing" $missing
+    log=$(mktemp)
+    if ! { $as_root apt-get update -q &&
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; } \
+        >"$log" 2>&1 </dev/null; then
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        echo "apt-get could not install what is missing; see above" >&2
+        return 1
+    fi
+    rm -f "$log"
+}
+
+# build_in FOLDER LOG MESON-OPTION…: configures the folder once, and again when the options change, then builds.
+build_in() {
+    local folder=$1 log=$2 stamp="$1/.options"
+    shift 2
+    local wanted="${CC:-} $*"
+    if [ ! -f "$folder/build.ninja" ]; then
+        meson setup "$folder" "$@" >"$log" 2>&1
+    elif [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+        meson setup --wipe "$folder" "$@" >"$log" 2>&1
+    fi || { tail -n 20 "$log" >&2; return 1; }
+    echo "$wanted" >"$stamp"
+    ninja -C "$folder" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/|^ninja: Entering' "$log" | tail -n 40 >&2; return 1; }
+}
