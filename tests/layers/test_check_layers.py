@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Tests of tools/check_layers.py on projects of one file. The last line is `N passed, N failed, N skipped`."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
+
+# File, text, and what the sentence must hold; None: nothing is wrong with it.
+CASES = (
+    ("src/ops/a.c", '#include "kernels/kernels.h"\n#include <math.h>\n', None),
+    ("src/ops/a.c", '#include "plan/plan.h"\n', "plan/plan.h, which is past its layer"),
+    ("src/base/a.h", '#include "tensor/dtype.h"\n', "tensor/dtype.h, which is past its layer"),
+    ("src/kernels/a.c", '#  include "tensor/dtype.h"\n', "past its layer"),
+    ("src/graph/a.c", "#include <onnx.pb-c.h>\n", "onnx.pb-c.h, which only src/parser/"),
+    ("src/parser/a.c", '#include "onnx.pb-c.h"\n', None),
+    ("src/schema/a.c", '#include "../graph/graph.h"\n', "name the header from src/"),
+    ("src/new/a.c", "int a;\n", "no line in LAYERS"),
+    ("tools/a.c", '#include "graph/graph.h"\n', "past its layer"),
+    ("tools/a.c", '#include "io/pb.h"\n#include <dqrun/dqrun.h>\n', None),
+    ("include/dqrun/dqrun.h", "#include <sys/types.h>\n", "past its layer"),
+    ("src/base/a.c", "void f(void) { abort(); }\n", "uses abort"),
+    ("src/base/a.c", "void f(void) { snprintf(a, 1, s); }\n/* abort() */ const char *b = \"exit(1)\";\n", None),
+    ("tools/a.c", "void f(void) { exit(1); }\n", None),
+    ("src/base/a.c", "\n" * 601, "has 601 lines"),
+    ("src/kernels/a.c", "\n" * 800, None),
+    ("src/kernels/a.c", "\n" * 801, "has 801 lines"),
+    ("docs/a.md", "see /" + "home/me/x\n", "path of one machine"),
+    ("docs/a.md", "src/" + "work/x and ./" + "root/x\n", None),
+    (".ci/run", "cd /" + "work/x\n", "path of one machine"),
+    ("build-test/a.c", "#include <zip.h>\n" * 900, None),
+)
+
+
+def problem(name, text, wanted):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, content in ((name, text), ("README.md", "")):
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content, encoding="utf-8")
+        done = subprocess.run([sys.executable, str(SCRIPT), folder], capture_output=True, text=True, check=False)
+    if wanted is None:
+        return None if done.returncode == 0 else f"wanted nothing, got {done.stdout}{done.stderr}"
+    good = done.returncode == 1 and wanted in done.stdout
+    return None if good else f"wanted '{wanted}', got {done.stdout}{done.stderr}"
+
+
+def main():
+    failed = 0
+    for name, text, wanted in CASES:
+        what = problem(name, text, wanted)
+        if what:
+            failed += 1
+            print(f"FAILED {name}: {what}")
+    print(f"{len(CASES) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Hold the C sources against the layers, the file lengths and the ban on paths of one machine.
+
+    tools/check_layers.py [PROJECT_FOLDER]
+
+LAYERS says what each folder may include from the project, and which headers of other libraries it alone may see; the
+table in docs/architecture.md says the same in words. One test is one file. Prints what is wrong, one line each, and
+`N passed, N failed, N skipped` as the last line; the exit code is 1 when something failed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+BASE = {"base"}
+TENSOR = BASE | {"tensor"}
+GRAPH = TENSOR | {"graph"}
+OPS = GRAPH | {"kernels", "ops"}
+PLAN = OPS | {"schema", "plan"}
+EXEC = PLAN | {"exec"}
+
+# Folder under src/ -> folders under src/ whose headers it may include, its own among them.
+LAYERS = {
+    "base": BASE,
+    "kernels": {"base", "kernels"},
+    "tensor": TENSOR,
+    "graph": GRAPH,
+    "parser": GRAPH | {"parser"},
+    "schema": GRAPH | {"schema"},
+    "ops": OPS,
+    "plan": PLAN,
+    "exec": EXEC,
+    "api": EXEC | {"parser", "api"},
+}
+
+# Headers of libraries, by the start of their name, and the only places that may include them.
+LIBRARIES = {
+    "onnx.pb-c.h": ("src/parser/", "tools/io/"),
+    "protobuf-c": ("src/parser/", "tools/io/"),
+    "yaml.h": ("src/schema/",),
+    "zlib.h": ("src/schema/", "tools/io/"),
+    "zip.h": ("tools/io/",),
+    "pthreadpool.h": ("src/base/",),
+    "immintrin.h": ("src/kernels/x86/",),
+    "arm_neon.h": ("src/kernels/arm/",),
+    "sleef.h": ("src/kernels/",),
+}
+
+# Words that a library must not use: it returns a status and a sentence instead.
+FORBIDDEN_CALLS = re.compile(r"\b(abort|exit|_exit|quick_exit|printf|puts|putchar|perror|vprintf)\s*\(|\b(stdout|stderr)\b")
+
+LENGTH_LIMITS = (("src/kernels/", 800), ("", 600))
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|farm|mnt|Users)/\w")
+SKIPPED_FOLDERS = {".git", "__pycache__"}
+TEXT_ENDINGS = {".c", ".h", ".def", ".py", ".md", ".yaml", ".txt", ".build", ".tsv", ".sh", ""}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def project_files(root):
+    """Every text file that belongs to the project: not in a build folder, not hidden except for .ci."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if any(part in SKIPPED_FOLDERS for part in parts) or parts[0].startswith("build"):
+            continue
+        if any(part.startswith(".") and part != ".ci" for part in parts):
+            continue
+        if path.is_file() and not path.is_symlink() and path.suffix in TEXT_ENDINGS:
+            yield path, "/".join(parts)
+
+
+def without_comments(text):
+    """The code with comments and strings blanked; line numbers stay."""
+    return COMMENT_OR_STRING.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+def allowed_project_include(name, header, root):
+    """Whether the file may include that header of the project; None when it is no header of the project."""
+    folder, _, rest = header.partition("/")
+    if name.startswith("src/"):
+        own = name.split("/")[1]
+        if header == "dqrun/dqrun.h":
+            return True
+        beside = (root / name).parent / header
+        if beside.exists() and beside.is_relative_to(root / "src" / own):
+            return True
+        if rest and folder in LAYERS:
+            return folder in LAYERS[own]
+        return None
+    if name.startswith("tools/") and rest and folder in LAYERS and folder != "tools":
+        return False
+    if name.startswith("include/") and not header.startswith("std"):
+        return False
+    return None
+
+
+def include_problems(name, text, root):
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        header = match.group(2)
+        if "../" in header:
+            yield f"{name}:{number}: includes {header}; name the header from src/"
+        if allowed_project_include(name, header, root) is False:
+            yield f"{name}:{number}: includes {header}, which is past its layer"
+        if name.startswith(("src/", "tools/", "include/")):
+            for start, places in LIBRARIES.items():
+                if header.startswith(start) and not name.startswith(places):
+                    yield f"{name}:{number}: includes {header}, which only {' and '.join(places)} may"
+
+
+def problems_of(path, name, root):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        yield f"{name}: is not UTF-8"
+        return
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if MACHINE_PATH.search(line):
+            yield f"{name}:{number}: names a path of one machine: {line.strip()[:80]}"
+    if path.suffix not in (".c", ".h"):
+        return
+    limit = next(limit for start, limit in LENGTH_LIMITS if name.startswith(start))
+    if len(lines) > limit:
+        yield f"{name}: has {len(lines)} lines, wanted at most {limit}"
+    yield from include_problems(name, text, root)
+    if name.startswith("src/"):
+        if name.split("/")[1] not in LAYERS:
+            yield f"{name}: is in a folder that has no line in LAYERS"
+        for number, line in enumerate(without_comments(text).splitlines(), 1):
+            match = FORBIDDEN_CALLS.search(line)
+            if match:
+                yield f"{name}:{number}: uses {match.group().rstrip('( ')}; nothing in the library prints or exits"
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    passed = failed = 0
+    for path, name in project_files(root):
+        problems = list(problems_of(path, name, root))
+        print("\n".join(problems), end="\n" if problems else "")
+        failed += bool(problems)
+        passed += not problems
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
