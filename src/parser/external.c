@@ -1,0 +1,154 @@
+#include "parser/external.h"
+
+#include "base/namemap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct mapped {
+    dq_file file;
+    struct mapped *next;
+} mapped;
+
+struct dq_externals {
+    dq_arena *arena;
+    const char *base_dir;
+    uint64_t file_limit;
+    dq_namemap by_location;
+    mapped *first;
+};
+
+dq_status dq_externals_create(dq_arena *arena, const char *base_dir, uint64_t file_limit, dq_externals **out,
+                              dq_error *err)
+{
+    dq_externals *x = DQ_NEW(arena, dq_externals);
+    if (!x)
+        return dq_no_memory(err, sizeof *x, "external data");
+    x->arena = arena;
+    x->file_limit = file_limit;
+    if (base_dir) {
+        x->base_dir = dq_arena_string(arena, base_dir, strlen(base_dir));
+        if (!x->base_dir)
+            return dq_no_memory(err, strlen(base_dir) + 1, "external data");
+    }
+    *out = x;
+    return DQ_OK;
+}
+
+void dq_externals_close(dq_externals *externals)
+{
+    for (mapped *m = externals->first; m; m = m->next)
+        dq_file_unmap(&m->file);
+    dq_namemap_free(&externals->by_location);
+    externals->first = NULL;
+}
+
+static dq_status cannot_open(const char *location, dq_error *err)
+{
+    if (errno == ELOOP || errno == EMLINK)
+        return dq_fail(
+            err, DQ_BAD_MODEL,
+            "external data '%s' is or passes a symbolic link, wanted a file inside the model's folder",
+            location);
+    return dq_fail(err, DQ_BAD_MODEL, "external data '%s' cannot be opened: %s", location, strerror(errno));
+}
+
+/* Whether a path has a component "..". */
+static bool climbs(const char *path)
+{
+    while (*path) {
+        size_t length = strcspn(path, "/");
+        if (length == 2 && memcmp(path, "..", 2) == 0)
+            return true;
+        path += length + (path[length] == '/');
+    }
+    return false;
+}
+
+/* Opens one step of the path, whose text is `step`, and closes the folder it starts from. O_NONBLOCK: a named
+ * pipe must not make the caller wait. */
+static int open_step(int folder, const char *step, bool last)
+{
+    int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
+    struct stat info;
+    int saved, fd = openat(folder, step, flags);
+    saved = errno;
+    /* a link where a folder is wanted gives ENOTDIR */
+    if (fd < 0 && fstatat(folder, step, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
+        saved = ELOOP;
+    close(folder);
+    errno = saved;
+    return fd;
+}
+
+/* Walks down from the model's folder. The result is a descriptor, or negative with errno set. */
+static int open_inside(const char *base_dir, char *path)
+{
+    int fd = open(base_dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    while (fd >= 0) {
+        path += strspn(path, "/");
+        size_t length = strcspn(path, "/");
+        char *rest = path + length + strspn(path + length, "/");
+        bool last = *rest == '\0';
+        path[length] = '\0';
+        fd = open_step(fd, path, last);
+        if (last)
+            break;
+        path = rest;
+    }
+    return fd;
+}
+
+static dq_status map_inside(dq_externals *x, const char *location, dq_file *out, dq_error *err)
+{
+    char *path = dq_arena_string(x->arena, location, strlen(location));
+    if (!path)
+        return dq_no_memory(err, strlen(location) + 1, "external data");
+    int fd = open_inside(x->base_dir, path);
+    if (fd < 0)
+        return cannot_open(location, err);
+    struct stat info;
+    dq_status status;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink > 1)
+        status = dq_fail(err, DQ_BAD_MODEL,
+                         "external data '%s' has %" PRIu64 " names (hard links), wanted a file of its own",
+                         location, (uint64_t)info.st_nlink);
+    else {
+        status = dq_file_map_fd(fd, location, x->file_limit, DQ_BAD_MODEL, out, err);
+        if (status != DQ_OK)
+            dq_error_prefix(err, "external data ");
+    }
+    close(fd);
+    return status;
+}
+
+dq_status dq_externals_map(dq_externals *x, const char *location, const dq_file **out, dq_error *err)
+{
+    mapped *m = dq_namemap_get(&x->by_location, location);
+    if (m) {
+        *out = &m->file;
+        return DQ_OK;
+    }
+    if (!x->base_dir)
+        return dq_fail(err, DQ_BAD_MODEL,
+                       "wants external data '%s', and a model in memory has none without a folder for it",
+                       location);
+    if (!*location || *location == '/' || climbs(location) || location[strlen(location) - 1] == '/')
+        return dq_fail(err, DQ_BAD_MODEL,
+                       "external data '%s' is not the path of a file inside the model's folder", location);
+    m = DQ_NEW(x->arena, mapped);
+    const char *key = dq_arena_string(x->arena, location, strlen(location));
+    if (!m || !key)
+        return dq_no_memory(err, sizeof *m, "external data");
+    DQ_TRY(map_inside(x, location, &m->file, err));
+    m->next = x->first;
+    x->first = m;
+    if (!dq_namemap_put(&x->by_location, key, m))
+        return dq_no_memory(err, sizeof *m, "external data");
+    *out = &m->file;
+    return DQ_OK;
+}
