@@ -77,11 +77,11 @@ static dq_status read_string(dq_reader *r, const ProtobufCBinaryData *bytes, dq_
 static dq_status read_one_graph(dq_reader *r, const dq_scope *scope, dq_graph *outer,
                                 const Onnx__GraphProto *proto, dq_graph **out, dq_error *err)
 {
-    const char *name = dq_read_text(r, proto->name);
+    const char *name = dq_proto_text(r, proto->name);
     if (!name)
         return no_memory(err, 1);
     DQ_TRY(dq_graph_create(r->ir, name, outer, out, err));
-    return dq_read_graph(r, scope, proto, *out, err);
+    return dq_proto_graph(r, scope, proto, *out, err);
 }
 
 static dq_status read_strings(dq_reader *r, const Onnx__AttributeProto *a, dq_attr *out, dq_error *err)
@@ -103,8 +103,8 @@ static dq_status read_tensors(dq_reader *r, const Onnx__AttributeProto *a, dq_at
     if (!list)
         return no_memory(err, count);
     for (size_t i = 0; i < count; i++)
-        DQ_TRY(a->n_tensors ? dq_read_tensor(r, a->tensors[i], &list[i], err)
-                            : dq_read_sparse(r, a->sparse_tensors[i], &list[i], err));
+        DQ_TRY(a->n_tensors ? dq_proto_tensor(r, a->tensors[i], &list[i], err)
+                            : dq_proto_sparse(r, a->sparse_tensors[i], &list[i], err));
     out->u.tensors = list;
     out->count = count;
     return DQ_OK;
@@ -132,7 +132,7 @@ static dq_status read_types(dq_reader *r, const Onnx__AttributeProto *a, dq_attr
     if (!types || !list)
         return no_memory(err, count);
     for (size_t i = 0; i < count; i++) {
-        DQ_TRY(dq_read_type(r, one ? a->tp : a->type_protos[i], &types[i], err));
+        DQ_TRY(dq_proto_type(r, one ? a->tp : a->type_protos[i], &types[i], err));
         list[i] = &types[i];
     }
     if (one) {
@@ -169,7 +169,7 @@ static dq_status read_value(dq_reader *r, const dq_scope *scope, dq_graph *g, co
     case DQ_ATTR_STRING:
         return read_string(r, &a->s, &out->u.s, err);
     case DQ_ATTR_TENSOR:
-        return dq_read_tensor(r, a->t, &out->u.tensor, err);
+        return dq_proto_tensor(r, a->t, &out->u.tensor, err);
     case DQ_ATTR_GRAPH:
         return read_one_graph(r, scope, g, a->g, &out->u.graph, err);
     case DQ_ATTR_FLOATS:
@@ -179,7 +179,7 @@ static dq_status read_value(dq_reader *r, const dq_scope *scope, dq_graph *g, co
         return read_strings(r, a, out, err);
     case DQ_ATTR_SPARSE_TENSOR:
         out->kind = DQ_ATTR_TENSOR;
-        return dq_read_sparse(r, a->sparse_tensor, &out->u.tensor, err);
+        return dq_proto_sparse(r, a->sparse_tensor, &out->u.tensor, err);
     case DQ_ATTR_TENSORS:
     case DQ_ATTR_SPARSE_TENSORS:
         out->kind = DQ_ATTR_TENSORS;
@@ -191,10 +191,10 @@ static dq_status read_value(dq_reader *r, const dq_scope *scope, dq_graph *g, co
     }
 }
 
-dq_status dq_read_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
-                            const Onnx__AttributeProto *proto, dq_attr *out, dq_error *err)
+dq_status dq_proto_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
+                             const Onnx__AttributeProto *proto, dq_attr *out, dq_error *err)
 {
-    out->name = dq_read_text(r, proto->name);
+    out->name = dq_proto_text(r, proto->name);
     if (!out->name)
         return no_memory(err, 1);
     if (!*dq_pb_text(proto->ref_attr_name)) {
@@ -211,6 +211,6 @@ dq_status dq_read_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
         return dq_fail(err, DQ_BAD_MODEL, "has type %d, which is not one of ONNX's (1 to %d)",
                        (int)proto->type, DQ_ATTR_TYPE_PROTOS);
     out->kind = (dq_attr_kind)proto->type;
-    out->ref = dq_read_text(r, proto->ref_attr_name);
+    out->ref = dq_proto_text(r, proto->ref_attr_name);
     return out->ref ? DQ_OK : no_memory(err, 1);
 }

@@ -9,14 +9,14 @@
 #include <limits.h>
 #include <string.h>
 
-const char *dq_read_text(dq_reader *r, const char *text)
+const char *dq_proto_text(dq_reader *r, const char *text)
 {
     return text && *text ? dq_arena_string(&r->ir->arena, text, strlen(text)) : "";
 }
 
 static dq_status read_text(dq_reader *r, const char *text, const char **out, dq_error *err)
 {
-    *out = dq_read_text(r, text);
+    *out = dq_proto_text(r, text);
     return *out ? DQ_OK : dq_no_memory(err, strlen(text) + 1, "a name");
 }
 
@@ -64,7 +64,7 @@ static dq_status read_attributes(dq_reader *r, const dq_scope *scope, dq_graph *
         const char *name = dq_pb_text(protos[i]->name);
         if (!*name)
             return dq_fail(err, DQ_BAD_MODEL, "attribute %zu has no name", i);
-        dq_status status = dq_read_attribute(r, scope, g, protos[i], &out[i], err);
+        dq_status status = dq_proto_attribute(r, scope, g, protos[i], &out[i], err);
         if (status != DQ_OK) {
             dq_error_prefix(err, "attribute '%s' ", name);
             return status;
@@ -88,8 +88,8 @@ static dq_status fill_node(dq_reader *r, const dq_scope *scope, const Onnx__Node
     return read_attributes(r, scope, node->graph, proto->n_attribute, proto->attribute, node->attrs, err);
 }
 
-dq_status dq_read_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
-                        dq_graph *g, dq_error *err)
+dq_status dq_proto_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
+                         dq_graph *g, dq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const Onnx__NodeProto *proto = protos[i];
@@ -123,7 +123,7 @@ static dq_status read_values(dq_reader *r, size_t count, Onnx__ValueInfoProto *c
         const char *name = NULL;
         dq_type type;
         DQ_TRY(read_text(r, protos[i]->name, &name, err));
-        dq_status status = dq_read_type(r, protos[i]->type, &type, err);
+        dq_status status = dq_proto_type(r, protos[i]->type, &type, err);
         if (status != DQ_OK) {
             dq_error_prefix(err, "%s '%s' ", what, name);
             return status;
@@ -146,7 +146,7 @@ static dq_status read_initializers(dq_reader *r, const Onnx__GraphProto *proto, 
     for (size_t i = 0; i < proto->n_initializer; i++) {
         const dq_tensor *tensor = NULL;
         const char *name = dq_pb_text(proto->initializer[i]->name);
-        dq_status status = dq_read_tensor(r, proto->initializer[i], &tensor, err);
+        dq_status status = dq_proto_tensor(r, proto->initializer[i], &tensor, err);
         if (status != DQ_OK) {
             dq_error_prefix(err, "initializer '%s' ", name);
             return status;
@@ -157,7 +157,7 @@ static dq_status read_initializers(dq_reader *r, const Onnx__GraphProto *proto, 
         const Onnx__SparseTensorProto *sparse = proto->sparse_initializer[i];
         const dq_tensor *tensor = NULL;
         const char *name = sparse->values ? dq_pb_text(sparse->values->name) : "";
-        dq_status status = dq_read_sparse(r, sparse, &tensor, err);
+        dq_status status = dq_proto_sparse(r, sparse, &tensor, err);
         if (status != DQ_OK) {
             dq_error_prefix(err, "sparse initializer '%s' ", name);
             return status;
@@ -167,12 +167,12 @@ static dq_status read_initializers(dq_reader *r, const Onnx__GraphProto *proto, 
     return DQ_OK;
 }
 
-dq_status dq_read_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphProto *proto, dq_graph *g,
-                        dq_error *err)
+dq_status dq_proto_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphProto *proto, dq_graph *g,
+                         dq_error *err)
 {
     DQ_TRY(read_values(r, proto->n_input, proto->input, "input", g, dq_graph_add_input, err));
     DQ_TRY(read_initializers(r, proto, g, err));
-    DQ_TRY(dq_read_nodes(r, scope, proto->n_node, proto->node, g, err));
+    DQ_TRY(dq_proto_nodes(r, scope, proto->n_node, proto->node, g, err));
     DQ_TRY(read_values(r, proto->n_output, proto->output, "output", g, dq_graph_add_output, err));
     return read_values(r, proto->n_value_info, proto->value_info, "value", g, dq_graph_add_value_info, err);
 }
@@ -247,7 +247,7 @@ static dq_status read_body(dq_reader *r, const Onnx__FunctionProto *proto, dq_fu
     DQ_TRY(
         read_attributes(r, &scope, f->body, count, (Onnx__AttributeProto **)defaults, f->attr_defaults, err));
     scope.in_function = true;
-    return dq_read_nodes(r, &scope, proto->n_node, proto->node, f->body, err);
+    return dq_proto_nodes(r, &scope, proto->n_node, proto->node, f->body, err);
 }
 
 static dq_status read_function(dq_reader *r, const Onnx__FunctionProto *proto, dq_function *f, dq_error *err)
@@ -288,7 +288,7 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
     DQ_TRY(read_text(r, proto->graph->name, &name, err));
     DQ_TRY(dq_graph_create(ir, name, NULL, &ir->graph, err));
     dq_scope scope = {ir->opsets, ir->opset_count, false};
-    return dq_read_graph(r, &scope, proto->graph, ir->graph, err);
+    return dq_proto_graph(r, &scope, proto->graph, ir->graph, err);
 }
 
 /* Unpacked messages may take this many times their bytes: an honest model takes 5 to 20 times, the worst that

@@ -25,19 +25,19 @@ typedef struct dq_scope {
 /* Sentences of all these say what is wrong with the thing that is read; the caller puts its name in front. */
 
 /** A copy in the model's arena; NULL gives "". NULL result: no memory. */
-const char *dq_read_text(dq_reader *r, const char *text);
-dq_status dq_read_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err);
-dq_status dq_read_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err);
+const char *dq_proto_text(dq_reader *r, const char *text);
+dq_status dq_proto_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err);
+dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err);
 /** Densified. */
-dq_status dq_read_sparse(dq_reader *r, const Onnx__SparseTensorProto *proto, const dq_tensor **out,
-                         dq_error *err);
+dq_status dq_proto_sparse(dq_reader *r, const Onnx__SparseTensorProto *proto, const dq_tensor **out,
+                          dq_error *err);
 /** Fills in `out`, which is zeroed; `g` is the graph that graphs in the attribute see. */
-dq_status dq_read_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
-                            const Onnx__AttributeProto *proto, dq_attr *out, dq_error *err);
+dq_status dq_proto_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
+                             const Onnx__AttributeProto *proto, dq_attr *out, dq_error *err);
 /** Adds everything in the message to `g`. */
-dq_status dq_read_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphProto *proto, dq_graph *g,
-                        dq_error *err);
-dq_status dq_read_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
-                        dq_graph *g, dq_error *err);
+dq_status dq_proto_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphProto *proto, dq_graph *g,
+                         dq_error *err);
+dq_status dq_proto_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
+                         dq_graph *g, dq_error *err);
 
 #endif

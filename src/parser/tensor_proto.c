@@ -97,7 +97,7 @@ static dq_status read_head(dq_reader *r, const Onnx__TensorProto *proto, dq_tens
                                r->ir->limits.tensor_bytes, DQ_BAD_MODEL, err);
 }
 
-dq_status dq_read_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err)
+dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err)
 {
     dq_tensor *t = DQ_NEW(&r->ir->arena, dq_tensor);
     if (!t)
@@ -187,16 +187,16 @@ static dq_status fill_dense(const dq_tensor *values, const dq_tensor *indices, d
     return DQ_OK;
 }
 
-dq_status dq_read_sparse(dq_reader *r, const Onnx__SparseTensorProto *proto, const dq_tensor **out,
-                         dq_error *err)
+dq_status dq_proto_sparse(dq_reader *r, const Onnx__SparseTensorProto *proto, const dq_tensor **out,
+                          dq_error *err)
 {
     const dq_tensor *values = NULL, *indices = NULL;
     dq_tensor shape, *dense = NULL;
     if (!proto->values || !proto->indices)
         return dq_fail(err, DQ_BAD_MODEL, "is a sparse tensor without %s",
                        proto->values ? "indices" : "values");
-    DQ_TRY(dq_read_tensor(r, proto->values, &values, err));
-    DQ_TRY(dq_read_tensor(r, proto->indices, &indices, err));
+    DQ_TRY(dq_proto_tensor(r, proto->values, &values, err));
+    DQ_TRY(dq_proto_tensor(r, proto->indices, &indices, err));
     DQ_TRY(dq_tensor_set_shape(&shape, values->dtype, proto->n_dims, proto->dims, r->ir->limits.tensor_bytes,
                                DQ_BAD_MODEL, err));
     DQ_TRY(check_sparse(values, indices, &shape, err));

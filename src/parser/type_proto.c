@@ -25,7 +25,7 @@ static dq_status read_dim(dq_reader *r, const Onnx__TensorShapeProto__Dimension 
         *dim = proto->dim_value;
     } else if (proto->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
                *dq_pb_text(proto->dim_param)) {
-        *name = dq_read_text(r, proto->dim_param);
+        *name = dq_proto_text(r, proto->dim_param);
         if (!*name)
             return dq_no_memory(err, 1, "the name of a dimension");
     }
@@ -59,11 +59,11 @@ static dq_status read_element(dq_reader *r, const Onnx__TypeProto *proto, dq_kin
         return dq_no_memory(err, sizeof *element, "a type");
     out->kind = kind;
     out->element = element;
-    return dq_read_type(r, proto, element, err);
+    return dq_proto_type(r, proto, element, err);
 }
 
 /* Recursion is bounded by the depth that the skeleton's walk allows. */
-dq_status dq_read_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err)
+dq_status dq_proto_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err)
 {
     *out = (dq_type){.kind = DQ_KIND_TENSOR};
     if (!proto)
