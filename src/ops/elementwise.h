@@ -1,0 +1,98 @@
+/* Elementwise operators: one broadcast loop, kernels from a table by element type.
+ *
+ * A kernel computes a run of n >= 1 results: operand i starts at in[i] and moves by step[i] elements, 0 (one
+ * value for the whole run) or 1. The output is contiguous and may be the first operand itself when that has
+ * step 1. A type without a kernel of its own that is narrower than float is computed by the float kernel,
+ * block by block: operands are widened exactly and the result is rounded once. */
+#ifndef DQ_OPS_ELEMENTWISE_H
+#define DQ_OPS_ELEMENTWISE_H
+
+#include "ops/op.h"
+
+/** What a kernel knows besides its operands; each table says what it keeps here. */
+typedef struct dq_ew_params {
+    double alpha, beta, gamma;
+    size_t operands; /* of the node: what Mean divides by */
+} dq_ew_params;
+
+typedef void dq_ew_fn(void *out, const void *const in[], const size_t step[], size_t n,
+                      const dq_ew_params *params);
+
+typedef struct dq_ew_table dq_ew_table;
+struct dq_ew_table {
+    dq_ew_fn *fn[DQ_DTYPE_COUNT]; /* by the type of operand `select` */
+    const dq_ew_table *then;      /* a table of one operand that is applied to the result, in place */
+    dq_dtype out;                 /* type of the result; DQ_UNDEFINED: that of operand `select` */
+    uint8_t select;
+    bool fold; /* any number of operands: fn joins the result so far with the next one */
+    bool swap; /* the kernel takes its two operands in the other order */
+    dq_status (*params)(dq_op_call *call, dq_ew_params *params, dq_error *err); /* NULL: none to read */
+};
+
+/** infer: the operands' broadcast shape. Before opset 7 the second operand is laid along the first one's
+ * axes from `axis` on when `broadcast` is 1, and must have its shape otherwise. */
+dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err);
+
+/** prepare: picks the kernel and the loop. `fixed` (may be NULL): per operand, a value that stands for it and
+ * lives as long as the state, or NULL where the input does. There are call->in_count operands, and those of
+ * `fixed` when fixed_count is more. */
+dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_tensor *const fixed[],
+                        size_t fixed_count, dq_error *err);
+
+dq_status dq_ew_run(const dq_op_call *call, dq_error *err);
+
+/** An operator that is nothing but a table. */
+#define DQ_EW_OP(symbol, table)                                                                              \
+    static dq_status symbol##_infer(dq_op_call *call, dq_error *err)                                         \
+    {                                                                                                        \
+        return dq_ew_infer(call, &(table), err);                                                             \
+    }                                                                                                        \
+    static dq_status symbol##_prepare(dq_op_call *call, dq_error *err)                                       \
+    {                                                                                                        \
+        return dq_ew_prepare(call, &(table), NULL, 0, err);                                                  \
+    }                                                                                                        \
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run, 0}
+
+/* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. */
+#define DQ_EW_UNARY(name, T, R, expr)                                                                        \
+    static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
+                     const dq_ew_params *params)                                                             \
+    {                                                                                                        \
+        (void)params;                                                                                        \
+        (void)step; /* one operand is never broadcast */                                                     \
+        const T *x = in[0];                                                                                  \
+        R *y = out;                                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            const T a = x[i];                                                                                \
+            y[i] = (R)(expr);                                                                                \
+        }                                                                                                    \
+    }
+
+#define DQ_EW_BINARY(name, T, R, expr)                                                                       \
+    static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
+                     const dq_ew_params *params)                                                             \
+    {                                                                                                        \
+        (void)params;                                                                                        \
+        const T *x = in[0], *y = in[1];                                                                      \
+        R *z = out;                                                                                          \
+        if (step[0] && step[1]) {                                                                            \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                const T a = x[i], b = y[i];                                                                  \
+                z[i] = (R)(expr);                                                                            \
+            }                                                                                                \
+        } else if (step[0]) {                                                                                \
+            const T b = *y;                                                                                  \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                const T a = x[i];                                                                            \
+                z[i] = (R)(expr);                                                                            \
+            }                                                                                                \
+        } else {                                                                                             \
+            const T a = *x;                                                                                  \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                const T b = y[i * step[1]];                                                                  \
+                z[i] = (R)(expr);                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+
+#endif

@@ -1,0 +1,200 @@
+/* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
+ * the C library's for the type; float16 and bfloat16 go through float and are rounded once. */
+#include "ops/elementwise.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A table of a float and a double kernel, and the operator that is nothing else. */
+#define FLOATS(name, f32, f64)                                                                               \
+    DQ_EW_UNARY(name##_f32, float, float, f32)                                                               \
+    DQ_EW_UNARY(name##_f64, double, double, f64)
+#define FLOAT_ROWS(name) [DQ_FLOAT] = name##_f32, [DQ_DOUBLE] = name##_f64
+#define FLOAT_OP(name, f32, f64)                                                                             \
+    FLOATS(name, f32, f64)                                                                                   \
+    static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
+    DQ_EW_OP(dq_op_##name, name##_table);
+#define FLOAT_OP_WITH(name, reader, f32, f64)                                                                \
+    FLOATS(name, f32, f64)                                                                                   \
+    static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}, .params = reader};                    \
+    DQ_EW_OP(dq_op_##name, name##_table);
+#define SIGNED(name, expr)                                                                                   \
+    DQ_EW_UNARY(name##_i8, int8_t, int8_t, expr)                                                             \
+    DQ_EW_UNARY(name##_i16, int16_t, int16_t, expr)                                                          \
+    DQ_EW_UNARY(name##_i32, int32_t, int32_t, expr)                                                          \
+    DQ_EW_UNARY(name##_i64, int64_t, int64_t, expr)
+#define SIGNED_ROWS(name)                                                                                    \
+    [DQ_INT8] = name##_i8, [DQ_INT16] = name##_i16, [DQ_INT32] = name##_i32, [DQ_INT64] = name##_i64
+#define UNSIGNED(name, expr)                                                                                 \
+    DQ_EW_UNARY(name##_u8, uint8_t, uint8_t, expr)                                                           \
+    DQ_EW_UNARY(name##_u16, uint16_t, uint16_t, expr)                                                        \
+    DQ_EW_UNARY(name##_u32, uint32_t, uint32_t, expr)                                                        \
+    DQ_EW_UNARY(name##_u64, uint64_t, uint64_t, expr)
+#define UNSIGNED_ROWS(name)                                                                                  \
+    [DQ_UINT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_UINT32] = name##_u32, [DQ_UINT64] = name##_u64
+
+/* ---- On integers too; the lowest number is its own negative and absolute value ---------------------------
+ */
+
+FLOATS(abs, fabsf(a), fabs(a))
+SIGNED(abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
+UNSIGNED(abs, a)
+static const dq_ew_table abs_table = {.fn = {FLOAT_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)}};
+DQ_EW_OP(dq_op_abs, abs_table);
+
+FLOATS(neg, -a, -a)
+SIGNED(neg, 0 - (uint64_t)a)
+static const dq_ew_table neg_table = {.fn = {FLOAT_ROWS(neg), SIGNED_ROWS(neg)}};
+DQ_EW_OP(dq_op_neg, neg_table);
+
+/* NaN stays NaN */
+FLOATS(sign, a > 0 ? 1 : a < 0 ? -1 : a, a > 0 ? 1 : a < 0 ? -1 : a)
+SIGNED(sign, (a > 0) - (a < 0))
+UNSIGNED(sign, a > 0)
+static const dq_ew_table sign_table = {.fn = {FLOAT_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)}};
+DQ_EW_OP(dq_op_sign, sign_table);
+
+FLOATS(relu, a < 0 ? 0 : a, a < 0 ? 0 : a)
+SIGNED(relu, a < 0 ? 0 : a)
+static const dq_ew_table relu_table = {.fn = {FLOAT_ROWS(relu), SIGNED_ROWS(relu)}};
+DQ_EW_OP(dq_op_relu, relu_table);
+
+UNSIGNED(bit_not, ~a)
+static const dq_ew_table bit_not_table = {
+    .fn = {UNSIGNED_ROWS(bit_not), [DQ_INT8] = bit_not_u8, [DQ_INT16] = bit_not_u16, [DQ_INT32] = bit_not_u32,
+           [DQ_INT64] = bit_not_u64}};
+DQ_EW_OP(dq_op_bitwise_not, bit_not_table);
+
+/* ---- Roots, rounding, elementary functions ---------------------------------------------------------------
+ */
+
+FLOAT_OP(sqrt, sqrtf(a), sqrt(a))
+FLOAT_OP(reciprocal, 1 / a, 1 / a)
+FLOAT_OP(floor, floorf(a), floor(a))
+FLOAT_OP(ceil, ceilf(a), ceil(a))
+FLOAT_OP(round, rintf(a), rint(a)) /* ties to even: the mode every C program starts in */
+FLOAT_OP(exp, expf(a), exp(a))
+FLOAT_OP(log, logf(a), log(a))
+FLOAT_OP(erf, erff(a), erf(a))
+FLOAT_OP(sin, sinf(a), sin(a))
+FLOAT_OP(cos, cosf(a), cos(a))
+FLOAT_OP(tan, tanf(a), tan(a))
+FLOAT_OP(asin, asinf(a), asin(a))
+FLOAT_OP(acos, acosf(a), acos(a))
+FLOAT_OP(atan, atanf(a), atan(a))
+FLOAT_OP(sinh, sinhf(a), sinh(a))
+FLOAT_OP(cosh, coshf(a), cosh(a))
+FLOAT_OP(tanh, tanhf(a), tanh(a))
+FLOAT_OP(asinh, asinhf(a), asinh(a))
+FLOAT_OP(acosh, acoshf(a), acosh(a))
+FLOAT_OP(atanh, atanhf(a), atanh(a))
+
+/* ---- Activations ----------------------------------------------------------------------------------------
+ */
+
+static dq_status read_alpha(dq_op_call *call, dq_ew_params *params, dq_error *err)
+{
+    (void)err;
+    params->alpha = (double)dq_node_float(call->node, "alpha", 1);
+    params->beta = (double)dq_node_float(call->node, "beta", 0.5f);
+    params->gamma = (double)dq_node_float(call->node, "gamma", 1);
+    return DQ_OK;
+}
+#define ALPHA ((float)params->alpha)
+#define BETA ((float)params->beta)
+#define GAMMA ((float)params->gamma)
+
+/* The exponential's argument is never positive, so that it does not overflow. */
+static float sigmoid_of_f32(float x)
+{
+    float e = expf(-fabsf(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+static double sigmoid_of_f64(double x)
+{
+    double e = exp(-fabs(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+/* log(1 + exp(x)) without overflow */
+static float softplus_of_f32(float x)
+{
+    return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
+}
+
+static double softplus_of_f64(double x)
+{
+    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+/* x between 0 and 1; NaN stays NaN */
+static double unit(double x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+
+static float unit_f32(float x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+
+FLOAT_OP(sigmoid, sigmoid_of_f32(a), sigmoid_of_f64(a))
+FLOAT_OP(softplus, softplus_of_f32(a), softplus_of_f64(a))
+FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
+FLOAT_OP(hard_swish, a *unit_f32(a / 6 + 0.5f), a *unit(a / 6 + 0.5))
+FLOAT_OP(mish, a *tanhf(softplus_of_f32(a)), a *tanh(softplus_of_f64(a)))
+FLOAT_OP_WITH(leaky_relu, read_alpha, a < 0 ? ALPHA * a : a, a < 0 ? params->alpha * a : a)
+FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
+              a > params->alpha || isnan(a) ? a : 0)
+FLOAT_OP_WITH(hard_sigmoid, read_alpha, unit_f32(ALPHA *a + BETA), unit(params->alpha *a + params->beta))
+FLOAT_OP_WITH(elu, read_alpha, a < 0 ? ALPHA * expm1f(a) : a, a < 0 ? params->alpha * expm1(a) : a)
+FLOAT_OP_WITH(selu, read_alpha, GAMMA *(a < 0 ? ALPHA * expm1f(a) : a),
+              params->gamma *(a < 0 ? params->alpha * expm1(a) : a))
+FLOAT_OP_WITH(celu, read_alpha, a < 0 ? ALPHA * expm1f(a / ALPHA) : a,
+              a < 0 ? params->alpha * expm1(a / params->alpha) : a)
+FLOAT_OP_WITH(swish, read_alpha, a *sigmoid_of_f32(ALPHA *a), a *sigmoid_of_f64(params->alpha *a))
+
+/* ---- Gelu -----------------------------------------------------------------------------------------------
+ */
+
+#define SQRT_HALF 0.70710678118654752440
+#define SQRT_2_OVER_PI 0.79788456080286535588
+
+FLOATS(gelu, 0.5f * a * (1 + erff(a * (float)SQRT_HALF)), 0.5 * a * (1 + erf(a * SQRT_HALF)))
+FLOATS(gelu_tanh, 0.5f * a * (1 + tanhf((float)SQRT_2_OVER_PI * (a + 0.044715f * a * a * a))),
+       0.5 * a * (1 + tanh(SQRT_2_OVER_PI * (a + 0.044715 * a * a * a))))
+static const dq_ew_table gelu_table = {.fn = {FLOAT_ROWS(gelu)}};
+static const dq_ew_table gelu_tanh_table = {.fn = {FLOAT_ROWS(gelu_tanh)}};
+
+static dq_status gelu_infer(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_infer(call, &gelu_table, err);
+}
+
+static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
+{
+    const char *form = dq_node_string(call->node, "approximate", "none");
+    bool exact = strcmp(form, "none") == 0;
+    if (!exact && strcmp(form, "tanh") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'approximate' is '%s', wanted none or tanh",
+                            form);
+    return dq_ew_prepare(call, exact ? &gelu_table : &gelu_tanh_table, NULL, 0, err);
+}
+
+const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run, 0};
+
+/* ---- PRelu ----------------------------------------------------------------------------------------------
+ */
+
+DQ_EW_BINARY(prelu_f32, float, float, a < 0 ? a * b : a)
+DQ_EW_BINARY(prelu_f64, double, double, a < 0 ? a * b : a)
+DQ_EW_BINARY(prelu_i32, int32_t, int32_t, a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
+DQ_EW_BINARY(prelu_i64, int64_t, int64_t, a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
+/* unsigned numbers are never below 0; b is of no use */
+DQ_EW_BINARY(prelu_u32, uint32_t, uint32_t, b == 0 ? a : a)
+DQ_EW_BINARY(prelu_u64, uint64_t, uint64_t, b == 0 ? a : a)
+static const dq_ew_table prelu_table = {
+    .fn = {FLOAT_ROWS(prelu), [DQ_INT32] = prelu_i32, [DQ_INT64] = prelu_i64, [DQ_UINT32] = prelu_u32,
+           [DQ_UINT64] = prelu_u64}};
+DQ_EW_OP(dq_op_prelu, prelu_table);
