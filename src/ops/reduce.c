@@ -1,0 +1,330 @@
+/* Reductions over axes. Floats of every width are accumulated in double, integers in 64 bits modulo 2^64, one
+ * result after the other and its elements in row-major order: the same bits for any number of threads. A mean
+ * of integers is cut toward zero; logarithms and roots of integers are taken in double and cut. */
+#include "base/codec.h"
+#include "ops/lists.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef enum kind { MIN, MAX, SUM, MEAN, PROD, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP } kind;
+
+enum { BLOCK = 256, WORK = 8192 /* elements of a piece of parallel work, about */ };
+
+/* Dimensions walked in row-major order; strides in elements of the input. */
+typedef struct walk {
+    size_t rank, count;
+    size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
+} walk;
+
+typedef struct state {
+    kind kind;
+    walk kept, reduced;
+} state;
+
+/* ---- Shapes ------------------------------------------------------------------------------------------- */
+
+/* Which axes of input 0 are reduced. */
+static dq_status reduced_axes(const dq_op_call *call, bool reduced[DQ_MAX_RANK], dq_error *err)
+{
+    size_t rank = call->in[0]->rank;
+    dq_list axes;
+    DQ_TRY(dq_list_from_either(call, "axes", 1, &axes, err));
+    DQ_TRY(dq_list_axes(call, &axes, rank, err));
+    bool all = axes.count == 0 && dq_node_int(call->node, "noop_with_empty_axes", 0) == 0;
+    for (size_t d = 0; d < DQ_MAX_RANK; d++)
+        reduced[d] = all && d < rank;
+    for (size_t k = 0; k < axes.count; k++)
+        reduced[axes.at[k]] = true;
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    bool reduced[DQ_MAX_RANK];
+    DQ_TRY(reduced_axes(call, reduced, err));
+    bool keep = dq_node_int(call->node, "keepdims", 1) != 0;
+    int64_t dims[DQ_MAX_RANK];
+    size_t rank = 0;
+    for (size_t d = 0; d < in->rank; d++)
+        if (!reduced[d] || keep)
+            dims[rank++] = reduced[d] ? 1 : in->dims[d];
+    return dq_call_output(call, 0, in->dtype, rank, dims, err);
+}
+
+static void walk_add(walk *w, size_t dim, size_t stride)
+{
+    w->count *= dim;
+    if (dim == 1)
+        return;
+    if (w->rank && w->strides[w->rank - 1] == dim * stride) {
+        w->dims[w->rank - 1] *= dim;
+        w->strides[w->rank - 1] = stride;
+        return;
+    }
+    w->dims[w->rank] = dim;
+    w->strides[w->rank++] = stride;
+}
+
+static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    bool reduced[DQ_MAX_RANK];
+    size_t strides[DQ_MAX_RANK];
+    DQ_TRY(reduced_axes(call, reduced, err));
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    s->kind = what;
+    s->kept.count = s->reduced.count = 1;
+    dq_strides(in->rank, in->dims, strides);
+    for (size_t d = 0; d < in->rank; d++)
+        walk_add(reduced[d] ? &s->reduced : &s->kept, (size_t)in->dims[d], strides[d]);
+    return DQ_OK;
+}
+
+/* ---- Accumulating ------------------------------------------------------------------------------------- */
+
+typedef union number {
+    double d;
+    uint64_t u; /* signed integers too, in two's complement */
+} number;
+
+typedef struct accumulator {
+    kind kind;
+    dq_dtype dtype;
+    bool is_float, is_signed;
+    double shift; /* LOG_SUM_EXP: what is taken off before the exponential */
+    number value;
+} accumulator;
+
+static void start(accumulator *a)
+{
+    const dq_dtype_row *row = dq_dtype_get(a->dtype);
+    bool one = a->kind == PROD;
+    if (a->is_float)
+        a->value.d = a->kind == MIN ? INFINITY : a->kind == MAX ? -INFINITY : one ? 1 : 0;
+    else if (a->kind == MIN)
+        a->value.u = a->dtype == DQ_UINT64 ? UINT64_MAX : a->dtype == DQ_BOOL ? 1 : (uint64_t)row->max;
+    else
+        a->value.u = a->kind == MAX ? (uint64_t)row->min : one ? 1 : 0;
+}
+
+static void fold_doubles(accumulator *a, const double *x, size_t n)
+{
+    double v = a->value.d;
+    switch (a->kind) {
+    case MIN: /* a NaN stays once met */
+        for (size_t i = 0; i < n; i++)
+            v = x[i] < v || isnan(x[i]) ? x[i] : v;
+        break;
+    case MAX:
+        for (size_t i = 0; i < n; i++)
+            v = x[i] > v || isnan(x[i]) ? x[i] : v;
+        break;
+    case PROD:
+        for (size_t i = 0; i < n; i++)
+            v *= x[i];
+        break;
+    case L1:
+        for (size_t i = 0; i < n; i++)
+            v += fabs(x[i]);
+        break;
+    case L2:
+    case SUM_SQUARE:
+        for (size_t i = 0; i < n; i++)
+            v += x[i] * x[i];
+        break;
+    case LOG_SUM_EXP:
+        for (size_t i = 0; i < n; i++)
+            v += exp(x[i] - a->shift);
+        break;
+    case SUM:
+    case MEAN:
+    case LOG_SUM:
+        for (size_t i = 0; i < n; i++)
+            v += x[i];
+        break;
+    }
+    a->value.d = v;
+}
+
+static void fold_integers(accumulator *a, const uint64_t *x, size_t n)
+{
+    uint64_t v = a->value.u, sign = a->is_signed ? (uint64_t)1 << 63 : 0;
+    for (size_t i = 0; i < n; i++)
+        switch (a->kind) {
+        case MIN: /* flipping the sign bit orders signed numbers as unsigned ones */
+            v = (x[i] ^ sign) < (v ^ sign) ? x[i] : v;
+            break;
+        case MAX:
+            v = (x[i] ^ sign) > (v ^ sign) ? x[i] : v;
+            break;
+        case PROD:
+            v *= x[i];
+            break;
+        case L1:
+            v += x[i] & sign ? 0 - x[i] : x[i];
+            break;
+        case SUM_SQUARE:
+            v += x[i] * x[i];
+            break;
+        default:
+            v += x[i];
+            break;
+        }
+    a->value.u = v;
+}
+
+/* A stretch of n <= BLOCK elements of the input, `stride` apart. */
+static void fold(accumulator *a, const dq_tensor *in, size_t at, size_t stride, size_t n)
+{
+    double d[BLOCK];
+    uint64_t u[BLOCK];
+    if (!a->is_float) {
+        for (size_t i = 0; i < n; i++)
+            u[i] = (uint64_t)dq_tensor_get_int(in, at + i * stride);
+        fold_integers(a, u, n);
+        return;
+    }
+    if (in->dtype == DQ_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            d[i] = (double)dq_data(in, float)[at + i * stride];
+    else
+        for (size_t i = 0; i < n; i++)
+            d[i] = dq_tensor_get_double(in, at + i * stride);
+    fold_doubles(a, d, n);
+}
+
+static void fold_all(accumulator *a, const dq_tensor *in, const walk *w, size_t base)
+{
+    size_t coord[DQ_MAX_RANK] = {0};
+    size_t last = w->rank ? w->rank - 1 : 0;
+    size_t run = w->rank ? w->dims[last] : 1, step = w->rank ? w->strides[last] : 1;
+    start(a);
+    for (size_t done = 0; done < w->count; done += run) {
+        size_t at = base;
+        for (size_t d = 0; d < last; d++)
+            at += coord[d] * w->strides[d];
+        for (size_t i = 0; i < run; i += BLOCK)
+            fold(a, in, at + i * step, step, run - i < BLOCK ? run - i : BLOCK);
+        for (size_t d = last; d-- > 0;) {
+            if (++coord[d] < w->dims[d])
+                break;
+            coord[d] = 0;
+        }
+    }
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------ */
+
+static double finish(const accumulator *a, double sum, size_t count)
+{
+    switch (a->kind) {
+    case MEAN:
+        return sum / (double)count;
+    case L2:
+        return sqrt(sum);
+    case LOG_SUM:
+        return log(sum);
+    case LOG_SUM_EXP:
+        return log(sum) + a->shift;
+    default:
+        return sum;
+    }
+}
+
+static void put_double(dq_tensor *out, size_t i, double value)
+{
+    const dq_dtype_row *row = dq_dtype_get(out->dtype);
+    if (out->dtype == DQ_DOUBLE)
+        dq_data(out, double)[i] = value;
+    else if (out->dtype == DQ_FLOAT)
+        dq_data(out, float)[i] = (float)value;
+    else if (row->cls == DQ_CLASS_FLOAT)
+        dq_put_bits(out->data, row->bits, i,
+                    dq_encode_float(out->dtype, dq_round_to_odd(value), true, DQ_ROUND_UP));
+    else if (!(value > (double)row->min)) /* NaN too */
+        dq_tensor_put_int(out, i, row->min);
+    else
+        dq_tensor_put_int(out, i, value >= (double)row->max ? row->max : (int64_t)value);
+}
+
+static void put_integer(dq_tensor *out, size_t i, const accumulator *a, size_t count)
+{
+    uint64_t value = a->value.u;
+    if (a->kind == MEAN && count == 0)
+        value = 0;
+    else if (a->kind == MEAN)
+        value = a->is_signed ? (uint64_t)((int64_t)value / (int64_t)count) : value / count;
+    dq_tensor_put_int(out, i, (int64_t)value);
+}
+
+typedef struct job {
+    const state *s;
+    const dq_tensor *in;
+    dq_tensor *out;
+} job;
+
+static void reduce_one(const job *j, size_t i, size_t base)
+{
+    const state *s = j->s;
+    dq_dtype dtype = j->in->dtype;
+    unsigned cls = dq_dtype_get(dtype)->cls;
+    bool in_double = cls == DQ_CLASS_FLOAT || s->kind == L2 || s->kind == LOG_SUM || s->kind == LOG_SUM_EXP;
+    accumulator a = {s->kind, dtype, in_double, cls == DQ_CLASS_INT, 0, {0}};
+    if (s->kind == LOG_SUM_EXP) {
+        accumulator highest = a;
+        highest.kind = MAX;
+        fold_all(&highest, j->in, &s->reduced, base);
+        a.shift = isfinite(highest.value.d) ? highest.value.d : 0;
+    }
+    fold_all(&a, j->in, &s->reduced, base);
+    if (in_double)
+        put_double(j->out, i, finish(&a, a.value.d, s->reduced.count));
+    else
+        put_integer(j->out, i, &a, s->reduced.count);
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const walk *w = &j->s->kept;
+    for (size_t i = begin; i < end; i++) {
+        size_t base = 0, rest = i;
+        for (size_t d = w->rank; d-- > 0; rest /= w->dims[d])
+            base += rest % w->dims[d] * w->strides[d];
+        reduce_one(j, i, base);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    job j = {s, call->in[0], call->out[0]};
+    if (!j.out || j.out->count == 0)
+        return DQ_OK;
+    size_t grain = s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
+    dq_parallel(call->threads, j.out->count, grain, piece, &j);
+    return DQ_OK;
+}
+
+#define REDUCTION(symbol, what)                                                                              \
+    static dq_status symbol##_prepare(dq_op_call *call, dq_error *err)                                       \
+    {                                                                                                        \
+        return prepare(call, what, err);                                                                     \
+    }                                                                                                        \
+    const dq_op_impl symbol = {infer, symbol##_prepare, run, 0};
+
+REDUCTION(dq_op_reduce_min, MIN)
+REDUCTION(dq_op_reduce_max, MAX)
+REDUCTION(dq_op_reduce_sum, SUM)
+REDUCTION(dq_op_reduce_mean, MEAN)
+REDUCTION(dq_op_reduce_prod, PROD)
+REDUCTION(dq_op_reduce_l1, L1)
+REDUCTION(dq_op_reduce_l2, L2)
+REDUCTION(dq_op_reduce_sum_square, SUM_SQUARE)
+REDUCTION(dq_op_reduce_log_sum, LOG_SUM)
+REDUCTION(dq_op_reduce_log_sum_exp, LOG_SUM_EXP)
