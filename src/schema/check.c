@@ -13,8 +13,7 @@ static void mark_cut(char *text, size_t size, size_t wanted)
         memcpy(text + size - sizeof dots, dots, sizeof dots);
 }
 
-/* ---- Arity ----------------------------------------------------------------------------------------------
- */
+/* ---- Arity ------------------------------------------------------------------------------------------- */
 
 static const dq_formal *formal_at(const dq_formal *formals, uint32_t count, size_t i)
 {
@@ -66,8 +65,7 @@ static dq_status check_arity(const dq_schema *schema, const dq_node *node, dq_er
                           err);
 }
 
-/* ---- Attributes -----------------------------------------------------------------------------------------
- */
+/* ---- Attributes -------------------------------------------------------------------------------------- */
 
 static const dq_schema_attr *find_attr(const dq_schema *schema, const char *name)
 {
@@ -162,8 +160,7 @@ dq_status dq_schema_check_node(const dq_schema *schema, dq_node *node, dq_error 
     return DQ_OK;
 }
 
-/* ---- Types ----------------------------------------------------------------------------------------------
- */
+/* ---- Types ------------------------------------------------------------------------------------------- */
 
 /* What a type variable stands for in one node, and which input said so. */
 typedef struct binding {

@@ -113,8 +113,7 @@ static dq_status want_list(const dq_schema_reader *r, const dq_yaml *list, const
     return DQ_OK;
 }
 
-/* ---- Type constraints -----------------------------------------------------------------------------------
- */
+/* ---- Type constraints -------------------------------------------------------------------------------- */
 
 static dq_status add_type(const dq_schema_reader *r, const dq_yaml *node, dq_type_set *set)
 {
@@ -160,8 +159,7 @@ static dq_status read_constraints(const dq_schema_reader *r, const dq_yaml *list
     return DQ_OK;
 }
 
-/* ---- Inputs and outputs ---------------------------------------------------------------------------------
- */
+/* ---- Inputs and outputs ------------------------------------------------------------------------------ */
 
 static dq_status read_tag(const dq_schema_reader *r, const dq_yaml *tag, dq_formal *out)
 {
@@ -281,8 +279,7 @@ static dq_status read_formals(const dq_schema_reader *r, const field *list, cons
     return DQ_OK;
 }
 
-/* ---- Attributes -----------------------------------------------------------------------------------------
- */
+/* ---- Attributes -------------------------------------------------------------------------------------- */
 
 static dq_status read_attr_kind(const dq_schema_reader *r, const dq_yaml *node, dq_attr_kind *out)
 {
@@ -354,8 +351,7 @@ static dq_status read_attrs(const dq_schema_reader *r, const dq_yaml *list, dq_s
     return DQ_OK;
 }
 
-/* ---- The document ---------------------------------------------------------------------------------------
- */
+/* ---- The document ------------------------------------------------------------------------------------ */
 
 enum {
     DOMAIN,

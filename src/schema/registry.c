@@ -29,8 +29,7 @@ struct dq_schemas {
     size_t count, capacity;
 };
 
-/* ---- Entries --------------------------------------------------------------------------------------------
- */
+/* ---- Entries ----------------------------------------------------------------------------------------- */
 
 static dq_status no_memory(dq_error *err)
 {
@@ -96,8 +95,7 @@ static dq_status add_version(dq_schemas *set, entry *e, const dq_schema *schema,
     return DQ_OK;
 }
 
-/* ---- Reading text ---------------------------------------------------------------------------------------
- */
+/* ---- Reading text ------------------------------------------------------------------------------------ */
 
 typedef struct pending pending;
 struct pending {
@@ -160,8 +158,31 @@ static dq_status read_text(dq_schemas *set, const char *text, size_t length, con
     return status;
 }
 
-/* ---- Embedded schemas -----------------------------------------------------------------------------------
- */
+/* ---- Embedded schemas -------------------------------------------------------------------------------- */
+
+/* DQ_OK with row->size bytes in `text`. */
+static dq_status inflate_row(const dq_embedded_schema *row, char *text, dq_error *err)
+{
+    z_stream stream = {.next_in = (unsigned char *)row->bytes,
+                       .avail_in = row->compressed_size,
+                       .next_out = (unsigned char *)text,
+                       .avail_out = row->size};
+    int result = inflateInit(&stream);
+    if (result != Z_OK)
+        return dq_no_memory(err, row->size, "inflating a schema");
+    result = inflate(&stream, Z_FINISH);
+    if (result == Z_NEED_DICT) {
+        result = inflateSetDictionary(&stream, dq_embedded_dictionary, (uInt)dq_embedded_dictionary_size);
+        if (result == Z_OK)
+            result = inflate(&stream, Z_FINISH);
+    }
+    inflateEnd(&stream);
+    if (result == Z_MEM_ERROR)
+        return dq_no_memory(err, row->size, "inflating a schema");
+    if (result != Z_STREAM_END || stream.avail_out)
+        return dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", row->name);
+    return DQ_OK;
+}
 
 static dq_status parse_embedded(dq_schemas *set, entry *e, dq_error *err)
 {
@@ -171,15 +192,9 @@ static dq_status parse_embedded(dq_schemas *set, entry *e, dq_error *err)
     char *text = malloc(row->size);
     if (!text)
         return dq_no_memory(err, row->size, "a schema's text");
-    uLongf size = row->size;
-    int result = uncompress((unsigned char *)text, &size, row->bytes, row->compressed_size);
-    dq_status status = DQ_OK;
-    if (result == Z_MEM_ERROR)
-        status = dq_no_memory(err, row->size, "a schema's text");
-    else if (result != Z_OK || size != row->size)
-        status = dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", row->name);
+    dq_status status = inflate_row(row, text, err);
     if (status == DQ_OK)
-        status = read_text(set, text, size, row->name, false, err);
+        status = read_text(set, text, row->size, row->name, false, err);
     free(text);
     if (status == DQ_OK && !e->count)
         status =
@@ -205,8 +220,7 @@ static dq_status list_embedded(dq_schemas *set, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- The set --------------------------------------------------------------------------------------------
- */
+/* ---- The set ----------------------------------------------------------------------------------------- */
 
 dq_status dq_schemas_create(dq_schemas **out, dq_error *err)
 {
@@ -288,8 +302,7 @@ dq_status dq_schemas_find(dq_schemas *set, const char *domain, const char *name,
     return status;
 }
 
-/* ---- Walking --------------------------------------------------------------------------------------------
- */
+/* ---- Walking ----------------------------------------------------------------------------------------- */
 
 static int compare_entries(const void *a, const void *b)
 {

@@ -62,8 +62,7 @@ static void expect(dq_status got, dq_status wanted, const char *sentence)
     ck_assert_str_eq(err.message, sentence);
 }
 
-/* ---- Finding --------------------------------------------------------------------------------------------
- */
+/* ---- Finding ----------------------------------------------------------------------------------------- */
 
 START_TEST(newest_version_not_above_the_import)
 {
@@ -144,8 +143,7 @@ START_TEST(threads_may_look_up_at_once)
 }
 END_TEST
 
-/* ---- What rows hold -------------------------------------------------------------------------------------
- */
+/* ---- What rows hold ---------------------------------------------------------------------------------- */
 
 static const dq_schema_attr *attr_of(const dq_schema *schema, const char *name)
 {
@@ -196,8 +194,7 @@ static void must_add(const char *yaml)
 
 #define HEAD "name: N\nsince_version: 1\n"
 
-/* ---- Nodes ----------------------------------------------------------------------------------------------
- */
+/* ---- Nodes ------------------------------------------------------------------------------------------- */
 
 START_TEST(arity_is_checked)
 {
@@ -290,8 +287,7 @@ START_TEST(withdrawn_operators_are_refused)
 }
 END_TEST
 
-/* ---- Types ----------------------------------------------------------------------------------------------
- */
+/* ---- Types ------------------------------------------------------------------------------------------- */
 
 #define TENSOR(d) (&(const dq_type){.kind = DQ_KIND_TENSOR, .dtype = (d)})
 

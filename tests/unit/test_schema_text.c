@@ -94,8 +94,7 @@ START_TEST(floats_keep_their_bits)
 }
 END_TEST
 
-/* ---- The user's files -----------------------------------------------------------------------------------
- */
+/* ---- The user's files -------------------------------------------------------------------------------- */
 
 /* In the form of a dump: quoted text over lines, empty tags, no word about what is optional. */
 static const char dumped[] =
@@ -193,8 +192,7 @@ START_TEST(a_folder_is_read_with_its_folders)
 }
 END_TEST
 
-/* ---- Bad YAML -------------------------------------------------------------------------------------------
- */
+/* ---- Bad YAML ---------------------------------------------------------------------------------------- */
 
 #define HEAD "name: N\nsince_version: 1\n"
 #define ENDS "inputs: []\noutputs: []\n"
