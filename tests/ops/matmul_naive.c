@@ -99,19 +99,26 @@ size_t naive_param_index(const dq_tensor *param, const naive_shape *s, bool rows
     return batch_index(s, param->rank, param->dims, at) * (size_t)(rows ? s->m : s->n) + place;
 }
 
-int64_t naive_sum(const naive_shape *s, const dq_tensor *a, const dq_tensor *za, const dq_tensor *b,
-                  const dq_tensor *zb, size_t i, int64_t at[DQ_MAX_RANK])
+naive_place naive_find(const naive_shape *s, size_t i)
 {
+    naive_place p;
     for (size_t axis = s->rank_y; axis-- > 0; i /= (size_t)s->y[axis])
-        at[axis] = (int64_t)(i % (size_t)s->y[axis]);
-    size_t row = (size_t)matrix_index(s, true, at), col = (size_t)matrix_index(s, false, at);
-    size_t k = (size_t)s->k, n = (size_t)s->n;
-    size_t from_a = (batch_index(s, s->rank_a, s->a, at) * (size_t)s->m + row) * k;
-    size_t from_b = batch_index(s, s->rank_b, s->b, at) * k * n + col;
-    int64_t zero_a = za ? dq_tensor_get_int(za, naive_param_index(za, s, true, at)) : 0;
-    int64_t zero_b = zb ? dq_tensor_get_int(zb, naive_param_index(zb, s, false, at)) : 0;
+        p.at[axis] = (int64_t)(i % (size_t)s->y[axis]);
+    size_t row = (size_t)matrix_index(s, true, p.at), col = (size_t)matrix_index(s, false, p.at);
+    p.a = (batch_index(s, s->rank_a, s->a, p.at) * (size_t)s->m + row) * (size_t)s->k;
+    p.b = batch_index(s, s->rank_b, s->b, p.at) * (size_t)s->k * (size_t)s->n + col;
+    return p;
+}
+
+int64_t naive_sum(const naive_shape *s, const dq_tensor *a, const dq_tensor *za, const dq_tensor *b,
+                  const dq_tensor *zb, size_t i)
+{
+    naive_place p = naive_find(s, i);
+    int64_t zero_a = za ? dq_tensor_get_int(za, naive_param_index(za, s, true, p.at)) : 0;
+    int64_t zero_b = zb ? dq_tensor_get_int(zb, naive_param_index(zb, s, false, p.at)) : 0;
     int64_t sum = 0;
-    for (size_t p = 0; p < k; p++)
-        sum += (dq_tensor_get_int(a, from_a + p) - zero_a) * (dq_tensor_get_int(b, from_b + p * n) - zero_b);
+    for (size_t k = 0; k < (size_t)s->k; k++)
+        sum += (dq_tensor_get_int(a, p.a + k) - zero_a) *
+               (dq_tensor_get_int(b, p.b + k * (size_t)s->n) - zero_b);
     return sum;
 }

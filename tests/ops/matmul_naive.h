@@ -23,10 +23,18 @@ dq_tensor *naive_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank
  * many axes as the operand with some of them 1. Returns its rank. */
 size_t naive_param_shape(uint64_t *state, const naive_shape *s, bool rows, int64_t dims[DQ_MAX_RANK]);
 
-/** The element of such a parameter (NULL: left out) for result element `at` (index on each axis of y). */
+/** Where the parts of a result element are: its index on each axis of y, the first element of its row of a
+ * and of its column of b (whose elements are n apart). */
+typedef struct naive_place {
+    int64_t at[DQ_MAX_RANK];
+    size_t a, b;
+} naive_place;
+
+naive_place naive_find(const naive_shape *s, size_t i);
+/** The element of such a parameter for the result element at this index. */
 size_t naive_param_index(const dq_tensor *param, const naive_shape *s, bool rows, const int64_t *at);
-/** sum (a - za)(b - zb) of the result's element number i, and its index on each axis. */
+/** sum (a - za)(b - zb) of the result's element number i; zero points may be NULL. */
 int64_t naive_sum(const naive_shape *s, const dq_tensor *a, const dq_tensor *za, const dq_tensor *b,
-                  const dq_tensor *zb, size_t i, int64_t at[DQ_MAX_RANK]);
+                  const dq_tensor *zb, size_t i);
 
 #endif
