@@ -1,7 +1,6 @@
 #include "api/handles.h"
 
 #include "parser/parser.h"
-#include "plan/inline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +31,8 @@ static dq_status describe(dq_model *model, const dq_value *v, dq_value_info *inf
                             .dim_names = type->dim_names};
     if (tensor && type->dtype == DQ_UNDEFINED && v->constant)
         info->dtype = v->constant->dtype;
-    info->type = dq_arena_string(&model->arena, dq_type_text(type, text), strlen(text));
+    dq_type_text(type, text);
+    info->type = dq_arena_string(&model->arena, text, strlen(text));
     if (info->has_shape && info->rank && !info->dim_names)
         info->dim_names = DQ_NEW_ARRAY(&model->arena, info->rank, const char *);
     if (!info->type || (info->has_shape && info->rank && !info->dim_names))
@@ -142,8 +142,6 @@ static dq_status load(dq_ir *ir, const dq_load_options *options, dq_model **out,
         status = dq_schemas_create(&model->own_schemas, err);
         schemas = model->own_schemas;
     }
-    if (status == DQ_OK)
-        status = dq_inline_functions(ir, err);
     if (status == DQ_OK) {
         status = dq_graph_link(ir->graph, err);
         if (status != DQ_OK)
