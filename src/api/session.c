@@ -12,7 +12,9 @@ struct dq_session {
     dq_threads *threads;
     unsigned isa;
     dq_exec exec;
-    dq_plan *plan;             /* of the last run's shapes; NULL before the first */
+    dq_plan *plan; /* of the last run's shapes; NULL before the first */
+    void (*why)(void *arg, const char *sentence);
+    void *why_arg;
     bool ran;                  /* the last run gave outputs */
     const dq_tensor **inputs;  /* the caller's, by position in the graph's inputs */
     dq_tensor *planned_inputs; /* types and shapes that `plan` was made for; dtype DQ_UNDEFINED: not given */
@@ -43,6 +45,8 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     if (options) {
         session->exec.trace = options->trace;
         session->exec.trace_arg = options->arg;
+        session->why = options->why;
+        session->why_arg = options->arg;
     }
     size_t inputs = graph_of(session)->input_count;
     session->inputs = calloc(inputs + 1, sizeof *session->inputs);
@@ -176,7 +180,9 @@ static dq_status make_plan(dq_session *session, dq_error *err)
                                .extra = session->extra,
                                .extra_count = session->extra_count,
                                .kernels = &session->kernels,
-                               .threads = session->threads};
+                               .threads = session->threads,
+                               .why = session->why,
+                               .why_arg = session->why_arg};
     DQ_TRY(dq_plan_create(session->model->program, &request, &session->plan, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->planned_inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};

@@ -3,6 +3,7 @@
 #include "plan/fold.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +275,15 @@ static dq_status prepare(builder *b, dq_step *step, uint32_t at, dq_error *err)
     return add_piece(b, all, at, &step->worker_piece, err);
 }
 
+static void tell(const builder *b, const dq_node *node, const char *decision)
+{
+    char text[DQ_NODE_TEXT], sentence[DQ_NODE_TEXT + 128];
+    if (!b->request->why)
+        return;
+    snprintf(sentence, sizeof sentence, "%s: %s", dq_node_text(node, text), decision);
+    b->request->why(b->request->why_arg, sentence);
+}
+
 static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
 {
     dq_plan *plan = b->plan;
@@ -284,11 +294,14 @@ static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
     if (status == DQ_LATE) {
         step->late = true;
         step->call.arena = NULL;
+        tell(b, node, "planned in each run, as a shape depends on data");
     } else if (status != DQ_OK) {
         return dq_step_fault(plan, step, status, err);
     } else if (can_fold(b, step)) {
+        tell(b, node, "computed while planning, as all that it needs is constant");
         return dq_step_fault(plan, step, fold(b, step, err), err);
     } else if (share(b, step)) {
+        tell(b, node, "takes no step: its output is its input's memory");
         return DQ_OK;
     }
     uint32_t at = plan->step_count++;
@@ -390,6 +403,8 @@ static dq_status build(builder *b, dq_error *err)
     for (size_t n = 0; n < nodes; n++)
         if (b->needed[n])
             DQ_TRY(plan_node(b, plan->graph->nodes[n], err));
+        else
+            tell(b, plan->graph->nodes[n], "left out: no output needs it");
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
     return place_all(b, err);

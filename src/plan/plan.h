@@ -75,6 +75,8 @@ typedef struct dq_plan_request {
     uint32_t extra_count;
     const dq_kernels *kernels; /* live longer than the plan */
     dq_threads *threads;
+    void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
+    void *why_arg;
 } dq_plan_request;
 
 /** Plans for the types and shapes of the given inputs. The sentence of a fault names model and node. */
