@@ -62,7 +62,8 @@ class Texts:
                     self.add(section, row[key], version, row["description"])
 
     def add(self, section, name, version, text):
-        self.table.setdefault((section, name), {})[version] = " ".join(text.split())
+        if not text.startswith(PLACEHOLDER):
+            self.table.setdefault((section, name), {})[version] = " ".join(text.split())
 
     def get(self, section, name, version):
         known = self.table.get((section, name), {})
