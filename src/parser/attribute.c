@@ -211,6 +211,8 @@ dq_status dq_proto_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
         return dq_fail(err, DQ_BAD_MODEL, "has type %d, which is not one of ONNX's (1 to %d)",
                        (int)proto->type, DQ_ATTR_TYPE_PROTOS);
     out->kind = (dq_attr_kind)proto->type;
+    if (out->kind == DQ_ATTR_SPARSE_TENSOR || out->kind == DQ_ATTR_SPARSE_TENSORS)
+        out->kind = out->kind == DQ_ATTR_SPARSE_TENSOR ? DQ_ATTR_TENSOR : DQ_ATTR_TENSORS;
     out->ref = dq_proto_text(r, proto->ref_attr_name);
     return out->ref ? DQ_OK : no_memory(err, 1);
 }
