@@ -65,7 +65,8 @@ static float decode(const format *f, uint32_t bits)
     switch ((special)f->special) {
     case SPECIAL_IEEE:
         if (rest >= infinity)
-            return float_of(sign | 0x7f800000u | (rest - infinity) << (23 - f->man_bits));
+            return float_of(sign | 0x7f800000u | (rest > infinity ? 0x00400000u : 0) |
+                            (rest - infinity) << (23 - f->man_bits));
         break;
     case SPECIAL_FN:
         if (rest == sign_bit - 1)
@@ -188,6 +189,10 @@ static uint32_t encode_e8m0(float x, bool saturate, dq_round round)
 
 uint16_t dq_f32_to_f16(float x)
 {
+    uint32_t bits = bits_of(x);
+    if ((bits & 0x7fffffffu) >
+        0x7f800000u) /* as the conversion instructions of x86 and Arm: quiet, cut short */
+        return (uint16_t)(0x7e00u | (bits >> 16 & 0x8000u) | (bits >> 13 & 0x3ffu));
     return (uint16_t)encode(&formats[DQ_FLOAT16], x, false);
 }
 
@@ -204,6 +209,8 @@ uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round)
     switch (dtype) {
     case DQ_FLOAT:
         return bits_of(x);
+    case DQ_FLOAT16:
+        return dq_f32_to_f16(x);
     case DQ_BFLOAT16:
         return dq_f32_to_bf16(x);
     case DQ_FLOAT8E8M0:

@@ -1,0 +1,150 @@
+/* DequantizeLinear: y = (x - x_zero_point) * x_scale.
+ *
+ * The difference is exact, then rounded to float (which only int32 can need); its product with the scale is
+ * rounded once, to the type of the output. A zero point of a float type is subtracted too; -0 stays when it
+ * is 0. */
+#include "ops/granularity.h"
+#include "ops/rows.h"
+
+#include <inttypes.h>
+
+/* Elements that a thread takes at a time. */
+enum { GRAIN = 16384 };
+
+typedef struct dequantize_job {
+    const dq_granularity *granularity;
+    const dq_kernels *kernels;
+    const dq_tensor *x, *scale, *zero; /* zero NULL: 0 */
+    dq_tensor *y;
+} dequantize_job;
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static bool is_result_type(int64_t dtype)
+{
+    return dtype == DQ_FLOAT || dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16;
+}
+
+static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *err)
+{
+    int64_t given = dq_node_int(call->node, "output_dtype", 0);
+    *dtype = given == 0 ? call->in[1]->dtype : (dq_dtype)given;
+    if (given != 0 && !is_result_type(given))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'output_dtype' is %" PRId64 " (%s), wanted float, float16 or bfloat16",
+                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
+    if (!is_result_type((int64_t)*dtype))
+        return dq_call_fail(
+            call, err, DQ_BAD_MODEL,
+            "attribute 'output_dtype' is not given and input 1 'x_scale' is %s, which cannot be "
+            "the output's type, wanted float, float16 or bfloat16",
+            dq_dtype_name(*dtype));
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_granularity granularity;
+    dq_dtype dtype;
+    DQ_TRY(result_type(call, &dtype, err));
+    DQ_TRY(dq_granularity_read(call, &granularity, err));
+    return dq_call_output_like(call, 0, dtype, call->in[0], err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(dq_granularity), err));
+    return dq_granularity_read(call, call->state, err);
+}
+
+/* ---- Any types, through doubles ----------------------------------------------------------------------- */
+
+/* The product of two floats is exact in a double. */
+static void any_row(const dequantize_job *job, size_t first, const dq_run *run)
+{
+    double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW];
+    for (size_t done = 0, n; done < run->length; done += n) {
+        n = run->length - done < DQ_ROW ? run->length - done : DQ_ROW;
+        dq_load_doubles(job->x->dtype, job->x->data, first + done, n, x);
+        dq_run_load(job->scale, run, done, n, scale);
+        if (job->zero) {
+            dq_run_load(job->zero, run, done, n, zero);
+            for (size_t i = 0; i < n; i++)
+                if (zero[i] != 0)
+                    x[i] -= zero[i];
+        }
+        for (size_t i = 0; i < n; i++)
+            x[i] = (double)(float)x[i] * scale[i];
+        dq_store_floats(job->y->dtype, job->y->data, first + done, n, x, false, DQ_ROUND_NEAREST);
+    }
+}
+
+/* ---- Integers to float, through kernels ---------------------------------------------------------------- */
+
+/* Whether there is a kernel for these types. */
+static bool has_kernel(const dequantize_job *job)
+{
+    dq_dtype x = job->x->dtype;
+    return job->y->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT &&
+           (x == DQ_UINT8 || x == DQ_INT8 || x == DQ_UINT16 || x == DQ_INT16 || x == DQ_INT32);
+}
+
+#define KERNEL_ROW(slot, type)                                                                               \
+    job->kernels->slot(dq_data(job->x, type) + first, run->length, dq_data(job->scale, float) + run->scale,  \
+                       job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step,                  \
+                       dq_data(job->y, float) + first)
+
+static void kernel_row(const dequantize_job *job, size_t first, const dq_run *run)
+{
+    switch (job->x->dtype) {
+    case DQ_UINT8:
+        KERNEL_ROW(dequantize_u8_f32, uint8_t);
+        return;
+    case DQ_INT8:
+        KERNEL_ROW(dequantize_s8_f32, int8_t);
+        return;
+    case DQ_UINT16:
+        KERNEL_ROW(dequantize_u16_f32, uint16_t);
+        return;
+    case DQ_INT16:
+        KERNEL_ROW(dequantize_s16_f32, int16_t);
+        return;
+    default:
+        KERNEL_ROW(dequantize_s32_f32, int32_t);
+        return;
+    }
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dequantize_job *job = arg;
+    bool fast = has_kernel(job);
+    for (size_t first = begin; first < end;) {
+        dq_run run = dq_granularity_run(job->granularity, first, end);
+        if (fast)
+            kernel_row(job, first, &run);
+        else
+            any_row(job, first, &run);
+        first += run.length;
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    if (!call->out[0])
+        return DQ_OK;
+    dequantize_job job = {.granularity = call->state,
+                          .kernels = call->kernels,
+                          .x = call->in[0],
+                          .scale = call->in[1],
+                          .zero = dq_call_in(call, 2),
+                          .y = call->out[0]};
+    dq_parallel(call->threads, job.x->count, GRAIN, dequantize_range, &job);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_dequantize_linear = {infer, prepare, run, 0};

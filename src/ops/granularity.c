@@ -1,0 +1,139 @@
+#include "ops/granularity.h"
+
+#include "ops/rows.h"
+
+#include <inttypes.h>
+
+static dq_granularity per_tensor(const dq_tensor *x)
+{
+    return (dq_granularity){.length = 1, .inner = x->count, .block = 1};
+}
+
+/* The axis that a scale with more than one element runs along. */
+static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
+{
+    const dq_tensor *x = call->in[0];
+    int64_t given = dq_node_int(call->node, "axis", 1);
+    *axis = 0;
+    if (x->rank == 1 || dq_axis(given, x->rank, axis))
+        return DQ_OK;
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'axis' is %" PRId64 ", wanted %d to %d for input 0 of rank %u", given,
+                        -(int)x->rank, (int)x->rank - 1, (unsigned)x->rank);
+}
+
+static dq_status per_axis(const dq_op_call *call, dq_granularity *out, dq_error *err)
+{
+    const dq_tensor *x = call->in[0], *scale = call->in[1];
+    bool has_axis = call->version >= 13 || call->node->domain[0]; /* not in the first standard version */
+    if (x->rank == 0 || !has_axis)
+        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 1%s", scale->count,
+                                  x->rank == 0 ? " as input 0 is a scalar" : "");
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    if (scale->dims[0] != x->dims[axis])
+        return dq_call_fail_input(call, err, 1,
+                                  "has %zu elements, wanted 1 or %" PRId64 " (axis %zu of input 0)",
+                                  scale->count, x->dims[axis], axis);
+    *out = (dq_granularity){.length = (size_t)x->dims[axis],
+                            .inner = dq_dims_product(x->dims, axis + 1, x->rank),
+                            .block = 1,
+                            .block_step = 1};
+    return DQ_OK;
+}
+
+static dq_status blocked(const dq_op_call *call, int64_t block, dq_granularity *out, dq_error *err)
+{
+    const dq_tensor *x = call->in[0], *scale = call->in[1];
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    int64_t wanted[DQ_MAX_RANK];
+    for (size_t i = 0; i < x->rank; i++)
+        wanted[i] = x->dims[i];
+    wanted[axis] = x->dims[axis] / block + (x->dims[axis] % block != 0);
+    bool fits = scale->rank == x->rank;
+    for (size_t i = 0; fits && i < x->rank; i++)
+        fits = scale->dims[i] == wanted[i];
+    if (!fits) {
+        char got[DQ_SHAPE_TEXT], want[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(
+            call, err, 1, "has shape %s, wanted %s (blocks of %" PRId64 " along axis %zu of input 0)",
+            dq_shape_text(scale->rank, scale->dims, got), dq_shape_text(x->rank, wanted, want), block, axis);
+    }
+    size_t inner = dq_dims_product(x->dims, axis + 1, x->rank);
+    *out = (dq_granularity){.length = (size_t)x->dims[axis],
+                            .inner = inner,
+                            .block = (size_t)block,
+                            .outer_step = (size_t)wanted[axis] * inner,
+                            .block_step = inner,
+                            .inner_step = 1};
+    return DQ_OK;
+}
+
+/* The zero point has the scale's shape; a scalar and one element are the same. */
+static dq_status check_zero_point(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *scale = call->in[1], *zero = dq_call_in(call, 2);
+    if (!zero || dq_tensor_same_shape(zero, scale))
+        return DQ_OK;
+    if (zero->rank <= 1 && scale->rank <= 1 && zero->count == 1 && scale->count == 1)
+        return DQ_OK;
+    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, 2, "has shape %s, wanted %s as the scale has",
+                              dq_shape_text(zero->rank, zero->dims, got),
+                              dq_shape_text(scale->rank, scale->dims, wanted));
+}
+
+dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_error *err)
+{
+    const dq_tensor *x = call->in[0], *scale = call->in[1];
+    int64_t block = dq_node_int(call->node, "block_size", 0);
+    if (block < 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'block_size' is %" PRId64 ", wanted 0 (no blocks) or more", block);
+    DQ_TRY(check_zero_point(call, err));
+    if (scale->rank <= 1 && scale->count == 1) {
+        *out = per_tensor(x);
+        return DQ_OK;
+    }
+    if (block > 0 && (scale->rank > 1 || x->rank == 1))
+        return blocked(call, block, out, err);
+    if (scale->rank <= 1)
+        return per_axis(call, out, err);
+    char got[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, 1, "has shape %s, wanted a scalar or a vector%s",
+                              dq_shape_text(scale->rank, scale->dims, got),
+                              call->version < 21 ? "" : " where attribute 'block_size' is not given");
+}
+
+dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end)
+{
+    size_t i = first % g->inner, row = first / g->inner;
+    size_t a = row % g->length, o = row / g->length;
+    dq_run run = {.scale = o * g->outer_step + a / g->block * g->block_step + i * g->inner_step,
+                  .step = g->inner_step};
+    if (g->inner > 1 || g->length == 1)
+        run.length = g->inner - i;
+    else if (g->block == 1) { /* along the axis itself, a scale for each element */
+        run.length = g->length - a;
+        run.step = 1;
+    } else {
+        size_t in_block = g->block - a % g->block;
+        run.length = in_block < g->length - a ? in_block : g->length - a;
+        run.step = 0;
+    }
+    if (run.length > end - first)
+        run.length = end - first;
+    return run;
+}
+
+void dq_run_load(const dq_tensor *t, const dq_run *run, size_t done, size_t n, double *out)
+{
+    if (run->step) {
+        dq_load_doubles(t->dtype, t->data, run->scale + done, n, out);
+        return;
+    }
+    dq_load_doubles(t->dtype, t->data, run->scale, 1, out);
+    for (size_t i = 1; i < n; i++)
+        out[i] = out[0];
+}

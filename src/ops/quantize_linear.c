@@ -1,0 +1,229 @@
+/* QuantizeLinear: y = saturate(round(x / y_scale) + y_zero_point).
+ *
+ * The quotient is one correctly rounded result in the precision of the division: that of attribute
+ * `precision`, else of y_scale's type, both operands converted to it first. With an int32 scale (a precision
+ * without fractions) the exact ratio is rounded to an integer once, ties to even; a float8e8m0 scale, a power
+ * of two, divides in float. Integer results round the quotient, add the zero point and saturate, in this
+ * order and without overflow; NaN gives the type's minimum. Float results add the zero point (-0 stays when
+ * it is 0) and convert as Cast does. */
+#include "ops/granularity.h"
+#include "ops/rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Elements that a thread takes at a time; a multiple of 8, so that packed results split at bytes. */
+enum { GRAIN = 16384 };
+
+typedef struct quantize_state {
+    dq_granularity granularity;
+    dq_dtype precision; /* float, float16, bfloat16 or double; int32: the exact ratio */
+    bool saturate;
+} quantize_state;
+
+/* What one call of the range function needs. */
+typedef struct quantize_job {
+    const quantize_state *state;
+    const dq_kernels *kernels;
+    const dq_tensor *x, *scale, *zero; /* zero NULL: 0 */
+    dq_tensor *y;
+} quantize_job;
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static bool is_result_type(int64_t dtype)
+{
+    if (!dq_dtype_valid(dtype) || dtype == DQ_FLOAT8E8M0)
+        return false;
+    const dq_dtype_row *row = dq_dtype_get((dq_dtype)dtype);
+    if (row->cls == DQ_CLASS_FLOAT)
+        return row->bits <= 8;
+    return (row->cls == DQ_CLASS_INT || row->cls == DQ_CLASS_UINT) && row->bits <= 16;
+}
+
+static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *err)
+{
+    const dq_tensor *zero = dq_call_in(call, 2);
+    int64_t given = dq_node_int(call->node, "output_dtype", 0);
+    *dtype = zero ? zero->dtype : DQ_UINT8;
+    if (given == 0)
+        return DQ_OK;
+    if (!is_result_type(given))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'output_dtype' is %" PRId64
+                            " (%s), wanted an integer type of at most 16 bits or a float type of at most 8",
+                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
+    if (zero && (dq_dtype)given != zero->dtype)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'output_dtype' is %s, wanted %s as input 2 'y_zero_point' is",
+                            dq_dtype_name((dq_dtype)given), dq_dtype_name(zero->dtype));
+    *dtype = (dq_dtype)given;
+    return DQ_OK;
+}
+
+static dq_status division_precision(const dq_op_call *call, dq_dtype *precision, dq_error *err)
+{
+    dq_dtype scale = call->in[1]->dtype;
+    int64_t given = dq_node_int(call->node, "precision", 0);
+    *precision = scale == DQ_FLOAT8E8M0 ? DQ_FLOAT : scale;
+    if (given == 0)
+        return DQ_OK;
+    if (given != DQ_FLOAT && given != DQ_FLOAT16 && given != DQ_BFLOAT16 && given != DQ_DOUBLE &&
+        given != (int64_t)*precision)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'precision' is %" PRId64
+                            " (%s), wanted float, float16, bfloat16 or double",
+                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
+    *precision = (dq_dtype)given;
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_granularity granularity;
+    dq_dtype dtype, precision;
+    DQ_TRY(result_type(call, &dtype, err));
+    DQ_TRY(division_precision(call, &precision, err));
+    DQ_TRY(dq_granularity_read(call, &granularity, err));
+    return dq_call_output_like(call, 0, dtype, call->in[0], err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(quantize_state), err));
+    quantize_state *state = call->state;
+    state->saturate = dq_node_int(call->node, "saturate", 1) != 0;
+    DQ_TRY(division_precision(call, &state->precision, err));
+    return dq_granularity_read(call, &state->granularity, err);
+}
+
+/* ---- Any types, through doubles ----------------------------------------------------------------------- */
+
+/* Values rounded to a type, as doubles. */
+static void round_to(dq_dtype dtype, size_t n, double *values)
+{
+    if (dtype == DQ_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            values[i] = (double)(float)values[i];
+    else if (dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16)
+        for (size_t i = 0; i < n; i++)
+            values[i] = (double)dq_decode_float(
+                dtype, dq_encode_float(dtype, dq_round_to_odd(values[i]), false, DQ_ROUND_NEAREST));
+}
+
+static void store_integers(const quantize_job *job, size_t first, size_t n, const double *quotient,
+                           const double *zero)
+{
+    const dq_dtype_row *row = dq_dtype_get(job->y->dtype);
+    int64_t out[DQ_ROW];
+    for (size_t i = 0; i < n; i++) {
+        double low = (double)row->min - zero[i], high = (double)row->max - zero[i];
+        double q = quotient[i] > low ? quotient[i] : low; /* also for NaN */
+        q = q < high ? q : high;
+        out[i] = (int64_t)(nearbyint(q) + zero[i]);
+    }
+    dq_store_ints(job->y->dtype, job->y->data, first, n, out);
+}
+
+static void store_floats(const quantize_job *job, size_t first, size_t n, double *quotient,
+                         const double *zero)
+{
+    for (size_t i = 0; i < n; i++)
+        if (zero[i] != 0)
+            quotient[i] += zero[i];
+    dq_store_floats(job->y->dtype, job->y->data, first, n, quotient, job->state->saturate, DQ_ROUND_NEAREST);
+}
+
+/* In doubles, a quotient of two numbers of p bits rounded first to 53 bits and then to p is the one rounded
+ * once when 53 >= 2 * p + 2, which holds up to float's 24; the ratio of two int32 keeps its side of every
+ * half likewise. */
+static void any_row(const quantize_job *job, size_t first, const dq_run *run)
+{
+    double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW] = {0};
+    dq_dtype precision = job->state->precision;
+    for (size_t done = 0, n; done < run->length; done += n) {
+        n = run->length - done < DQ_ROW ? run->length - done : DQ_ROW;
+        dq_load_doubles(job->x->dtype, job->x->data, first + done, n, x);
+        dq_run_load(job->scale, run, done, n, scale);
+        if (job->zero)
+            dq_run_load(job->zero, run, done, n, zero);
+        round_to(precision, n, x);
+        round_to(precision, n, scale);
+        for (size_t i = 0; i < n; i++)
+            x[i] /= scale[i];
+        round_to(precision, n, x);
+        if (dq_dtype_is_float(job->y->dtype))
+            store_floats(job, first + done, n, x, zero);
+        else
+            store_integers(job, first + done, n, x, zero);
+    }
+}
+
+/* ---- float to 8 and 16 bit integers, through kernels --------------------------------------------------- */
+
+/* Whether there is a kernel for these types. */
+static bool has_kernel(const quantize_job *job)
+{
+    dq_dtype y = job->y->dtype;
+    return job->x->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && job->state->precision == DQ_FLOAT &&
+           (y == DQ_UINT8 || y == DQ_INT8 || y == DQ_UINT16 || y == DQ_INT16);
+}
+
+#define KERNEL_ROW(slot, type)                                                                               \
+    job->kernels->slot(dq_data(job->x, float) + first, run->length, dq_data(job->scale, float) + run->scale, \
+                       job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step,                  \
+                       dq_data(job->y, type) + first)
+
+static void kernel_row(const quantize_job *job, size_t first, const dq_run *run)
+{
+    switch (job->y->dtype) {
+    case DQ_UINT8:
+        KERNEL_ROW(quantize_f32_u8, uint8_t);
+        return;
+    case DQ_INT8:
+        KERNEL_ROW(quantize_f32_s8, int8_t);
+        return;
+    case DQ_UINT16:
+        KERNEL_ROW(quantize_f32_u16, uint16_t);
+        return;
+    default:
+        KERNEL_ROW(quantize_f32_s16, int16_t);
+        return;
+    }
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const quantize_job *job = arg;
+    bool fast = has_kernel(job);
+    if (!fast)
+        dq_clear_elements(job->y->dtype, job->y->data, begin, end);
+    for (size_t first = begin; first < end;) {
+        dq_run run = dq_granularity_run(&job->state->granularity, first, end);
+        if (fast)
+            kernel_row(job, first, &run);
+        else
+            any_row(job, first, &run);
+        first += run.length;
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    if (!call->out[0])
+        return DQ_OK;
+    quantize_job job = {.state = call->state,
+                        .kernels = call->kernels,
+                        .x = call->in[0],
+                        .scale = call->in[1],
+                        .zero = dq_call_in(call, 2),
+                        .y = call->out[0]};
+    dq_parallel(call->threads, job.x->count, GRAIN, quantize_range, &job);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_quantize_linear = {infer, prepare, run, 0};

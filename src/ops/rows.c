@@ -1,0 +1,149 @@
+#include "ops/rows.h"
+
+#include <string.h>
+
+#define LOAD(type)                                                                                           \
+    do {                                                                                                     \
+        const type *from = (const type *)data + first;                                                       \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            out[i] = from[i];                                                                                \
+    } while (0)
+
+#define STORE(type)                                                                                          \
+    do {                                                                                                     \
+        type *to = (type *)data + first;                                                                     \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            to[i] = (type)in[i];                                                                             \
+    } while (0)
+
+void dq_load_ints(dq_dtype dtype, const void *data, size_t first, size_t n, int64_t *out)
+{
+    switch (dtype) {
+    case DQ_BOOL:
+    case DQ_UINT8:
+        LOAD(uint8_t);
+        return;
+    case DQ_INT8:
+        LOAD(int8_t);
+        return;
+    case DQ_UINT16:
+        LOAD(uint16_t);
+        return;
+    case DQ_INT16:
+        LOAD(int16_t);
+        return;
+    case DQ_UINT32:
+        LOAD(uint32_t);
+        return;
+    case DQ_INT32:
+        LOAD(int32_t);
+        return;
+    case DQ_UINT64:
+    case DQ_INT64:
+        memcpy(out, (const int64_t *)data + first, n * sizeof *out);
+        return;
+    default: {
+        const dq_dtype_row *row = dq_dtype_get(dtype);
+        unsigned unused = row->cls == DQ_CLASS_INT ? 64u - row->bits : 0;
+        for (size_t i = 0; i < n; i++)
+            out[i] = (int64_t)(dq_get_bits(data, row->bits, first + i) << unused) >> unused;
+    }
+    }
+}
+
+void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, double *out)
+{
+    switch (dtype) {
+    case DQ_FLOAT: {
+        const float *from = (const float *)data + first;
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)from[i];
+        return;
+    }
+    case DQ_DOUBLE:
+        memcpy(out, (const double *)data + first, n * sizeof *out);
+        return;
+    case DQ_FLOAT16: {
+        const uint16_t *from = (const uint16_t *)data + first;
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)dq_f16_to_f32(from[i]);
+        return;
+    }
+    case DQ_UINT8:
+        LOAD(uint8_t);
+        return;
+    case DQ_INT8:
+        LOAD(int8_t);
+        return;
+    case DQ_INT32:
+        LOAD(int32_t);
+        return;
+    case DQ_UINT64:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)((const uint64_t *)data)[first + i];
+        return;
+    default:
+        break;
+    }
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    if (row->cls == DQ_CLASS_FLOAT) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)dq_decode_float(dtype, (uint32_t)dq_get_bits(data, row->bits, first + i));
+        return;
+    }
+    for (size_t done = 0; done < n;) {
+        int64_t ints[64];
+        size_t some = n - done < 64 ? n - done : 64;
+        dq_load_ints(dtype, data, first + done, some, ints);
+        for (size_t i = 0; i < some; i++)
+            out[done + i] = (double)ints[i];
+        done += some;
+    }
+}
+
+void dq_store_ints(dq_dtype dtype, void *data, size_t first, size_t n, const int64_t *in)
+{
+    unsigned bits = dq_dtype_get(dtype)->bits;
+    switch (bits) {
+    case 8:
+        STORE(uint8_t);
+        return;
+    case 16:
+        STORE(uint16_t);
+        return;
+    case 32:
+        STORE(uint32_t);
+        return;
+    case 64:
+        STORE(uint64_t);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            dq_put_bits(data, bits, first + i, (uint64_t)in[i]);
+    }
+}
+
+void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const double *in, bool saturate,
+                     dq_round round)
+{
+    if (dtype == DQ_FLOAT) {
+        float *to = (float *)data + first;
+        for (size_t i = 0; i < n; i++)
+            to[i] = (float)in[i];
+        return;
+    }
+    if (dtype == DQ_DOUBLE) {
+        memcpy((double *)data + first, in, n * sizeof *in);
+        return;
+    }
+    unsigned bits = dq_dtype_get(dtype)->bits;
+    for (size_t i = 0; i < n; i++)
+        dq_put_bits(data, bits, first + i, dq_encode_float(dtype, dq_round_to_odd(in[i]), saturate, round));
+}
+
+void dq_clear_elements(dq_dtype dtype, void *data, size_t begin, size_t end)
+{
+    size_t bits = dq_dtype_get(dtype)->bits;
+    size_t from = begin / 8 * bits, to = end / 8 * bits + (end % 8 * bits + 7) / 8;
+    memset((char *)data + from, 0, to - from);
+}

@@ -1,0 +1,28 @@
+/* Stretches of a tensor's elements in one wide type: what operators use that take many element types but
+ * compute in few. `first` is the index of the first element, n their number, `data` a tensor's. */
+#ifndef DQ_OPS_ROWS_H
+#define DQ_OPS_ROWS_H
+
+#include "base/codec.h"
+#include "tensor/tensor.h"
+
+/** Elements that operators take at a time; their buffers live on the stack. */
+enum { DQ_ROW = 256 };
+
+/** Elements of any integer, bool or float type as doubles: exact but for (u)int64 above 2^53. */
+void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, double *out);
+/** Elements of any integer or bool type; uint64 is reinterpreted. */
+void dq_load_ints(dq_dtype dtype, const void *data, size_t first, size_t n, int64_t *out);
+
+/** The low bits of each value, into any integer or bool type. For packed types the bytes are read first, so
+ * that two threads may not write the same byte. */
+void dq_store_ints(dq_dtype dtype, void *data, size_t first, size_t n, const int64_t *in);
+/** Each value rounded once into any float type; `saturate` and `round` as for dq_encode_float. */
+void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const double *in, bool saturate,
+                     dq_round round);
+
+/** Clears what elements [begin, end) occupy; begin a multiple of 8, so that no byte is shared with what lies
+ * before. A packed tensor's padding after its last element is cleared too. */
+void dq_clear_elements(dq_dtype dtype, void *data, size_t begin, size_t end);
+
+#endif
