@@ -193,7 +193,8 @@ typedef struct dq_load_options {
 } dq_load_options;
 
 /** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node against
- *  its schema. The file stays mapped, and must not be changed, while the model lives. options may be NULL. */
+ *  its schema. A node that cannot run does not make this fail: dq_model_check lists all of them, and a session is
+ *  refused. The file stays mapped, and must not be changed, while the model lives. options may be NULL. */
 DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
                                dq_error *err);
 /** The same from memory, which must outlive the model. `name` stands for the path in sentences. */
