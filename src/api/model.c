@@ -1,6 +1,7 @@
 #include "api/handles.h"
 
 #include "parser/parser.h"
+#include "plan/inline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,6 +143,8 @@ static dq_status load(dq_ir *ir, const dq_load_options *options, dq_model **out,
         status = dq_schemas_create(&model->own_schemas, err);
         schemas = model->own_schemas;
     }
+    if (status == DQ_OK)
+        status = dq_inline_functions(ir, err);
     if (status == DQ_OK) {
         status = dq_graph_link(ir->graph, err);
         if (status != DQ_OK)
