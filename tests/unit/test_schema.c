@@ -34,6 +34,11 @@ static const dq_schema *find(const char *name, int opset)
     return schema;
 }
 
+static void must_add(const char *yaml)
+{
+    ck_assert_msg(dq_schemas_add_yaml(set, yaml, strlen(yaml), "f.yaml", &err) == DQ_OK, "%s", err.message);
+}
+
 /* A node with `in` inputs and `out` outputs; a name in `gaps` ("i1", "o0") is left out. */
 static dq_node *node_of(uint32_t in, uint32_t out, uint32_t attrs, const char *gaps)
 {
@@ -112,6 +117,9 @@ static int check_order(void *arg, const dq_schema *schema)
 START_TEST(all_embedded_schemas_are_read_in_order)
 {
     last_row last = {0};
+    must_add("domain: a.b\nname: Zed\nsince_version: 1\ninputs: []\noutputs: []\n---\n"
+             "domain: ai.onnx\nname: AAA\nsince_version: 1\ninputs: []\noutputs: []\n");
+    ck_assert_ptr_nonnull(find("AAA", 1));
     ck_assert_msg(dq_schemas_each(set, check_order, &last, &err) == DQ_OK, "%s", err.message);
     ck_assert_uint_ge(last.count, 250);
     ck_assert_uint_ge(dq_embedded_schema_count, 50);
@@ -187,11 +195,6 @@ START_TEST(a_row_holds_what_the_standard_says)
 }
 END_TEST
 
-static void must_add(const char *yaml)
-{
-    ck_assert_msg(dq_schemas_add_yaml(set, yaml, strlen(yaml), "f.yaml", &err) == DQ_OK, "%s", err.message);
-}
-
 #define HEAD "name: N\nsince_version: 1\n"
 
 /* ---- Nodes ------------------------------------------------------------------------------------------- */
@@ -209,6 +212,8 @@ START_TEST(arity_is_checked)
            "has 0 inputs, wanted at least 1");
     expect(dq_schema_check_node(conv, node_of(8, 1, 0, "i4"), &err), DQ_BAD_MODEL,
            "input 4 'w_scale' is left out, and it is not optional");
+    expect(dq_schema_check_node(find("Concat", 13), node_of(3, 1, 0, "i1"), &err), DQ_BAD_MODEL,
+           "input 1 'inputs' is left out, and it is not optional");
     expect(dq_schema_check_node(conv, node_of(8, 1, 0, "o0"), &err), DQ_BAD_MODEL,
            "output 0 'y' is left out, and it is not optional");
     ck_assert_int_eq(dq_schema_check_node(conv, node_of(9, 1, 0, "i8"), &err), DQ_OK);
@@ -380,6 +385,29 @@ START_TEST(sequences_optionals_and_maps_are_bound)
 }
 END_TEST
 
+START_TEST(a_variable_binds_form_and_element)
+{
+    dq_type out[1], sequence = {.kind = DQ_KIND_SEQUENCE, .element = TENSOR(DQ_INT8)};
+    dq_type map = {.kind = DQ_KIND_MAP, .dtype = DQ_STRING, .element = TENSOR(DQ_FLOAT)};
+    dq_type maps = {.kind = DQ_KIND_SEQUENCE, .element = &map};
+    must_add(HEAD
+             "inputs: [{name: x, type_str: T}, {name: y, type_str: T}]\noutputs: [{name: z, type_str: T}]\n"
+             "type_constraints:\n- type_param_str: T\n"
+             "  allowed_type_strs: [tensor(int8), seq(tensor(int8)), 'seq(map(string, float))']\n");
+    const dq_type *in[2] = {TENSOR(DQ_INT8), &sequence};
+    expect(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), in, out, &err), DQ_BAD_MODEL,
+           "input 1 'y' is seq(tensor(int8)), wanted tensor(int8), the type of input 0 'x'");
+    in[0] = in[1] = &maps;
+    ck_assert_int_eq(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), in, out, &err), DQ_OK);
+    ck_assert_int_eq(out[0].kind, DQ_KIND_SEQUENCE);
+    ck_assert_int_eq(out[0].element->kind, DQ_KIND_MAP);
+    ck_assert_int_eq(out[0].element->dtype, DQ_STRING);
+    ck_assert_int_eq(out[0].element->element->dtype, DQ_FLOAT);
+    in[0] = in[1] = &map;
+    ck_assert_int_eq(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), in, out, &err), DQ_BAD_MODEL);
+}
+END_TEST
+
 START_TEST(constraints_as_text)
 {
     char text[64];
@@ -417,6 +445,7 @@ int main(void)
     tcase_add_test(nodes, types_are_bound_through_variables);
     tcase_add_test(nodes, types_that_one_schema_fixes);
     tcase_add_test(nodes, sequences_optionals_and_maps_are_bound);
+    tcase_add_test(nodes, a_variable_binds_form_and_element);
     tcase_add_test(nodes, constraints_as_text);
     suite_add_tcase(suite, rows);
     suite_add_tcase(suite, nodes);

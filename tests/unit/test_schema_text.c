@@ -123,6 +123,32 @@ START_TEST(a_dump_without_tags_is_understood)
 }
 END_TEST
 
+START_TEST(arity_follows_from_the_lists_when_it_is_not_given)
+{
+    must_add("name: A\nsince_version: 1\noutputs: [{name: y, type_str: tensor(float)}]\ninputs:\n"
+             "- {name: a, type_str: tensor(float), min_arity: 0}\n- {name: b, type_str: tensor(float)}\n"
+             "- {name: c, type_str: tensor(float), tags: [variadic], min_arity: 2}\n---\n"
+             "name: B\nsince_version: 1\noutputs: []\ninputs:\n- {name: a, type_str: tensor(float)}\n"
+             "- {name: b, type_str: tensor(float), tags: [optional, differentiable]}\n---\n"
+             "name: C\nsince_version: 1\noutputs: []\ninputs:\n"
+             "- {name: a, type_str: tensor(float), tags: [variadic, heterogeneous], min_arity: 0}\n");
+    const dq_schema *s = find("A", 1);
+    ck_assert_int_eq(s->inputs[0].option, DQ_OPTIONAL);
+    ck_assert_int_eq(s->inputs[1].option, DQ_SINGLE);
+    ck_assert_uint_eq(s->min_input, 4);
+    ck_assert_uint_eq(s->max_input, DQ_UNBOUNDED);
+    ck_assert_uint_eq(s->min_output, 1);
+    ck_assert_uint_eq(s->max_output, 1);
+    s = find("B", 1);
+    ck_assert_uint_eq(s->min_input, 1);
+    ck_assert_uint_eq(s->max_input, 2);
+    s = find("C", 1);
+    ck_assert_int_eq(s->inputs[0].option, DQ_VARIADIC);
+    ck_assert(!s->inputs[0].homogeneous);
+    ck_assert_uint_eq(s->min_input, 0);
+}
+END_TEST
+
 START_TEST(a_user_row_replaces_only_its_own_version)
 {
     const dq_schema *before = find("Relu", 13);
@@ -265,6 +291,10 @@ static const struct {
     {HEAD ENDS "? [a]\n: b\n", DQ_BAD_MODEL, "f.yaml:5: a key is a list, wanted a text"},
     {HEAD ENDS "doc: [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]\n", DQ_OUT_OF_MEMORY,
      "f.yaml:5: nested too deep, the limit is 16"},
+    {HEAD ENDS "doc: &d text\n---\n" HEAD ENDS "doc: *d\n", DQ_BAD_MODEL,
+     "f.yaml:11: alias *d names no anchor before it"},
+    {"a: &a [[[[[[[[[1]]]]]]]]]\nb: [[[[[[*a]]]]]]\n", DQ_OUT_OF_MEMORY,
+     "f.yaml:2: nested too deep, the limit is 16"},
     {"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c "
      "[*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
      "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
@@ -294,6 +324,21 @@ static char *repeated(const char *text, size_t times)
     return all;
 }
 
+START_TEST(anchors_belong_to_one_document)
+{
+    char *types = repeated("&a tensor(float), ", 200);
+    char text[9000];
+    static const char schema[] = "name: %s\nsince_version: 1\n" ENDS
+                                 "type_constraints:\n- type_param_str: T\n  allowed_type_strs: [%s *a]\n";
+    int first = snprintf(text, sizeof text, schema, "N", types);
+    int mark = snprintf(text + first, sizeof text - (size_t)first, "---\n");
+    snprintf(text + first + mark, sizeof text - (size_t)(first + mark), schema, "M", types);
+    free(types);
+    must_add(text);
+    ck_assert_uint_eq(find("M", 1)->constraint_count, 1);
+}
+END_TEST
+
 static void expect_limit(const char *head, const char *text, size_t times, const char *sentence)
 {
     char *many = repeated(text, times);
@@ -314,6 +359,15 @@ START_TEST(large_text_meets_a_limit)
 }
 END_TEST
 
+START_TEST(a_mapping_with_many_keys_meets_a_limit)
+{
+    char text[1000] = "";
+    for (unsigned i = 0; i <= DQ_YAML_MAX_KEYS; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "k%u: 1\n", i);
+    expect(add(text), DQ_OUT_OF_MEMORY, "f.yaml:65: too many keys in a mapping, the limit is 64");
+}
+END_TEST
+
 START_TEST(long_lists_meet_a_limit)
 {
     char *rows = repeated("- {name: x, type_str: tensor(float)}\n", DQ_MAX_SCHEMA_ROWS + 1);
@@ -331,12 +385,15 @@ int main(void)
     tcase_add_checked_fixture(texts, setup, teardown);
     tcase_add_test(texts, floats_keep_their_bits);
     tcase_add_test(texts, a_dump_without_tags_is_understood);
+    tcase_add_test(texts, arity_follows_from_the_lists_when_it_is_not_given);
+    tcase_add_test(texts, anchors_belong_to_one_document);
     tcase_add_test(texts, a_user_row_replaces_only_its_own_version);
     tcase_add_test(texts, a_row_given_before_the_first_look_up_wins_too);
     tcase_add_test(texts, a_wrong_text_adds_nothing);
     tcase_add_test(texts, a_folder_is_read_with_its_folders);
     tcase_add_loop_test(texts, bad_text_gets_one_sentence, 0, sizeof bad / sizeof *bad);
     tcase_add_test(texts, large_text_meets_a_limit);
+    tcase_add_test(texts, a_mapping_with_many_keys_meets_a_limit);
     tcase_add_test(texts, long_lists_meet_a_limit);
     suite_add_tcase(suite, texts);
     SRunner *runner = srunner_create(suite);
