@@ -56,7 +56,8 @@ START_TEST(float_types)
 }
 END_TEST
 
-/* The product is rounded once: 2049 is no float16, and 65535 is beyond its range, but their halves are not. */
+/* The product is rounded once: 2049 is no float16, and 65535 is beyond its range, but their halves are not.
+ */
 START_TEST(type_of_the_output)
 {
     ROW(DQ_UINT16, 0, DQ_FLOAT16, 0.5, DQ_FLOAT16, OPS_VALUES(2049, 65535), OPS_VALUES(1024, 32768));

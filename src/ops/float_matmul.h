@@ -1,0 +1,46 @@
+/* Matrix products that are not quantized, in portable C: MatMul, Gemm and Conv give the operands and take the
+ * results through callbacks, block by block. Each sum runs over k from 0 up, one after the other, in the
+ * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. The
+ * bits do not depend on threads. */
+#ifndef DQ_OPS_FLOAT_MATMUL_H
+#define DQ_OPS_FLOAT_MATMUL_H
+
+#include "ops/op.h"
+
+enum {
+    DQ_FMM_ROWS = 4, /* lanes of a strip of A */
+    DQ_FMM_COLS = 8  /* lanes of a strip of B */
+};
+
+/** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
+ * the computing type; lanes past `count` are zero, up to DQ_FMM_ROWS or DQ_FMM_COLS. */
+typedef void dq_fmm_pack_fn(const void *arg, size_t batch, size_t first, size_t count, void *to);
+
+/** Takes a finished tile, tile[i * DQ_FMM_COLS + j] in the computing type. */
+typedef void dq_fmm_store_fn(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                             const void *tile);
+
+typedef struct dq_fmm {
+    dq_dtype type; /* computing type: dq_fmm_type of the operands' */
+    size_t batches, m, n, k;
+    dq_fmm_pack_fn *pack_a, *pack_b;
+    dq_fmm_store_fn *store;
+} dq_fmm;
+
+/** The computing type of an element type. */
+dq_dtype dq_fmm_type(dq_dtype dtype);
+
+/** Asks for the worker scratch that dq_fmm_run needs; in prepare. */
+dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err);
+void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg);
+
+/** A pack function's work for lanes at fixed strides (in elements, negative ones never): lane i, step p is
+ * element base + i * lane_stride + p * step_stride of `data`. */
+void dq_fmm_pack_strided(const void *data, dq_dtype dtype, size_t base, size_t lane_stride,
+                         size_t step_stride, size_t count, size_t lanes, size_t k, void *to);
+
+/** Writes n numbers of the computing type as elements of `dtype` from element `at` of `data` on, rounded
+ * once. */
+void dq_fmm_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n);
+
+#endif

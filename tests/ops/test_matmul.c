@@ -1,0 +1,111 @@
+/* MatMul and Gemm. */
+#include "harness.h"
+
+START_TEST(matmul_small)
+{
+    ops_case c;
+    ops_begin(&c, "", "MatMul", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), OPS_VALUES(1, 0, 0, 1, 2, -1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(7, -1, 16, -1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MatMul", 13); /* vectors lend an axis */
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(3), OPS_VALUES(4, 5, 6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT16, OPS_SCALAR, OPS_VALUES(32));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MatMul", 13); /* no terms: zeros */
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2, 0), NULL);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(0, 1), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(2, 1), OPS_VALUES(0, 0));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MatMul", 13); /* integers wrap */
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 2), OPS_VALUES(2147483647, 1));
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 1), OPS_VALUES(2, 1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1), OPS_VALUES(-1));
+    ops_end(&c);
+}
+END_TEST
+
+/* Small integers in floats: sums are exact in any order. */
+static double small(size_t i)
+{
+    return (double)((i * 7919 + i / 13) % 17) - 8;
+}
+
+START_TEST(matmul_batches_over_blocks)
+{
+    enum { A_BATCH = 2, B_BATCH = 3, M = 70, K = 37, N = 131 };
+    static double a[A_BATCH * M * K], b[B_BATCH * K * N], want[B_BATCH * A_BATCH * M * N];
+    for (size_t i = 0; i < A_BATCH * M * K; i++)
+        a[i] = small(i);
+    for (size_t i = 0; i < B_BATCH * K * N; i++)
+        b[i] = small(i + 5);
+    for (size_t y = 0; y < B_BATCH; y++)
+        for (size_t x = 0; x < A_BATCH; x++)
+            for (size_t m = 0; m < M; m++)
+                for (size_t n = 0; n < N; n++) {
+                    double sum = 0;
+                    for (size_t k = 0; k < K; k++)
+                        sum += a[(x * M + m) * K + k] * b[(y * K + k) * N + n];
+                    want[((y * A_BATCH + x) * M + m) * N + n] = sum;
+                }
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE, DQ_INT32, DQ_INT64};
+    for (size_t t = 0; t < 4; t++) {
+        ops_case c;
+        ops_begin(&c, "", "MatMul", 13);
+        ops_in(&c, types[t], OPS_DIMS(A_BATCH, M, K), a);
+        ops_in(&c, types[t], OPS_DIMS(B_BATCH, 1, K, N), b);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(B_BATCH, A_BATCH, M, N), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+START_TEST(gemm_forms)
+{
+    ops_case c;
+    ops_begin(&c, "", "Gemm", 13);
+    ops_int(&c, "transA", 1);
+    ops_int(&c, "transB", 1);
+    ops_float(&c, "alpha", 0.5f);
+    ops_float(&c, "beta", 2);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), OPS_VALUES(1, 4, 2, 5, 3, 6));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(1, 0, 2, 0, 1, -1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(10, 20));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(23.5, 19.5, 48, 39.5));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Gemm", 11); /* without C; integers */
+    ops_in(&c, DQ_INT64, OPS_DIMS(1, 2), OPS_VALUES(3, 4));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2, 1), OPS_VALUES(5, 6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(1, 1), OPS_VALUES(39));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Gemm", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 4), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [3], wanted one that broadcasts to 2x4");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("MatMul, Gemm");
+    tcase_add_test(tests, matmul_small);
+    tcase_add_test(tests, matmul_batches_over_blocks);
+    tcase_add_test(tests, gemm_forms);
+    return ops_main(tests);
+}
