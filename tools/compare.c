@@ -1,13 +1,12 @@
 #include "compare.h"
 
 #include "io/common.h"
+#include "io/text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { VALUE_TEXT = 64, INDEX_TEXT = DQ_MAX_RANK * 21 + 3 };
 
 /* Distance of two integers of one type; fits in uint64_t for every pair. */
 static uint64_t distance(bool is_signed, uint64_t a, uint64_t b)
@@ -50,22 +49,12 @@ static void strings(const dq_tensor *got, const dq_tensor *want, compare_result 
     r->largest = (double)NAN;
 }
 
-/* Parts 0 and 1 of a complex element; part 0 of any other. */
-static double part(const dq_tensor *t, size_t i, int which)
-{
-    dq_dtype dtype = dq_tensor_dtype(t);
-    if (dtype == DQ_COMPLEX64)
-        return (double)((const float *)dq_tensor_data(t))[2 * i + (size_t)which];
-    if (dtype == DQ_COMPLEX128)
-        return ((const double *)dq_tensor_data(t))[2 * i + (size_t)which];
-    return which ? 0 : dq_tensor_value(t, i);
-}
-
 /* Whether element i is equal, and how far apart the two are: NaN when no number says so. */
 static bool close_enough(const dq_tensor *got, const dq_tensor *want, size_t i, const compare_tolerance *tol,
                          double *apart)
 {
-    double g0 = part(got, i, 0), w0 = part(want, i, 0), g1 = part(got, i, 1), w1 = part(want, i, 1);
+    double g0 = io_part(got, i, 0), w0 = io_part(want, i, 0), g1 = io_part(got, i, 1),
+           w1 = io_part(want, i, 1);
     bool nan_got = isnan(g0) || isnan(g1), nan_want = isnan(w0) || isnan(w1);
     *apart = (double)NAN;
     if (nan_got || nan_want)
@@ -95,56 +84,18 @@ static void floats(const dq_tensor *got, const dq_tensor *want, const compare_to
     }
 }
 
-static const char *index_text(const dq_tensor *t, size_t i, char buffer[INDEX_TEXT])
-{
-    size_t rank = dq_tensor_rank(t);
-    const int64_t *dims = dq_tensor_dims(t);
-    int64_t at[DQ_MAX_RANK] = {0};
-    for (size_t axis = rank; axis-- > 0;) {
-        at[axis] = (int64_t)(i % (size_t)dims[axis]);
-        i /= (size_t)dims[axis];
-    }
-    size_t used = (size_t)snprintf(buffer, INDEX_TEXT, "[");
-    for (size_t axis = 0; axis < rank; axis++)
-        used += (size_t)snprintf(buffer + used, INDEX_TEXT - used, "%s%" PRId64, axis ? "," : "", at[axis]);
-    snprintf(buffer + used, INDEX_TEXT - used, "]");
-    return buffer;
-}
-
-static const char *value_text(const dq_tensor *t, size_t i, char buffer[VALUE_TEXT])
-{
-    dq_dtype dtype = dq_tensor_dtype(t);
-    if (dtype == DQ_STRING) {
-        size_t length = 0;
-        const char *s = dq_tensor_string(t, i, &length);
-        snprintf(buffer, VALUE_TEXT, length > 40 ? "'%.*s…'" : "'%.*s'", (int)(length > 40 ? 40 : length),
-                 length ? s : "");
-    } else if (dtype == DQ_BOOL) {
-        snprintf(buffer, VALUE_TEXT, "%s", io_get_int(t, i) ? "true" : "false");
-    } else if (io_is_integer(dtype)) {
-        if (io_is_signed(dtype))
-            snprintf(buffer, VALUE_TEXT, "%" PRId64, (int64_t)io_get_int(t, i));
-        else
-            snprintf(buffer, VALUE_TEXT, "%" PRIu64, io_get_int(t, i));
-    } else if (dtype == DQ_COMPLEX64 || dtype == DQ_COMPLEX128) {
-        snprintf(buffer, VALUE_TEXT, "%.9g%+.9gi", part(t, i, 0), part(t, i, 1));
-    } else {
-        snprintf(buffer, VALUE_TEXT, dtype == DQ_DOUBLE ? "%.17g" : "%.9g", dq_tensor_value(t, i));
-    }
-    return buffer;
-}
-
 static void say_difference(const dq_tensor *got, const dq_tensor *want, uint64_t quanta, compare_result *r)
 {
-    char at[INDEX_TEXT], g[VALUE_TEXT], w[VALUE_TEXT], by[VALUE_TEXT] = "";
+    int digits = dq_dtype_bits(dq_tensor_dtype(got)) > 64 || dq_tensor_dtype(got) == DQ_DOUBLE ? 17 : 9;
+    char at[IO_INDEX_TEXT], g[IO_VALUE_TEXT], w[IO_VALUE_TEXT], by[64] = "";
     if (quanta && io_is_integer(dq_tensor_dtype(got)))
         snprintf(by, sizeof by, "the largest difference is %" PRIu64 " %s, ", quanta,
                  quanta == 1 ? "quantum" : "quanta");
-    else if (!isnan(r->largest))
+    else if (dq_tensor_dtype(got) != DQ_BOOL && !isnan(r->largest))
         snprintf(by, sizeof by, "the largest difference is %.3g, ", r->largest);
     snprintf(r->sentence, sizeof r->sentence, "%zu of %zu elements differ; %sat %s: got %s, wanted %s",
-             r->differ, r->count, by, index_text(got, r->where, at), value_text(got, r->where, g),
-             value_text(want, r->where, w));
+             r->differ, r->count, by, io_index_text(got, r->where, at), io_value_text(got, r->where, digits, g),
+             io_value_text(want, r->where, digits, w));
 }
 
 static bool same_shape(const dq_tensor *got, const dq_tensor *want)

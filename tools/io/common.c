@@ -1,5 +1,7 @@
 #include "common.h"
 
+#include "text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -38,19 +40,6 @@ dq_status io_prefix(dq_error *err, dq_status status, const char *where)
     char sentence[sizeof err->message];
     memcpy(sentence, err->message, sizeof sentence);
     return io_fail(err, status, "%s: %s", where, sentence);
-}
-
-const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT])
-{
-    size_t used = (size_t)snprintf(buffer, IO_TYPE_TEXT, "%s[", dq_dtype_name(dtype));
-    for (size_t i = 0; i < rank && i < DQ_MAX_RANK; i++) {
-        const char *sep = i ? "," : "";
-        int n = dims[i] == -1 ? snprintf(buffer + used, IO_TYPE_TEXT - used, "%s?", sep)
-                              : snprintf(buffer + used, IO_TYPE_TEXT - used, "%s%" PRId64, sep, dims[i]);
-        used += (size_t)n;
-    }
-    snprintf(buffer + used, IO_TYPE_TEXT - used, "]");
-    return buffer;
 }
 
 bool io_count(size_t rank, const int64_t *dims, size_t *count)

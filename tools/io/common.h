@@ -12,18 +12,12 @@
  *  dq_limits.tensor_bytes. */
 #define IO_TENSOR_LIMIT ((uint64_t)16 << 30)
 
-/** Room for io_type_text of any tensor. */
-#define IO_TYPE_TEXT (32 + DQ_MAX_RANK * 24)
-
 /** Fills `err` (may be NULL) and returns `status`. A sentence that does not fit ends in "…". */
 dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** Puts "<where>: " in front of the sentence in `err` (may be NULL). Returns the status in it. */
 dq_status io_prefix(dq_error *err, dq_status status, const char *where);
-
-/** "float[2,3]", "int64[]"; -1 prints as "?". Returns buffer. */
-const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT]);
 
 /** The number of elements; false when it does not fit in size_t or a dimension is negative. */
 bool io_count(size_t rank, const int64_t *dims, size_t *count);

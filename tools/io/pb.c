@@ -1,6 +1,7 @@
 #include "pb.h"
 
 #include "onnx.pb-c.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

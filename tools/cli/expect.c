@@ -1,0 +1,174 @@
+/* --expect. */
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "compare.h"
+#include "io/common.h"
+#include "io/npz.h"
+#include "io/pb.h"
+#include "io/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct comparison {
+    const cli_outputs *outputs;
+    const cli_options *options;
+    const char *path;
+    bool *seen; /* per output */
+    bool differ;
+    dq_error *err;
+} comparison;
+
+static void compare_one(comparison *c, size_t output, const dq_tensor *want)
+{
+    compare_tolerance tolerance = {c->options->rtol, c->options->atol};
+    compare_result result;
+    char name[256];
+    compare_tensors(c->outputs->tensors[output], want, &tolerance, &result);
+    c->differ = c->differ || !result.same;
+    if (c->options->quiet)
+        return;
+    snprintf(name, sizeof name, "%s", c->outputs->names[output]);
+    printf("%s: %s", io_printable(name), result.sentence);
+    if (result.same)
+        printf(" (%zu element%s)", result.count, result.count == 1 ? "" : "s");
+    printf("\n");
+}
+
+/* The output that an array or file is the expectation of; each may have one. */
+static dq_status claim(comparison *c, const char *what, const char *name, bool positional, size_t position,
+                       size_t *output)
+{
+    const cli_outputs *outputs = c->outputs;
+    size_t i = 0;
+    while (i < outputs->count && strcmp(outputs->names[i], name) != 0)
+        i++;
+    if (i == outputs->count && positional && position < outputs->count)
+        i = position;
+    if (i == outputs->count) {
+        char list[512] = "";
+        size_t used = 0;
+        for (size_t k = 0; k < outputs->count && used < sizeof list; k++)
+            used +=
+                (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", k ? ", " : "", outputs->names[k]);
+        return io_fail(c->err, DQ_BAD_INPUT, "%s: %s '%s' is none of the outputs, which are %s", c->path,
+                       what, name, list);
+    }
+    if (c->seen[i])
+        return io_fail(c->err, DQ_BAD_INPUT, "%s: holds output '%s' twice", c->path, outputs->names[i]);
+    c->seen[i] = true;
+    *output = i;
+    return DQ_OK;
+}
+
+static dq_status expect_array(comparison *c, npz *archive, size_t member)
+{
+    const char *name = npz_name(archive, member);
+    size_t position = 0, output = 0;
+    bool positional = cli_position(name, "arr_", "", &position);
+    dq_status status = claim(c, "array", name, positional, position, &output);
+    if (status != DQ_OK)
+        return status;
+    dq_tensor *want = NULL;
+    status = npz_read(archive, member, dq_tensor_dtype(c->outputs->tensors[output]), IO_TENSOR_LIMIT, &want,
+                      c->err);
+    if (status != DQ_OK) {
+        io_prefix(c->err, status, name);
+        return io_prefix(c->err, status, c->path);
+    }
+    compare_one(c, output, want);
+    dq_tensor_free(want);
+    return DQ_OK;
+}
+
+static dq_status expect_npz(comparison *c)
+{
+    npz *archive = NULL;
+    dq_status status = npz_open(c->path, &archive, c->err);
+    if (status != DQ_OK)
+        return io_prefix(c->err, status, c->path);
+    for (size_t i = 0; i < npz_count(archive) && status == DQ_OK; i++)
+        status = expect_array(c, archive, i);
+    npz_close(archive);
+    return status;
+}
+
+static dq_status expect_pb(comparison *c, const char *file, const char *name, size_t position)
+{
+    size_t output = 0;
+    dq_status status = claim(c, "file", name, true, position, &output);
+    if (status != DQ_OK)
+        return status;
+    char *inner = NULL;
+    dq_tensor *want = NULL;
+    status = pb_read_file(file, IO_TENSOR_LIMIT, &inner, &want, c->err);
+    if (status != DQ_OK)
+        return io_prefix(c->err, status, file);
+    free(inner);
+    compare_one(c, output, want);
+    dq_tensor_free(want);
+    return DQ_OK;
+}
+
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+    size_t x = 0, y = 0;
+    cli_position((*a)->d_name, "output_", ".pb", &x);
+    cli_position((*b)->d_name, "output_", ".pb", &y);
+    return x < y ? -1 : x > y;
+}
+
+static int is_output(const struct dirent *entry)
+{
+    size_t position;
+    return cli_position(entry->d_name, "output_", ".pb", &position);
+}
+
+static dq_status expect_folder(comparison *c)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(c->path, &entries, is_output, by_number);
+    if (count < 0)
+        return io_fail(c->err, DQ_BAD_INPUT, "%s: cannot be read: %s", c->path, strerror(errno));
+    dq_status status = DQ_OK;
+    size_t room = strlen(c->path) + 300;
+    char *file = malloc(room);
+    if (!file)
+        status = io_fail(c->err, DQ_OUT_OF_MEMORY, "out of memory");
+    if (!count)
+        status = io_fail(c->err, DQ_BAD_INPUT, "%s: holds no output_0.pb, output_1.pb…", c->path);
+    for (int i = 0; i < count; i++) {
+        size_t position = 0;
+        if (status == DQ_OK && cli_position(entries[i]->d_name, "output_", ".pb", &position)) {
+            snprintf(file, room, "%s/%s", c->path, entries[i]->d_name);
+            status = expect_pb(c, file, entries[i]->d_name, position);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    free(file);
+    return status;
+}
+
+dq_status cli_expect(const cli_outputs *outputs, const cli_options *options, bool *differ, dq_error *err)
+{
+    comparison c = {.outputs = outputs, .options = options, .path = options->expect, .err = err};
+    c.seen = calloc(outputs->count + 1, sizeof *c.seen);
+    if (!c.seen)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    struct stat info;
+    bool folder = !stat(c.path, &info) && S_ISDIR(info.st_mode);
+    dq_status status = folder ? expect_folder(&c) : expect_npz(&c);
+    for (size_t i = 0; i < outputs->count && status == DQ_OK; i++) {
+        if (!c.seen[i])
+            status =
+                io_fail(err, DQ_BAD_INPUT, "%s: holds nothing for output '%s'", c.path, outputs->names[i]);
+    }
+    free(c.seen);
+    *differ = c.differ;
+    return status;
+}

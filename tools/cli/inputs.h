@@ -1,0 +1,25 @@
+/* The inputs of a run, from files or made up. */
+#ifndef DQ_TOOLS_CLI_INPUTS_H
+#define DQ_TOOLS_CLI_INPUTS_H
+
+#include "cli/options.h"
+
+typedef struct cli_inputs {
+    size_t count;         /**< the model's inputs */
+    dq_value_info *infos; /**< what each declares */
+    dq_tensor **tensors;  /**< what it gets; NULL: nothing given, which only an optional input may be */
+} cli_inputs;
+
+/** Reads and checks everything the command line names, then makes up the rest if it asks for that. Every
+ * sentence names the file and says what the model wants. Free with cli_inputs_clear in every case. */
+dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, cli_inputs *inputs,
+                            dq_error *err);
+void cli_inputs_clear(cli_inputs *inputs);
+
+/** "image: float[N,1,8,8]": the declared type of an input or output, symbols by name. Returns buffer. */
+const char *cli_declared_text(const dq_value_info *info, char *buffer, size_t size);
+
+/** Position M in a name such as "arr_M" or "input_M.pb"; false when `name` is not that. */
+bool cli_position(const char *name, const char *before, const char *after, size_t *position);
+
+#endif
