@@ -291,9 +291,9 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
     return dq_proto_graph(r, &scope, proto->graph, ir->graph, err);
 }
 
-/* Unpacked messages may take this many times their bytes: an honest model takes 5 to 20 times, the worst that
- * can be made of two-byte messages takes 200. */
-enum { MEMORY_PER_BYTE = 64, MEMORY_AT_LEAST = 1 << 20 };
+/* Unpacked messages may take this many times the skeleton's bytes. Measured on models of many small parts,
+ * which are the worst, honest ones take up to 11 times; two-byte messages could be made to take 50. */
+enum { MEMORY_PER_BYTE = 20, MEMORY_AT_LEAST = 1 << 20 };
 
 static dq_status parse_bytes(dq_reader *r, size_t size, dq_error *err)
 {
