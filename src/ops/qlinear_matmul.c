@@ -175,7 +175,8 @@ static void store_sums(const dq_int_sums *sums)
         }
         if (!general) {
             int32_t zero = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at);
-            call->kernels->requantize(c, sums->cols, scales, 1, zero, lo, lo + 255, (uint8_t *)y->data + from);
+            call->kernels->requantize(c, sums->cols, scales, 1, zero, lo, lo + 255,
+                                      (uint8_t *)y->data + from);
             continue;
         }
         for (size_t j = 0; j < sums->cols; j++)

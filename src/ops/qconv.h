@@ -1,0 +1,93 @@
+/* Convolutions of 8-bit integers into int32 sums: the part that ConvInteger and QLinearConv share.
+ *
+ * An image is first copied with its padding (the zero point of x) in place, so that a window's elements are
+ * at the same distances from its corner everywhere. Two ways from there:
+ *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
+ *     kernel's positions, or whole kernel rows when those are contiguous;
+ *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows. */
+#ifndef DQ_OPS_QCONV_H
+#define DQ_OPS_QCONV_H
+
+#include "ops/conv_shape.h"
+#include "ops/qgemm.h"
+
+/** A padded image, in bytes: rows of the last axis, each `width` pixels of `unit` channels. */
+typedef struct dq_qimage {
+    size_t rank;
+    size_t unit, width, rows, size;
+    size_t extent[DQ_MAX_RANK]; /* of each axis, padding included, as far as windows reach */
+    size_t step[DQ_MAX_RANK];   /* bytes to the next element on each axis */
+    bool whole;                 /* nothing padded or cut: all axes are as one row */
+} dq_qimage;
+
+typedef struct dq_qconv dq_qconv;
+
+/** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
+ * first + count - 1: that of position i and channel j is c[i * c_stride + j]. `spare` has room for count *
+ * c_stride bytes. */
+typedef struct dq_conv_sums {
+    const dq_qconv *conv;
+    const dq_op_call *call;
+    size_t batch, channel, channels, first, count, c_stride;
+    const int32_t *c;
+    uint8_t *spare;
+} dq_conv_sums;
+typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
+
+struct dq_qconv {
+    /* Set by the operator: inputs (past the node's: left out), and what becomes of sums. */
+    uint32_t x, w, x_zero, w_zero, bias;
+    dq_conv_sums_fn *store;
+    /* Worked out: */
+    dq_conv_shape s;
+    dq_qimage image;
+    ptrdiff_t *offsets; /* of a window's runs from its corner */
+    bool depthwise;
+    /* matrix product */
+    dq_qweights weights;
+    const void *packed;         /* NULL: made in each run at the start of call->scratch */
+    size_t images_offset, pass; /* images at a time, after the packed weights */
+    size_t block_rows, blocks, chunk, chunks;
+    dq_qscratch layout;
+    /* depthwise: of a worker's scratch */
+    size_t sums_offset, weights_offset;
+};
+
+/** Shapes and zero points: for infer, and first thing in prepare. */
+dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err);
+/** The rest of *conv, which stood in zeroed memory. Asks for scratch. */
+dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv);
+
+/** One element of a zero point of 8-bit type: element `channel`, or the only one; 0 when left out. */
+static inline int32_t dq_qconv_zero(const dq_op_call *call, uint32_t input, size_t channel)
+{
+    const dq_tensor *t = dq_call_in(call, input);
+    if (!t)
+        return 0;
+    size_t i = t->count == 1 ? 0 : channel;
+    return t->dtype == DQ_INT8 ? dq_data(t, int8_t)[i] : dq_data(t, uint8_t)[i];
+}
+static inline int32_t dq_qconv_bias(const dq_op_call *call, const dq_qconv *conv, size_t channel)
+{
+    const dq_tensor *t = dq_call_in(call, conv->bias);
+    return t ? dq_data(t, int32_t)[channel] : 0;
+}
+
+/* ---- Parts ------------------------------------------------------------------------------------------- */
+
+/** Lays out an image of `unit` channels a pixel; false when its size does not fit. */
+bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image);
+/** The distance of kernel position `t` (row-major over the kernel's axes) from a window's corner. */
+ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t);
+/** The corner of the window of output position `p` (row-major). */
+size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p);
+/** Fills row `row` of a padded image from `unit` planes at `x` of one image: each byte ^ flip, padding
+ * `pad`. */
+void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
+                   const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out);
+
+dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
+
+#endif

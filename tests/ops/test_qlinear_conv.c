@@ -1,0 +1,453 @@
+/* ConvInteger and QLinearConv against the formula written out, and the geometry of windows. */
+#include "matmul_naive.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const integer_formals[] = {"x", "w", "x_zero_point", "w_zero_point"};
+static const char *const linear_formals[] = {
+    "x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale", "y_zero_point", "B"};
+
+/* ---- The formula ------------------------------------------------------------------------------------- */
+
+enum { AXES = 3 };
+
+typedef struct geometry {
+    size_t axes;
+    int64_t batch, group, group_in, group_out;
+    int64_t in[AXES], kernel[AXES], stride[AXES], dilation[AXES], pads[2 * AXES], out[AXES];
+    const char *auto_pad; /* NULL: none */
+} geometry;
+
+static int64_t span(const geometry *g, size_t i)
+{
+    return (g->kernel[i] - 1) * g->dilation[i] + 1;
+}
+
+/* Output lengths, and what auto_pad makes of pads. False when a window is longer than an axis. */
+static bool finish(geometry *g)
+{
+    for (size_t i = 0; i < g->axes; i++) {
+        int64_t *begin = &g->pads[i], *end = &g->pads[g->axes + i];
+        if (g->auto_pad && strcmp(g->auto_pad, "VALID") == 0)
+            *begin = *end = 0;
+        if (g->auto_pad && strncmp(g->auto_pad, "SAME", 4) == 0) {
+            int64_t out = (g->in[i] + g->stride[i] - 1) / g->stride[i];
+            int64_t pad = (out - 1) * g->stride[i] + span(g, i) - g->in[i];
+            pad = pad > 0 ? pad : 0;
+            *begin = strcmp(g->auto_pad, "SAME_UPPER") == 0 ? pad / 2 : (pad + 1) / 2;
+            *end = pad - *begin;
+            g->out[i] = out;
+            continue;
+        }
+        int64_t room = g->in[i] + *begin + *end - span(g, i);
+        if (room < 0)
+            return false;
+        g->out[i] = room / g->stride[i] + 1;
+    }
+    return true;
+}
+
+static geometry random_geometry(uint64_t *state)
+{
+    static const char *const modes[] = {NULL, NULL, NULL, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+    geometry g;
+    do {
+        memset(&g, 0, sizeof g);
+        g.axes = 1 + naive_random(state, AXES);
+        g.batch = naive_random(state, 4);
+        bool depthwise = naive_random(state, 3) == 0;
+        g.group = naive_random(state, 2) || depthwise ? 1 + naive_random(state, 5) : 1;
+        g.group_in = depthwise ? 1 : 1 + naive_random(state, 6);
+        g.group_out = 1 + naive_random(state, depthwise ? 3 : 20);
+        bool plain = naive_random(state, 5) == 0; /* 1 x 1, no padding */
+        for (size_t i = 0; i < g.axes; i++) {
+            g.in[i] = 1 + naive_random(state, g.axes == 3 ? 6 : 10);
+            g.kernel[i] = plain ? 1 : 1 + naive_random(state, 4);
+            g.stride[i] = plain ? 1 : 1 + naive_random(state, 3);
+            g.dilation[i] = plain ? 1 : 1 + naive_random(state, 2);
+            g.pads[i] = plain ? 0 : naive_random(state, 4);
+            g.pads[g.axes + i] = plain ? 0 : naive_random(state, 4);
+        }
+        g.auto_pad = modes[naive_random(state, sizeof modes / sizeof modes[0])];
+    } while (!finish(&g));
+    return g;
+}
+
+static size_t product(const int64_t *dims, size_t n)
+{
+    size_t p = 1;
+    for (size_t i = 0; i < n; i++)
+        p *= (size_t)dims[i];
+    return p;
+}
+
+/* Element of x under kernel position t of output position p, in a plane; false in the padding. */
+static bool under(const geometry *g, size_t p, size_t t, size_t *at)
+{
+    size_t step = 1;
+    *at = 0;
+    for (size_t i = g->axes; i-- > 0; step *= (size_t)g->in[i]) {
+        int64_t o = (int64_t)(p % (size_t)g->out[i]), k = (int64_t)(t % (size_t)g->kernel[i]);
+        p /= (size_t)g->out[i];
+        t /= (size_t)g->kernel[i];
+        int64_t place = o * g->stride[i] + k * g->dilation[i] - g->pads[i];
+        if (place < 0 || place >= g->in[i])
+            return false;
+        *at += (size_t)place * step;
+    }
+    return true;
+}
+
+static int64_t zero_of(const dq_tensor *zero, size_t channel)
+{
+    return zero ? dq_tensor_get_int(zero, zero->count == 1 ? 0 : channel) : 0;
+}
+
+static int64_t sum_of(const geometry *g, const dq_tensor *x, const dq_tensor *x_zero, const dq_tensor *w,
+                      const dq_tensor *w_zero, size_t i)
+{
+    size_t out = product(g->out, g->axes), in = product(g->in, g->axes), kernel = product(g->kernel, g->axes);
+    size_t channels = (size_t)(g->group * g->group_out), group_in = (size_t)g->group_in;
+    size_t p = i % out, channel = i / out % channels, image = i / out / channels;
+    size_t group = channel / (size_t)g->group_out;
+    int64_t sum = 0;
+    for (size_t c = 0; c < group_in; c++)
+        for (size_t t = 0; t < kernel; t++) {
+            size_t at, plane = (image * (size_t)g->group + group) * group_in + c;
+            if (under(g, p, t, &at))
+                sum +=
+                    (dq_tensor_get_int(x, plane * in + at) - zero_of(x_zero, 0)) *
+                    (dq_tensor_get_int(w, (channel * group_in + c) * kernel + t) - zero_of(w_zero, channel));
+        }
+    return sum;
+}
+
+/* ---- Random convolutions ----------------------------------------------------------------------------- */
+
+static void add_attributes(ops_case *c, const geometry *g, uint64_t *state)
+{
+    size_t strides = product(g->stride, g->axes);
+    ops_int(c, "group", g->group);
+    if (naive_random(state, 2))
+        ops_ints(c, "kernel_shape", g->axes, g->kernel);
+    if (strides > 1 || naive_random(state, 2))
+        ops_ints(c, "strides", g->axes, g->stride);
+    ops_ints(c, "dilations", g->axes, g->dilation);
+    if (g->auto_pad)
+        ops_string(c, "auto_pad", g->auto_pad);
+    if (!g->auto_pad || strcmp(g->auto_pad, "NOTSET") == 0)
+        ops_ints(c, "pads", 2 * g->axes, g->pads);
+}
+
+static dq_tensor *add_x(ops_case *c, uint64_t *state, dq_dtype dtype, const geometry *g)
+{
+    int64_t dims[2 + AXES] = {g->batch, g->group * g->group_in};
+    memcpy(dims + 2, g->in, sizeof g->in);
+    return naive_codes(c, state, dtype, 2 + g->axes, dims);
+}
+
+static dq_tensor *add_w(ops_case *c, uint64_t *state, dq_dtype dtype, const geometry *g)
+{
+    int64_t dims[2 + AXES] = {g->group * g->group_out, g->group_in};
+    memcpy(dims + 2, g->kernel, sizeof g->kernel);
+    return naive_codes(c, state, dtype, 2 + g->axes, dims);
+}
+
+/* Rank of a parameter for channels: a scalar, or a vector of one element or one each. */
+static size_t channel_param(uint64_t *state, int64_t channels, int64_t *dim)
+{
+    uint32_t kind = naive_random(state, 3);
+    *dim = kind == 1 ? 1 : channels;
+    return kind == 0 ? 0 : 1;
+}
+
+static void check_shape(const ops_case *c, const geometry *g)
+{
+    int64_t dims[2 + AXES] = {g->batch, g->group * g->group_out};
+    memcpy(dims + 2, g->out, sizeof g->out);
+    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    ck_assert_str_eq(dq_shape_text(c->out[0]->rank, c->out[0]->dims, got),
+                     dq_shape_text(2 + g->axes, dims, wanted));
+}
+
+START_TEST(random_integer)
+{
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
+    uint64_t state = 2685821657736338717u;
+    for (int round = 0; round < 400; round++) {
+        geometry g = random_geometry(&state);
+        dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1];
+        const dq_tensor *zeros[2] = {NULL, NULL};
+        const int64_t one = 1;
+        int64_t dim;
+        ops_case c;
+        ops_begin(&c, "", "ConvInteger", 10);
+        add_attributes(&c, &g, &state);
+        const dq_tensor *x = add_x(&c, &state, tx, &g), *w = add_w(&c, &state, tw, &g);
+        if (naive_random(&state, 3))
+            zeros[0] = naive_codes(&c, &state, tx, naive_random(&state, 2), &one);
+        else
+            ops_skip(&c);
+        if (naive_random(&state, 3)) {
+            size_t rank = channel_param(&state, g.group * g.group_out, &dim);
+            zeros[1] = naive_codes(&c, &state, tw, rank, &dim);
+        }
+        ops_must_run(&c);
+        check_shape(&c, &g);
+        for (size_t i = 0; i < c.out[0]->count; i++) {
+            int64_t wanted = sum_of(&g, x, zeros[0], w, zeros[1], i);
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
+                          round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
+        }
+        ops_end(&c);
+    }
+}
+END_TEST
+
+static dq_tensor *random_scale(ops_case *c, uint64_t *state, size_t rank, const int64_t *dims)
+{
+    dq_tensor *t = ops_in(c, DQ_FLOAT, rank, dims, NULL);
+    bool plain = naive_random(state, 2) == 0; /* many sums on ties */
+    for (size_t i = 0; i < t->count; i++)
+        dq_data(t, float)[i] = plain ? 1.0f / (float)(1 << naive_random(state, 5))
+                                     : (float)(1 + naive_random(state, 5000)) / 977;
+    return t;
+}
+
+static double scale_at(const dq_tensor *scale, size_t channel)
+{
+    return dq_tensor_get_double(scale, scale->count == 1 ? 0 : channel);
+}
+
+START_TEST(random_linear)
+{
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
+    uint64_t state = 1442695040888963407u;
+    for (int round = 0; round < 400; round++) {
+        geometry g = random_geometry(&state);
+        dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1], ty = types[round >> 2 & 1];
+        int64_t channels = g.group * g.group_out, dim;
+        const int64_t one = 1;
+        ops_case c;
+        ops_begin(&c, "", "QLinearConv", 10);
+        add_attributes(&c, &g, &state);
+        const dq_tensor *x = add_x(&c, &state, tx, &g);
+        const dq_tensor *x_scale = random_scale(&c, &state, naive_random(&state, 2), &one);
+        const dq_tensor *x_zero = naive_codes(&c, &state, tx, naive_random(&state, 2), &one);
+        const dq_tensor *w = add_w(&c, &state, tw, &g);
+        size_t rank = channel_param(&state, channels, &dim);
+        const dq_tensor *w_scale = random_scale(&c, &state, rank, &dim);
+        rank = channel_param(&state, channels, &dim);
+        const dq_tensor *w_zero = naive_codes(&c, &state, tw, rank, &dim);
+        const dq_tensor *y_scale = random_scale(&c, &state, OPS_SCALAR);
+        const dq_tensor *y_zero = naive_codes(&c, &state, ty, OPS_SCALAR), *bias = NULL;
+        if (naive_random(&state, 2)) {
+            dq_tensor *b = ops_in(&c, DQ_INT32, 1, &channels, NULL);
+            for (size_t i = 0; i < b->count; i++)
+                dq_data(b, int32_t)[i] = (int32_t)naive_random(&state, 20000) - 10000;
+            bias = b;
+        }
+        ops_must_run(&c);
+        check_shape(&c, &g);
+        size_t out = product(g.out, g.axes);
+        double lo = ty == DQ_INT8 ? -128 : 0;
+        for (size_t i = 0; i < c.out[0]->count; i++) {
+            size_t channel = i / out % (size_t)channels;
+            double sum = (double)sum_of(&g, x, x_zero, w, w_zero, i) +
+                         (bias ? dq_tensor_get_double(bias, channel) : 0);
+            double v = rint(sum * (scale_at(x_scale, 0) * scale_at(w_scale, channel) / scale_at(y_scale, 0)));
+            double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), lo + 255);
+            ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
+                          round, i, dq_tensor_get_double(c.out[0], i), wanted);
+        }
+        ops_end(&c);
+    }
+}
+END_TEST
+
+/* ---- Single cases ------------------------------------------------------------------------------------ */
+
+/* 64 channels of 255 against weights of 127, and of -128: pairs of products overflow 16 bits. */
+START_TEST(full_range)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    dq_tensor *x = ops_in(&c, DQ_UINT8, OPS_DIMS(1, 64, 3, 3), NULL);
+    dq_tensor *w = ops_in(&c, DQ_INT8, OPS_DIMS(2, 64, 3, 3), NULL);
+    memset(x->data, 255, x->size);
+    memset(w->data, 127, w->size / 2);
+    memset(dq_data(w, uint8_t) + w->size / 2, 0x80, w->size / 2);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 2, 1, 1), OPS_VALUES(64 * 9 * 255 * 127, 64 * 9 * 255 * -128));
+    ops_end(&c);
+}
+END_TEST
+
+/* The bias is added in int32, which wraps. */
+START_TEST(bias_wraps)
+{
+    ops_case c;
+    ops_begin(&c, "", "QLinearConv", 10);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 1), OPS_VALUES(10));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 1), OPS_VALUES(1));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_INT32, OPS_DIMS(1), OPS_VALUES(INT32_MAX - 5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 1, 1), OPS_VALUES(-128));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(no_input_channels)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 0, 2, 2), NULL);
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 0, 2, 1), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 1, 2), OPS_VALUES(0, 0));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(only_padding)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_ints(&c, "pads", 2, (const int64_t[]){3, 3});
+    ops_ints(&c, "strides", 1, (const int64_t[]){6});
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 1), OPS_VALUES(9));
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 1, 1), OPS_VALUES(-7));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 2), OPS_VALUES(0, 0));
+    ops_end(&c);
+}
+END_TEST
+
+/* ---- Refusals ---------------------------------------------------------------------------------------- */
+
+typedef struct attribute {
+    const char *name;
+    size_t count;
+    int64_t values[4];
+} attribute;
+
+static void refuse_integer(size_t rank_x, const int64_t *x, size_t rank_w, const int64_t *w,
+                           const attribute *attr, const char *sentence)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    for (int i = 0; i < 4; i++)
+        c.formals[i] = integer_formals[i];
+    if (attr && strcmp(attr->name, "group") == 0)
+        ops_int(&c, attr->name, attr->values[0]);
+    else if (attr)
+        ops_ints(&c, attr->name, attr->count, attr->values);
+    ops_in(&c, DQ_UINT8, rank_x, x, NULL);
+    ops_in(&c, DQ_UINT8, rank_w, w, NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_end(&c);
+}
+
+START_TEST(geometry_refused)
+{
+    refuse_integer(OPS_DIMS(3, 4), OPS_DIMS(3, 4), NULL,
+                   "input 0 'x' has 2 axes, wanted batch, channels and 1 or more spatial axes");
+    refuse_integer(OPS_DIMS(1, 4, 5, 5), OPS_DIMS(3, 4, 2), NULL,
+                   "input 1 'w' has 3 axes, wanted 4 as input 0 has");
+    refuse_integer(OPS_DIMS(1, 5, 5), OPS_DIMS(3, 4, 2), NULL,
+                   "input 0 'x' has 5 channels, wanted 4 for each of 1 groups as the weights have");
+    refuse_integer(OPS_DIMS(1, 8, 5), OPS_DIMS(3, 4, 2), &(attribute){"group", 1, {2}},
+                   "input 1 'w' has 3 output channels, wanted a multiple of the 2 groups");
+    refuse_integer(OPS_DIMS(1, 8, 5), OPS_DIMS(3, 4, 2), &(attribute){"group", 1, {0}},
+                   "attribute 'group' is 0, wanted 1 or more");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"strides", 2, {1, 1}},
+                   "attribute 'strides' has 2 values, wanted 1");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"dilations", 1, {0}},
+                   "attribute 'dilations' has 0 at place 0, wanted 1 or more");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"pads", 2, {0, -1}},
+                   "attribute 'pads' has -1 at place 1, wanted 0 or more");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"kernel_shape", 1, {3}},
+                   "attribute 'kernel_shape' has 3 at place 0, but the weights have 2");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 7), &(attribute){"pads", 2, {1, 0}},
+                   "input 0 'x' has 5 elements on spatial axis 0, with padding 6: fewer than the window's 7");
+    refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 0), NULL,
+                   "input 1 'w' has an empty spatial axis 0, wanted 1 element or more");
+}
+END_TEST
+
+static void refuse_linear(uint32_t input, int64_t count, const char *sentence)
+{
+    ops_case c;
+    ops_begin(&c, "", "QLinearConv", 10);
+    for (uint32_t i = 0; i < 9; i++) {
+        c.formals[i] = linear_formals[i];
+        dq_dtype type = i == 8 ? DQ_INT32 : i == 1 || i == 4 || i == 6 ? DQ_FLOAT : DQ_UINT8;
+        if (i == 0)
+            ops_in(&c, type, OPS_DIMS(1, 3, 4, 4), NULL);
+        else if (i == 3)
+            ops_in(&c, type, OPS_DIMS(64, 3, 3, 3), NULL);
+        else if (i == input)
+            ops_in(&c, type, 1, &count, NULL);
+        else if (i < 8)
+            ops_in(&c, type, OPS_SCALAR, NULL);
+    }
+    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_end(&c);
+}
+
+START_TEST(parameters_refused)
+{
+    refuse_linear(1, 2, "input 1 'x_scale' has 2 elements, wanted 1");
+    refuse_linear(2, 3, "input 2 'x_zero_point' has 3 elements, wanted 1");
+    refuse_linear(4, 63, "input 4 'w_scale' has 63 elements, wanted 1 or 64 (output channels)");
+    refuse_linear(5, 2, "input 5 'w_zero_point' has 2 elements, wanted 1 or 64 (output channels)");
+    refuse_linear(6, 64, "input 6 'y_scale' has 64 elements, wanted 1");
+    refuse_linear(7, 0, "input 7 'y_zero_point' has 0 elements, wanted 1");
+    refuse_linear(8, 63, "input 8 'B' has shape [63], wanted [64] (output channels)");
+}
+END_TEST
+
+START_TEST(sizes_that_overflow)
+{
+    const int64_t huge = (int64_t)1 << 62;
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_ints(&c, "dilations", 1, &huge);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 5), NULL);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 5), NULL);
+    ops_must_refuse(&c, DQ_OUT_OF_MEMORY,
+                    "the windows of spatial axis 0 span more elements than can be counted");
+    ops_end(&c);
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_ints(&c, "pads", 2, (const int64_t[]){INT64_MAX, 1});
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 5), NULL);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 5), NULL);
+    ops_must_refuse(&c, DQ_OUT_OF_MEMORY,
+                    "the windows of spatial axis 0 span more elements than can be counted");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("QLinearConv");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, random_integer);
+    tcase_add_test(tests, random_linear);
+    tcase_add_test(tests, full_range);
+    tcase_add_test(tests, bias_wraps);
+    tcase_add_test(tests, no_input_channels);
+    tcase_add_test(tests, only_padding);
+    tcase_add_test(tests, geometry_refused);
+    tcase_add_test(tests, parameters_refused);
+    tcase_add_test(tests, sizes_that_overflow);
+    return ops_main(tests);
+}
