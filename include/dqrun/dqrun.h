@@ -193,8 +193,9 @@ typedef struct dq_load_options {
 } dq_load_options;
 
 /** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node against
- *  its schema. A node that cannot run does not make this fail: dq_model_check lists all of them, and a session is
- *  refused. The file stays mapped, and must not be changed, while the model lives. options may be NULL. */
+ *  its schema. A node that cannot run does not make this fail: dq_model_check lists all of them, and a
+ * session is refused. The file stays mapped, and must not be changed, while the model lives. options may be
+ * NULL. */
 DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
                                dq_error *err);
 /** The same from memory, which must outlive the model. `name` stands for the path in sentences. */
@@ -225,6 +226,86 @@ DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info 
  *  the gravest status. Functions are looked into; subgraphs too. */
 DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why),
                                 void *arg, dq_error *err);
+
+/** Writes the model as a .onnx file, whole or not at all: what was loaded or built, with model-local
+ * functions inlined, attributes that were left out written with their defaults, and all tensors inside the
+ * file. Refused over protobuf's 2 GiB. */
+DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
+
+/* ---- Models from code -------------------------------------------------------------------------------- */
+
+/** Builds a model without a file:
+ *
+ *     dq_builder *b = NULL;
+ *     const char *y = NULL; // a generated name
+ *     dq_builder_create("half", &b, &err);
+ *     dq_builder_opset(b, "", 21, &err);
+ *     dq_builder_input(b, "x", DQ_FLOAT, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
+ *     dq_builder_initializer(b, "scale", scale, &err);
+ *     dq_builder_node(b, "", "QuantizeLinear", NULL, 2, (const char *[]){"x", "scale"}, 1, &y, 0, NULL,
+ * &err); dq_builder_output(b, y, DQ_UINT8, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
+ *     dq_builder_finish(b, NULL, &model, &err);
+ *
+ * Order does not matter: names are tied together by dq_builder_finish. Everything given is copied. After a
+ * call that failed, the builder can only be freed. */
+typedef struct dq_builder dq_builder;
+
+/** `name` is the graph's, and stands for the path in sentences. */
+DQ_API dq_status dq_builder_create(const char *name, dq_builder **out, dq_error *err);
+DQ_API void dq_builder_free(dq_builder *builder);
+/** Imports a version of a domain ("" is ai.onnx). Before the domain's first node. */
+DQ_API dq_status dq_builder_opset(dq_builder *builder, const char *domain, int version, dq_error *err);
+
+/** In place of a rank: nothing is said of the shape. */
+#define DQ_ANY_SHAPE SIZE_MAX
+/** Dimensions of -1 are unknown; dim_names (or NULL) may name them. */
+DQ_API dq_status dq_builder_input(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
+                                  const int64_t *dims, const char *const *dim_names, dq_error *err);
+/** dtype may be DQ_UNDEFINED: nothing is declared. ONNX's own checker wants a type and a shape. */
+DQ_API dq_status dq_builder_output(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
+                                   const int64_t *dims, const char *const *dim_names, dq_error *err);
+/** Declares the type of a value inside the graph. */
+DQ_API dq_status dq_builder_value(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
+                                  const int64_t *dims, const char *const *dim_names, dq_error *err);
+/** A constant; of the name of an input: its default. */
+DQ_API dq_status dq_builder_initializer(dq_builder *builder, const char *name, const dq_tensor *tensor,
+                                        dq_error *err);
+
+/** Numbered as ONNX's AttributeProto.AttributeType. */
+typedef enum dq_attribute_kind {
+    DQ_ATTRIBUTE_FLOAT = 1,
+    DQ_ATTRIBUTE_INT = 2,
+    DQ_ATTRIBUTE_STRING = 3,
+    DQ_ATTRIBUTE_TENSOR = 4,
+    DQ_ATTRIBUTE_FLOATS = 6,
+    DQ_ATTRIBUTE_INTS = 7,
+    DQ_ATTRIBUTE_STRINGS = 8
+} dq_attribute_kind;
+
+/** One attribute: the field of its kind is used, and `count` for the lists. */
+typedef struct dq_attribute {
+    const char *name;
+    dq_attribute_kind kind;
+    float f;
+    int64_t i;
+    const char *s;
+    const dq_tensor *tensor;
+    const float *floats;
+    const int64_t *ints;
+    const char *const *strings;
+    size_t count;
+} dq_attribute;
+
+/** Adds a node. `name` may be NULL: one is generated. ins[i] NULL or "": left out. outs[i] "": not wanted;
+ * NULL: a name is generated, and outs[i] set to it (it lives as long as the builder). */
+DQ_API dq_status dq_builder_node(dq_builder *builder, const char *domain, const char *op, const char *name,
+                                 size_t in_count, const char *const *ins, size_t out_count, const char **outs,
+                                 size_t attribute_count, const dq_attribute *attributes, dq_error *err);
+
+/** The model, checked as a loaded one is and with the same sentences. Frees the builder, also when it fails.
+ */
+DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
+                                   dq_error *err);
 
 /* ---- Sessions ---------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,10 @@ struct dq_model {
     uint32_t *input_at; /* position in the graph's inputs of each of `inputs` */
 };
 
+/** A model over a graph from whatever source: functions inlined, linked, checked. Takes `ir` over, also when
+ * it fails. */
+dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err);
+
 /** Gives back one use of the model; the last one frees it. */
 void dq_model_release(dq_model *model);
 

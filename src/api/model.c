@@ -1,6 +1,7 @@
 #include "api/handles.h"
 
 #include "parser/parser.h"
+#include "parser/writer.h"
 #include "plan/inline.h"
 
 #include <inttypes.h>
@@ -128,8 +129,7 @@ dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info)
 
 /* ---- Loading ------------------------------------------------------------------------------------------ */
 
-/* Takes `ir` over, also when it fails. */
-static dq_status load(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
+dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
 {
     dq_model *model = calloc(1, sizeof *model);
     if (!model) {
@@ -169,7 +169,7 @@ dq_status dq_model_load(const char *path, const dq_load_options *options, dq_mod
     if (!path || !out)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: a pointer is NULL");
     DQ_TRY(dq_parse_file(path, options ? &options->limits : NULL, &ir, err));
-    return load(ir, options, out, err);
+    return dq_model_from_ir(ir, options, out, err);
 }
 
 dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
@@ -180,7 +180,7 @@ dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: a pointer is NULL");
     DQ_TRY(dq_parse_memory(bytes, size, name, options ? options->base_dir : NULL,
                            options ? &options->limits : NULL, &ir, err));
-    return load(ir, options, out, err);
+    return dq_model_from_ir(ir, options, out, err);
 }
 
 void dq_model_release(dq_model *model)
@@ -191,6 +191,13 @@ void dq_model_release(dq_model *model)
     dq_schemas_free(model->own_schemas);
     dq_arena_free(&model->arena);
     free(model);
+}
+
+dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err)
+{
+    if (!model || !path)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save: a pointer is NULL");
+    return dq_write_file(model->program->ir, path, err);
 }
 
 void dq_model_free(dq_model *model)

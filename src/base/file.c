@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -51,4 +52,60 @@ void dq_file_unmap(dq_file *file)
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size);
     *file = (dq_file){0};
+}
+
+dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
+{
+    static const char suffix[] = ".XXXXXX";
+    *out = (dq_file_out){0};
+    out->path = strdup(path);
+    out->temporary = malloc(strlen(path) + sizeof suffix);
+    if (!out->path || !out->temporary) {
+        free(out->path);
+        free(out->temporary);
+        return dq_no_memory(err, strlen(path) + sizeof suffix, "the name of a file");
+    }
+    strcpy(out->temporary, path);
+    strcat(out->temporary, suffix);
+    int fd = mkstemp(out->temporary);
+    if (fd >= 0)
+        out->stream = fdopen(fd, "wb");
+    if (out->stream)
+        return DQ_OK;
+    dq_fail(err, DQ_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+        unlink(out->temporary);
+    }
+    free(out->path);
+    free(out->temporary);
+    return DQ_IO;
+}
+
+void dq_file_write(dq_file_out *out, const void *bytes, size_t size)
+{
+    if (!out->fault && size && fwrite(bytes, 1, size, out->stream) != size)
+        out->fault = errno ? errno : EIO;
+}
+
+dq_status dq_file_commit(dq_file_out *out, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    mode_t mask = umask(0);
+    umask(mask);
+    /* mkstemp makes files that only their owner can read */
+    if (!out->fault &&
+        (fchmod(fileno(out->stream), 0666 & ~mask) || fflush(out->stream) || fsync(fileno(out->stream))))
+        out->fault = errno;
+    if (fclose(out->stream) && !out->fault)
+        out->fault = errno;
+    if (!out->fault && rename(out->temporary, out->path))
+        out->fault = errno;
+    if (out->fault) {
+        status = dq_fail(err, DQ_IO, "%s: cannot be written: %s", out->path, strerror(out->fault));
+        unlink(out->temporary);
+    }
+    free(out->path);
+    free(out->temporary);
+    return status;
 }

@@ -1,8 +1,10 @@
-/* Read-only files in memory. */
+/* Files: read-only ones in memory, and written ones that appear whole or not at all. */
 #ifndef DQ_BASE_FILE_H
 #define DQ_BASE_FILE_H
 
 #include "base/error.h"
+
+#include <stdio.h>
 
 /** A mapped file. Zero-initialised is none. */
 typedef struct dq_file {
@@ -18,5 +20,19 @@ dq_status dq_file_map(const char *path, uint64_t limit, dq_status fault, dq_file
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
                          dq_error *err);
 void dq_file_unmap(dq_file *file);
+
+/** A file that is being written under a temporary name beside its own. */
+typedef struct dq_file_out {
+    char *path, *temporary;
+    FILE *stream;
+    int fault; /* errno of the first write that failed, or 0 */
+} dq_file_out;
+
+dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err);
+/** Appends; a fault is kept for dq_file_commit. */
+void dq_file_write(dq_file_out *out, const void *bytes, size_t size);
+/** Brings what was written to the disk and gives it its name; after any fault removes it and says so. Ends
+ * `out` in any case. */
+dq_status dq_file_commit(dq_file_out *out, dq_error *err);
 
 #endif

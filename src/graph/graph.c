@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dq_limits with_defaults(const dq_limits *given)
+dq_limits dq_limits_complete(const dq_limits *given)
 {
     dq_limits limits = given ? *given : (dq_limits){0};
     const uint64_t gib = UINT64_C(1) << 30;
@@ -27,7 +27,7 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, d
     dq_ir *ir = calloc(1, sizeof *ir);
     if (!ir)
         return dq_no_memory(err, sizeof *ir, "a model");
-    ir->limits = with_defaults(limits);
+    ir->limits = dq_limits_complete(limits);
     ir->producer = "";
     ir->path = dq_arena_string(&ir->arena, path, strlen(path));
     if (!ir->path) {

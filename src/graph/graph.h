@@ -174,6 +174,8 @@ struct dq_ir {
  * give DQ_OUT_OF_MEMORY, or DQ_BAD_MODEL with a sentence without the model's path. */
 dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err);
 void dq_ir_free(dq_ir *ir);
+/** The limits with defaults in place of zeros; NULL: all defaults. */
+dq_limits dq_limits_complete(const dq_limits *given);
 
 dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err);
 dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
