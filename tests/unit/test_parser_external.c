@@ -1,0 +1,209 @@
+/* src/parser: external data, and what a hostile model might try with it. */
+#include "parse.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[2048]; /* a folder in the one the test starts in */
+static char dir[2100];  /* root/model: the model's folder */
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* A folder with good data, and ways out of it: links of both kinds, a pipe, a folder, a file above. */
+static void make_folder(void)
+{
+    static const char numbers[] = "0123456789abcdef";
+    ck_assert_ptr_nonnull(getcwd(root, sizeof root - 32));
+    strcat(root, "/external-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    snprintf(dir, sizeof dir, "%s/model", root);
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    ck_assert_int_eq(chdir(dir), 0);
+    write_file("good.bin", numbers, 16);
+    write_file("../outside.bin", numbers, 16);
+    write_file("twin.bin", numbers, 16);
+    ck_assert_int_eq(mkdir("sub", 0700), 0);
+    write_file("sub/deep.bin", numbers, 16);
+    ck_assert_int_eq(symlink("../outside.bin", "link.bin"), 0);
+    ck_assert_int_eq(symlink("..", "up"), 0);
+    ck_assert_int_eq(link("../outside.bin", "hard.bin"), 0);
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+}
+
+static void remove_folder(void)
+{
+    static const char *const files[] = {"good.bin", "../outside.bin", "twin.bin", "sub/deep.bin", "link.bin",
+                                        "up",       "hard.bin",       "pipe",     "m.onnx"};
+    ck_assert_int_eq(chdir(dir), 0);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        unlink(files[i]);
+    rmdir("sub");
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+    ck_assert_int_eq(rmdir(root), 0);
+}
+
+static void entry(ow *tensor, const char *key, const char *value)
+{
+    ow pair = {0};
+    ow_str(&pair, 1, key);
+    ow_str(&pair, 2, value);
+    ow_msg(tensor, 13, &pair);
+}
+
+/* Adds int8[4] initializers to a graph; NULL leaves a key out. */
+static void external(ow *graph, const char *name, const char *location, const char *offset,
+                     const char *length)
+{
+    static const int64_t dims[] = {4};
+    ow tensor = ow_tensor(name, DQ_INT8, 1, dims);
+    if (location)
+        entry(&tensor, "location", location);
+    if (offset)
+        entry(&tensor, "offset", offset);
+    if (length)
+        entry(&tensor, "length", length);
+    entry(&tensor, "checksum", "unread");
+    ow_int(&tensor, 14, 1);
+    ow_msg(graph, OW_GRAPH_INIT, &tensor);
+}
+
+START_TEST(external_data_is_read_in_place)
+{
+    ow graph = {0};
+    external(&graph, "a", "good.bin", NULL, NULL);
+    external(&graph, "b", "good.bin", "12", "4");
+    external(&graph, "c", "./sub//deep.bin", "1", NULL);
+    ow model = ow_model(&graph);
+    write_file("m.onnx", model.bytes, model.size);
+    char whole[2200];
+    snprintf(whole, sizeof whole, "%s/m.onnx", dir);
+    const char *const paths[] = {whole, "m.onnx", "./m.onnx"};
+    for (int i = 0; i < 3; i++) {
+        dq_ir *ir = NULL;
+        dq_status status = dq_parse_file(paths[i], NULL, &ir, &err);
+        ck_assert_msg(status == DQ_OK, "%s", err.message);
+        ck_assert_mem_eq(constant(ir, "a")->data, "0123", 4);
+        ck_assert_mem_eq(constant(ir, "b")->data, "cdef", 4);
+        ck_assert_mem_eq(constant(ir, "c")->data, "1234", 4);
+        /* one mapping for both */
+        ck_assert_ptr_eq((char *)constant(ir, "a")->data + 12, constant(ir, "b")->data);
+        dq_ir_free(ir);
+    }
+}
+END_TEST
+
+typedef struct attack {
+    const char *location, *offset, *length, *sentence;
+} attack;
+
+#define OUTSIDE "external data '%s' is not the path of a file inside the model's folder"
+#define SYMLINK "external data '%s' is or passes a symbolic link, wanted a file inside the model's folder"
+
+static const attack attacks[] = {
+    {"/etc/passwd", NULL, NULL, OUTSIDE},
+    {"../outside.bin", NULL, NULL, OUTSIDE},
+    {"sub/../../outside.bin", NULL, NULL, OUTSIDE},
+    {"sub/..", NULL, NULL, OUTSIDE},
+    {"", NULL, NULL, OUTSIDE},
+    {"sub/", NULL, NULL, OUTSIDE},
+    {"link.bin", NULL, NULL, SYMLINK},
+    {"up/outside.bin", NULL, NULL, SYMLINK},
+    {"hard.bin", NULL, NULL, "external data '%s' has 2 names (hard links), wanted a file of its own"},
+    {"pipe", NULL, NULL, "external data %s: is not a regular file"},
+    {"sub", NULL, NULL, "external data %s: is a folder, wanted a file"},
+    {".", NULL, NULL, "external data %s: is a folder, wanted a file"},
+    {"none.bin", NULL, NULL, "external data '%s' cannot be opened: No such file or directory"},
+    {"good.bin/x", NULL, NULL, "external data '%s' cannot be opened: Not a directory"},
+    {NULL, "0", NULL, "has external data without a location"},
+    {"good.bin", "13", NULL, "wants 4 bytes at offset 13 of external data '%s', which has 16 bytes"},
+    {"good.bin", "18446744073709551615", "4",
+     "wants 4 bytes at offset 18446744073709551615 of external data '%s', which has 16 bytes"},
+    {"good.bin", "18446744073709551616", "4",
+     "has '18446744073709551616' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "-4", "4", "has '-4' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "0x4", "4", "has '0x4' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "", "4", "has '' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "0", "5", "has 5 bytes of external data, wanted 4 (int8[4])"},
+};
+
+START_TEST(external_data_stays_inside)
+{
+    const attack *a = &attacks[_i];
+    ow graph = {0};
+    external(&graph, "w", a->location, a->offset, a->length);
+    ow model = ow_model(&graph);
+    char wanted[512] = "t.onnx: initializer 'w' ";
+    const char *rest = strstr(a->sentence, "%s");
+    size_t used = strlen(wanted);
+    if (rest)
+        snprintf(wanted + used, sizeof wanted - used, "%.*s%s%s", (int)(rest - a->sentence), a->sentence,
+                 a->location, rest + 2);
+    else
+        snprintf(wanted + used, sizeof wanted - used, "%s", a->sentence);
+    dq_ir *ir = NULL;
+    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err), DQ_BAD_MODEL);
+    ck_assert_str_eq(err.message, wanted);
+}
+END_TEST
+
+START_TEST(external_data_has_limits_and_needs_a_folder)
+{
+    ow graph = {0};
+    dq_ir *ir = NULL;
+    external(&graph, "w", "good.bin", NULL, NULL);
+    ow model = ow_model(&graph);
+    refused(&model, DQ_BAD_MODEL,
+            "t.onnx: initializer 'w' wants external data 'good.bin', and a model in memory has none without "
+            "a folder for it");
+    dq_limits limits = {0};
+    const char large[1024] = {0};
+    const size_t size = sizeof large;
+    write_file("twin.bin", large, size);
+    graph.size = 0;
+    external(&graph, "w", "twin.bin", NULL, NULL);
+    model = ow_model(&graph);
+    limits.file_bytes = model.size;
+    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, &limits, &ir, &err),
+                     DQ_OUT_OF_MEMORY);
+    char wanted[256];
+    snprintf(wanted, sizeof wanted,
+             "t.onnx: initializer 'w' external data twin.bin: has %zu bytes, over the limit of %zu", size,
+             model.size);
+    ck_assert_str_eq(err.message, wanted);
+}
+END_TEST
+
+START_TEST(data_in_two_places_is_refused)
+{
+    static const int64_t dims[] = {4};
+    ow graph = {0}, tensor = ow_tensor("w", DQ_INT8, 1, dims);
+    entry(&tensor, "location", "good.bin");
+    ow_int(&tensor, 14, 1);
+    ow_raw(&tensor, 9, "abcd", 4);
+    ow_msg(&graph, OW_GRAPH_INIT, &tensor);
+    ow model = ow_model(&graph);
+    refused(&model, DQ_BAD_MODEL,
+            "t.onnx: initializer 'w' has its data both in the model and in an external file");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("parser_external");
+    TCase *cases = tcase_create("external");
+    tcase_add_unchecked_fixture(cases, make_folder, remove_folder);
+    tcase_add_test(cases, external_data_is_read_in_place);
+    tcase_add_loop_test(cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
+    tcase_add_test(cases, external_data_has_limits_and_needs_a_folder);
+    tcase_add_test(cases, data_in_two_places_is_refused);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}
