@@ -1,0 +1,149 @@
+"""The command line itself: what it accepts, what it says of mistakes, and where the words go."""
+
+import json
+import re
+import subprocess
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from harness import save_model, save_quantize
+
+SEE = "; see dqrun --help"
+
+
+def help_and_version(h):
+    text = h.run(["--help"]).stdout.decode()
+
+    def readable():
+        assert text.startswith("usage: dqrun MODEL [INPUTS…] [options]"), text
+        assert all(len(line) <= 110 for line in text.splitlines()), "a line of --help is too long"
+        for option in ("--out", "--expect", "--rtol", "--atol", "--labels", "--output", "--random", "--dim",
+                       "--threads", "--isa", "--no-fuse", "--schema-dir", "--verbose", "--why", "--quiet", "--help",
+                       "--version", "--json"):
+            assert option in text, f"--help does not name {option}"
+    h.case("--help", readable)
+    h.check("help", ["help"], out=text)
+    h.check("-h wins over what follows", ["-h", "--nonsense"], out=text)
+    h.check("--version", ["--version"], out=re.compile(r"dqrun \d+\.\d+\.\d+\n"))
+
+
+def mistakes(h):
+    def bad(name, args, sentence):
+        h.check(name, args, code=2, err=sentence)
+
+    bad("nothing", [], f"no model is given{SEE}")
+    bad("unknown option", ["m", "--nonsense"], f"unknown option '--nonsense'{SEE}")
+    bad("abbreviated option", ["m", "--thread", "2"], f"unknown option '--thread'{SEE}")
+    bad("unknown letter", ["m", "-qz"], f"unknown option '-qz'{SEE}")
+    bad("standard input", ["m", "-"], f"cannot read '-': files are needed, not pipes{SEE}")
+    bad("value missing", ["m", "--expect"], "--expect needs a value")
+    bad("value too many", ["m", "--no-fuse=yes"], "--no-fuse takes no value, got 'yes'")
+    bad("empty value", ["m", "-o", ""], "--out has the value '', wanted one that is not empty")
+    bad("twice", ["m", "-o", "a.npz", "--out=b.npz"], "--out is given twice")
+    for text in "0", "-1", "+1", " 1", "1x", "0x10", "1025", "99999999999999999999", "":
+        why = "one that is not empty" if not text else "a whole number from 1 to 1024"
+        bad(f"--threads '{text}'", ["m", f"--threads={text}"], f"--threads has the value '{text}', wanted {why}")
+    for text in "-1", "1.5", "seven", "18446744073709551616":
+        bad(f"--random {text}", ["m", "--random", text],
+            f"--random has the value '{text}', wanted a whole number from 0 to 2^64-1")
+    for text in "-1", "nan", "inf", "0x1p3", "1e", "1e999", "1,5":
+        bad(f"--rtol {text}", ["m", "--expect", "e", "--rtol", text],
+            f"--rtol has the value '{text}', wanted a number of 0 or more")
+    for text in "N", "=3", "N=", "N=-1", "N=x", "N=9223372036854775808":
+        bad(f"--dim {text}", ["m", "--random", "1", "--dim", text],
+            f"--dim has the value '{text}', wanted NAME=SIZE with a size of 0 or more")
+    bad("--dim alone", ["m", "--dim", "N=1"], "--dim needs --random, whose inputs it sizes")
+    bad("--rtol alone", ["m", "--rtol", "1"], "--rtol and --atol need --expect")
+    bad("quiet and verbose", ["m", "-qv"], "--quiet and --verbose contradict each other")
+    bad("an output twice", ["m", "--output", "y", "--output", "y"], "--output has the value 'y', wanted each name once")
+    bad("check without a model", ["check"], f"dqrun check needs a model{SEE}")
+    bad("check with inputs", ["check", "m", "i.npz"], f"unexpected argument 'i.npz' after the model{SEE}")
+    bad("check with -o", ["check", "m", "-o", "x.npz"], f"dqrun check has no option --out{SEE}")
+    bad("ops with a model", ["ops", "m"], f"unexpected argument 'm' after dqrun ops{SEE}")
+    bad("--json of a run", ["m", "--json"], f"a run has no option --json{SEE}")
+    h.check("after -- nothing is an option", ["--", "--help"], code=3,
+            err="--help: cannot be opened: No such file or directory")
+    bad("no input", ["q.onnx", "picture.png"], "'picture.png' is no input: wanted FILE.npz, NAME=FILE.npy, "
+        "NAME=FILE.pb or a folder with input_0.pb…")
+    bad("unknown --output", ["q.onnx", "q.npz", "--output", "scores"], "q.onnx: has no value 'scores'")
+    h.check("unknown --isa", ["q.onnx", "q.npz", "--isa", "quantum"], code=2,
+            err=re.compile(r"dqrun: ISA level 'quantum' is unknown, wanted one of c, .*\n"))
+    bad("--dim of no input", ["q.onnx", "--random", "1", "--dim", "M=2"],
+        "--dim names 'M', which no input has; the model wants image: float[N,4]")
+
+
+def spellings(h):
+    table = h.run(["q.onnx", "q.npz"]).stdout.decode()
+    h.check("options first", ["--threads", "1", "--isa=c", "q.onnx", "q.npz"], out=table)
+    h.check("quiet", ["q.onnx", "q.npz", "-q"])
+    for args in ["-o", "out.npz"], ["-oout.npz"], ["--out=out.npz"], ["--out", "out.npz"]:
+        def written(args=args):
+            h.path("out.npz").unlink(missing_ok=True)
+            h.expect(["q.onnx", "q.npz", *args])
+            with np.load(h.path("out.npz")) as outputs:
+                assert outputs.files == ["codes"], outputs.files
+        h.case(f"output file as {args}", written)
+    h.check("--verbose", ["q.onnx", "q.npz", "-v", "--threads", "1", "--isa", "c"], out=table, err=re.compile(
+        r"dqrun \d+\.\d+\.\d+: ISA c, 1 thread\n +\d+\.\d{3} ms  QuantizeLinear-25 +quantize\n"))
+    h.check("--why", ["q.onnx", "q.npz", "--why"], out=table, err=re.compile(r"(why: .+\n)*"))
+
+
+def lists(h):
+    h.check("check of a good model", ["check", "q.onnx"], out="q.onnx: every node can run\n")
+    nodes = [helper.make_node("Identity", ["x"], ["a"], name="fine"),
+             helper.make_node("Frobnicate", ["a"], ["b"], name="first"),
+             helper.make_node("Defrobnicate", ["b"], ["y"], name="second")]
+    float_n = TensorProto.FLOAT, ["N"]
+    save_model(h.path("cannot.onnx"), nodes, [("x", *float_n)], [("y", *float_n)])
+
+    def names_each():
+        done = h.run(["check", "cannot.onnx"])
+        lines = done.stdout.decode().splitlines()
+        assert done.returncode == 5 and not done.stderr, done
+        assert len(lines) == 3 and "node 'first' (Frobnicate-" in lines[0], lines
+        assert "node 'second' (Defrobnicate-" in lines[1], lines
+        assert lines[2] == "cannot.onnx: 2 nodes cannot run", lines
+        assert h.run(["check", "cannot.onnx", "-q"]).stdout == b""
+        assert h.run(["check", "-q", "cannot.onnx"]).returncode == 5
+    h.case("check names each node that cannot run", names_each)
+
+    def ops_json():
+        rows = json.loads(h.run(["ops", "--json"]).stdout)
+        found = [r for r in rows if (r["name"], r["since_version"]) == ("DynamicQuantizeLinear", 11)]
+        assert found == [{"domain": "ai.onnx", "name": "DynamicQuantizeLinear", "since_version": 11,
+                          "deprecated": False, "implemented": True,
+                          "types": {"T1": ["tensor(float)"], "T2": ["tensor(uint8)"]}}], found
+        assert rows == sorted(rows, key=lambda r: (r["domain"] != "ai.onnx", r["domain"], r["name"],
+                                                   r["since_version"])), "not sorted"
+        return rows
+    h.case("ops --json", ops_json)
+
+    def ops_table():
+        text = h.run(["ops"]).stdout.decode()
+        assert text.startswith("ai.onnx\n"), text[:80]
+        assert "\n  DynamicQuantizeLinear             11  T1: float; T2: uint8\n" in text
+        operators = [line for line in text.splitlines() if line.startswith("  ")]
+        assert len(operators) == len(ops_json()), "the table and --json differ"
+    h.case("ops", ops_table)
+
+
+def streams(h):
+    def full():
+        with open("/dev/full", "wb") as stdout:
+            done = h.run(["q.onnx", "q.npz"], stdout=stdout)
+        assert done.returncode == 74, done
+        assert done.stderr == b"dqrun: standard output cannot be written: No space left on device\n", done.stderr
+    h.case("standard output on a full disk", full)
+
+    def closed():
+        process = subprocess.run(f"'{h.program}' --help | head -c 1", shell=True, capture_output=True, check=False)
+        assert process.stdout == b"u" and not process.stderr, process
+    h.case("a reader that leaves early", closed)
+
+
+def run(h):
+    save_quantize(h.path("q.onnx"))
+    np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
+    for part in help_and_version, mistakes, spellings, lists, streams:
+        part(h)
