@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Writes docs/coverage.md: every operator version and its element types, from the registry and the schemas (`dqrun ops
+--json`), and what the conformance runner found (its --report as .tsv, and tests/quant_reference's).
+
+usage: coverage.py DQRUN NODE_TESTS.tsv [QUANT_REFERENCE.tsv] [--check]
+
+--check: writes nothing; exit code 1 and the first differing line when docs/coverage.md is not what would be written.
+NODE_TESTS.tsv has columns case, op, status; QUANT_REFERENCE.tsv op, version, passed, failed.
+"""
+
+import collections
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
+
+HEAD = """# Coverage
+
+Made by tools/coverage.py from the operator registry, the schemas and the test results; tools/test checks that it is
+current. One row a version of an operator. *Types* are those that the schema's type variables allow: where the row is
+implemented, all of them run. *Node tests* are the cases of onnx's own node tests for the operator (passed / all, over
+all versions: the cases use the newest one). *Reference* is the number of models of this version that tests/quant_reference
+makes and that give the right bits.
+"""
+
+
+def read_tsv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def node_tests(path):
+    passed, total = collections.Counter(), collections.Counter()
+    for row in read_tsv(path):
+        total[row["op"]] += 1
+        passed[row["op"]] += row["status"] == "pass"
+    return passed, total
+
+
+def shorten(types):
+    """{'T': ['tensor(float)', …]} to 'T: float, …'."""
+    def bare(name):
+        return name[len("tensor("):-1] if name.startswith("tensor(") else name
+    return "; ".join(f"{variable}: {', '.join(bare(t) for t in names)}" for variable, names in types.items())
+
+
+def page(dqrun, node_report, reference_report):
+    listing = json.loads(subprocess.run([dqrun, "ops", "--json"], check=True, capture_output=True, text=True).stdout)
+    passed, total = node_tests(node_report)
+    reference = {}
+    if reference_report:
+        for row in read_tsv(reference_report):
+            reference[row["op"], int(row["version"])] = (int(row["passed"]), int(row["failed"]))
+    domains = collections.defaultdict(list)
+    for row in listing:
+        domains[row["domain"]].append(row)
+    lines = [HEAD]
+    implemented = sum(row["implemented"] for row in listing)
+    lines.append(f"{implemented} versions of {len({(r['domain'], r['name']) for r in listing if r['implemented']})} "
+                 f"operators are implemented; {len(listing) - implemented} versions have a schema only. "
+                 f"{sum(passed.values())} of {sum(total.values())} node tests pass.\n")
+    for domain, rows in sorted(domains.items()):
+        lines += [f"## {domain}\n", "| operator | version | runs | node tests | reference | types |",
+                  "|---|---|---|---|---|---|"]
+        newest = {row["name"]: row["since_version"] for row in sorted(rows, key=lambda r: r["since_version"])}
+        for row in sorted(rows, key=lambda r: (r["name"], r["since_version"])):
+            name, version = row["name"], row["since_version"]
+            cases = ""
+            if domain == "ai.onnx" and version == newest[name] and total[name]:
+                cases = f"{passed[name]} / {total[name]}"
+            good, bad = reference.get((name, version), (0, 0)) if domain == "ai.onnx" else (0, 0)
+            proof = f"{good} / {good + bad}" if good + bad else ""
+            runs = "deprecated" if row["deprecated"] else "yes" if row["implemented"] else "no"
+            lines.append(f"| {name} | {version} | {runs} | {cases} | {proof} | {shorten(row['types'])} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    if len(arguments) not in (2, 3):
+        sys.exit(__doc__)
+    text = page(arguments[0], arguments[1], arguments[2] if len(arguments) == 3 else None)
+    if "--check" not in sys.argv:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    had = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    if had == text:
+        return 0
+    for number, (old, new) in enumerate(zip(had.split("\n"), text.split("\n")), 1):
+        if old != new:
+            print(f"docs/coverage.md:{number} is\n  {old}\nwanted\n  {new}")
+            break
+    else:
+        print("docs/coverage.md has another length than wanted")
+    print("run: tools/coverage.py DQRUN NODE_TESTS.tsv [QUANT_REFERENCE.tsv]")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
