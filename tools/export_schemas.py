@@ -9,7 +9,8 @@ version of the operator, oldest first. Without an operator, every file below DIR
 Only facts come from onnx: arity, types, attributes, defaults. The texts (doc, description) are ours. A text
 that the file already holds is kept; a version that the file lacks takes the text of the nearest older version
 that has one; anything else gets a placeholder that starts with "(undescribed)", which the comparison test
-refuses. --fresh drops the texts. The format is described in docs/schema-format.md.
+refuses. --fresh drops the texts. A refresh leaves alone the files of domains that onnx does not define. The
+format is described in docs/schema-format.md.
 
 Needs onnx, numpy and PyYAML.
 """
@@ -213,6 +214,8 @@ def main():
     operators = [tuple(o.rsplit(":", 1)) if ":" in o else ("", o) for o in options.operator]
     if not operators:
         operators = [operator_of(options.dir, p) for p in sorted(options.dir.rglob("*.yaml"))]
+        domains = {s.domain for s in onnx.defs.get_all_schemas_with_history()}
+        operators = [(domain, name) for domain, name in operators if domain in domains]
     for domain, name in operators:
         domain = "" if domain == STANDARD_DOMAIN else domain
         path = file_of(options.dir, domain, name)
