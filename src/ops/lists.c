@@ -2,6 +2,21 @@
 
 #include <inttypes.h>
 
+/* The first versions of some operators have their lists in floats. */
+static dq_status read_element(const dq_op_call *call, uint32_t i, size_t k, int64_t *to, dq_error *err)
+{
+    const dq_tensor *t = call->in[i];
+    if (!dq_dtype_is_float(t->dtype)) {
+        *to = dq_tensor_get_int(t, k);
+        return DQ_OK;
+    }
+    double value = dq_tensor_get_double(t, k);
+    if (!(value >= -9007199254740992.0 && value <= 9007199254740992.0) || value != (double)(int64_t)value)
+        return dq_call_fail_input(call, err, i, "holds %g, wanted an integer", value);
+    *to = (int64_t)value;
+    return DQ_OK;
+}
+
 dq_status dq_list_from_input(const dq_op_call *call, uint32_t i, dq_list *list, dq_error *err)
 {
     *list = (dq_list){0};
@@ -15,7 +30,7 @@ dq_status dq_list_from_input(const dq_op_call *call, uint32_t i, dq_list *list, 
     list->given = true;
     list->count = t->count;
     for (size_t k = 0; k < t->count; k++)
-        list->at[k] = dq_tensor_get_int(t, k);
+        DQ_TRY(read_element(call, i, k, &list->at[k], err));
     return DQ_OK;
 }
 

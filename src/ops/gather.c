@@ -1,0 +1,132 @@
+/* Gather: slices of the data along an axis, chosen by indices. GatherElements: one element for each index. A
+ * negative index counts from the end. */
+#include "ops/move.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { DATA, INDICES };
+
+static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
+{
+    int64_t given = dq_node_int(call->node, "axis", 0);
+    if (!dq_axis(given, call->in[DATA]->rank, axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
+                            call->in[DATA]->rank);
+    return DQ_OK;
+}
+
+/* Index number i of the indices, brought into 0 … n-1; `fault` is the status of one outside. */
+static dq_status read_index(const dq_op_call *call, size_t i, int64_t n, dq_status fault, size_t *index,
+                            dq_error *err)
+{
+    int64_t given = dq_tensor_get_int(call->in[INDICES], i);
+    *index = (size_t)(given < 0 ? given + n : given);
+    if (given >= -n && given < n)
+        return DQ_OK;
+    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, given, n);
+    if (err)
+        err->status = fault;
+    return fault;
+}
+
+static void copy(const dq_tensor *from, size_t at, dq_tensor *to, size_t to_at, size_t n)
+{
+    size_t width = dq_move_width(from->dtype);
+    if (width)
+        memcpy((char *)to->data + to_at * width, (const char *)from->data + at * width, n * width);
+    for (size_t i = 0; width == 0 && i < n; i++)
+        dq_put_bits(to->data, dq_dtype_get(from->dtype)->bits, to_at + i,
+                    dq_get_bits(from->data, dq_dtype_get(from->dtype)->bits, at + i));
+}
+
+/* Indices that the model fixes are looked at before the first run. */
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    size_t axis, index;
+    DQ_TRY(read_axis(call, &axis, err));
+    for (size_t i = 0; dq_call_constant(call, INDICES) && i < call->in[INDICES]->count; i++)
+        DQ_TRY(read_index(call, i, call->in[DATA]->dims[axis], DQ_BAD_MODEL, &index, err));
+    return DQ_OK;
+}
+
+/* ---- Gather ---------------------------------------------------------------------------------------------
+ */
+
+static dq_status gather_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    size_t axis, rank = 0;
+    DQ_TRY(read_axis(call, &axis, err));
+    int64_t dims[2 * DQ_MAX_RANK];
+    for (size_t d = 0; d < axis; d++)
+        dims[rank++] = data->dims[d];
+    for (size_t d = 0; d < indices->rank; d++)
+        dims[rank++] = indices->dims[d];
+    for (size_t d = axis + 1; d < data->rank; d++)
+        dims[rank++] = data->dims[d];
+    return dq_call_output(call, 0, data->dtype, rank, dims, err);
+}
+
+static dq_status gather_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    dq_tensor *out = call->out[0];
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    size_t outer = dq_dims_product(data->dims, 0, axis);
+    size_t inner = dq_dims_product(data->dims, axis + 1, data->rank), n = (size_t)data->dims[axis];
+    for (size_t i = 0; i < indices->count; i++) {
+        size_t index;
+        DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
+        for (size_t o = 0; o < outer && inner; o++)
+            copy(data, (o * n + index) * inner, out, (o * indices->count + i) * inner, inner);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_gather = {gather_infer, prepare, gather_run, 0};
+
+/* ---- GatherElements -------------------------------------------------------------------------------------
+ */
+
+static dq_status elements_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    bool fits = data->rank == indices->rank;
+    for (size_t d = 0; fits && d < data->rank; d++)
+        fits = d == axis || indices->dims[d] <= data->dims[d];
+    if (!fits) {
+        char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(call, err, INDICES, "has shape %s, wanted at most %s but for axis %zu",
+                                  dq_shape_text(indices->rank, indices->dims, mine),
+                                  dq_shape_text(data->rank, data->dims, theirs), axis);
+    }
+    return dq_call_output_like(call, 0, data->dtype, indices, err);
+}
+
+static dq_status elements_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    size_t axis, strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
+    DQ_TRY(read_axis(call, &axis, err));
+    dq_strides(data->rank, data->dims, strides);
+    for (size_t i = 0; i < indices->count; i++) {
+        size_t index, at = 0;
+        DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
+        for (size_t d = 0; d < data->rank; d++)
+            at += (d == axis ? index : coord[d]) * strides[d];
+        copy(data, at, call->out[0], i, 1);
+        for (size_t d = data->rank; d-- > 0;) {
+            if (++coord[d] < (size_t)indices->dims[d])
+                break;
+            coord[d] = 0;
+        }
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_gather_elements = {elements_infer, prepare, elements_run, 0};

@@ -1,0 +1,164 @@
+#include "ops/move.h"
+
+#include <string.h>
+
+enum { GRAIN = 16384 /* elements of a piece of parallel work, about */ };
+
+void dq_move_join(dq_move *m)
+{
+    size_t kept = 0;
+    for (size_t d = 0; d < m->rank; d++) {
+        size_t n = m->dims[d];
+        if (n == 1)
+            continue;
+        bool join =
+            kept > 0 && m->from[kept - 1] == m->from[d] * (int64_t)n && m->to[kept - 1] == m->to[d] * n;
+        if (!join)
+            m->dims[kept++] = 1;
+        m->dims[kept - 1] *= n;
+        m->from[kept - 1] = m->from[d];
+        m->to[kept - 1] = m->to[d];
+    }
+    m->rank = kept;
+}
+
+/* ---- The innermost axis ---------------------------------------------------------------------------------
+ */
+
+typedef struct b16 {
+    uint64_t half[2];
+} b16;
+
+#define STEP(name, T)                                                                                        \
+    static void name(char *to, size_t to_step, const char *from, int64_t from_step, size_t n)                \
+    {                                                                                                        \
+        T *y = (T *)(void *)to;                                                                              \
+        const T *x = (const T *)(const void *)from;                                                          \
+        if (from_step == 0) {                                                                                \
+            const T v = *x;                                                                                  \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i * to_step] = v;                                                                          \
+        } else {                                                                                             \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i * to_step] = x[(int64_t)i * from_step];                                                  \
+        }                                                                                                    \
+    }
+
+STEP(step_1, uint8_t)
+STEP(step_2, uint16_t)
+STEP(step_4, uint32_t)
+STEP(step_8, uint64_t)
+STEP(step_16, b16)
+
+typedef void step_fn(char *to, size_t to_step, const char *from, int64_t from_step, size_t n);
+
+static step_fn *step_of(size_t width)
+{
+    switch (width) {
+    case 1:
+        return step_1;
+    case 2:
+        return step_2;
+    case 4:
+        return step_4;
+    case 8:
+        return step_8;
+    default:
+        return step_16;
+    }
+}
+
+/* ---- All axes -------------------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    const dq_move *m;
+    size_t width; /* 0: packed */
+    unsigned bits;
+    step_fn *step;
+    char *to;
+    const char *from;
+} job;
+
+static void row(const job *j, size_t to, int64_t from)
+{
+    const dq_move *m = j->m;
+    size_t last = m->rank - 1, n = m->rank ? m->dims[last] : 1;
+    int64_t from_step = m->rank ? m->from[last] : 1;
+    size_t to_step = m->rank ? m->to[last] : 1;
+    if (j->width == 0) {
+        for (size_t i = 0; i < n; i++)
+            dq_put_bits(j->to, j->bits, to + i * to_step,
+                        dq_get_bits(j->from, j->bits, (size_t)(from + (int64_t)i * from_step)));
+        return;
+    }
+    char *y = j->to + to * j->width;
+    const char *x = j->from + from * (int64_t)j->width;
+    if (from_step == 1 && to_step == 1)
+        memcpy(y, x, n * j->width);
+    else
+        j->step(y, to_step, x, from_step, n);
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_move *m = j->m;
+    size_t outer = m->rank ? m->rank - 1 : 0, coord[DQ_MOVE_RANK] = {0}, to = m->to_base;
+    int64_t from = (int64_t)m->from_base;
+    for (size_t d = outer, rest = begin; d-- > 0; rest /= m->dims[d]) {
+        coord[d] = rest % m->dims[d];
+        to += coord[d] * m->to[d];
+        from += (int64_t)coord[d] * m->from[d];
+    }
+    for (size_t i = begin; i < end; i++) {
+        row(j, to, from);
+        for (size_t d = outer; d-- > 0;) {
+            to += m->to[d];
+            from += m->from[d];
+            if (++coord[d] < m->dims[d])
+                break;
+            to -= m->dims[d] * m->to[d];
+            from -= (int64_t)m->dims[d] * m->from[d];
+            coord[d] = 0;
+        }
+    }
+}
+
+void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from)
+{
+    size_t rows = 1, width = dq_move_width(dtype);
+    for (size_t d = 0; d < m->rank; d++)
+        if (m->dims[d] == 0)
+            return;
+    for (size_t d = 0; d + 1 < m->rank; d++)
+        rows *= m->dims[d];
+    size_t run = m->rank ? m->dims[m->rank - 1] : 1;
+    job j = {m, width, dq_dtype_get(dtype)->bits, step_of(width), to, from};
+    /* Neighbours of a packed type share bytes: one thread writes them all. */
+    size_t grain = width == 0 ? rows : run < GRAIN ? GRAIN / run : 1;
+    dq_parallel(call->threads, rows, grain, piece, &j);
+}
+
+void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value)
+{
+    size_t width = dq_move_width(dtype), bytes = 0;
+    if (count == 0 || !dq_dtype_size(dtype, count, &bytes))
+        return;
+    if (!value || width == 0)
+        memset(to, 0, bytes);
+    if (!value)
+        return;
+    unsigned bits = dq_dtype_get(dtype)->bits;
+    for (size_t i = 0; i < count && width == 0; i++)
+        dq_put_bits(to, bits, i, dq_get_bits(value, bits, 0));
+    if (width)
+        step_of(width)(to, 1, value, 0, count);
+}
+
+void dq_move_clear_tail(dq_tensor *t)
+{
+    if (dq_dtype_is_packed(t->dtype) && t->size)
+        ((char *)t->data)[t->size - 1] = 0;
+}

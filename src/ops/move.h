@@ -1,0 +1,46 @@
+/* Moving elements between strided places, whatever their type: Transpose, Slice, Concat, Split, Expand, Tile
+ * and Pad are each one or a few of these. */
+#ifndef DQ_OPS_MOVE_H
+#define DQ_OPS_MOVE_H
+
+#include "ops/op.h"
+
+enum { DQ_MOVE_RANK = 2 * DQ_MAX_RANK };
+
+/** Element (i0, i1 …) goes from from_base + Σ i·from[d] to to_base + Σ i·to[d], counted in elements. */
+typedef struct dq_move {
+    size_t rank; /* 0: one element */
+    size_t dims[DQ_MOVE_RANK];
+    int64_t from[DQ_MOVE_RANK];
+    size_t to[DQ_MOVE_RANK];
+    size_t from_base, to_base;
+} dq_move;
+
+/** Adds an axis inside those there are. */
+static inline void dq_move_add(dq_move *m, size_t dim, int64_t from, size_t to)
+{
+    m->dims[m->rank] = dim;
+    m->from[m->rank] = from;
+    m->to[m->rank++] = to;
+}
+
+/** Drops axes of length 1 and joins neighbours that are one stride; worth doing once, in prepare. */
+void dq_move_join(dq_move *m);
+
+/** Moves. Places of the destination that the move does not name keep their bits. Strings stay where they
+ * are: only who points to them is copied. */
+void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from);
+
+/** Sets `count` elements of the destination to element 0 of `value`; NULL: to zero bits (an empty string). */
+void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value);
+
+/** Clears the last byte of a tensor of a packed type, before moves leave bits of it unset. */
+void dq_move_clear_tail(dq_tensor *t);
+
+/** Bytes of an element; 0 for packed types. */
+static inline size_t dq_move_width(dq_dtype dtype)
+{
+    return dtype == DQ_STRING ? sizeof(dq_string) : dq_dtype_get(dtype)->bits / 8u;
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* Pad: elements added around (or, by negative pads, cut off) the axes of a tensor. Modes: constant, edge (the
+ * nearest element), reflect (mirrored about the edge element), wrap (the tensor repeats). */
+#include "base/checked.h"
+#include "base/codec.h"
+#include "ops/lists.h"
+#include "ops/move.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef enum mode { CONSTANT, EDGE, REFLECT, WRAP } mode;
+
+typedef struct state {
+    mode mode;
+    int64_t begin[DQ_MAX_RANK];  /* pad in front of each axis */
+    int64_t *table[DQ_MAX_RANK]; /* other modes than constant: per axis, which input index an output index
+                                    shows, times the stride */
+    dq_move inside;              /* constant: what is left of the input */
+    dq_tensor *value;            /* constant: from the attribute; NULL: input 2 or zero */
+} state;
+
+/* ---- Reading --------------------------------------------------------------------------------------------
+ */
+
+static dq_status read_mode(const dq_op_call *call, mode *to, dq_error *err)
+{
+    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
+    const char *text = dq_node_string(call->node, "mode", "constant");
+    *to = CONSTANT;
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *to = (mode)i;
+            return DQ_OK;
+        }
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'mode' is '%s', wanted constant, edge, reflect or wrap", text);
+}
+
+static dq_status read_pads(const dq_op_call *call, int64_t begin[DQ_MAX_RANK], int64_t end[DQ_MAX_RANK],
+                           dq_error *err)
+{
+    size_t rank = call->in[0]->rank;
+    dq_list pads, axes = {0};
+    if (call->version == 1)
+        DQ_TRY(dq_list_from_attr(call, "paddings", &pads, err));
+    else
+        DQ_TRY(dq_list_from_either(call, "pads", 1, &pads, err));
+    DQ_TRY(dq_list_from_input(call, 3, &axes, err));
+    for (size_t d = 0; !axes.given && d < rank; d++)
+        axes.at[axes.count++] = (int64_t)d;
+    DQ_TRY(dq_list_axes(call, &axes, rank, err));
+    if (pads.count != 2 * axes.count)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu pads, wanted %zu (two for each of %zu axes)",
+                            pads.count, 2 * axes.count, axes.count);
+    memset(begin, 0, DQ_MAX_RANK * sizeof *begin);
+    memset(end, 0, DQ_MAX_RANK * sizeof *end);
+    for (size_t k = 0; k < axes.count; k++) {
+        begin[axes.at[k]] = pads.at[k];
+        end[axes.at[k]] = pads.at[k + axes.count];
+    }
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    int64_t begin[DQ_MAX_RANK], end[DQ_MAX_RANK], dims[DQ_MAX_RANK];
+    mode how;
+    DQ_TRY(read_mode(call, &how, err));
+    DQ_TRY(read_pads(call, begin, end, err));
+    const dq_tensor *value = call->version >= 11 ? dq_call_in(call, 2) : NULL;
+    if (value && value->count != 1)
+        return dq_call_fail_input(call, err, 2, "has %zu elements, wanted a scalar", value->count);
+    for (size_t d = 0; d < in->rank; d++) {
+        bool fits = dq_add_i64(in->dims[d], begin[d], &dims[d]) && dq_add_i64(dims[d], end[d], &dims[d]);
+        if (!fits || dims[d] < 0)
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "pads axis %zu of %" PRId64 " by %" PRId64 " and %" PRId64
+                                ", which leaves no length",
+                                d, in->dims[d], begin[d], end[d]);
+        if (how != CONSTANT && in->dims[d] == 0 && dims[d] > 0)
+            return dq_call_fail_input(call, err, 0, "is empty along axis %zu: nothing to pad it with", d);
+    }
+    return dq_call_output(call, 0, in->dtype, in->rank, dims, err);
+}
+
+/* ---- Preparing ------------------------------------------------------------------------------------------
+ */
+
+/* The input index that output index i - begin stands for; n > 0. */
+static int64_t shown(mode how, int64_t i, int64_t n)
+{
+    if (how == EDGE)
+        return i < 0 ? 0 : i >= n ? n - 1 : i;
+    if (how == WRAP || n == 1) {
+        int64_t r = i % n;
+        return r < 0 ? r + n : r;
+    }
+    int64_t period = 2 * (n - 1), r = i % period;
+    r = r < 0 ? r + period : r;
+    return r < n ? r : period - r;
+}
+
+static dq_status make_tables(dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *in = call->in[0], *out = call->out[0];
+    size_t strides[DQ_MAX_RANK];
+    dq_strides(in->rank, in->dims, strides);
+    for (size_t d = 0; d < in->rank && out->count; d++) {
+        size_t n = (size_t)out->dims[d];
+        s->table[d] = DQ_NEW_ARRAY(call->arena, n, int64_t);
+        if (!s->table[d])
+            return dq_no_memory(err, n * sizeof(int64_t), "the table of a padded axis");
+        for (size_t i = 0; i < n; i++)
+            s->table[d][i] = shown(s->mode, (int64_t)i - s->begin[d], in->dims[d]) * (int64_t)strides[d];
+    }
+    return DQ_OK;
+}
+
+static void find_inside(dq_op_call *call, state *s, const int64_t end[DQ_MAX_RANK])
+{
+    const dq_tensor *in = call->in[0], *out = call->out[0];
+    size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
+    dq_strides(in->rank, in->dims, from);
+    dq_strides(in->rank, out->dims, to);
+    for (size_t d = 0; d < in->rank; d++) {
+        int64_t cut_begin = s->begin[d] < 0 ? -s->begin[d] : 0, cut_end = end[d] < 0 ? -end[d] : 0;
+        int64_t left = in->dims[d] - cut_begin - cut_end;
+        dq_move_add(&s->inside, left > 0 ? (size_t)left : 0, (int64_t)from[d], to[d]);
+        s->inside.from_base += (size_t)cut_begin * from[d];
+        s->inside.to_base += (size_t)(s->begin[d] > 0 ? s->begin[d] : 0) * to[d];
+    }
+    dq_move_join(&s->inside);
+}
+
+/* Before version 11 the value is a float attribute, and the input a float. */
+static dq_status value_of_attribute(dq_op_call *call, state *s, dq_error *err)
+{
+    float value = dq_node_float(call->node, "value", 0);
+    dq_dtype dtype = call->in[0]->dtype;
+    DQ_TRY(dq_tensor_new(call->arena, dtype, 0, NULL, 0, &s->value, err));
+    if (dtype == DQ_DOUBLE)
+        *dq_data(s->value, double) = (double)value;
+    else
+        dq_put_bits(s->value->data, dq_dtype_get(dtype)->bits, 0,
+                    dq_encode_float(dtype, value, true, DQ_ROUND_UP));
+    return DQ_OK;
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    int64_t end[DQ_MAX_RANK];
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read_mode(call, &s->mode, err));
+    DQ_TRY(read_pads(call, s->begin, end, err));
+    if (s->mode != CONSTANT)
+        return make_tables(call, s, err);
+    if (call->out[0]->count)
+        find_inside(call, s, end);
+    return call->version < 11 ? value_of_attribute(call, s, err) : DQ_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------
+ */
+
+/* Element by element through the tables. */
+static void run_tables(const dq_op_call *call, const state *s)
+{
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    size_t rank = out->rank, width = dq_move_width(in->dtype), coord[DQ_MAX_RANK] = {0};
+    unsigned bits = dq_dtype_get(in->dtype)->bits;
+    for (size_t i = 0; i < out->count; i++) {
+        int64_t at = 0;
+        for (size_t d = 0; d < rank; d++)
+            at += s->table[d][coord[d]];
+        if (width)
+            memcpy((char *)out->data + i * width, (const char *)in->data + (size_t)at * width, width);
+        else
+            dq_put_bits(out->data, bits, i, dq_get_bits(in->data, bits, (size_t)at));
+        for (size_t d = rank; d-- > 0;) {
+            if (++coord[d] < (size_t)out->dims[d])
+                break;
+            coord[d] = 0;
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    dq_tensor *out = call->out[0];
+    if (out->count == 0)
+        return DQ_OK;
+    if (s->mode != CONSTANT) {
+        if (dq_move_width(out->dtype) == 0)
+            dq_move_fill(out->dtype, out->data, out->count, NULL);
+        run_tables(call, s);
+        return DQ_OK;
+    }
+    const dq_tensor *value = s->value ? s->value : dq_call_in(call, 2);
+    dq_move_fill(out->dtype, out->data, out->count, value ? value->data : NULL);
+    if (call->in[0]->count)
+        dq_move_run(call, &s->inside, out->dtype, out->data, call->in[0]->data);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_pad = {infer, prepare, run, 0};

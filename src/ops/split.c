@@ -1,0 +1,181 @@
+/* Concat and Split: tensors laid end to end along an axis, and taken apart. */
+#include "base/checked.h"
+#include "ops/lists.h"
+#include "ops/move.h"
+
+#include <inttypes.h>
+
+/* ---- Concat ---------------------------------------------------------------------------------------------
+ */
+
+static dq_status concat_axis(const dq_op_call *call, size_t *axis, dq_error *err)
+{
+    int64_t given = dq_node_int(call->node, "axis", 1); /* only version 1 lets it be left out */
+    if (!dq_axis(given, call->in[0]->rank, axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside inputs of rank %u", given,
+                            call->in[0]->rank);
+    return DQ_OK;
+}
+
+static dq_status concat_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *first = call->in[0];
+    size_t axis;
+    DQ_TRY(concat_axis(call, &axis, err));
+    int64_t dims[DQ_MAX_RANK] = {0}, total = 0;
+    for (size_t d = 0; d < first->rank; d++)
+        dims[d] = first->dims[d];
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        bool fits = t->rank == first->rank;
+        for (size_t d = 0; fits && d < t->rank; d++)
+            fits = d == axis || t->dims[d] == dims[d];
+        if (!fits || !dq_add_i64(total, t->dims[axis], &total)) {
+            char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+            return dq_call_fail_input(call, err, i, "has shape %s, wanted %s but for axis %zu",
+                                      dq_shape_text(t->rank, t->dims, mine),
+                                      dq_shape_text(first->rank, first->dims, theirs), axis);
+        }
+    }
+    dims[axis] = total;
+    return dq_call_output(call, 0, first->dtype, first->rank, dims, err);
+}
+
+/* The part of `whole` that is `part` long along the axis and starts at `begin`; the part itself is dense. */
+static dq_move part_of(const dq_tensor *whole, const dq_tensor *part, size_t axis, size_t begin,
+                       bool into_whole)
+{
+    size_t inner = dq_dims_product(whole->dims, axis + 1, whole->rank);
+    size_t outer = dq_dims_product(whole->dims, 0, axis);
+    size_t run = (size_t)part->dims[axis] * inner, stride = (size_t)whole->dims[axis] * inner;
+    dq_move m = {0};
+    if (into_whole)
+        m.to_base = begin * inner;
+    else
+        m.from_base = begin * inner;
+    dq_move_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
+    dq_move_add(&m, run, 1, 1);
+    dq_move_join(&m);
+    return m;
+}
+
+static dq_status concat_run(const dq_op_call *call, dq_error *err)
+{
+    dq_tensor *out = call->out[0];
+    size_t axis, begin = 0;
+    DQ_TRY(concat_axis(call, &axis, err));
+    dq_move_clear_tail(out);
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *in = call->in[i];
+        if (in->count) {
+            dq_move m = part_of(out, in, axis, begin, true);
+            dq_move_run(call, &m, out->dtype, out->data, in->data);
+        }
+        begin += (size_t)in->dims[axis];
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_concat = {concat_infer, NULL, concat_run, 0};
+
+/* ---- Split ----------------------------------------------------------------------------------------------
+ */
+
+static dq_status split_axis(const dq_op_call *call, size_t *axis, dq_error *err)
+{
+    int64_t given = dq_node_int(call->node, "axis", 0);
+    if (!dq_axis(given, call->in[0]->rank, axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
+                            call->in[0]->rank);
+    return DQ_OK;
+}
+
+/* Length i of the lengths that the node gives, or those of equal parts, the last taking what is left. */
+typedef struct lengths {
+    const dq_tensor *input;
+    const int64_t *attr;
+    size_t count;
+    int64_t whole, equal;
+} lengths;
+
+static int64_t length_of(const lengths *l, size_t i)
+{
+    if (l->attr)
+        return l->attr[i];
+    if (l->input)
+        return dq_tensor_get_int(l->input, i);
+    int64_t begin = l->equal * (int64_t)i;
+    return begin >= l->whole ? 0 : l->whole - begin < l->equal ? l->whole - begin : l->equal;
+}
+
+static dq_status read_lengths(const dq_op_call *call, size_t axis, lengths *l, dq_error *err)
+{
+    *l = (lengths){.whole = call->in[0]->dims[axis]};
+    l->attr = dq_node_ints(call->node, "split", &l->count);
+    if (!l->attr && dq_call_in(call, 1)) {
+        DQ_TRY(dq_call_need(call, 1));
+        l->input = call->in[1];
+        l->count = l->input->count;
+    }
+    if (!l->attr && !l->input) {
+        int64_t parts = call->out_count, left;
+        l->count = call->out_count;
+        left = l->whole % parts;
+        if (left != 0 && !dq_node_attr(call->node, "num_outputs"))
+            return dq_call_fail_input(
+                call, err, 0, "has dimension %" PRId64 " at axis %zu, which is not %" PRId64 " equal parts",
+                l->whole, axis, parts);
+        l->equal = l->whole / parts + (left != 0);
+    }
+    if (l->count != call->out_count)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu lengths for %u outputs", l->count,
+                            call->out_count);
+    return DQ_OK;
+}
+
+static dq_status split_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    size_t axis;
+    lengths l;
+    DQ_TRY(split_axis(call, &axis, err));
+    DQ_TRY(read_lengths(call, axis, &l, err));
+    int64_t dims[DQ_MAX_RANK] = {0}, total = 0;
+    for (size_t d = 0; d < in->rank; d++)
+        dims[d] = in->dims[d];
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        dims[axis] = length_of(&l, i);
+        if (dims[axis] < 0 || !dq_add_i64(total, dims[axis], &total))
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "has length %" PRId64 " for output %u, wanted 0 or more", dims[axis], i);
+        DQ_TRY(dq_call_output(call, i, in->dtype, in->rank, dims, err));
+    }
+    if (total != l.whole)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has lengths that sum to %" PRId64 ", wanted the %" PRId64 " of axis %zu", total,
+                            l.whole, axis);
+    return DQ_OK;
+}
+
+static dq_status split_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    size_t axis, begin = 0;
+    lengths l;
+    DQ_TRY(split_axis(call, &axis, err));
+    DQ_TRY(read_lengths(call, axis, &l, err));
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        dq_tensor *out = call->out[i];
+        if (out && out->count) {
+            dq_move m = part_of(in, out, axis, begin, false);
+            dq_move_clear_tail(out);
+            dq_move_run(call, &m, in->dtype, out->data, in->data);
+        }
+        begin += (size_t)length_of(&l, i);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_split = {split_infer, NULL, split_run, 0};

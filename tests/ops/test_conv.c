@@ -1,0 +1,77 @@
+/* Conv, the float one. */
+#include "harness.h"
+
+/* Small integers in floats: sums are exact in any order. */
+static double small(size_t i)
+{
+    return (double)((i * 7919 + i / 13) % 17) - 8;
+}
+
+START_TEST(conv_pads_and_strides)
+{
+    ops_case c;
+    ops_begin(&c, "", "Conv", 22);
+    ops_ints(&c, "pads", 4, (const int64_t[]){1, 1, 1, 1});
+    ops_ints(&c, "strides", 2, (const int64_t[]){2, 2});
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3, 3), OPS_VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3, 3), OPS_VALUES(1, 1, 1, 1, 1, 1, 1, 1, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(0.5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(12.5, 16.5, 24.5, 28.5));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(conv_against_plain_loops)
+{
+    enum { IMAGES = 2, GROUPS = 2, IN = 3, OUT = 5, H = 9, WIDTH = 11, KH = 3, KW = 2, OH = 6, OW = 12 };
+    static double x[IMAGES * GROUPS * IN * H * WIDTH], w[GROUPS * OUT * IN * KH * KW], bias[GROUPS * OUT];
+    static double want[IMAGES * GROUPS * OUT * OH * OW];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = small(i);
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
+        w[i] = small(i + 3);
+    for (size_t i = 0; i < sizeof bias / sizeof *bias; i++)
+        bias[i] = small(i + 1);
+    size_t at = 0;
+    for (int n = 0; n < IMAGES; n++)
+        for (int o = 0; o < GROUPS * OUT; o++)
+            for (int y = 0; y < OH; y++)
+                for (int z = 0; z < OW; z++) {
+                    double sum = bias[o];
+                    for (int i = 0; i < IN; i++)
+                        for (int ky = 0; ky < KH; ky++)
+                            for (int kx = 0; kx < KW; kx++) {
+                                int iy = y + 2 * ky - 0, ix = z + kx - 1; /* dilation 2; pads 0 and 1 */
+                                if (iy >= H || ix < 0 || ix >= WIDTH)
+                                    continue;
+                                int ch = o / OUT * IN + i;
+                                sum += x[((n * GROUPS * IN + ch) * H + iy) * WIDTH + ix] *
+                                       w[((o * IN + i) * KH + ky) * KW + kx];
+                            }
+                    want[at++] = sum;
+                }
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE, DQ_FLOAT16};
+    for (size_t t = 0; t < 3; t++) {
+        ops_case c;
+        ops_begin(&c, "", "Conv", 11);
+        ops_int(&c, "group", GROUPS);
+        ops_ints(&c, "dilations", 2, (const int64_t[]){2, 1});
+        ops_ints(&c, "pads", 4, (const int64_t[]){0, 1, 1, 1});
+        ops_in(&c, types[t], OPS_DIMS(IMAGES, GROUPS * IN, H, WIDTH), x);
+        ops_in(&c, types[t], OPS_DIMS(GROUPS * OUT, IN, KH, KW), w);
+        ops_in(&c, types[t], OPS_DIMS(GROUPS * OUT), bias);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(IMAGES, GROUPS * OUT, OH, OW), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("Conv");
+    tcase_add_test(tests, conv_pads_and_strides);
+    tcase_add_test(tests, conv_against_plain_loops);
+    return ops_main(tests);
+}
