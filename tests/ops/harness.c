@@ -338,6 +338,7 @@ void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t 
 
 int ops_main(TCase *tests)
 {
+    tcase_set_timeout(tests, 60); /* a machine may be busy: threads that wait for one another are slow then */
     Suite *suite = suite_create("operators");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
