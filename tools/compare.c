@@ -94,8 +94,8 @@ static void say_difference(const dq_tensor *got, const dq_tensor *want, uint64_t
     else if (dq_tensor_dtype(got) != DQ_BOOL && !isnan(r->largest))
         snprintf(by, sizeof by, "the largest difference is %.3g, ", r->largest);
     snprintf(r->sentence, sizeof r->sentence, "%zu of %zu elements differ; %sat %s: got %s, wanted %s",
-             r->differ, r->count, by, io_index_text(got, r->where, at), io_value_text(got, r->where, digits, g),
-             io_value_text(want, r->where, digits, w));
+             r->differ, r->count, by, io_index_text(got, r->where, at),
+             io_value_text(got, r->where, digits, g), io_value_text(want, r->where, digits, w));
 }
 
 static bool same_shape(const dq_tensor *got, const dq_tensor *want)

@@ -15,20 +15,20 @@
 /** Smallest and largest of x[0 … n-1] joined with the given *lo and *hi; NaN elements are passed over. */
 typedef void dq_minmax_f32_fn(const float *x, size_t n, float *lo, float *hi);
 
-/** y[i] = saturate(round(x[i] / scale[i * step]) + zero[i * step]): one float division, round to nearest even, then
- *  the zero point, then the bounds of y's type; nothing overflows in between. A NaN quotient gives the type's
- *  minimum. `step` is 0 (one scale for the row) or 1; `zero` NULL stands for zeros. */
-typedef void dq_quantize_f32_u8_fn(const float *x, size_t n, const float *scale, const uint8_t *zero, size_t step,
-                                   uint8_t *y);
-typedef void dq_quantize_f32_s8_fn(const float *x, size_t n, const float *scale, const int8_t *zero, size_t step,
-                                   int8_t *y);
+/** y[i] = saturate(round(x[i] / scale[i * step]) + zero[i * step]): one float division, round to nearest
+ * even, then the zero point, then the bounds of y's type; nothing overflows in between. A NaN quotient gives
+ * the type's minimum. `step` is 0 (one scale for the row) or 1; `zero` NULL stands for zeros. */
+typedef void dq_quantize_f32_u8_fn(const float *x, size_t n, const float *scale, const uint8_t *zero,
+                                   size_t step, uint8_t *y);
+typedef void dq_quantize_f32_s8_fn(const float *x, size_t n, const float *scale, const int8_t *zero,
+                                   size_t step, int8_t *y);
 typedef void dq_quantize_f32_u16_fn(const float *x, size_t n, const float *scale, const uint16_t *zero,
                                     size_t step, uint16_t *y);
-typedef void dq_quantize_f32_s16_fn(const float *x, size_t n, const float *scale, const int16_t *zero, size_t step,
-                                    int16_t *y);
+typedef void dq_quantize_f32_s16_fn(const float *x, size_t n, const float *scale, const int16_t *zero,
+                                    size_t step, int16_t *y);
 
-/** y[i] = (float)(x[i] - zero[i * step]) * scale[i * step]: the difference is exact (int32: computed in 64 bits),
- *  then rounded to float, then one float multiplication. `step` as above. */
+/** y[i] = (float)(x[i] - zero[i * step]) * scale[i * step]: the difference is exact (int32: computed in 64
+ * bits), then rounded to float, then one float multiplication. `step` as above. */
 typedef void dq_dequantize_u8_f32_fn(const uint8_t *x, size_t n, const float *scale, const uint8_t *zero,
                                      size_t step, float *y);
 typedef void dq_dequantize_s8_f32_fn(const int8_t *x, size_t n, const float *scale, const int8_t *zero,
@@ -40,8 +40,8 @@ typedef void dq_dequantize_s16_f32_fn(const int16_t *x, size_t n, const float *s
 typedef void dq_dequantize_s32_f32_fn(const int32_t *x, size_t n, const float *scale, const int32_t *zero,
                                       size_t step, float *y);
 
-/** y[i] = x[i] in the other type: exact; rounded to nearest even, overflow to infinity. A NaN becomes quiet and
- *  keeps its sign and as much of its payload as fits. */
+/** y[i] = x[i] in the other type: exact; rounded to nearest even, overflow to infinity. A NaN becomes quiet
+ * and keeps its sign and as much of its payload as fits. */
 typedef void dq_convert_f16_f32_fn(const uint16_t *x, size_t n, float *y);
 typedef void dq_convert_f32_f16_fn(const float *x, size_t n, uint16_t *y);
 

@@ -229,7 +229,8 @@ static void run_pass(run_state *run, size_t images)
     const dq_qconv *conv = run->conv;
     size_t row_bytes = conv->image.width * conv->image.unit;
     if (row_bytes) /* no channels: rows without bytes, of any number */
-        dq_parallel(run->call->threads, images * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows, run);
+        dq_parallel(run->call->threads, images * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
+                    run);
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
     dq_parallel(run->call->threads, images * conv->s.group * conv->blocks * conv->chunks,

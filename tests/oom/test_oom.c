@@ -220,8 +220,10 @@ int main(int argc, char **argv)
         schema_dir = argv[2];
         first = 3;
     }
-    int code = first < argc ? 0 : 2;
-    for (int i = first; i < argc && code == 0; i++)
-        code = try_model(argv[i], schema_dir);
-    return code;
+    int passed = 0;
+    for (int i = first; i < argc; i++)
+        passed += try_model(argv[i], schema_dir) == 0;
+    int failed = argc - first - passed;
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed == 0 && passed > 0 ? 0 : 1;
 }
