@@ -129,6 +129,16 @@ dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info)
 
 /* ---- Loading ------------------------------------------------------------------------------------------ */
 
+static dq_status inline_and_link(dq_ir *ir, dq_error *err)
+{
+    dq_status status = dq_inline_functions(ir, err);
+    if (status == DQ_OK)
+        status = dq_graph_link(ir->graph, err);
+    if (status != DQ_OK)
+        dq_error_prefix(err, "%s: ", ir->path);
+    return status;
+}
+
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
 {
     dq_model *model = calloc(1, sizeof *model);
@@ -144,12 +154,7 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
         schemas = model->own_schemas;
     }
     if (status == DQ_OK)
-        status = dq_inline_functions(ir, err);
-    if (status == DQ_OK) {
-        status = dq_graph_link(ir->graph, err);
-        if (status != DQ_OK)
-            dq_error_prefix(err, "%s: ", ir->path);
-    }
+        status = inline_and_link(ir, err);
     if (status == DQ_OK)
         status = dq_program_create(ir, schemas, &model->program, err);
     if (status != DQ_OK)

@@ -360,7 +360,7 @@ START_TEST(expansion_is_bounded)
     for (int full = 0; full < 2; full++) {
         model = ow_model(&graph);
         for (int i = 0; i < LEVELS; i++) {
-            char name[8], next[8];
+            char name[16], next[16];
             snprintf(name, sizeof name, "F%d", i);
             snprintf(next, sizeof next, "F%d", i + 1);
             ow f = function(name, "a", "b");

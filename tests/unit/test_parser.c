@@ -178,7 +178,7 @@ START_TEST(two_attributes_of_one_name_are_refused)
     for (int count = 2; count < 40; count += 37) { /* a short list and a long one */
         ow graph = {0}, more = {0};
         for (int i = 0; i < count; i++) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "a%d", i == count - 1 ? 0 : i);
             ow attr = attribute(name, DQ_ATTR_INT);
             ow_msg(&more, OW_NODE_ATTR, &attr);
