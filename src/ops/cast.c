@@ -213,7 +213,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_tensor *y = call->out[0];
     if (!y)
         return DQ_OK;
-    if (x->dtype == y->dtype) { /* also strings, whose bytes stay where they are */
+    /* The same type, also of strings, whose bytes stay where they are. But infinity of float8e5m2 may
+     * saturate. */
+    if (x->dtype == y->dtype && !(x->dtype == DQ_FLOAT8E5M2 && state->saturate)) {
         if (x->size)
             memcpy(y->data, x->data, x->size);
         return DQ_OK;

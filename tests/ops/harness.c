@@ -86,7 +86,7 @@ static void put_value(dq_tensor *t, size_t i, double value)
         dq_data(t, double)[i] = value;
     else if (row->cls == DQ_CLASS_FLOAT)
         dq_put_bits(t->data, row->bits, i,
-                    dq_encode_float(t->dtype, dq_round_to_odd(value), true, DQ_ROUND_NEAREST));
+                    dq_encode_float(t->dtype, dq_round_to_odd(value), !isinf(value), DQ_ROUND_NEAREST));
     else if (t->dtype == DQ_UINT64)
         dq_data(t, uint64_t)[i] = (uint64_t)value;
     else

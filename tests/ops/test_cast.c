@@ -98,6 +98,7 @@ START_TEST(float_types_and_saturation)
     CAST(DQ_FLOAT, DQ_FLOAT8E5M2FNUZ, in, OPS_VALUES(448, 448, -57344, 57344, -57344, nan_value, 0, 0));
     CAST(DQ_FLOAT, DQ_FLOAT6E2M3, in, OPS_VALUES(7.5, 7.5, -7.5, 7.5, -7.5, -0.0, -0.0, 0));
     CAST(DQ_FLOAT, DQ_FLOAT16, in, OPS_VALUES(464, 464.5, -inf, inf, -inf, nan_value, -0.0, 0x1p-24 * 2));
+    CAST(DQ_FLOAT8E5M2, DQ_FLOAT8E5M2, OPS_VALUES(-inf, 2), OPS_VALUES(-57344, 2));
     CAST(DQ_INT32, DQ_FLOAT8E5M2, OPS_VALUES(100000, -3), OPS_VALUES(57344, -3));
 
     ops_case c;
