@@ -1,6 +1,7 @@
 /* Integer products in portable C. A panel stores nr columns interleaved, one position after another, so that
  * the inner loop over columns has a constant length and no carried dependence: compilers vectorize it as
  * 16-bit products widened to 32 bits. */
+#include "base/checked.h"
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -10,10 +11,9 @@ enum { MR = 4, NR = 16 };
 static size_t panel_size(size_t runs, size_t run)
 {
     size_t positions, bytes;
-    if (__builtin_mul_overflow(runs, run, &positions) || __builtin_mul_overflow(positions, NR, &bytes) ||
-        bytes > SIZE_MAX - 63)
+    if (!dq_mul_size(runs, run, &positions) || !dq_mul_size(positions, NR, &bytes) ||
+        !dq_align_size(bytes, 64, &bytes))
         return 0;
-    bytes = (bytes + 63) & ~(size_t)63;
     return bytes ? bytes : 64;
 }
 

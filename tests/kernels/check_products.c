@@ -1,0 +1,254 @@
+/* Integer matrix products, convolution rows and what goes with them. */
+#include "kernel_check.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- qgemm ------------------------------------------------------------------------------------------- */
+
+typedef struct product {
+    const dq_qgemm *kernel;
+    dq_qgemm_a a;
+    dq_qgemm_b b;
+    size_t rows;
+    uint8_t *weights;
+} product;
+
+static int64_t a_element(const product *p, size_t i, size_t t, size_t k)
+{
+    uint8_t byte = p->a.rows[i][p->a.offsets[t] + (ptrdiff_t)k];
+    return p->kernel->a_signed ? (int8_t)byte : byte;
+}
+
+static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
+{
+    const dq_qgemm_b *b = &p->b;
+    if (j >= b->cols)
+        return 0;
+    return (int8_t)(b->data[j * b->col_stride + t * b->run_stride + k / b->inner * b->outer_stride +
+                            k % b->inner * b->inner_stride] ^
+                    b->flip);
+}
+
+/* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits. */
+static void fill(uint8_t *bytes, size_t n, uint32_t kind)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = kind == 0 ? (uint8_t)kernel_random(256) : kind == 1 ? 255 : kind == 2 ? 127 : 128;
+}
+
+static product random_product(const dq_qgemm *kernel)
+{
+    product p = {.kernel = kernel};
+    size_t runs = kernel_random(5), run = kernel_random(3) ? kernel_random(20) : kernel_random(300);
+    p.rows = 1 + kernel_random(kernel->mr);
+    p.a.runs = p.b.runs = runs;
+    p.a.run = p.b.run = run;
+    ptrdiff_t *offsets = kernel_memory(runs * sizeof *offsets);
+    size_t reach = run + 50;
+    for (size_t t = 0; t < runs; t++)
+        offsets[t] = (ptrdiff_t)kernel_random(51);
+    const uint8_t **rows = kernel_memory(p.rows * sizeof *rows);
+    uint32_t kind = kernel_random(4);
+    for (size_t i = 0; i < p.rows; i++) {
+        uint8_t *row = kernel_memory(reach + DQ_QGEMM_SLACK);
+        fill(row, reach + DQ_QGEMM_SLACK, kind);
+        rows[i] = row;
+    }
+    p.a.offsets = offsets;
+    p.a.rows = rows;
+    /* weights as a convolution has them: column, position within a run's inner part, run, outer part */
+    size_t outer = 1 + kernel_random(3), inner = run % outer == 0 && run ? run / outer : run ? run : 1;
+    outer = run ? run / inner : 1;
+    p.b.cols = 1 + kernel_random(2 * kernel->nr);
+    p.b.inner = inner;
+    p.b.outer_stride = 1;
+    p.b.run_stride = outer;
+    p.b.inner_stride = outer * (runs ? runs : 1);
+    p.b.col_stride = p.b.inner_stride * inner;
+    p.b.flip = kernel_random(2) ? 0x80 : 0;
+    p.weights = kernel_memory(p.b.cols * p.b.col_stride);
+    fill(p.weights, p.b.cols * p.b.col_stride, kernel_random(4));
+    p.b.data = p.weights;
+    return p;
+}
+
+static void check_tile(const product *p, size_t first, const void *panel)
+{
+    const dq_qgemm *kernel = p->kernel;
+    size_t nr = kernel->nr, stride = nr + kernel_random(3) * 5;
+    int32_t *init = kernel_bytes(nr * sizeof *init);
+    int32_t *c = kernel_bytes(((p->rows - 1) * stride + nr) * sizeof *c), before[DQ_QGEMM_MR_MAX] = {0};
+    for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
+        before[i] = c[i * stride + nr];
+    kernel->tile(&p->a, p->rows, panel, init, c, stride);
+    for (size_t i = 0; i < p->rows; i++)
+        for (size_t j = 0; j < nr; j++) {
+            uint32_t sum = (uint32_t)init[j];
+            for (size_t t = 0; t < p->a.runs; t++)
+                for (size_t k = 0; k < p->a.run; k++)
+                    sum += (uint32_t)(a_element(p, i, t, k) * b_element(p, first + j, t, k));
+            KERNEL_FAIL_UNLESS(c[i * stride + j] == (int32_t)sum, "row %zu of %zu, column %zu: %d, wanted %d",
+                               i, p->rows, j, c[i * stride + j], (int32_t)sum);
+        }
+    for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
+        KERNEL_FAIL_UNLESS(c[i * stride + nr] == before[i], "wrote between rows");
+}
+
+static void check_panel(const product *p, size_t first)
+{
+    const dq_qgemm *kernel = p->kernel;
+    size_t size = kernel->panel_size(p->b.runs, p->b.run);
+    KERNEL_FAIL_UNLESS(size > 0 && size % 64 == 0, "a panel of %zu bytes", size);
+    void *panel = kernel_bytes(size); /* aligned also where it ends at a page */
+    int32_t *sums = kernel_bytes(kernel->nr * sizeof *sums);
+    kernel->pack(&p->b, first, panel, sums);
+    for (size_t j = 0; j < kernel->nr; j++) {
+        int64_t sum = 0;
+        for (size_t t = 0; t < p->b.runs; t++)
+            for (size_t k = 0; k < p->b.run; k++)
+                sum += b_element(p, first + j, t, k);
+        KERNEL_FAIL_UNLESS(sums[j] == sum, "sum of column %zu is %d, wanted %d", j, sums[j], (int)sum);
+    }
+    check_tile(p, first, panel);
+}
+
+static void check_sums(const product *p)
+{
+    int32_t *sums = kernel_bytes(p->rows * sizeof *sums);
+    p->kernel->sums(&p->a, p->rows, sums);
+    for (size_t i = 0; i < p->rows; i++) {
+        int64_t sum = 0;
+        for (size_t t = 0; t < p->a.runs; t++)
+            for (size_t k = 0; k < p->a.run; k++)
+                sum += a_element(p, i, t, k);
+        KERNEL_FAIL_UNLESS(sums[i] == sum, "sum of row %zu is %d, wanted %d", i, sums[i], (int)sum);
+    }
+}
+
+void check_qgemm(const dq_kernels *k)
+{
+    const dq_qgemm *kernel = k->qgemm;
+    KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_QGEMM_MR_MAX, "mr is %u", kernel->mr);
+    KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
+    KERNEL_FAIL_UNLESS(kernel->panel_size((size_t)1 << 40, (size_t)1 << 40) == 0, "a size that does not fit");
+    for (int round = 0; round < 300; round++) {
+        product p = random_product(kernel);
+        for (size_t first = 0; first < p.b.cols; first += kernel->nr)
+            check_panel(&p, first);
+        check_sums(&p);
+        kernel_done();
+    }
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------- */
+
+void check_qconv_row(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        size_t taps = kernel_random(30), stride = 1 + kernel_random(3);
+        ptrdiff_t *offsets = kernel_memory(taps * sizeof *offsets);
+        int16_t *w = kernel_memory(taps * sizeof *w);
+        for (size_t t = 0; t < taps; t++) {
+            offsets[t] = (ptrdiff_t)kernel_random(100);
+            w[t] = (int16_t)((int)kernel_random(511) - 255);
+        }
+        uint8_t *x = kernel_bytes(100 + n * stride + DQ_QGEMM_SLACK);
+        int32_t *out = kernel_bytes(n * sizeof *out), init = (int32_t)kernel_random(2000000000);
+        k->qconv_row(x, offsets, w, taps, stride, init, n, out);
+        for (size_t j = 0; j < n; j++) {
+            uint32_t sum = (uint32_t)init;
+            for (size_t t = 0; t < taps; t++)
+                sum += (uint32_t)(w[t] * x[(size_t)offsets[t] + j * stride]);
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, stride %zu, element %zu", n, stride, j);
+        }
+        kernel_done();
+    }
+}
+
+static double some_scale(void)
+{
+    static const double odd[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -1e-300, 0.5, -0.25, 1};
+    if (kernel_random(3) == 0)
+        return odd[kernel_random(sizeof odd / sizeof odd[0])];
+    return ldexp(1 + kernel_random(1 << 30), -30 - (int)kernel_random(34));
+}
+
+void check_requantize(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
+        size_t step = i % 2;
+        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+        int32_t *acc = kernel_bytes(n * sizeof *acc);
+        for (size_t j = 0; j < n; j++)
+            if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
+                acc[j] = (int32_t)kernel_random(1000) - 500;
+        double *scale = kernel_memory((step ? n : 1) * sizeof *scale);
+        for (size_t j = 0; j < (step ? n : 1); j++)
+            scale[j] = some_scale();
+        uint8_t *out = kernel_bytes(n);
+        k->requantize(acc, n, scale, step, zero, lo, hi, out);
+        for (size_t j = 0; j < n; j++) {
+            double v = rint(acc[j] * scale[j * step]) + zero;
+            double wanted = v >= hi ? hi : v > lo ? v : lo;
+            KERNEL_FAIL_UNLESS(out[j] == (uint8_t)(int)wanted, "n %zu: %d * %g + %d is %u, wanted %g", n,
+                               acc[j], scale[j * step], zero, out[j], wanted);
+        }
+        kernel_done();
+    }
+}
+
+void check_subtract_scaled(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        int32_t *c = kernel_bytes(n * sizeof *c), *was = kernel_memory(n * sizeof *was);
+        int32_t *v = kernel_bytes(n * sizeof *v), *factor = kernel_bytes(sizeof *factor);
+        if (n)
+            memcpy(was, c, n * sizeof *c);
+        k->subtract_scaled(c, n, *factor, v);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS((uint32_t)c[j] == (uint32_t)was[j] - (uint32_t)*factor * (uint32_t)v[j],
+                               "n %zu, element %zu", n, j);
+        kernel_done();
+    }
+}
+
+/* ---- Transposes -------------------------------------------------------------------------------------- */
+
+/* Both transposes, by bytes of an element; memory between the rows of dst must stay. */
+static void check_transpose(const dq_kernels *k, size_t element)
+{
+    for (int round = 0; round < 400; round++) {
+        size_t rows = kernel_random(70), cols = kernel_random(70);
+        size_t from = cols + kernel_random(20), to = rows + kernel_random(20);
+        uint8_t flip = element == 1 && kernel_random(2) ? 0x80 : 0;
+        size_t src_size = rows && cols ? ((rows - 1) * from + cols) * element : 0;
+        size_t dst_size = rows && cols ? ((cols - 1) * to + rows) * element : 0;
+        uint8_t *src = kernel_bytes(src_size), *dst = kernel_bytes(dst_size), *was = kernel_memory(dst_size);
+        if (dst_size)
+            memcpy(was, dst, dst_size);
+        if (element == 1)
+            k->transpose_x8(src, from, rows, cols, flip, dst, to);
+        else
+            k->transpose_x32((const uint32_t *)(void *)src, from, rows, cols, (uint32_t *)(void *)dst, to);
+        for (size_t i = 0; i < dst_size; i++) {
+            size_t c = i / element / to, r = i / element % to;
+            uint8_t wanted = r < rows ? src[(r * from + c) * element + i % element] ^ flip : was[i];
+            KERNEL_FAIL_UNLESS(dst[i] == wanted, "%zu x %zu, row %zu, column %zu", rows, cols, r, c);
+        }
+        kernel_done();
+    }
+}
+
+void check_transpose_x8(const dq_kernels *k)
+{
+    check_transpose(k, 1);
+}
+
+void check_transpose_x32(const dq_kernels *k)
+{
+    check_transpose(k, 4);
+}

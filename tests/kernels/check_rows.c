@@ -1,0 +1,138 @@
+/* Rows of numbers: minima, quantizing, dequantizing, conversions. */
+#include "base/codec.h"
+#include "kernel_check.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static void same_float(float got, float wanted, size_t n, size_t i)
+{
+    bool same = isnan(wanted) ? isnan(got) : bits_of(got) == bits_of(wanted);
+    KERNEL_FAIL_UNLESS(same, "n %zu, element %zu is %.9g, wanted %.9g", n, i, (double)got, (double)wanted);
+}
+
+void check_minmax_f32(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        float *x = kernel_floats(n), low = 5, high = -5, lo = low, hi = high;
+        k->minmax_f32(x, n, &lo, &hi);
+        for (size_t j = 0; j < n; j++) {
+            low = x[j] < low ? x[j] : low;
+            high = x[j] > high ? x[j] : high;
+        }
+        KERNEL_FAIL_UNLESS(lo == low && hi == high, "n %zu: %g … %g, wanted %g … %g", n, (double)lo,
+                           (double)hi, (double)low, (double)high);
+        kernel_done();
+    }
+}
+
+/* Scales for a row (step 0: one), now and then odd ones. */
+static float *some_scales(size_t n)
+{
+    static const float odd[] = {0, INFINITY, NAN, -1, 1e-42f, 1, 0.5f};
+    float *scale = kernel_memory(n * sizeof *scale);
+    for (size_t i = 0; i < n; i++)
+        scale[i] = kernel_random(4) ? ldexpf(1 + (float)kernel_random(1000), -(int)kernel_random(20))
+                                    : odd[kernel_random(sizeof odd / sizeof odd[0])];
+    return scale;
+}
+
+static double quantized(float x, float scale, double zero, double lo, double hi)
+{
+    float q = x / scale;
+    double v = rint((double)q) + zero;
+    return v >= hi ? hi : v > lo ? v : lo;
+}
+
+#define CHECK_QUANTIZE(slot, type, lo, hi)                                                                   \
+    void check_##slot(const dq_kernels *k)                                                                   \
+    {                                                                                                        \
+        size_t n;                                                                                            \
+        for (size_t i = 0; kernel_size(i / 4, &n); i++) {                                                    \
+            size_t step = i % 2, scales = step ? n : 1;                                                      \
+            float *x = kernel_floats(n), *scale = some_scales(scales);                                       \
+            type *zero = i / 2 % 2 ? kernel_bytes(scales * sizeof *zero) : NULL,                             \
+                 *y = kernel_bytes(n * sizeof *y);                                                           \
+            k->slot(x, n, scale, zero, step, y);                                                             \
+            for (size_t j = 0; j < n; j++) {                                                                 \
+                double z = zero ? zero[j * step] : 0, want = quantized(x[j], scale[j * step], z, lo, hi);    \
+                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %g / %g + %g is %d, wanted %g", n, (double)x[j],    \
+                                   (double)scale[j * step], z, (int)y[j], want);                             \
+            }                                                                                                \
+            kernel_done();                                                                                   \
+        }                                                                                                    \
+    }
+
+CHECK_QUANTIZE(quantize_f32_u8, uint8_t, 0, UINT8_MAX)
+CHECK_QUANTIZE(quantize_f32_s8, int8_t, INT8_MIN, INT8_MAX)
+CHECK_QUANTIZE(quantize_f32_u16, uint16_t, 0, UINT16_MAX)
+CHECK_QUANTIZE(quantize_f32_s16, int16_t, INT16_MIN, INT16_MAX)
+
+#define CHECK_DEQUANTIZE(slot, type)                                                                         \
+    void check_##slot(const dq_kernels *k)                                                                   \
+    {                                                                                                        \
+        size_t n;                                                                                            \
+        for (size_t i = 0; kernel_size(i / 4, &n); i++) {                                                    \
+            size_t step = i % 2, scales = step ? n : 1;                                                      \
+            type *x = kernel_bytes(n * sizeof *x),                                                           \
+                 *zero = i / 2 % 2 ? kernel_bytes(scales * sizeof *zero) : NULL;                             \
+            float *scale = some_scales(scales), *y = kernel_memory(n * sizeof *y);                           \
+            k->slot(x, n, scale, zero, step, y);                                                             \
+            for (size_t j = 0; j < n; j++) {                                                                 \
+                int64_t difference = (int64_t)x[j] - (zero ? zero[j * step] : 0);                            \
+                same_float(y[j], (float)difference *scale[j * step], n, j);                                  \
+            }                                                                                                \
+            kernel_done();                                                                                   \
+        }                                                                                                    \
+    }
+
+CHECK_DEQUANTIZE(dequantize_u8_f32, uint8_t)
+CHECK_DEQUANTIZE(dequantize_s8_f32, int8_t)
+CHECK_DEQUANTIZE(dequantize_u16_f32, uint16_t)
+CHECK_DEQUANTIZE(dequantize_s16_f32, int16_t)
+CHECK_DEQUANTIZE(dequantize_s32_f32, int32_t)
+
+/* Every float16 there is. */
+void check_convert_f16_f32(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        uint16_t *x = kernel_bytes(n * sizeof *x);
+        float *y = kernel_memory(n * sizeof *y);
+        k->convert_f16_f32(x, n, y);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS(bits_of(y[j]) == bits_of(dq_f16_to_f32(x[j])), "n %zu: %#x gives %#x", n, x[j],
+                               bits_of(y[j]));
+        kernel_done();
+    }
+    uint16_t *all = kernel_memory(65536 * sizeof *all);
+    float *y = kernel_memory(65536 * sizeof *y);
+    for (size_t j = 0; j < 65536; j++)
+        all[j] = (uint16_t)j;
+    k->convert_f16_f32(all, 65536, y);
+    for (size_t j = 0; j < 65536; j++)
+        KERNEL_FAIL_UNLESS(bits_of(y[j]) == bits_of(dq_f16_to_f32(all[j])), "%#zx gives %#x", j,
+                           bits_of(y[j]));
+}
+
+void check_convert_f32_f16(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
+        /* random bits, and values near the range of float16 */
+        float *x = i % 2 ? kernel_bytes(n * sizeof *x) : kernel_floats(n);
+        uint16_t *y = kernel_bytes(n * sizeof *y);
+        k->convert_f32_f16(x, n, y);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS(y[j] == dq_f32_to_f16(x[j]), "n %zu: %#x gives %#x", n, bits_of(x[j]), y[j]);
+        kernel_done();
+    }
+}

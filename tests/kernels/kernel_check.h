@@ -1,0 +1,41 @@
+/* Checks of kernels: each line of kernels.def is one test, run against the slot's contract written out, over
+ * sizes around the vector widths and odd addresses. Memory ends at a page that must not be touched, or has
+ * guard bytes behind it; in front of it are guard bytes always. */
+#ifndef DQ_TESTS_KERNELS_KERNEL_CHECK_H
+#define DQ_TESTS_KERNELS_KERNEL_CHECK_H
+
+#include "kernels/kernels.h"
+
+#include <check.h>
+
+/** Name of the implementation at work, for messages. */
+extern const char *kernel_name;
+
+/** A number below n, of a sequence that each test begins anew. */
+uint32_t kernel_random(uint32_t n);
+/** Sizes to try: for (size_t i = 0; kernel_size(i, &n); i++) … */
+bool kernel_size(size_t i, size_t *n);
+
+/** Zeroed memory that lives until kernel_done: half of the times up to a forbidden page, otherwise aligned to
+ * 64 bytes. */
+void *kernel_memory(size_t bytes);
+/** The same, filled with random bytes. */
+void *kernel_bytes(size_t bytes);
+/** Floats of all sizes, now and then infinite, NaN, -0 or denormal. */
+float *kernel_floats(size_t n);
+/** Fails the test when a guard byte of any memory since the last call changed; frees it all. */
+void kernel_done(void);
+
+#define KERNEL_FAIL_UNLESS(condition, ...)                                                                   \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            kernel_fail(__FILE__, __LINE__, __VA_ARGS__);                                                    \
+    } while (0)
+void kernel_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** One check for each slot; `k` is the portable table with one slot replaced. */
+#define KERNEL_CHECK(slot) void check_##slot(const dq_kernels *k);
+#include "checks.def"
+#undef KERNEL_CHECK
+
+#endif
