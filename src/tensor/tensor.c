@@ -173,3 +173,29 @@ double dq_tensor_get_double(const dq_tensor *t, size_t i)
         return (double)NAN;
     }
 }
+
+static int64_t cut(double x, dq_dtype dtype)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    if (isnan(x))
+        return 0;
+    if (x <= (double)row->min)
+        return row->min;
+    if (dtype == DQ_UINT64)
+        return (int64_t)(x >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)x);
+    return x >= (double)row->max ? row->max : (int64_t)x;
+}
+
+void dq_tensor_put_double(dq_tensor *t, size_t i, double value)
+{
+    const dq_dtype_row *row = dq_dtype_get(t->dtype);
+    if (t->dtype == DQ_DOUBLE)
+        dq_data(t, double)[i] = value;
+    else if (t->dtype == DQ_FLOAT)
+        dq_data(t, float)[i] = (float)value;
+    else if (row->cls == DQ_CLASS_FLOAT)
+        dq_put_bits(t->data, row->bits, i,
+                    dq_encode_float(t->dtype, dq_round_to_odd(value), true, DQ_ROUND_NEAREST));
+    else
+        dq_tensor_put_int(t, i, cut(value, t->dtype));
+}

@@ -53,4 +53,8 @@ void dq_put_bits(void *data, unsigned bits, size_t i, uint64_t value);
 /** The double nearest to element i: exact for all types but (u)int64 above 2^53 (rounded to even). */
 double dq_tensor_get_double(const dq_tensor *t, size_t i);
 
+/** Stores a double as element i of a float, integer or bool type: floats rounded to nearest even, once;
+ * integers cut toward zero and held within the type's range, NaN as 0. Not atomic for packed types. */
+void dq_tensor_put_double(dq_tensor *t, size_t i, double value);
+
 #endif
