@@ -1,6 +1,5 @@
 /* Clip: limits in attributes (before opset 11) or in optional inputs, which must be single elements. A lower
  * limit above the upper one gives the upper; NaN stays NaN. */
-#include "base/codec.h"
 #include "ops/elementwise.h"
 
 #include <math.h>
@@ -58,10 +57,8 @@ static dq_status stand_in(dq_op_call *call, const char *attribute, bool high, dq
     const dq_dtype_row *row = dq_dtype_get(dtype);
     const dq_attr *attr = dq_node_attr(call->node, attribute);
     float value = attr ? attr->u.f : high ? INFINITY : -INFINITY;
-    if (dtype == DQ_DOUBLE)
-        *dq_data(*out, double) = (double)value;
-    else if (row->cls == DQ_CLASS_FLOAT)
-        dq_put_bits((*out)->data, row->bits, 0, dq_encode_float(dtype, value, true, DQ_ROUND_UP));
+    if (row->cls == DQ_CLASS_FLOAT)
+        dq_tensor_put_double(*out, 0, (double)value);
     else
         dq_tensor_put_int(*out, 0, !high ? row->min : dtype == DQ_UINT64 ? -1 : row->max);
     return DQ_OK;

@@ -2,7 +2,6 @@
 
 #include "base/codec.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -66,12 +65,16 @@ dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err)
     for (uint32_t i = 0; i < call->in_count; i++) {
         dq_tensor shape;
         DQ_TRY(aligned(call, i, &shape, err));
-        if (!dq_broadcast(rank, dims, shape.rank, shape.dims, &rank, dims)) {
+        int64_t joined[DQ_MAX_RANK] = {0}; /* the result may not overwrite what it is made of */
+        size_t joined_rank;
+        if (!dq_broadcast(rank, dims, shape.rank, shape.dims, &joined_rank, joined)) {
             char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
             return dq_call_fail_input(call, err, i, "has shape %s, which does not broadcast with %s",
                                       dq_shape_text(shape.rank, shape.dims, mine),
                                       dq_shape_text(rank, dims, theirs));
         }
+        rank = joined_rank;
+        memcpy(dims, joined, sizeof dims);
     }
     dq_dtype out = table->out != DQ_UNDEFINED ? table->out : call->in[table->select]->dtype;
     return dq_call_output(call, 0, out, rank, dims, err);
@@ -207,34 +210,15 @@ static void widen(const state *s, const operand *o, const char *from, size_t n, 
             to->f[i] = dq_decode_float(o->dtype, (uint32_t)dq_get_bits(view.data, 8, i));
 }
 
-/* A double as an integer of up to 64 bits: toward zero, saturating, NaN gives 0. */
-static int64_t to_int(double x, dq_dtype dtype)
-{
-    const dq_dtype_row *row = dq_dtype_get(dtype);
-    if (isnan(x))
-        return 0;
-    if (x <= (double)row->min)
-        return row->min;
-    return x >= (double)row->max ? row->max : (int64_t)x;
-}
-
 static void narrow(const state *s, const block *from, size_t n, char *to)
 {
     dq_tensor view = {.dtype = s->out, .data = to};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (s->stage == DQ_FLOAT)
             dq_put_bits(to, (unsigned)s->out_width * 8, i,
-                        dq_encode_float(s->out, from->f[i], true, DQ_ROUND_UP));
-        else if (dq_dtype_is_int(s->out))
-            dq_tensor_put_int(&view, i, to_int(from->d[i], s->out));
-        else if (s->out == DQ_DOUBLE)
-            ((double *)view.data)[i] = from->d[i];
-        else if (s->out == DQ_FLOAT)
-            ((float *)view.data)[i] = (float)from->d[i];
+                        dq_encode_float(s->out, from->f[i], true, DQ_ROUND_NEAREST));
         else
-            dq_put_bits(to, (unsigned)s->out_width * 8, i,
-                        dq_encode_float(s->out, dq_round_to_odd(from->d[i]), true, DQ_ROUND_UP));
-    }
+            dq_tensor_put_double(&view, i, from->d[i]);
 }
 
 /* Operand i from `offset` elements on, as the kernel wants it: in place, or widened into `to`. */

@@ -1,7 +1,6 @@
 /* Pad: elements added around (or, by negative pads, cut off) the axes of a tensor. Modes: constant, edge (the
  * nearest element), reflect (mirrored about the edge element), wrap (the tensor repeats). */
 #include "base/checked.h"
-#include "base/codec.h"
 #include "ops/lists.h"
 #include "ops/move.h"
 
@@ -139,11 +138,7 @@ static dq_status value_of_attribute(dq_op_call *call, state *s, dq_error *err)
     float value = dq_node_float(call->node, "value", 0);
     dq_dtype dtype = call->in[0]->dtype;
     DQ_TRY(dq_tensor_new(call->arena, dtype, 0, NULL, 0, &s->value, err));
-    if (dtype == DQ_DOUBLE)
-        *dq_data(s->value, double) = (double)value;
-    else
-        dq_put_bits(s->value->data, dq_dtype_get(dtype)->bits, 0,
-                    dq_encode_float(dtype, value, true, DQ_ROUND_UP));
+    dq_tensor_put_double(s->value, 0, (double)value);
     return DQ_OK;
 }
 

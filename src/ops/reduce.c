@@ -1,7 +1,6 @@
 /* Reductions over axes. Floats of every width are accumulated in double, integers in 64 bits modulo 2^64, one
  * result after the other and its elements in row-major order: the same bits for any number of threads. A mean
  * of integers is cut toward zero; logarithms and roots of integers are taken in double and cut. */
-#include "base/codec.h"
 #include "ops/lists.h"
 
 #include <math.h>
@@ -234,22 +233,6 @@ static double finish(const accumulator *a, double sum, size_t count)
     }
 }
 
-static void put_double(dq_tensor *out, size_t i, double value)
-{
-    const dq_dtype_row *row = dq_dtype_get(out->dtype);
-    if (out->dtype == DQ_DOUBLE)
-        dq_data(out, double)[i] = value;
-    else if (out->dtype == DQ_FLOAT)
-        dq_data(out, float)[i] = (float)value;
-    else if (row->cls == DQ_CLASS_FLOAT)
-        dq_put_bits(out->data, row->bits, i,
-                    dq_encode_float(out->dtype, dq_round_to_odd(value), true, DQ_ROUND_UP));
-    else if (!(value > (double)row->min)) /* NaN too */
-        dq_tensor_put_int(out, i, row->min);
-    else
-        dq_tensor_put_int(out, i, value >= (double)row->max ? row->max : (int64_t)value);
-}
-
 static void put_integer(dq_tensor *out, size_t i, const accumulator *a, size_t count)
 {
     uint64_t value = a->value.u;
@@ -281,7 +264,7 @@ static void reduce_one(const job *j, size_t i, size_t base)
     }
     fold_all(&a, j->in, &s->reduced, base);
     if (in_double)
-        put_double(j->out, i, finish(&a, a.value.d, s->reduced.count));
+        dq_tensor_put_double(j->out, i, finish(&a, a.value.d, s->reduced.count));
     else
         put_integer(j->out, i, &a, s->reduced.count);
 }

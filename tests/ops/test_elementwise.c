@@ -38,6 +38,14 @@ START_TEST(broadcasts_both_ways)
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2, 3), OPS_VALUES(11, 12, 13, 21, 22, 23, 14, 15, 16, 24, 25, 26));
     ops_end(&c);
 
+    ops_begin(&c, "", "Add", 14); /* the second operand has the higher rank */
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 2, 1), OPS_VALUES(10, 20, 30, 40));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 1, 2, 3),
+             OPS_VALUES(11, 12, 13, 24, 25, 26, 31, 32, 33, 44, 45, 46));
+    ops_end(&c);
+
     ops_begin(&c, "", "Sub", 14);
     ops_in(&c, DQ_INT32, OPS_SCALAR, OPS_VALUES(100));
     ops_in(&c, DQ_INT32, OPS_DIMS(2, 2), OPS_VALUES(1, 2, 3, 4));
