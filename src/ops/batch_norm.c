@@ -1,0 +1,81 @@
+/* BatchNormalization for inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (or,
+ * before version 9 with `spatial` 0, per element of an image). The statistics are joined in double into one
+ * factor and one term; each result is rounded once. */
+#include "ops/op.h"
+
+#include <math.h>
+
+enum { X, SCALE, BIAS, MEAN, VARIANCE, INPUTS };
+enum { WORK = 8192 /* elements of a piece of parallel work */ };
+
+typedef struct state {
+    double epsilon;
+    size_t channels, inner; /* results that share one factor lie `inner` at a time */
+} state;
+
+static void sizes(const dq_op_call *call, size_t *channels, size_t *inner)
+{
+    const dq_tensor *x = call->in[X];
+    bool spatial = dq_node_int(call->node, "spatial", 1) != 0;
+    size_t split = x->rank > 1 && spatial ? 2 : x->rank;
+    *channels = x->rank > 1 ? dq_dims_product(x->dims, 1, split) : 1; /* a vector has one channel */
+    *inner = dq_dims_product(x->dims, split, x->rank);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    size_t channels, inner;
+    sizes(call, &channels, &inner);
+    /* The old versions asked for more outputs as their sign of training. */
+    if (dq_node_int(call->node, "training_mode", 0) != 0 || dq_node_int(call->node, "is_test", 1) == 0)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+    for (uint32_t i = 1; i < call->out_count; i++)
+        if (call->out[i])
+            return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                                "gives running statistics, which only training has");
+    for (uint32_t i = SCALE; i < INPUTS; i++)
+        if (call->in[i]->count != channels)
+            return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (channels)",
+                                      call->in[i]->count, channels);
+    return dq_call_output_like(call, 0, call->in[X]->dtype, call->in[X], err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    s->epsilon = (double)dq_node_float(call->node, "epsilon", 1e-5f);
+    sizes(call, &s->channels, &s->inner);
+    return DQ_OK;
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    const dq_tensor *x = call->in[X];
+    dq_tensor *y = call->out[0];
+    for (size_t i = begin; i < end;) {
+        size_t channel = i / s->inner % s->channels, stop = (i / s->inner + 1) * s->inner;
+        double factor = dq_tensor_get_double(call->in[SCALE], channel) /
+                        sqrt(dq_tensor_get_double(call->in[VARIANCE], channel) + s->epsilon);
+        double mean = dq_tensor_get_double(call->in[MEAN], channel);
+        double bias = dq_tensor_get_double(call->in[BIAS], channel);
+        for (stop = stop < end ? stop : end; i < stop; i++) {
+            if (x->dtype == DQ_FLOAT)
+                dq_data(y, float)[i] = (float)(((double)dq_data(x, float)[i] - mean) * factor + bias);
+            else
+                dq_tensor_put_double(y, i, (dq_tensor_get_double(x, i) - mean) * factor + bias);
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    dq_parallel(call->threads, call->out[0]->count, WORK, piece, &call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_batch_normalization = {infer, prepare, run, 0};

@@ -1,0 +1,201 @@
+/* Pools, softmax and normalization. */
+#include "harness.h"
+
+#include <math.h>
+
+#define INTS(...) sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), ((const int64_t[]){__VA_ARGS__})
+
+static const double NINE[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+START_TEST(max_with_indices)
+{
+    ops_case c;
+    ops_begin(&c, "", "MaxPool", 12);
+    c.out_count = 2;
+    ops_ints(&c, "kernel_shape", INTS(2, 2));
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 2, 2, 3), OPS_VALUES(-1, -2, -3, -4, -5, -6, 1, 9, 9, 4, 9, 6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 2, 1, 2), OPS_VALUES(-1, -2, 9, 9));
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, 2, 1, 2), OPS_VALUES(0, 1, 7, 7));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MaxPool", 8);
+    c.out_count = 2;
+    ops_int(&c, "storage_order", 1);
+    ops_ints(&c, "kernel_shape", INTS(3, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3, 3), OPS_VALUES(0, 0, 0, 7, 0, 0, 0, 0, 0));
+    ops_must_run(&c);
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(1));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(max_edges)
+{
+    ops_case c;
+    ops_begin(&c, "", "MaxPool", 22); /* padding is never the maximum; NaN is */
+    ops_ints(&c, "kernel_shape", INTS(2));
+    ops_ints(&c, "pads", INTS(1, 1));
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 4), OPS_VALUES(-3, -2, NAN, -1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 5), OPS_VALUES(-3, -2, NAN, NAN, -1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MaxPool", 22); /* rounded up, dilated */
+    ops_ints(&c, "kernel_shape", INTS(2, 2));
+    ops_ints(&c, "strides", INTS(2, 1));
+    ops_ints(&c, "dilations", INTS(1, 2));
+    ops_int(&c, "ceil_mode", 1);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 3, 3), NINE);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(6, 9));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MaxPool", 22);
+    ops_ints(&c, "kernel_shape", INTS(5, 1));
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 3, 3), NINE);
+    ops_must_refuse(&c, DQ_BAD_MODEL,
+                    "input 0 has 3 elements on spatial axis 0, with padding 3: fewer than the window's 5");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(averages)
+{
+    for (int64_t pads = 0; pads < 2; pads++) {
+        ops_case c;
+        ops_begin(&c, "", "AveragePool", 22);
+        ops_ints(&c, "kernel_shape", INTS(2, 2));
+        ops_ints(&c, "strides", INTS(2, 2));
+        ops_ints(&c, "pads", INTS(1, 1, 0, 0));
+        ops_int(&c, "count_include_pad", pads);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3, 3), NINE);
+        ops_must_run(&c);
+        if (pads)
+            ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(0.25, 1.25, 2.75, 7));
+        else
+            ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(1, 2.5, 5.5, 7));
+        ops_end(&c);
+    }
+    ops_case c;
+    ops_begin(&c, "", "AveragePool", 22); /* what hangs over the pads is not counted */
+    ops_ints(&c, "kernel_shape", INTS(3));
+    ops_ints(&c, "strides", INTS(2));
+    ops_ints(&c, "pads", INTS(0, 1));
+    ops_int(&c, "count_include_pad", 1);
+    ops_int(&c, "ceil_mode", 1);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 1, 5), OPS_VALUES(1, 2, 3, 4, 5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(1, 1, 3), OPS_VALUES(2, 4, 2.5));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(global_pools)
+{
+    static const struct {
+        const char *name;
+        double want[2];
+    } cases[] = {{"GlobalAveragePool", {2.5, -2.5}}, {"GlobalMaxPool", {4, -1}}, {"GlobalLpPool", {10, 10}}};
+    for (size_t i = 0; i < 3; i++) {
+        ops_case c;
+        ops_begin(&c, "", cases[i].name, i == 2 ? 2 : 1);
+        if (i == 2)
+            ops_int(&c, "p", 1);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2, 2), OPS_VALUES(1, 2, 3, 4, -1, -2, -3, -4));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1, 1), cases[i].want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+START_TEST(softmax_axes)
+{
+    ops_case c;
+    ops_begin(&c, "", "Softmax", 13); /* no overflow, any axis */
+    ops_int(&c, "axis", 0);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1000, -1000, 1000, 1000));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(0.5, 0, 0.5, 1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Softmax", 11); /* all axes from 1 on */
+    ops_int(&c, "axis", 1);
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(2, 2, 2), OPS_VALUES(0, 0, 0, 0, 7, 7, 7, 7));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(2, 2, 2), OPS_VALUES(.25, .25, .25, .25, .25, .25, .25, .25));
+    ops_end(&c);
+
+    ops_begin(&c, "", "LogSoftmax", 13);
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2), OPS_VALUES(0, 2000));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(2), OPS_VALUES(-2000, 0));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Hardmax", 13);
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 5, 5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(0, 1, 0));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(normalizations)
+{
+    ops_case c;
+    ops_begin(&c, "", "BatchNormalization", 15);
+    ops_float(&c, "epsilon", 0);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(1, 2, 3, 4));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(2, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(10, 20));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(4, 0.25));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(10, 11, 20, 22));
+    ops_end(&c);
+
+    ops_begin(&c, "", "BatchNormalization", 15);
+    ops_int(&c, "training_mode", 1);
+    for (int i = 0; i < 5; i++)
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
+    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+    ops_end(&c);
+
+    ops_begin(&c, "", "LayerNormalization", 17);
+    c.out_count = 2;
+    ops_int(&c, "axis", -1);
+    ops_float(&c, "epsilon", 0);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, 3, 10, 30));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(2, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(0, 1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(-2, 4, -2, 4));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(2, 20));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GroupNormalization", 21);
+    ops_int(&c, "num_groups", 1);
+    ops_float(&c, "epsilon", 0);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 2, 1), OPS_VALUES(1, 3));
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2), OPS_VALUES(5, 7));
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2), OPS_VALUES(1, 1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(1, 2, 1), OPS_VALUES(-4, 8));
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("pools, softmax, normalization");
+    tcase_add_test(tests, max_with_indices);
+    tcase_add_test(tests, max_edges);
+    tcase_add_test(tests, averages);
+    tcase_add_test(tests, global_pools);
+    tcase_add_test(tests, softmax_axes);
+    tcase_add_test(tests, normalizations);
+    return ops_main(tests);
+}
