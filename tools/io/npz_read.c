@@ -19,9 +19,17 @@ struct npz {
     size_t count;
 };
 
+/* "<what>: <why>", and the status that fits it. */
+static dq_status zip_failure(zip_error_t *why, const char *what, dq_error *err)
+{
+    if (zip_error_code_zip(why) == ZIP_ER_MEMORY)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
+    return io_fail(err, DQ_BAD_INPUT, "%s: %s", what, zip_error_strerror(why));
+}
+
 static dq_status no_archive(zip_error_t *why, dq_error *err)
 {
-    dq_status status = io_fail(err, DQ_BAD_INPUT, "is no .npz archive: %s", zip_error_strerror(why));
+    dq_status status = zip_failure(why, "is no .npz archive", err);
     zip_error_fini(why);
     return status;
 }
@@ -102,13 +110,9 @@ dq_status npz_open(const char *path, npz **out, dq_error *err)
         return open_archive(zip, out, err);
     zip_error_t why;
     zip_error_init_with_code(&why, code);
-    if (code == ZIP_ER_MEMORY) {
-        zip_error_fini(&why);
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
-    }
     if (code != ZIP_ER_NOENT && code != ZIP_ER_OPEN)
         return no_archive(&why, err);
-    dq_status status = io_fail(err, DQ_BAD_INPUT, "cannot be opened: %s", zip_error_strerror(&why));
+    dq_status status = zip_failure(&why, "cannot be opened", err);
     zip_error_fini(&why);
     return status;
 }
@@ -165,7 +169,7 @@ static dq_status read_member(void *arg, void *buffer, size_t size, dq_error *err
     while (size) {
         zip_int64_t n = zip_fread(file, to, size);
         if (n < 0)
-            return io_fail(err, DQ_BAD_INPUT, "cannot be unpacked: %s", zip_file_strerror(file));
+            return zip_failure(zip_file_get_error(file), "cannot be unpacked", err);
         if (n == 0)
             return io_fail(err, DQ_BAD_INPUT, "is cut off: it unpacks to %zu bytes less than it declares",
                            size);
@@ -181,14 +185,14 @@ static dq_status open_member(npz *archive, size_t i, io_source *source, dq_error
     zip_uint64_t index = archive->members[i].index;
     const zip_uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     if (zip_stat_index(archive->zip, index, 0, &info) || (info.valid & need) != need)
-        return io_fail(err, DQ_BAD_INPUT, "is a member without a size: %s", zip_strerror(archive->zip));
+        return zip_failure(zip_get_error(archive->zip), "is a member without a size", err);
     if (info.comp_method == ZIP_CM_DEFLATE && info.size / DEFLATE_BEST > info.comp_size)
         return io_fail(err, DQ_BAD_INPUT,
                        "declares %" PRIu64 " bytes, which its %" PRIu64 " packed ones cannot unpack to",
                        (uint64_t)info.size, (uint64_t)info.comp_size);
     zip_file_t *file = zip_fopen_index(archive->zip, index, 0);
     if (!file)
-        return io_fail(err, DQ_BAD_INPUT, "cannot be unpacked: %s", zip_strerror(archive->zip));
+        return zip_failure(zip_get_error(archive->zip), "cannot be unpacked", err);
     *source = (io_source){.read = read_member, .arg = file, .size = info.size};
     return DQ_OK;
 }
@@ -218,7 +222,7 @@ dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_t
     char more;
     /* libzip compares the checksum where the member ends, which this read reaches. */
     if (status == DQ_OK && zip_fread(source.arg, &more, 1) != 0)
-        status = io_fail(err, DQ_BAD_INPUT, "is damaged: %s", zip_file_strerror(source.arg));
+        status = zip_failure(zip_file_get_error(source.arg), "is damaged", err);
     zip_fclose(source.arg);
     if (status == DQ_OK)
         *out = tensor;
