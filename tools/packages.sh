@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2086 # words of the lists are split on purpose
 # Sourced by tools/quickstart and tools/test: asks apt for what is missing, and only for that.
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
@@ -37,16 +38,16 @@ need_packages() {
     rm -f "$log"
 }
 
-# build_in FOLDER LOG MESON-OPTION…: configures the folder once, and again when the options change, then builds.
+# build_in FOLDER LOG MESON-OPTION…: configures the folder, anew when the options change or an earlier try was
+# interrupted, and builds. What else lies in the folder stays.
 build_in() {
     local folder=$1 log=$2 stamp="$1/.options"
     shift 2
     local wanted="${CC:-} $*"
-    if [ ! -f "$folder/build.ninja" ]; then
-        meson setup "$folder" "$@" >"$log" 2>&1
-    elif [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-        meson setup --wipe "$folder" "$@" >"$log" 2>&1
-    fi || { tail -n 20 "$log" >&2; return 1; }
-    echo "$wanted" >"$stamp"
+    if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+        rm -rf "$folder"/meson-* "$folder/build.ninja"
+        meson setup "$folder" "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; return 1; }
+        echo "$wanted" >"$stamp"
+    fi
     ninja -C "$folder" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/|^ninja: Entering' "$log" | tail -n 40 >&2; return 1; }
 }
