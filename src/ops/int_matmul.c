@@ -23,8 +23,8 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.runs = 1;
     w->b.run = s->k;
     w->b.inner = s->k;
-    w->b.col_stride = 1;
-    w->b.inner_stride = s->n;
+    w->b.col_stride = mm->b_transposed ? s->k : 1;
+    w->b.inner_stride = mm->b_transposed ? 1 : s->n;
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
@@ -83,6 +83,18 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols, const
                         .c_stride = block->w->kernel->nr,
                         .c = c};
     at->run->store(&sums);
+}
+
+/* Rows of a matrix that stands as [K, M], copied. */
+static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
+{
+    uint8_t flip = dq_qgemm_flip(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
+    const uint8_t *from = (const uint8_t *)a->data + first_row;
+    for (size_t i = 0; i < block->rows; i++) {
+        block->row_pointers[i] = copy + i * mm->s.k;
+        for (size_t k = 0; k < mm->s.k; k++)
+            copy[i * mm->s.k + k] = from[k * mm->s.m + i] ^ flip;
+    }
 }
 
 /* Rows of `a` are read in place where the kernel likes their sign and may read past them; else from a copy.
@@ -152,7 +164,10 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     block.store = store_block;
     block.arg = &at;
     size_t matrix = mm->batches == 1 ? 0 : dq_matmul_offset(&mm->s, at.batch, mm->s.a_strides);
-    point_rows(mm, run->call->in[mm->a], matrix * mm->m + at.row, &block);
+    if (mm->a_transposed)
+        copy_columns(mm, run->call->in[mm->a], at.row, &block);
+    else
+        point_rows(mm, run->call->in[mm->a], matrix * mm->m + at.row, &block);
     zero_points(run, at.batch, at.row, &block);
     dq_qblock_terms(&block);
     dq_qblock_run(&block);

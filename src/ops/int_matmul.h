@@ -10,6 +10,7 @@ typedef struct dq_int_matmul {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: a batch of `a` on one `b` may be taken as one tall matrix */
     uint32_t a, b;     /* inputs */
+    bool a_transposed, b_transposed; /* stand as [K, M] and [N, K]; for one matrix each */
     dq_qparam a_zero, b_zero;
     dq_qweights w;
     const void *packed; /* NULL: b is packed in each run, at the start of call->scratch */

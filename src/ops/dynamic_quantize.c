@@ -1,0 +1,78 @@
+#include "ops/dynamic_quantize.h"
+
+#include <math.h>
+
+/* Elements that a thread takes at a time. */
+enum { GRAIN = 16384 };
+
+typedef struct range {
+    float low, high;
+} range;
+
+typedef struct job {
+    const dq_op_call *call;
+    const float *x;
+    range *pieces; /* one each GRAIN elements */
+    const dq_dynamic *by;
+    void *y;
+} job;
+
+static size_t piece_count(size_t n)
+{
+    return n / GRAIN + (n % GRAIN != 0);
+}
+
+size_t dq_dynamic_scratch(size_t n)
+{
+    return piece_count(n) * sizeof(range);
+}
+
+static void find_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    range *piece = &j->pieces[begin / GRAIN];
+    piece->low = piece->high = 0.0f;
+    j->call->kernels->minmax_f32(j->x + begin, end - begin, &piece->low, &piece->high);
+}
+
+dq_dynamic dq_dynamic_find(const dq_op_call *call, const float *x, size_t n, dq_dtype dtype, void *scratch)
+{
+    job j = {.call = call, .x = x, .pieces = scratch};
+    dq_parallel(call->threads, n, GRAIN, find_range, &j);
+    float low = 0.0f, high = 0.0f;
+    for (size_t i = 0; i < piece_count(n); i++) {
+        low = j.pieces[i].low < low ? j.pieces[i].low : low;
+        high = j.pieces[i].high > high ? j.pieces[i].high : high;
+    }
+    float qmin = dtype == DQ_INT8 ? -127.0f : 0.0f, qmax = dtype == DQ_INT8 ? 127.0f : 255.0f;
+    float width = low == high ? 1.0f : high - low;
+    dq_dynamic found = {.dtype = dtype, .scale = width / (qmax - qmin)};
+    float zero = qmin - low / found.scale;
+    zero = zero > qmin ? zero : qmin; /* also for NaN, which an infinite range gives */
+    zero = zero < qmax ? zero : qmax;
+    found.zero = (int32_t)rintf(zero);
+    return found;
+}
+
+static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_kernels *kernels = j->call->kernels;
+    if (j->by->dtype == DQ_UINT8) {
+        uint8_t zero = (uint8_t)j->by->zero, *y = (uint8_t *)j->y + begin;
+        kernels->quantize_f32_u8(j->x + begin, end - begin, &j->by->scale, &zero, 0, y);
+        return;
+    }
+    int8_t zero = (int8_t)j->by->zero, *y = (int8_t *)j->y + begin;
+    kernels->quantize_f32_s8(j->x + begin, end - begin, &j->by->scale, &zero, 0, y);
+    for (size_t i = 0; i < end - begin; i++)
+        y[i] = y[i] < -127 ? -127 : y[i];
+}
+
+void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const dq_dynamic *by, void *y)
+{
+    job j = {.call = call, .x = x, .by = by, .y = y};
+    dq_parallel(call->threads, n, GRAIN, quantize_range, &j);
+}

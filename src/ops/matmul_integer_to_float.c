@@ -1,0 +1,198 @@
+/* com.microsoft MatMulIntegerToFloat and DynamicQuantizeMatMul: integer sums of a matrix product as floats,
+ *     y = sum * (a_scale * b_scale) + bias,
+ * with float roundings where ONNX Runtime has them: of the sum, the product of the scales, their product, the
+ * addition. A float16 result is rounded once more. DynamicQuantizeMatMul first quantizes all of A by its
+ * range. */
+#include "base/checked.h"
+#include "base/codec.h"
+#include "ops/dynamic_quantize.h"
+#include "ops/int_matmul.h"
+
+#include <string.h>
+
+enum { MOST_INPUTS = 7 };
+
+/* Where each part stands among the inputs. */
+typedef struct layout {
+    uint32_t a, b, a_scale, b_scale, a_zero, b_zero, bias;
+    bool dynamic; /* a_scale and a_zero are not the caller's: they stand behind the operator's inputs */
+} layout;
+static const layout to_float = {
+    .a = 0, .b = 1, .a_scale = 2, .b_scale = 3, .a_zero = 4, .b_zero = 5, .bias = 6};
+static const layout dynamic = {
+    .a = 0, .b = 1, .b_scale = 2, .b_zero = 3, .bias = 4, .a_scale = 5, .a_zero = 6, .dynamic = true};
+
+typedef struct state {
+    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    const layout *at;
+    dq_qparam a_scale, b_scale;
+    bool bias_spread;          /* one bias for all columns */
+    size_t codes_at, range_at; /* dynamic: offsets into scratch */
+} state;
+
+/* The call with A quantized. */
+typedef struct view {
+    dq_op_call call;
+    const dq_tensor *in[MOST_INPUTS];
+    const char *formals[MOST_INPUTS];
+    dq_tensor a, a_zero, a_scale;
+    uint8_t zero;
+    float scale;
+} view;
+
+static void look(const dq_op_call *call, const layout *at, view *v)
+{
+    v->call = *call;
+    for (uint32_t i = 0; i < MOST_INPUTS; i++) {
+        v->in[i] = dq_call_in(call, i);
+        v->formals[i] = i < call->in_count && call->in_formals ? call->in_formals[i] : NULL;
+    }
+    v->call.in = v->in;
+    v->call.in_count = MOST_INPUTS;
+    v->call.in_formals = v->formals;
+    if (!at->dynamic)
+        return;
+    /* known by type and shape now, by value in a run */
+    v->a = *call->in[at->a];
+    v->a.dtype = DQ_UINT8;
+    v->a.size = v->a.count;
+    v->a.data = NULL;
+    v->a_zero = (dq_tensor){.dtype = DQ_UINT8, .count = 1, .size = 1, .data = &v->zero};
+    v->a_scale = (dq_tensor){.dtype = DQ_FLOAT, .count = 1, .size = sizeof v->scale, .data = &v->scale};
+    v->zero = 0;
+    v->scale = 1;
+    v->in[at->a] = &v->a;
+    v->in[at->a_zero] = &v->a_zero;
+    v->in[at->a_scale] = &v->a_scale;
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static dq_status resolve_bias(const view *v, uint32_t at, state *st, dq_error *err)
+{
+    const dq_tensor *bias = v->in[at];
+    const dq_matmul_shape *s = &st->mm.s;
+    char text[DQ_SHAPE_TEXT];
+    if (!bias)
+        return DQ_OK;
+    st->bias_spread = bias->count == 1;
+    if (bias->count == 1 || (bias->count == s->n && bias->rank == 1))
+        return DQ_OK;
+    return dq_call_fail_input(&v->call, err, at, "has shape %s, wanted [%zu], one a column",
+                              dq_shape_text(bias->rank, bias->dims, text), s->n);
+}
+
+static dq_status resolve(const view *v, const layout *at, state *st, dq_error *err)
+{
+    DQ_TRY(dq_int_matmul_infer(&v->call, at->a, at->b, at->a_zero, at->b_zero, &st->mm, err));
+    DQ_TRY(dq_qparam_resolve(&v->call, at->a_scale, at->a, DQ_QPARAM_ROWS, &st->mm.s, &st->a_scale, err));
+    DQ_TRY(dq_qparam_resolve(&v->call, at->b_scale, at->b, DQ_QPARAM_COLUMNS, &st->mm.s, &st->b_scale, err));
+    return resolve_bias(v, at->bias, st, err);
+}
+
+static dq_status infer_with(dq_op_call *call, const layout *at, dq_error *err)
+{
+    view v;
+    state st = {0};
+    look(call, at, &v);
+    DQ_TRY(resolve(&v, at, &st, err));
+    return dq_call_output(call, 0, v.in[at->b_scale]->dtype, st.mm.s.rank, st.mm.s.dims, err);
+}
+
+/* The quantized A and what finding its range takes stand behind the common part's scratch. */
+static dq_status dynamic_scratch(dq_op_call *call, state *st, size_t count, dq_error *err)
+{
+    size_t codes_end;
+    if (!dq_align_size(call->scratch_size, 64, &st->codes_at) ||
+        !dq_add_size(st->codes_at, count, &codes_end) || !dq_align_size(codes_end, 64, &st->range_at) ||
+        !dq_add_size(st->range_at, dq_dynamic_scratch(count), &call->scratch_size))
+        return dq_no_memory(err, count, "a quantized operand");
+    return DQ_OK;
+}
+
+static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
+{
+    view v;
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    st->at = at;
+    look(call, at, &v);
+    DQ_TRY(resolve(&v, at, st, err));
+    DQ_TRY(dq_int_matmul_prepare(&v.call, st->a_scale.single, &st->mm, err));
+    call->worker_scratch_size = v.call.worker_scratch_size;
+    call->scratch_size = v.call.scratch_size;
+    return at->dynamic ? dynamic_scratch(call, st, v.a.count, err) : DQ_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+static void store_row(const dq_int_sums *sums, const state *st, size_t row, const int32_t *c)
+{
+    const dq_op_call *call = sums->call;
+    const dq_matmul_shape *s = &st->mm.s;
+    const dq_tensor *y = call->out[0], *bias = call->in[st->at->bias];
+    size_t from = (sums->batch * sums->mm->m + row) * s->n + sums->col;
+    size_t b_at = dq_qparam_offset(&st->b_scale, s, sums->batch);
+    float a_scale = (float)dq_qparam_scale(
+        call, &st->a_scale, dq_qparam_offset(&st->a_scale, s, sums->batch) + row * st->a_scale.step);
+    for (size_t j = 0; j < sums->cols; j++) {
+        size_t col = sums->col + j;
+        float b_scale = (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
+        float value = (float)c[j] * (a_scale * b_scale);
+        if (bias)
+            value += (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col);
+        if (y->dtype == DQ_FLOAT)
+            dq_data(y, float)[from + j] = value;
+        else
+            dq_data(y, uint16_t)[from + j] = dq_f32_to_f16(value);
+    }
+}
+
+static void store(const dq_int_sums *sums)
+{
+    const state *st = (const state *)(const void *)sums->mm;
+    for (size_t i = 0; i < sums->rows; i++)
+        store_row(sums, st, sums->row + i, sums->c + i * sums->c_stride);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    view v;
+    look(call, st->at, &v);
+    if (st->at->dynamic) {
+        const dq_tensor *a = call->in[st->at->a];
+        dq_dynamic found =
+            dq_dynamic_find(call, a->data, a->count, DQ_UINT8, (char *)call->scratch + st->range_at);
+        v.a.data = (char *)call->scratch + st->codes_at;
+        v.zero = (uint8_t)found.zero;
+        v.scale = found.scale;
+        dq_dynamic_quantize(call, a->data, a->count, &found, v.a.data);
+    }
+    dq_int_matmul_run(&v.call, &st->mm, store);
+    return DQ_OK;
+}
+
+static dq_status infer_to_float(dq_op_call *call, dq_error *err)
+{
+    return infer_with(call, &to_float, err);
+}
+
+static dq_status prepare_to_float(dq_op_call *call, dq_error *err)
+{
+    return prepare_with(call, &to_float, err);
+}
+
+static dq_status infer_dynamic(dq_op_call *call, dq_error *err)
+{
+    return infer_with(call, &dynamic, err);
+}
+
+static dq_status prepare_dynamic(dq_op_call *call, dq_error *err)
+{
+    return prepare_with(call, &dynamic, err);
+}
+
+const dq_op_impl dq_op_matmul_integer_to_float = {infer_to_float, prepare_to_float, run, 0};
+const dq_op_impl dq_op_dynamic_quantize_matmul = {infer_dynamic, prepare_dynamic, run, 0};
