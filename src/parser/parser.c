@@ -27,11 +27,15 @@ static dq_status read_texts(dq_reader *r, size_t count, char *const *texts, cons
     return DQ_OK;
 }
 
-static dq_status check_count(size_t count, const char *what, dq_error *err)
+/* Lists that are searched from end to end, for every node or attribute. A writer needs a few dozen entries; a
+ * file that brings more would make the product of two lengths cost more than its size should. */
+enum { MOST_ATTRIBUTES = 1000, MOST_OPSETS = 200 };
+
+static dq_status check_count(size_t count, size_t most, const char *what, dq_error *err)
 {
-    return count <= INT32_MAX
+    return count <= most
                ? DQ_OK
-               : dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu %s, more than can be held", count, what);
+               : dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu %s, wanted at most %zu", count, what, most);
 }
 
 /* ---- Nodes -------------------------------------------------------------------------------------------- */
@@ -95,9 +99,9 @@ dq_status dq_proto_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx
         const Onnx__NodeProto *proto = protos[i];
         dq_node *node = NULL;
         char text[DQ_NODE_TEXT];
-        DQ_TRY(check_count(proto->n_input, "inputs in a node", err));
-        DQ_TRY(check_count(proto->n_output, "outputs in a node", err));
-        DQ_TRY(check_count(proto->n_attribute, "attributes in a node", err));
+        DQ_TRY(check_count(proto->n_input, INT32_MAX, "inputs in a node", err));
+        DQ_TRY(check_count(proto->n_output, INT32_MAX, "outputs in a node", err));
+        DQ_TRY(check_count(proto->n_attribute, MOST_ATTRIBUTES, "attributes in a node", err));
         DQ_TRY(dq_graph_add_node(g, (uint32_t)proto->n_input, (uint32_t)proto->n_output,
                                  (uint32_t)proto->n_attribute, &node, err));
         DQ_TRY(read_text(r, proto->name, &node->name, err));
@@ -196,11 +200,9 @@ static dq_status read_opset(dq_reader *r, const Onnx__OperatorSetIdProto *proto,
 static dq_status read_opsets(dq_reader *r, size_t count, Onnx__OperatorSetIdProto *const *protos,
                              dq_opset **out, uint32_t *out_count, dq_error *err)
 {
-    /* Every node looks its domain up in the list: a long one, which no writer makes, would cost their
-     * product. */
-    enum { MOST = 1000 };
-    if (count > MOST)
-        return dq_fail(err, DQ_OUT_OF_MEMORY, "imports %zu operator sets, wanted at most %d", count, MOST);
+    if (count > MOST_OPSETS)
+        return dq_fail(err, DQ_OUT_OF_MEMORY, "imports %zu operator sets, wanted at most %d", count,
+                       MOST_OPSETS);
     *out = DQ_NEW_ARRAY(&r->ir->arena, count, dq_opset);
     if (!*out)
         return dq_no_memory(err, count * sizeof **out, "operator sets");
@@ -215,10 +217,10 @@ static dq_status read_opsets(dq_reader *r, size_t count, Onnx__OperatorSetIdProt
     return DQ_OK;
 }
 
-static dq_status read_list(dq_reader *r, size_t count, char *const *texts, const char *what,
+static dq_status read_list(dq_reader *r, size_t count, char *const *texts, size_t most, const char *what,
                            const char ***out, uint32_t *out_count, dq_error *err)
 {
-    DQ_TRY(check_count(count, what, err));
+    DQ_TRY(check_count(count, most, what, err));
     *out = DQ_NEW_ARRAY(&r->ir->arena, count, const char *);
     if (!*out)
         return dq_no_memory(err, count * sizeof **out, what);
@@ -230,13 +232,14 @@ static dq_status read_body(dq_reader *r, const Onnx__FunctionProto *proto, dq_fu
 {
     size_t count = 0;
     ProtobufCMessage **defaults = NULL;
-    DQ_TRY(read_list(r, proto->n_input, proto->input, "inputs", &f->inputs, &f->input_count, err));
-    DQ_TRY(read_list(r, proto->n_output, proto->output, "outputs", &f->outputs, &f->output_count, err));
-    DQ_TRY(read_list(r, proto->n_attribute, proto->attribute, "attributes", &f->attr_names,
+    DQ_TRY(read_list(r, proto->n_input, proto->input, INT32_MAX, "inputs", &f->inputs, &f->input_count, err));
+    DQ_TRY(read_list(r, proto->n_output, proto->output, INT32_MAX, "outputs", &f->outputs, &f->output_count,
+                     err));
+    DQ_TRY(read_list(r, proto->n_attribute, proto->attribute, MOST_ATTRIBUTES, "attributes", &f->attr_names,
                      &f->attr_name_count, err));
     DQ_TRY(read_opsets(r, proto->n_opset_import, proto->opset_import, &f->opsets, &f->opset_count, err));
     DQ_TRY(dq_pb_messages(&r->memory, &proto->base, DQ_PB_FUNCTION_ATTRIBUTE_PROTO, &count, &defaults, err));
-    DQ_TRY(check_count(count, "attributes", err));
+    DQ_TRY(check_count(count, MOST_ATTRIBUTES, "attributes with defaults", err));
     f->attr_defaults = DQ_NEW_ARRAY(&r->ir->arena, count, dq_attr);
     if (!f->attr_defaults)
         return dq_no_memory(err, count * sizeof *f->attr_defaults, "attributes");
@@ -276,7 +279,7 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
     ir->ir_version = proto->ir_version;
     DQ_TRY(read_text(r, proto->producer_name, &ir->producer, err));
     DQ_TRY(read_opsets(r, proto->n_opset_import, proto->opset_import, &ir->opsets, &ir->opset_count, err));
-    DQ_TRY(check_count(proto->n_functions, "functions", err));
+    DQ_TRY(check_count(proto->n_functions, INT32_MAX, "functions", err));
     ir->functions = DQ_NEW_ARRAY(&ir->arena, proto->n_functions, dq_function);
     if (!ir->functions)
         return dq_no_memory(err, proto->n_functions * sizeof *ir->functions, "functions");

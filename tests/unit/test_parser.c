@@ -190,6 +190,22 @@ START_TEST(two_attributes_of_one_name_are_refused)
 }
 END_TEST
 
+START_TEST(lists_that_are_searched_are_bounded)
+{
+    ow graph = {0}, more = {0}, attr = attribute("a", DQ_ATTR_INT);
+    for (int i = 0; i < 1001; i++)
+        ow_msg(&more, OW_NODE_ATTR, &attr);
+    ow_node(&graph, OW_GRAPH_NODE, "n", "Op", "", "", "y", &more);
+    ow model = ow_model(&graph);
+    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: has 1001 attributes in a node, wanted at most 1000");
+    graph.size = 0;
+    model = ow_model(&graph);
+    for (int i = 0; i < 200; i++)
+        ow_opset(&model, OW_MODEL_OPSET, "my", 1);
+    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: imports 201 operator sets, wanted at most 200");
+}
+END_TEST
+
 /* ---- Types, graphs, functions ------------------------------------------------------------------------- */
 
 START_TEST(declared_types)
@@ -518,6 +534,7 @@ int main(void)
                         DQ_ATTR_TYPE_PROTOS + 1);
     tcase_add_test(graphs, wrong_attributes_are_refused);
     tcase_add_test(graphs, two_attributes_of_one_name_are_refused);
+    tcase_add_test(graphs, lists_that_are_searched_are_bounded);
     tcase_add_test(graphs, declared_types);
     tcase_add_test(graphs, initializers_may_be_inputs_too);
     tcase_add_test(graphs, functions_with_overloads_defaults_and_imports);
