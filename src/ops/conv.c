@@ -1,6 +1,7 @@
 /* Conv: a matrix product of the weights with the input's windows, which are gathered as they are packed; one
  * product for each group of each image. The bias is added to the finished sum, before the one rounding. */
 #include "base/codec.h"
+#include "ops/conv_direct.h"
 #include "ops/float_matmul.h"
 #include "ops/window_walk.h"
 
@@ -112,6 +113,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      pack_weights,
                      pack_windows,
                      store};
+    if (dq_conv_direct_suits(shape, call->in[X]->dtype))
+        return DQ_OK;
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
@@ -120,7 +123,11 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), call->out[0]};
-    if (o.out && o.out->count)
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    if (dq_conv_direct_suits(&s->shape, o.x->dtype))
+        dq_conv_direct(call, &s->shape, o.x, o.w, o.bias, o.out);
+    else
         dq_fmm_run(call, &s->mm, &o);
     return DQ_OK;
 }

@@ -22,11 +22,12 @@ START_TEST(conv_pads_and_strides)
 }
 END_TEST
 
-START_TEST(conv_against_plain_loops)
+/* Five output channels a group go through a matrix product, two do not. */
+static void against_plain_loops(int outs)
 {
-    enum { IMAGES = 2, GROUPS = 2, IN = 3, OUT = 5, H = 9, WIDTH = 11, KH = 3, KW = 2, OH = 6, OW = 12 };
-    static double x[IMAGES * GROUPS * IN * H * WIDTH], w[GROUPS * OUT * IN * KH * KW], bias[GROUPS * OUT];
-    static double want[IMAGES * GROUPS * OUT * OH * OW];
+    enum { IMAGES = 2, GROUPS = 2, IN = 3, MOST = 5, H = 9, WIDTH = 11, KH = 3, KW = 2, OH = 6, OW = 12 };
+    static double x[IMAGES * GROUPS * IN * H * WIDTH], w[GROUPS * MOST * IN * KH * KW], bias[GROUPS * MOST];
+    static double want[IMAGES * GROUPS * MOST * OH * OW];
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         x[i] = small(i);
     for (size_t i = 0; i < sizeof w / sizeof *w; i++)
@@ -35,7 +36,7 @@ START_TEST(conv_against_plain_loops)
         bias[i] = small(i + 1);
     size_t at = 0;
     for (int n = 0; n < IMAGES; n++)
-        for (int o = 0; o < GROUPS * OUT; o++)
+        for (int o = 0; o < GROUPS * outs; o++)
             for (int y = 0; y < OH; y++)
                 for (int z = 0; z < OW; z++) {
                     double sum = bias[o];
@@ -45,7 +46,7 @@ START_TEST(conv_against_plain_loops)
                                 int iy = y + 2 * ky - 0, ix = z + kx - 1; /* dilation 2; pads 0 and 1 */
                                 if (iy >= H || ix < 0 || ix >= WIDTH)
                                     continue;
-                                int ch = o / OUT * IN + i;
+                                int ch = o / outs * IN + i;
                                 sum += x[((n * GROUPS * IN + ch) * H + iy) * WIDTH + ix] *
                                        w[((o * IN + i) * KH + ky) * KW + kx];
                             }
@@ -59,12 +60,19 @@ START_TEST(conv_against_plain_loops)
         ops_ints(&c, "dilations", 2, (const int64_t[]){2, 1});
         ops_ints(&c, "pads", 4, (const int64_t[]){0, 1, 1, 1});
         ops_in(&c, types[t], OPS_DIMS(IMAGES, GROUPS * IN, H, WIDTH), x);
-        ops_in(&c, types[t], OPS_DIMS(GROUPS * OUT, IN, KH, KW), w);
-        ops_in(&c, types[t], OPS_DIMS(GROUPS * OUT), bias);
+        ops_in(&c, types[t], OPS_DIMS(GROUPS * outs, IN, KH, KW), w);
+        ops_in(&c, types[t], OPS_DIMS(GROUPS * outs), bias);
         ops_must_run(&c);
-        ops_want(&c, 0, types[t], OPS_DIMS(IMAGES, GROUPS * OUT, OH, OW), want);
+        ops_want(&c, 0, types[t], OPS_DIMS(IMAGES, GROUPS * outs, OH, OW), want);
         ops_end(&c);
     }
+}
+
+START_TEST(conv_against_plain_loops)
+{
+    against_plain_loops(5);
+    against_plain_loops(2);
+    against_plain_loops(1);
 }
 END_TEST
 
