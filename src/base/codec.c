@@ -111,31 +111,21 @@ float dq_decode_float(dq_dtype dtype, uint32_t bits)
 
 /* ---- Encoding ----------------------------------------------------------------------------------------- */
 
-/* x / 2^shift to nearest, ties to even; x below 2^24. */
-static uint32_t shift_round(uint32_t x, unsigned shift)
+/* The pattern of a finite magnitude as if the exponent had no upper end. Below the normal numbers, a sum with
+ * a power of two whose last bit is the format's smallest number rounds to it; above, integer arithmetic on
+ * the bits does. */
+static inline uint32_t round_magnitude(const format *f, uint32_t bits)
 {
-    if (shift == 0)
-        return x;
-    if (shift > 24)
-        return 0; /* below a half */
-    uint32_t half = 1u << (shift - 1), rest = x & ((half << 1) - 1), whole = x >> shift;
-    return whole + (rest > half || (rest == half && (whole & 1)));
+    unsigned shift = 23u - f->man_bits;
+    uint32_t normal = (uint32_t)(127 + 1 - f->bias) << 23;
+    uint32_t sum = normal + (shift << 23);
+    if (bits < normal)
+        return bits_of(float_of(bits) + float_of(sum)) - sum;
+    uint32_t rounded = (bits + (1u << (shift - 1)) - 1 + (bits >> shift & 1)) >> shift;
+    return rounded - ((uint32_t)(127 - f->bias) << f->man_bits);
 }
 
-/* The pattern of a finite magnitude as if the exponent had no upper end. A float below the normal ones is far
- * below half of any small format's smallest number, so that treating its exponent field of 0 like others is
- * harmless. */
-static uint32_t round_magnitude(const format *f, uint32_t magnitude_bits)
-{
-    int lowest = 1 - f->bias; /* exponent of the smallest normal number */
-    int exponent = (int)(magnitude_bits >> 23) - 127;
-    uint32_t significand = (magnitude_bits & 0x7fffffu) | (magnitude_bits >= 0x00800000u ? 0x00800000u : 0);
-    int above = exponent > lowest ? exponent - lowest : 0;
-    int below = exponent < lowest ? lowest - exponent : 0;
-    return ((uint32_t)above << f->man_bits) + shift_round(significand, (unsigned)(23 - f->man_bits + below));
-}
-
-static uint32_t encode(const format *f, float x, bool saturate)
+static inline uint32_t encode(const format *f, float x, bool saturate)
 {
     uint32_t bits = bits_of(x), rest = bits & 0x7fffffffu;
     uint32_t sign_bit = 1u << (f->exp_bits + f->man_bits);

@@ -57,44 +57,20 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return dq_granularity_read(call, call->state, err);
 }
 
-/* ---- Any types, through doubles ----------------------------------------------------------------------- */
+/* ---- Integers to float: kernels ------------------------------------------------------------------------ */
 
-/* The product of two floats is exact in a double. */
-static void any_row(const dequantize_job *job, size_t first, const dq_run *run)
+static bool has_kernel(dq_dtype x)
 {
-    double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW];
-    for (size_t done = 0, n; done < run->length; done += n) {
-        n = run->length - done < DQ_ROW ? run->length - done : DQ_ROW;
-        dq_load_doubles(job->x->dtype, job->x->data, first + done, n, x);
-        dq_run_load(job->scale, run, done, n, scale);
-        if (job->zero) {
-            dq_run_load(job->zero, run, done, n, zero);
-            for (size_t i = 0; i < n; i++)
-                if (zero[i] != 0)
-                    x[i] -= zero[i];
-        }
-        for (size_t i = 0; i < n; i++)
-            x[i] = (double)(float)x[i] * scale[i];
-        dq_store_floats(job->y->dtype, job->y->data, first + done, n, x, false, DQ_ROUND_NEAREST);
-    }
-}
-
-/* ---- Integers to float, through kernels ---------------------------------------------------------------- */
-
-/* Whether there is a kernel for these types. */
-static bool has_kernel(const dequantize_job *job)
-{
-    dq_dtype x = job->x->dtype;
-    return job->y->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT &&
-           (x == DQ_UINT8 || x == DQ_INT8 || x == DQ_UINT16 || x == DQ_INT16 || x == DQ_INT32);
+    return x == DQ_UINT8 || x == DQ_INT8 || x == DQ_UINT16 || x == DQ_INT16 || x == DQ_INT32;
 }
 
 #define KERNEL_ROW(slot, type)                                                                               \
-    job->kernels->slot(dq_data(job->x, type) + first, run->length, dq_data(job->scale, float) + run->scale,  \
-                       job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step,                  \
-                       dq_data(job->y, float) + first)
+    job->kernels->slot(dq_data(job->x, type) + first, run->length, scale,                                    \
+                       job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step, y)
 
-static void kernel_row(const dequantize_job *job, size_t first, const dq_run *run)
+/* scale is that of the run. */
+static void kernel_row(const dequantize_job *job, size_t first, const dq_run *run, const float *scale,
+                       float *y)
 {
     switch (job->x->dtype) {
     case DQ_UINT8:
@@ -115,19 +91,72 @@ static void kernel_row(const dequantize_job *job, size_t first, const dq_run *ru
     }
 }
 
+/* ---- Integers of up to 8 bits: through floats ---------------------------------------------------------- */
+
+/* Whether products are exact in float, or rounded to it as the output's type: the difference has 9 bits, and
+ * scales of other types than float at most 11. */
+static bool in_floats(const dequantize_job *job)
+{
+    return dq_dtype_is_int(job->x->dtype) && dq_dtype_bits(job->x->dtype) <= 8 &&
+           (job->scale->dtype != DQ_FLOAT || job->y->dtype == DQ_FLOAT);
+}
+
+/* At most DQ_ROW elements. */
+static void float_row(const dequantize_job *job, size_t first, const dq_run *run)
+{
+    float scale[DQ_ROW], y[DQ_ROW];
+    size_t n = run->length, parameters = run->step ? n : 1;
+    dq_load_floats(job->kernels, job->scale->dtype, job->scale->data, run->scale, parameters, scale);
+    if (dq_dtype_is_packed(job->x->dtype)) {
+        int8_t x[DQ_ROW], zero[DQ_ROW];
+        dq_load_packed(job->x->dtype, job->x->data, first, n, x);
+        if (job->zero)
+            dq_load_packed(job->zero->dtype, job->zero->data, run->scale, parameters, zero);
+        job->kernels->dequantize_s8_f32(x, n, scale, job->zero ? zero : NULL, run->step, y);
+    } else {
+        kernel_row(job, first, run, scale, y);
+    }
+    dq_store_from_floats(job->kernels, job->y->dtype, job->y->data, first, n, y, false);
+}
+
+/* ---- Any types: through doubles ------------------------------------------------------------------------ */
+
+/* At most DQ_ROW elements. The product of two floats is exact in a double. */
+static void double_row(const dequantize_job *job, size_t first, const dq_run *run)
+{
+    double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW];
+    size_t n = run->length;
+    dq_load_doubles(job->x->dtype, job->x->data, first, n, x);
+    dq_run_load(job->scale, run, n, scale);
+    if (job->zero) {
+        dq_run_load(job->zero, run, n, zero);
+        for (size_t i = 0; i < n; i++)
+            if (zero[i] != 0)
+                x[i] -= zero[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(float)x[i] * scale[i];
+    dq_store_floats(job->y->dtype, job->y->data, first, n, x, false, DQ_ROUND_NEAREST);
+}
+
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
 static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dequantize_job *job = arg;
-    bool fast = has_kernel(job);
+    bool direct = job->y->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && has_kernel(job->x->dtype);
+    bool floats = in_floats(job);
     for (size_t first = begin; first < end;) {
-        dq_run run = dq_granularity_run(job->granularity, first, end);
-        if (fast)
-            kernel_row(job, first, &run);
+        size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
+        dq_run run = dq_granularity_run(job->granularity, first, stop);
+        if (direct)
+            kernel_row(job, first, &run, dq_data(job->scale, float) + run.scale,
+                       dq_data(job->y, float) + first);
+        else if (floats)
+            float_row(job, first, &run);
         else
-            any_row(job, first, &run);
+            double_row(job, first, &run);
         first += run.length;
     }
 }

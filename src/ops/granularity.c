@@ -127,10 +127,10 @@ dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end)
     return run;
 }
 
-void dq_run_load(const dq_tensor *t, const dq_run *run, size_t done, size_t n, double *out)
+void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out)
 {
     if (run->step) {
-        dq_load_doubles(t->dtype, t->data, run->scale + done, n, out);
+        dq_load_doubles(t->dtype, t->data, run->scale, n, out);
         return;
     }
     dq_load_doubles(t->dtype, t->data, run->scale, 1, out);

@@ -33,7 +33,7 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_er
 /** The longest run that starts at element `first` and ends before or at `end`; first < end <= elements. */
 dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end);
 
-/** What elements done … done + n-1 of a run have in `t`, a scale or zero point, as doubles. */
-void dq_run_load(const dq_tensor *t, const dq_run *run, size_t done, size_t n, double *out);
+/** What each element of a run has in `t`, a scale or zero point, as n doubles. */
+void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out);
 
 #endif

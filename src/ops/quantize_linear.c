@@ -97,15 +97,124 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return dq_granularity_read(call, &state->granularity, err);
 }
 
+/* ---- Integers of 8 and 16 bits: kernels --------------------------------------------------------------- */
+
+static bool has_kernel(dq_dtype y)
+{
+    return y == DQ_UINT8 || y == DQ_INT8 || y == DQ_UINT16 || y == DQ_INT16;
+}
+
+#define KERNEL_ROW(slot, type)                                                                               \
+    job->kernels->slot(x, run->length, scale, job->zero ? dq_data(job->zero, type) + run->scale : NULL,      \
+                       run->step, dq_data(job->y, type) + first)
+
+/* x and scale are those of the run. */
+static void kernel_row(const quantize_job *job, size_t first, const dq_run *run, const float *x,
+                       const float *scale)
+{
+    switch (job->y->dtype) {
+    case DQ_UINT8:
+        KERNEL_ROW(quantize_f32_u8, uint8_t);
+        return;
+    case DQ_INT8:
+        KERNEL_ROW(quantize_f32_s8, int8_t);
+        return;
+    case DQ_UINT16:
+        KERNEL_ROW(quantize_f32_u16, uint16_t);
+        return;
+    default:
+        KERNEL_ROW(quantize_f32_s16, int16_t);
+        return;
+    }
+}
+
+/* ---- Any types whose division is in float, float16 or bfloat16: through floats --------------------------
+ */
+
+/* Values rounded to a type, as floats. */
+static void round_floats(const dq_kernels *k, dq_dtype dtype, size_t n, float *values)
+{
+    uint16_t halves[DQ_ROW];
+    if (dtype == DQ_FLOAT)
+        return;
+    dq_store_from_floats(k, dtype, halves, 0, n, values, false);
+    dq_load_floats(k, dtype, halves, 0, n, values);
+}
+
+/* The operands of the division in its precision. Only float takes int32 here, so that they are rounded once.
+ */
+static void load_operand(const quantize_job *job, const dq_tensor *t, size_t first, size_t n, float *out)
+{
+    if (t->dtype == DQ_INT32) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)dq_data(t, int32_t)[first + i];
+        return;
+    }
+    dq_load_floats(job->kernels, t->dtype, t->data, first, n, out);
+    if (t->dtype != job->state->precision)
+        round_floats(job->kernels, job->state->precision, n, out);
+}
+
+/* Integers of 4 and 2 bits by way of int8, whose ends are too far out to show. */
+static void store_packed(const quantize_job *job, size_t first, const dq_run *run, const float *quotient)
+{
+    static const float one = 1.0f;
+    const dq_dtype_row *row = dq_dtype_get(job->y->dtype);
+    int8_t out[DQ_ROW], zero[DQ_ROW] = {0};
+    size_t n = run->length, step = run->step;
+    job->kernels->quantize_f32_s8(quotient, n, &one, NULL, 0, out);
+    if (job->zero)
+        dq_load_packed(job->zero->dtype, job->zero->data, run->scale, step ? n : 1, zero);
+    for (size_t i = 0; i < n; i++) {
+        int sum = out[i] + zero[i * step];
+        sum = sum > (int)row->min ? sum : (int)row->min;
+        out[i] = (int8_t)(sum < (int)row->max ? sum : (int)row->max);
+    }
+    dq_store_packed(job->y->dtype, job->y->data, first, n, out);
+}
+
+static void store_small_floats(const quantize_job *job, size_t first, const dq_run *run, float *quotient)
+{
+    float zero[DQ_ROW];
+    if (job->zero) {
+        dq_load_floats(job->kernels, job->zero->dtype, job->zero->data, run->scale,
+                       run->step ? run->length : 1, zero);
+        for (size_t i = 0; i < run->length; i++)
+            if (zero[i * run->step] != 0)
+                quotient[i] += zero[i * run->step];
+    }
+    dq_store_from_floats(job->kernels, job->y->dtype, job->y->data, first, run->length, quotient,
+                         job->state->saturate);
+}
+
+/* At most DQ_ROW elements. A quotient of two numbers of p bits rounded to float's 24 and then to p is the one
+ * rounded once when 24 >= 2 * p + 2: float16 has 11, bfloat16 8. */
+static void float_row(const quantize_job *job, size_t first, const dq_run *run)
+{
+    float x[DQ_ROW], scale[DQ_ROW];
+    size_t n = run->length;
+    load_operand(job, job->x, first, n, x);
+    load_operand(job, job->scale, run->scale, run->step ? n : 1, scale);
+    for (size_t i = 0; i < n; i++)
+        x[i] /= scale[i * run->step];
+    round_floats(job->kernels, job->state->precision, n, x);
+    if (dq_dtype_is_float(job->y->dtype)) {
+        store_small_floats(job, first, run, x);
+    } else if (dq_dtype_is_packed(job->y->dtype)) {
+        store_packed(job, first, run, x);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            scale[i] = 1.0f;
+        kernel_row(job, first, run, x, scale);
+    }
+}
+
 /* ---- Any types, through doubles ----------------------------------------------------------------------- */
 
 /* Values rounded to a type, as doubles. */
-static void round_to(dq_dtype dtype, size_t n, double *values)
+static void round_doubles(dq_dtype dtype, size_t n, double *values)
 {
-    if (dtype == DQ_FLOAT)
-        for (size_t i = 0; i < n; i++)
-            values[i] = (double)(float)values[i];
-    else if (dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16)
+    if (dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16)
         for (size_t i = 0; i < n; i++)
             values[i] = (double)dq_decode_float(
                 dtype, dq_encode_float(dtype, dq_round_to_odd(values[i]), false, DQ_ROUND_NEAREST));
@@ -125,8 +234,8 @@ static void store_integers(const quantize_job *job, size_t first, size_t n, cons
     dq_store_ints(job->y->dtype, job->y->data, first, n, out);
 }
 
-static void store_floats(const quantize_job *job, size_t first, size_t n, double *quotient,
-                         const double *zero)
+static void store_doubles(const quantize_job *job, size_t first, size_t n, double *quotient,
+                          const double *zero)
 {
     for (size_t i = 0; i < n; i++)
         if (zero[i] != 0)
@@ -134,79 +243,59 @@ static void store_floats(const quantize_job *job, size_t first, size_t n, double
     dq_store_floats(job->y->dtype, job->y->data, first, n, quotient, job->state->saturate, DQ_ROUND_NEAREST);
 }
 
-/* In doubles, a quotient of two numbers of p bits rounded first to 53 bits and then to p is the one rounded
- * once when 53 >= 2 * p + 2, which holds up to float's 24; the ratio of two int32 keeps its side of every
- * half likewise. */
-static void any_row(const quantize_job *job, size_t first, const dq_run *run)
+/* At most DQ_ROW elements, of int32 x or divided in double or exactly. The argument of float_row holds for
+ * double's 53 bits; and the ratio of two int32 is too far from every half but its own for 53 bits to lose its
+ * side. */
+static void double_row(const quantize_job *job, size_t first, const dq_run *run)
 {
     double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW] = {0};
     dq_dtype precision = job->state->precision;
-    for (size_t done = 0, n; done < run->length; done += n) {
-        n = run->length - done < DQ_ROW ? run->length - done : DQ_ROW;
-        dq_load_doubles(job->x->dtype, job->x->data, first + done, n, x);
-        dq_run_load(job->scale, run, done, n, scale);
-        if (job->zero)
-            dq_run_load(job->zero, run, done, n, zero);
-        round_to(precision, n, x);
-        round_to(precision, n, scale);
-        for (size_t i = 0; i < n; i++)
-            x[i] /= scale[i];
-        round_to(precision, n, x);
-        if (dq_dtype_is_float(job->y->dtype))
-            store_floats(job, first + done, n, x, zero);
-        else
-            store_integers(job, first + done, n, x, zero);
-    }
-}
-
-/* ---- float to 8 and 16 bit integers, through kernels --------------------------------------------------- */
-
-/* Whether there is a kernel for these types. */
-static bool has_kernel(const quantize_job *job)
-{
-    dq_dtype y = job->y->dtype;
-    return job->x->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && job->state->precision == DQ_FLOAT &&
-           (y == DQ_UINT8 || y == DQ_INT8 || y == DQ_UINT16 || y == DQ_INT16);
-}
-
-#define KERNEL_ROW(slot, type)                                                                               \
-    job->kernels->slot(dq_data(job->x, float) + first, run->length, dq_data(job->scale, float) + run->scale, \
-                       job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step,                  \
-                       dq_data(job->y, type) + first)
-
-static void kernel_row(const quantize_job *job, size_t first, const dq_run *run)
-{
-    switch (job->y->dtype) {
-    case DQ_UINT8:
-        KERNEL_ROW(quantize_f32_u8, uint8_t);
-        return;
-    case DQ_INT8:
-        KERNEL_ROW(quantize_f32_s8, int8_t);
-        return;
-    case DQ_UINT16:
-        KERNEL_ROW(quantize_f32_u16, uint16_t);
-        return;
-    default:
-        KERNEL_ROW(quantize_f32_s16, int16_t);
-        return;
-    }
+    size_t n = run->length;
+    dq_load_doubles(job->x->dtype, job->x->data, first, n, x);
+    dq_run_load(job->scale, run, n, scale);
+    if (job->zero)
+        dq_run_load(job->zero, run, n, zero);
+    round_doubles(precision, n, x);
+    round_doubles(precision, n, scale);
+    for (size_t i = 0; i < n; i++)
+        x[i] /= scale[i];
+    round_doubles(precision, n, x);
+    if (dq_dtype_is_float(job->y->dtype))
+        store_doubles(job, first, n, x, zero);
+    else
+        store_integers(job, first, n, x, zero);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
+
+/* Whether rows go from x to y by a kernel alone, as long as they are; others take DQ_ROW elements at a time.
+ */
+static bool is_direct(const quantize_job *job)
+{
+    return job->x->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && job->state->precision == DQ_FLOAT &&
+           has_kernel(job->y->dtype);
+}
 
 static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const quantize_job *job = arg;
-    bool fast = has_kernel(job);
-    if (!fast)
+    dq_dtype precision = job->state->precision;
+    bool direct = is_direct(job), doubles = precision == DQ_DOUBLE || precision == DQ_INT32;
+    if (job->x->dtype == DQ_INT32 || job->scale->dtype == DQ_INT32)
+        doubles = doubles || precision != DQ_FLOAT;
+    if (!direct)
         dq_clear_elements(job->y->dtype, job->y->data, begin, end);
     for (size_t first = begin; first < end;) {
-        dq_run run = dq_granularity_run(&job->state->granularity, first, end);
-        if (fast)
-            kernel_row(job, first, &run);
+        size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
+        dq_run run = dq_granularity_run(&job->state->granularity, first, stop);
+        if (direct)
+            kernel_row(job, first, &run, dq_data(job->x, float) + first,
+                       dq_data(job->scale, float) + run.scale);
+        else if (doubles)
+            double_row(job, first, &run);
         else
-            any_row(job, first, &run);
+            float_row(job, first, &run);
         first += run.length;
     }
 }

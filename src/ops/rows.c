@@ -141,6 +141,83 @@ void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const d
         dq_put_bits(data, bits, first + i, dq_encode_float(dtype, dq_round_to_odd(in[i]), saturate, round));
 }
 
+void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_t first, size_t n, float *out)
+{
+    const uint16_t *halves = (const uint16_t *)data + first;
+    switch (dtype) {
+    case DQ_FLOAT:
+        memcpy(out, (const float *)data + first, n * sizeof *out);
+        return;
+    case DQ_FLOAT16:
+        k->convert_f16_f32(halves, n, out);
+        return;
+    case DQ_BFLOAT16:
+        for (size_t i = 0; i < n; i++)
+            out[i] = dq_bf16_to_f32(halves[i]);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            out[i] = dq_decode_float(dtype, (uint32_t)dq_get_bits(data, dq_dtype_bits(dtype), first + i));
+    }
+}
+
+void dq_store_from_floats(const dq_kernels *k, dq_dtype dtype, void *data, size_t first, size_t n,
+                          const float *in, bool saturate)
+{
+    uint16_t *halves = (uint16_t *)data + first;
+    switch (dtype) {
+    case DQ_FLOAT:
+        memcpy((float *)data + first, in, n * sizeof *in);
+        return;
+    case DQ_FLOAT16:
+        k->convert_f32_f16(in, n, halves);
+        return;
+    case DQ_BFLOAT16:
+        for (size_t i = 0; i < n; i++)
+            halves[i] = dq_f32_to_bf16(in[i]);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            dq_put_bits(data, dq_dtype_bits(dtype), first + i,
+                        dq_encode_float(dtype, in[i], saturate, DQ_ROUND_NEAREST));
+    }
+}
+
+static int8_t packed_value(unsigned raw, unsigned bits, bool is_signed)
+{
+    unsigned unused = 8 - bits;
+    return is_signed ? (int8_t)((int8_t)(uint8_t)(raw << unused) >> unused)
+                     : (int8_t)(raw & ((1u << bits) - 1));
+}
+
+void dq_load_packed(dq_dtype dtype, const void *data, size_t first, size_t n, int8_t *out)
+{
+    unsigned bits = dq_dtype_bits(dtype), each = 8 / bits;
+    bool is_signed = dq_dtype_get(dtype)->cls == DQ_CLASS_INT;
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < n; i++) {
+        size_t element = first + i;
+        out[i] = packed_value((unsigned)bytes[element / each] >> (element % each * bits), bits, is_signed);
+    }
+}
+
+void dq_store_packed(dq_dtype dtype, void *data, size_t first, size_t n, const int8_t *in)
+{
+    unsigned bits = dq_dtype_bits(dtype), each = 8 / bits, mask = (1u << bits) - 1;
+    uint8_t *bytes = data;
+    size_t i = 0;
+    for (; i < n && (first + i) % each; i++)
+        dq_put_bits(data, bits, first + i, (uint8_t)in[i]);
+    for (; n - i >= each; i += each) {
+        unsigned byte = 0;
+        for (unsigned k = 0; k < each; k++)
+            byte |= ((unsigned)in[i + k] & mask) << (k * bits);
+        bytes[(first + i) / each] = (uint8_t)byte;
+    }
+    for (; i < n; i++)
+        dq_put_bits(data, bits, first + i, (uint8_t)in[i]);
+}
+
 void dq_clear_elements(dq_dtype dtype, void *data, size_t begin, size_t end)
 {
     size_t bits = dq_dtype_get(dtype)->bits;

@@ -4,6 +4,7 @@
 #define DQ_OPS_ROWS_H
 
 #include "base/codec.h"
+#include "kernels/kernels.h"
 #include "tensor/tensor.h"
 
 /** Elements that operators take at a time; their buffers live on the stack. */
@@ -14,12 +15,24 @@ void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, d
 /** Elements of any integer or bool type; uint64 is reinterpreted. */
 void dq_load_ints(dq_dtype dtype, const void *data, size_t first, size_t n, int64_t *out);
 
+/** Elements of any float type up to 32 bits, exactly. */
+void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_t first, size_t n,
+                    float *out);
+/** Elements of a packed integer type: all fit in an int8. */
+void dq_load_packed(dq_dtype dtype, const void *data, size_t first, size_t n, int8_t *out);
+
 /** The low bits of each value, into any integer or bool type. For packed types the bytes are read first, so
  * that two threads may not write the same byte. */
 void dq_store_ints(dq_dtype dtype, void *data, size_t first, size_t n, const int64_t *in);
 /** Each value rounded once into any float type; `saturate` and `round` as for dq_encode_float. */
 void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const double *in, bool saturate,
                      dq_round round);
+
+/** Each value rounded once into any float type up to 32 bits. */
+void dq_store_from_floats(const dq_kernels *k, dq_dtype dtype, void *data, size_t first, size_t n,
+                          const float *in, bool saturate);
+/** The low bits of each value, into a packed integer type; threads as for dq_store_ints. */
+void dq_store_packed(dq_dtype dtype, void *data, size_t first, size_t n, const int8_t *in);
 
 /** Clears what elements [begin, end) occupy; begin a multiple of 8, so that no byte is shared with what lies
  * before. A packed tensor's padding after its last element is cleared too. */

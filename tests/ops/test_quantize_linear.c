@@ -84,6 +84,38 @@ START_TEST(precision_of_the_division)
 }
 END_TEST
 
+START_TEST(precision_attribute)
+{
+    ops_case c;
+    begin(&c, 25);
+    ops_int(&c, "precision", DQ_FLOAT16);
+    ops_in(&c, DQ_INT32, OPS_DIMS(3), OPS_VALUES(2049, 100000, -100000));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(2));
+    ops_in(&c, DQ_INT16, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT16, OPS_DIMS(3), OPS_VALUES(1024, 32767, -32768));
+    ops_end(&c);
+
+    /* just over a half in double */
+    begin(&c, 25);
+    ops_int(&c, "precision", DQ_DOUBLE);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(16777217, 16777219));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(33554432));
+    ops_in(&c, DQ_INT2, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT2, OPS_DIMS(2), OPS_VALUES(1, 1));
+    ops_end(&c);
+
+    begin(&c, 25); /* the same ratio is a tie in float, which goes to 0 */
+    ops_in(&c, DQ_INT32, OPS_DIMS(1), OPS_VALUES(16777217));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(33554432));
+    ops_in(&c, DQ_INT2, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT2, OPS_DIMS(1), OPS_VALUES(0));
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(float_results)
 {
     const double in[] = {896, 960, 961, -1e9, inf, nan_value, -0.0, 5};
@@ -308,6 +340,7 @@ int main(void)
     tcase_add_test(tests, ties_to_even_before_the_zero_point);
     tcase_add_test(tests, saturates_and_special_values);
     tcase_add_test(tests, precision_of_the_division);
+    tcase_add_test(tests, precision_attribute);
     tcase_add_test(tests, float_results);
     tcase_add_test(tests, per_axis);
     tcase_add_test(tests, one_element_scale_is_per_tensor);
