@@ -51,7 +51,7 @@ static dq_status write_outputs(const char *path, const cli_outputs *outputs, dq_
 
 static void trace(void *arg, const dq_trace_event *event)
 {
-    (void)arg;
+    *(double *)arg += event->seconds;
     char node[256];
     snprintf(node, sizeof node, "%s", event->node ? event->node : "");
     fprintf(stderr, "%10.3f ms  %-28s %s\n", event->seconds * 1e3, event->op, io_printable(node));
@@ -59,15 +59,18 @@ static void trace(void *arg, const dq_trace_event *event)
 
 static void why(void *arg, const char *sentence)
 {
-    (void)arg;
+    (void)arg; /* the sum of times */
     char line[1024];
     snprintf(line, sizeof line, "%s", sentence);
     fprintf(stderr, "why: %s\n", io_printable(line));
 }
 
-static dq_status open_session(dq_model *model, const cli_options *o, dq_session **session, dq_error *err)
+/* `seconds` sums up the steps' times, and must live as long as the session. */
+static dq_status open_session(dq_model *model, const cli_options *o, double *seconds, dq_session **session,
+                              dq_error *err)
 {
-    dq_session_options options = {.threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse};
+    dq_session_options options = {
+        .threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse, .arg = seconds};
     if (o->verbose)
         options.trace = trace;
     if (o->why)
@@ -149,13 +152,16 @@ static dq_status run(dq_model *model, const cli_options *o, bool *differ, dq_err
     dq_session *session = NULL;
     cli_outputs outputs = {0};
     cli_inputs inputs = {0};
-    dq_status status = open_session(model, o, &session, err);
+    double seconds = 0;
+    dq_status status = open_session(model, o, &seconds, &session, err);
     if (status == DQ_OK)
         status = choose_outputs(model, session, o, &outputs, err);
     if (status == DQ_OK)
         status = cli_inputs_gather(model, o, &inputs, err);
     if (status == DQ_OK)
         status = compute(session, &inputs, &outputs, err);
+    if (status == DQ_OK && o->verbose)
+        fprintf(stderr, "%10.3f ms  all steps\n", seconds * 1e3);
     if (status == DQ_OK)
         status = use_outputs(o, &outputs, differ, err);
     dq_session_free(session);

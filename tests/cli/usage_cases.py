@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -85,7 +86,7 @@ def spellings(h):
                 assert outputs.files == ["codes"], outputs.files
         h.case(f"output file as {args}", written)
     h.check("--verbose", ["q.onnx", "q.npz", "-v", "--threads", "1", "--isa", "c"], out=table, err=re.compile(
-        r"dqrun \d+\.\d+\.\d+: ISA c, 1 thread\n +\d+\.\d{3} ms  QuantizeLinear-25 +quantize\n"))
+        r"dqrun \d+\.\d+\.\d+: ISA c, 1 thread\n +\d+\.\d{3} ms  QuantizeLinear-25 +quantize\n +\d+\.\d{3} ms  all steps\n"))
     h.check("--why", ["q.onnx", "q.npz", "--why"], out=table, err=re.compile(r"(why: .+\n)*"))
 
 
@@ -128,6 +129,36 @@ def lists(h):
     h.case("ops", ops_table)
 
 
+def schemas(h):
+    """--schema-dir: a schema of the library's own text is taken as it is, and what an edited one says decides."""
+    own = Path(__file__).parents[2] / "schemas/DynamicQuantizeLinear.yaml"
+    text = own.read_text()
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"], name="dynamic")
+    save_model(h.path("dynamic.onnx"), [node], [("x", TensorProto.FLOAT, ["N"])],
+               [("y", TensorProto.UINT8, ["N"]), ("scale", TensorProto.FLOAT, []), ("zero", TensorProto.UINT8, [])])
+
+    def folder(name, yaml):
+        h.path(name).mkdir()
+        h.path(f"{name}/DynamicQuantizeLinear.yaml").write_text(yaml)
+        return ["--schema-dir", name]
+
+    run = ["dynamic.onnx", "--random", "5", "--dim", "N=6"]
+    plain = h.run(run).stdout.decode()
+    assert plain.startswith("output"), plain
+    h.check("a schema of the same text", [*run, *folder("same", text)], out=plain)
+    two = text.replace("min_input: 1", "min_input: 2").replace("max_input: 1", "max_input: 2")
+    h.check("a schema of another arity", [*run, *folder("two", two)], code=3,
+            err="dynamic.onnx: node 'dynamic' (DynamicQuantizeLinear-11): has 1 input, wanted 2")
+    h.check("the last of two folders decides", [*run, "--schema-dir", "two", "--schema-dir", "same"], out=plain)
+    h.check("a schema that is no YAML", [*run, *folder("broken", text + "  - : [\n")], code=3,
+            err=re.compile(r"dqrun: broken/DynamicQuantizeLinear\.yaml:\d+: not YAML: .+\n"))
+    h.check("a folder that is not there", [*run, "--schema-dir", "nowhere"], code=2,
+            err="schema folder 'nowhere': No such file or directory")
+    new = folder("new", text.replace("DynamicQuantizeLinear", "Frobnicate"))
+    h.check("an operator that only a schema knows", ["ops", *new], err="", out=re.compile(
+        r".*\n  Frobnicate +11  not implemented; T1: float; T2: uint8\n.*", re.DOTALL))
+
+
 def streams(h):
     def full():
         with open("/dev/full", "wb") as stdout:
@@ -145,5 +176,5 @@ def streams(h):
 def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
-    for part in help_and_version, mistakes, spellings, lists, streams:
+    for part in help_and_version, mistakes, spellings, lists, schemas, streams:
         part(h)
