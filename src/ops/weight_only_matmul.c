@@ -1,0 +1,297 @@
+/* com.microsoft MatMulNBits and MatMulBnb4: products of float activations with weights of 2, 4 or 8 bits.
+ * Weights become floats column by column, each rounded once, and the product is that of MatMul: float
+ * precision whatever `accuracy_level` would allow.
+ *
+ *   MatMulNBits: w[n][k] = (code - zero point) * scale, the last two of block g_idx[k], by default k /
+ * block_size; codes of a row in blocks of block_size, low bits first MatMulBnb4:  w = table[code] * absmax[i
+ * / block_size], i the place in the flat matrix ([N, K], or [K, N] with transB 0), high bits of a byte first
+ */
+#include "base/checked.h"
+#include "base/codec.h"
+#include "ops/float_matmul.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { A, B, SCALES, ZEROS, GROUPS, BIAS }; /* MatMulBnb4 has the first three */
+
+typedef struct state {
+    dq_fmm mm;
+    size_t block, blocks; /* values of a block; blocks of a row */
+    unsigned bits;
+    bool zeros_packed;  /* as codes, else in the type of A */
+    size_t zero_row;    /* packed: bytes of a row's zero points */
+    const float *table; /* MatMulBnb4 */
+    bool transposed;    /* MatMulBnb4: B stands as [N, K] */
+} state;
+
+typedef struct operands {
+    const state *s;
+    const dq_op_call *call;
+} operands;
+
+/* bitsandbytes' FP4: sign, then 0, 1/192, 2/3, 1, 1/3, 1/2, 1/6, 1/4. */
+static const float fp4[16] = {0.0f,         0.0052083333f, 0.6666667f,   1.0f,           0.33333334f, 0.5f,
+                              0.16666667f,  0.25f,         -0.0f,        -0.0052083333f, -0.6666667f, -1.0f,
+                              -0.33333334f, -0.5f,         -0.16666667f, -0.25f};
+/* NormalFloat4: quantiles of the normal distribution (QLoRA, arXiv:2305.14314, appendix E). */
+static const float nf4[16] = {-1.0f,
+                              -0.6961928009986877f,
+                              -0.5250730514526367f,
+                              -0.39491748809814453f,
+                              -0.28444138169288635f,
+                              -0.18477343022823334f,
+                              -0.09105003625154495f,
+                              0.0f,
+                              0.07958029955625534f,
+                              0.16093020141124725f,
+                              0.24611230194568634f,
+                              0.33791524171829224f,
+                              0.44070982933044434f,
+                              0.5626170039176941f,
+                              0.7229568362236023f,
+                              1.0f};
+
+/* ---- Shapes ------------------------------------------------------------------------------------------- */
+
+/* Attribute `name`, which must be at least 1. */
+static dq_status positive(const dq_op_call *call, const char *name, size_t *out, dq_error *err)
+{
+    int64_t value = dq_node_int(call->node, name, 0);
+    if (value < 1 || value > INT32_MAX)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' is %" PRId64 ", wanted 1 or more", name,
+                            value);
+    *out = (size_t)value;
+    return DQ_OK;
+}
+
+static dq_status check_count(const dq_op_call *call, uint32_t i, size_t wanted, const char *what,
+                             dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->count == wanted)
+        return DQ_OK;
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (%s)", t->count, wanted, what);
+}
+
+static dq_status resolve_common(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *a = call->in[A];
+    DQ_TRY(positive(call, "K", &s->mm.k, err));
+    DQ_TRY(positive(call, "N", &s->mm.n, err));
+    DQ_TRY(positive(call, "block_size", &s->block, err));
+    char text[DQ_SHAPE_TEXT];
+    if (a->rank < 1 || (size_t)a->dims[a->rank - 1] != s->mm.k)
+        return dq_call_fail_input(call, err, A, "has shape %s, wanted %zu (K) in the last axis",
+                                  dq_shape_text(a->rank, a->dims, text), s->mm.k);
+    s->mm.type = dq_fmm_type(a->dtype);
+    s->mm.batches = 1;
+    s->mm.m = dq_dims_product(a->dims, 0, a->rank - 1);
+    return DQ_OK;
+}
+
+static dq_status resolve_nbits(const dq_op_call *call, state *s, dq_error *err)
+{
+    DQ_TRY(resolve_common(call, s, err));
+    int64_t bits = dq_node_int(call->node, "bits", 4);
+    size_t n = s->mm.n, bytes, all, groups;
+    if (bits != 2 && bits != 4 && bits != 8)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'bits' is %" PRId64 ", wanted 2, 4 or 8",
+                            bits);
+    if (dq_node_int(call->node, "weight_prepacked", 0) != 0)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                            "weights packed for another runtime's kernels cannot be read");
+    s->bits = (unsigned)bits;
+    if (s->block * s->bits % 8)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'block_size' is %zu, wanted whole bytes of %u-bit codes", s->block,
+                            s->bits);
+    s->blocks = (s->mm.k + s->block - 1) / s->block;
+    s->zero_row = (s->blocks * s->bits + 7) / 8;
+    if (!dq_mul_size(s->blocks, s->block * s->bits / 8, &bytes) || !dq_mul_size(n, bytes, &all) ||
+        !dq_mul_size(n, s->blocks, &groups))
+        return dq_no_memory(err, SIZE_MAX, "weights");
+    DQ_TRY(check_count(call, B, all, "N rows of whole blocks", err));
+    DQ_TRY(check_count(call, SCALES, groups, "one a block", err));
+    const dq_tensor *zeros = dq_call_in(call, ZEROS);
+    s->zeros_packed = zeros && zeros->dtype == DQ_UINT8;
+    if (zeros)
+        DQ_TRY(check_count(call, ZEROS, s->zeros_packed ? n * s->zero_row : groups, "one a block", err));
+    DQ_TRY(check_count(call, GROUPS, s->mm.k, "one a column", err));
+    return check_count(call, BIAS, n, "one a row of B", err);
+}
+
+static dq_status resolve_bnb4(const dq_op_call *call, state *s, dq_error *err)
+{
+    DQ_TRY(resolve_common(call, s, err));
+    int64_t type = dq_node_int(call->node, "quant_type", -1);
+    size_t count;
+    if (type != 0 && type != 1)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'quant_type' is %" PRId64 ", wanted 0 (FP4) or 1 (NF4)", type);
+    s->table = type == 0 ? fp4 : nf4;
+    s->transposed = dq_node_int(call->node, "transB", 1) != 0;
+    if (!dq_mul_size(s->mm.n, s->mm.k, &count))
+        return dq_no_memory(err, SIZE_MAX, "weights");
+    DQ_TRY(check_count(call, B, count / 2 + count % 2, "two codes a byte", err));
+    return check_count(call, SCALES, count / s->block + (count % s->block != 0), "one a block", err);
+}
+
+/* ---- Operands ----------------------------------------------------------------------------------------- */
+
+static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void *to)
+{
+    (void)batch;
+    const operands *o = arg;
+    size_t k = o->s->mm.k;
+    dq_fmm_pack_strided(o->call->in[A]->data, o->call->in[A]->dtype, row * k, k, 1, count, DQ_FMM_ROWS, k,
+                        to);
+}
+
+static float element(const dq_tensor *t, size_t i)
+{
+    if (t->dtype == DQ_FLOAT)
+        return dq_data(t, float)[i];
+    uint16_t bits = dq_data(t, uint16_t)[i];
+    return t->dtype == DQ_FLOAT16 ? dq_f16_to_f32(bits) : dq_bf16_to_f32(bits);
+}
+
+static float zero_point(const operands *o, size_t n, size_t group)
+{
+    const state *s = o->s;
+    const dq_tensor *zeros = dq_call_in(o->call, ZEROS);
+    if (!zeros)
+        return (float)(1 << (s->bits - 1));
+    if (!s->zeros_packed)
+        return element(zeros, n * s->blocks + group);
+    return (float)dq_get_bits(dq_data(zeros, uint8_t) + n * s->zero_row, s->bits, group);
+}
+
+/* Row n of B into lane `lane`. */
+static void unpack_row(const operands *o, size_t n, size_t lane, float *to)
+{
+    const state *s = o->s;
+    const dq_tensor *groups = dq_call_in(o->call, GROUPS);
+    const uint8_t *codes = dq_data(o->call->in[B], uint8_t) + n * s->blocks * (s->block * s->bits / 8);
+    size_t last = SIZE_MAX;
+    float scale = 0, zero = 0;
+    for (size_t k = 0; k < s->mm.k; k++) {
+        size_t group = groups ? (size_t)dq_data(groups, int32_t)[k] : k / s->block;
+        if (group != last) {
+            scale = element(o->call->in[SCALES], n * s->blocks + group);
+            zero = zero_point(o, n, group);
+            last = group;
+        }
+        to[k * DQ_FMM_COLS + lane] = ((float)dq_get_bits(codes, s->bits, k) - zero) * scale;
+    }
+}
+
+static void unpack_bnb4(const operands *o, size_t n, size_t lane, float *to)
+{
+    const state *s = o->s;
+    const uint8_t *codes = o->call->in[B]->data;
+    for (size_t k = 0; k < s->mm.k; k++) {
+        size_t i = s->transposed ? n * s->mm.k + k : k * s->mm.n + n;
+        unsigned code = i % 2 ? codes[i / 2] & 15u : codes[i / 2] >> 4;
+        to[k * DQ_FMM_COLS + lane] = s->table[code] * element(o->call->in[SCALES], i / s->block);
+    }
+}
+
+static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
+{
+    (void)batch;
+    const operands *o = arg;
+    if (count < DQ_FMM_COLS)
+        memset(to, 0, o->s->mm.k * DQ_FMM_COLS * sizeof(float));
+    for (size_t lane = 0; lane < count; lane++)
+        if (o->s->table)
+            unpack_bnb4(o, col + lane, lane, to);
+        else
+            unpack_row(o, col + lane, lane, to);
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    (void)batch;
+    const operands *o = arg;
+    const dq_tensor *bias = o->s->table ? NULL : dq_call_in(o->call, BIAS), *y = o->call->out[0];
+    for (size_t i = 0; i < rows; i++) {
+        float sums[DQ_FMM_COLS];
+        memcpy(sums, (const float *)tile + i * DQ_FMM_COLS, cols * sizeof *sums);
+        for (size_t j = 0; bias && j < cols; j++)
+            sums[j] += element(bias, col + j);
+        dq_fmm_write(y->data, y->dtype, (row + i) * o->s->mm.n + col, sums, cols);
+    }
+}
+
+/* ---- The operators ------------------------------------------------------------------------------------ */
+
+typedef dq_status (*resolve_fn)(const dq_op_call *call, state *s, dq_error *err);
+
+static dq_status infer_with(dq_op_call *call, resolve_fn resolve, dq_error *err)
+{
+    state s = {0};
+    const dq_tensor *a = call->in[A];
+    int64_t dims[DQ_MAX_RANK];
+    DQ_TRY(resolve(call, &s, err));
+    memcpy(dims, a->dims, a->rank * sizeof *dims);
+    dims[a->rank - 1] = (int64_t)s.mm.n;
+    return dq_call_output(call, 0, a->dtype, a->rank, dims, err);
+}
+
+static dq_status prepare_with(dq_op_call *call, resolve_fn resolve, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(resolve(call, s, err));
+    s->mm.pack_a = pack_a;
+    s->mm.pack_b = pack_b;
+    s->mm.store = store;
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static dq_status check_groups(const dq_op_call *call, const state *s, dq_error *err)
+{
+    const dq_tensor *groups = s->table ? NULL : dq_call_in(call, GROUPS);
+    for (size_t k = 0; groups && k < groups->count; k++) {
+        int32_t group = dq_data(groups, int32_t)[k];
+        if (group < 0 || (size_t)group >= s->blocks)
+            return dq_call_fail_input(call, err, GROUPS, "holds %" PRId32 " at %zu, wanted 0 to %zu", group,
+                                      k, s->blocks - 1);
+    }
+    return DQ_OK;
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    operands o = {s, call};
+    DQ_TRY(check_groups(call, s, err));
+    if (call->out[0] && call->out[0]->count)
+        dq_fmm_run(call, &s->mm, &o);
+    return DQ_OK;
+}
+
+static dq_status infer_nbits(dq_op_call *call, dq_error *err)
+{
+    return infer_with(call, resolve_nbits, err);
+}
+
+static dq_status prepare_nbits(dq_op_call *call, dq_error *err)
+{
+    return prepare_with(call, resolve_nbits, err);
+}
+
+static dq_status infer_bnb4(dq_op_call *call, dq_error *err)
+{
+    return infer_with(call, resolve_bnb4, err);
+}
+
+static dq_status prepare_bnb4(dq_op_call *call, dq_error *err)
+{
+    return prepare_with(call, resolve_bnb4, err);
+}
+
+const dq_op_impl dq_op_matmul_nbits = {infer_nbits, prepare_nbits, run, 0};
+const dq_op_impl dq_op_matmul_bnb4 = {infer_bnb4, prepare_bnb4, run, 0};
