@@ -1,6 +1,7 @@
 """Files: every element type through .npy, .npz and TensorProto, and what is wrong with broken ones."""
 
 import io
+import os
 import struct
 import zipfile
 
@@ -244,6 +245,12 @@ def broken_npy(h):
         "has U+D800 in string 0, which is no character", model="string.onnx")
     h.check("no such file", ["float.onnx", "x=none.npy"], code=4,
             err="none.npy: cannot be opened: No such file or directory")
+    for name in "pipe.npy", "pipe.pb", "pipe.npz":
+        os.mkfifo(h.path(name))
+    h.check("a pipe as .npy", ["float.onnx", "x=pipe.npy"], code=4, err="pipe.npy: is not a regular file")
+    h.check("a pipe as .pb", ["float.onnx", "x=pipe.pb"], code=4, err="pipe.pb: is not a regular file")
+    h.check("a pipe as .npz", ["float.onnx", "pipe.npz"], code=4,
+            err="pipe.npz: is no .npz archive: Operation not supported")
     h.path("folder.npy").mkdir()
     h.check("a folder named .npy", ["float.onnx", "x=folder.npy"], code=4, err="folder.npy: is not a regular file")
 

@@ -3,12 +3,14 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void cut(dq_error *err, int wanted)
 {
@@ -171,36 +173,56 @@ uint64_t io_get_int(const dq_tensor *tensor, size_t i)
     return (uint64_t)((int64_t)(raw << unused) >> unused);
 }
 
-static dq_status read_open_file(FILE *file, uint64_t limit, void **bytes, size_t *size, dq_error *err)
+dq_status io_open_file(const char *path, FILE **file, uint64_t *size, dq_error *err)
 {
+    /* Not to wait for a writer when the path is a pipe's. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
-    if (fstat(fileno(file), &info))
-        return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return io_fail(err, DQ_BAD_INPUT, "is not a regular file");
-    if ((uint64_t)info.st_size > limit || (uint64_t)info.st_size > SIZE_MAX - 1)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "has %" PRIu64 " bytes, over the limit of %" PRIu64,
-                       (uint64_t)info.st_size, limit);
-    size_t wanted = (size_t)info.st_size;
-    uint8_t *data = malloc(wanted + 1);
-    if (!data)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", wanted);
-    if (fread(data, 1, wanted, file) != wanted) {
-        int why = ferror(file) ? errno : 0;
-        free(data);
-        return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", why ? strerror(why) : "it became shorter");
+    if (fd < 0)
+        return io_fail(err, DQ_BAD_INPUT, "cannot be opened: %s", strerror(errno));
+    dq_status status = DQ_OK;
+    if (fstat(fd, &info))
+        status = io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        status = io_fail(err, DQ_BAD_INPUT, "is not a regular file");
+    *file = status == DQ_OK ? fdopen(fd, "rb") : NULL;
+    if (*file) {
+        *size = (uint64_t)info.st_size;
+        return DQ_OK;
     }
-    *bytes = data;
-    *size = wanted;
-    return DQ_OK;
+    close(fd);
+    return status == DQ_OK ? io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is") : status;
+}
+
+dq_status io_read_exactly(FILE *file, void *buffer, size_t size, dq_error *err)
+{
+    if (fread(buffer, 1, size, file) == size)
+        return DQ_OK;
+    return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s",
+                   ferror(file) ? strerror(errno) : "it became shorter");
 }
 
 dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *size, dq_error *err)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return io_fail(err, DQ_BAD_INPUT, "cannot be opened: %s", strerror(errno));
-    dq_status status = read_open_file(file, limit, bytes, size, err);
+    FILE *file = NULL;
+    uint64_t length = 0;
+    dq_status status = io_open_file(path, &file, &length, err);
+    if (status != DQ_OK)
+        return status;
+    void *data = NULL;
+    if (length > limit || length > SIZE_MAX - 1)
+        status = io_fail(err, DQ_OUT_OF_MEMORY, "has %" PRIu64 " bytes, over the limit of %" PRIu64, length,
+                         limit);
+    else if (!(data = malloc((size_t)length + 1)))
+        status = io_fail(err, DQ_OUT_OF_MEMORY, "needs %" PRIu64 " bytes, more memory than there is", length);
+    else
+        status = io_read_exactly(file, data, (size_t)length, err);
     fclose(file);
-    return status;
+    if (status != DQ_OK) {
+        free(data);
+        return status;
+    }
+    *bytes = data;
+    *size = (size_t)length;
+    return DQ_OK;
 }

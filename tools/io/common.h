@@ -8,6 +8,8 @@
 
 #include <dqrun/dqrun.h>
 
+#include <stdio.h>
+
 /** Bytes that one tensor read from a file may take, unless the caller sets another bound: 16 GiB, as
  *  dq_limits.tensor_bytes. */
 #define IO_TENSOR_LIMIT ((uint64_t)16 << 30)
@@ -41,6 +43,12 @@ uint64_t io_get_int(const dq_tensor *tensor, size_t i);
 /** What io_get_int and comparisons need to know of a type. */
 bool io_is_integer(dq_dtype dtype); /**< any width, signed or not; not bool */
 bool io_is_signed(dq_dtype dtype);  /**< signed integer */
+
+/** Opens a regular file for reading, never waiting for another program. DQ_BAD_INPUT when it cannot be opened
+ * or is something else. */
+dq_status io_open_file(const char *path, FILE **file, uint64_t *size, dq_error *err);
+/** Reads that many bytes or fails. */
+dq_status io_read_exactly(FILE *file, void *buffer, size_t size, dq_error *err);
 
 /** Reads a file whole into malloc'ed memory. DQ_BAD_INPUT when it cannot be read or is no regular file,
  *  DQ_OUT_OF_MEMORY over `limit` bytes. */

@@ -1,12 +1,9 @@
 /* The elements of a .npy array. */
 #include "npy.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool is_small_integer(dq_dtype dtype)
 {
@@ -241,29 +238,16 @@ dq_status npy_read_data(io_source *source, const npy_header *header, dq_dtype wa
 
 static dq_status read_from_file(void *arg, void *buffer, size_t size, dq_error *err)
 {
-    FILE *file = arg;
-    if (fread(buffer, 1, size, file) == size)
-        return DQ_OK;
-    return io_fail(err, DQ_BAD_INPUT, "cannot be read: %s",
-                   ferror(file) ? strerror(errno) : "it became shorter");
+    return io_read_exactly(arg, buffer, size, err);
 }
 
 static dq_status open_source(const char *path, io_source *source, dq_error *err)
 {
-    FILE *file = fopen(path, "rb");
-    struct stat info;
-    if (!file || fstat(fileno(file), &info)) {
-        dq_status status = io_fail(err, DQ_BAD_INPUT, "cannot be opened: %s", strerror(errno));
-        if (file)
-            fclose(file);
-        return status;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        fclose(file);
-        return io_fail(err, DQ_BAD_INPUT, "is not a regular file");
-    }
-    *source = (io_source){.read = read_from_file, .arg = file, .size = (uint64_t)info.st_size};
-    return DQ_OK;
+    FILE *file = NULL;
+    *source = (io_source){.read = read_from_file};
+    dq_status status = io_open_file(path, &file, &source->size, err);
+    source->arg = file;
+    return status;
 }
 
 dq_status npy_file_header(const char *path, npy_header *header, dq_error *err)
