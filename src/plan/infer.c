@@ -43,6 +43,23 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     return bind(plan, step, many_in, many_in_types, many_out_types, err);
 }
 
+/* An output's type that only the operator could tell, from an attribute: the schema has a say in it too. */
+static dq_status check_output_types(const dq_step *step, dq_error *err)
+{
+    const dq_node *node = step->node;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const dq_formal *formal = dq_schema_output(node->schema, i);
+        const dq_tensor *out = step->call.out[i];
+        if (!formal || !out || dq_type_set_has(&formal->types, DQ_FORM_TENSOR, out->dtype))
+            continue;
+        char wanted[512];
+        size_t length = dq_type_set_text(&formal->types, wanted, sizeof wanted);
+        return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is tensor(%s), wanted %s%s", i, formal->name,
+                       dq_dtype_name(out->dtype), wanted, length < sizeof wanted ? "" : "…");
+    }
+    return DQ_OK;
+}
+
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
 {
     DQ_TRY(bind_types(plan, step, err));
@@ -50,7 +67,8 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     for (uint32_t i = 0; i < call->in_count; i++)
         if (step->node->in[i] && !plan->slots[step->node->in[i]->id].shaped && !call->in[i]->data)
             return DQ_LATE;
-    return step->node->op->impl->infer(&step->call, err);
+    DQ_TRY(step->node->op->impl->infer(&step->call, err));
+    return check_output_types(step, err);
 }
 
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err)

@@ -173,6 +173,38 @@ START_TEST(faults_are_kept_for_every_node)
 }
 END_TEST
 
+/* Cast-13 knows no float8, though the operator's code does. */
+START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
+{
+    static const dq_attr to = {.name = "to", .kind = DQ_ATTR_INT, .u.i = DQ_FLOAT8E5M2};
+    for (int opset = 13; opset <= 19; opset += 6) {
+        if (opset > 13) {
+            tear_down();
+            set_up();
+        }
+        float_input("x");
+        dq_node *n = NULL;
+        ck_assert_int_eq(dq_graph_add_node(g, 1, 1, 1, &n, &err), DQ_OK);
+        n->op_type = "Cast";
+        n->opset = opset;
+        n->in_names[0] = "x";
+        n->out_names[0] = "y";
+        n->attrs[0] = to;
+        ck_assert_int_eq(dq_graph_add_output(g, "y", NULL, &err), DQ_OK);
+        check_program();
+        float one = 1;
+        dq_tensor x = {.data = &one};
+        ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
+        const dq_tensor *inputs[] = {&x};
+        dq_status status = make_plan(inputs);
+        ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
+        static const char sentence[] =
+            "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), wanted ";
+        ck_assert(opset > 13 || strncmp(err.message, sentence, sizeof sentence - 1) == 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan");
@@ -183,6 +215,7 @@ int main(void)
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
+    tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);
     suite_add_tcase(suite, places);
     suite_add_tcase(suite, plans);
     SRunner *runner = srunner_create(suite);
