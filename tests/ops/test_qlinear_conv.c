@@ -331,6 +331,57 @@ START_TEST(only_padding)
 }
 END_TEST
 
+/* All windows see the whole axis but its last element, and one padded place. */
+START_TEST(as_long_as_without_padding)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_ints(&c, "pads", 2, (const int64_t[]){1, 0});
+    ops_ints(&c, "strides", 1, (const int64_t[]){2});
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 5), OPS_VALUES(1, 2, 3, 4, 5));
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 1, 3), OPS_VALUES(1, 10, 100));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 2), OPS_VALUES(210, 432));
+    ops_end(&c);
+}
+END_TEST
+
+/* The only window lies before the first element. */
+START_TEST(far_in_the_padding)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    ops_ints(&c, "pads", 2, (const int64_t[]){1000, 0});
+    ops_ints(&c, "strides", 1, (const int64_t[]){2000});
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 2), OPS_VALUES(9, 9));
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 1, 1), OPS_VALUES(-7));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 1), OPS_VALUES(0));
+    ops_end(&c);
+}
+END_TEST
+
+/* More images than are laid out at a time. */
+START_TEST(large_images)
+{
+    enum { BATCH = 4, CHANNELS = 64, SIDE = 128, PLANE = SIDE * SIDE };
+    uint64_t state = 99;
+    ops_case c;
+    ops_begin(&c, "", "ConvInteger", 10);
+    dq_tensor *x = naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(BATCH, CHANNELS, SIDE, SIDE));
+    dq_tensor *w = naive_codes(&c, &state, DQ_INT8, OPS_DIMS(1, CHANNELS, 1, 1));
+    ops_must_run(&c);
+    for (size_t i = 0; i < BATCH * PLANE; i++) {
+        int32_t sum = 0;
+        for (size_t k = 0; k < CHANNELS; k++)
+            sum +=
+                dq_data(x, uint8_t)[(i / PLANE * CHANNELS + k) * PLANE + i % PLANE] * dq_data(w, int8_t)[k];
+        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], sum);
+    }
+    ops_end(&c);
+}
+END_TEST
+
 /* ---- Refusals ---------------------------------------------------------------------------------------- */
 
 typedef struct attribute {
@@ -446,6 +497,9 @@ int main(void)
     tcase_add_test(tests, bias_wraps);
     tcase_add_test(tests, no_input_channels);
     tcase_add_test(tests, only_padding);
+    tcase_add_test(tests, as_long_as_without_padding);
+    tcase_add_test(tests, far_in_the_padding);
+    tcase_add_test(tests, large_images);
     tcase_add_test(tests, geometry_refused);
     tcase_add_test(tests, parameters_refused);
     tcase_add_test(tests, sizes_that_overflow);

@@ -2,6 +2,7 @@
 #include "matmul_naive.h"
 
 #include <math.h>
+#include <string.h>
 
 __extension__ typedef __int128 wide;
 
@@ -229,6 +230,79 @@ START_TEST(float8_specials)
 }
 END_TEST
 
+/* Not finite in the right operand: only its column feels it. */
+START_TEST(float8_specials_on_the_right)
+{
+    ops_case c;
+    begin(&c, 21);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
+    /* e5m2: 1 and infinity, 1 and -infinity, 1 and 2, both infinities */
+    ops_in_bits(&c, DQ_FLOAT8E5M2, OPS_DIMS(2, 4),
+                (const uint64_t[]){0x3c, 0x3c, 0x3c, 0x7c, 0x7c, 0xfc, 0x40, 0xfc});
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_FLOAT8E5M2, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 4), OPS_VALUES(127, -128, 5, -128));
+    ops_end(&c);
+}
+END_TEST
+
+/* Sums of many of the largest products, and one of the smallest, are still exact: 0 remains of the large
+ * ones. */
+START_TEST(float8_sums_are_exact)
+{
+    enum { K = 6001, HALF = K / 2 };
+    ops_case c;
+    begin(&c, 21);
+    dq_tensor *a = ops_in(&c, DQ_FLOAT8E5M2, OPS_DIMS(1, K), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(4294967296.0));
+    ops_in(&c, DQ_FLOAT8E5M2, OPS_SCALAR, OPS_VALUES(0));
+    dq_tensor *b = ops_in(&c, DQ_FLOAT8E5M2, OPS_DIMS(K, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_FLOAT8E5M2, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+    memset(b->data, 0x7b, K);                                    /* 57344 */
+    memset(a->data, 0x7b, HALF);                                 /* … times 57344 */
+    memset(dq_data(a, uint8_t) + HALF, 0xfb, HALF);              /* … and times -57344 */
+    dq_data(a, uint8_t)[K - 1] = dq_data(b, uint8_t)[K - 1] = 1; /* 2^-16 squared */
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 1), OPS_VALUES(1));
+    /* and without the negative half it is far past the largest */
+    memset(a->data, 0x7b, K - 1);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 1), OPS_VALUES(127));
+    ops_end(&c);
+}
+END_TEST
+
+/* 40000 products of (57344 + 57344)^2: carries at their largest. */
+START_TEST(float8_carries)
+{
+    enum { K = 40000 };
+    ops_case c;
+    begin(&c, 21);
+    dq_tensor *a = ops_in(&c, DQ_FLOAT8E5M2, OPS_DIMS(1, K), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1.0 / 4294967296));
+    ops_in(&c, DQ_FLOAT8E5M2, OPS_SCALAR, OPS_VALUES(-57344));
+    dq_tensor *b = ops_in(&c, DQ_FLOAT8E5M2, OPS_DIMS(K, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1.0 / 65536));
+    ops_in(&c, DQ_FLOAT8E5M2, OPS_SCALAR, OPS_VALUES(-57344));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
+    memset(a->data, 0x7b, K);
+    memset(b->data, 0x7b, K);
+    ops_must_run(&c);
+    /* 40000 * 114688^2 / 2^48 = 1.869… */
+    ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 1), OPS_VALUES(2));
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     static const struct {
@@ -284,6 +358,9 @@ int main(void)
     tcase_add_test(tests, random_float8);
     tcase_add_test(tests, ties_limits_and_odd_scales);
     tcase_add_test(tests, float8_specials);
+    tcase_add_test(tests, float8_specials_on_the_right);
+    tcase_add_test(tests, float8_sums_are_exact);
+    tcase_add_test(tests, float8_carries);
     tcase_add_test(tests, refusals);
     return ops_main(tests);
 }
