@@ -1,0 +1,48 @@
+/* Resampling along one axis: which input elements an output element is made of, and how much of each. */
+#ifndef DQ_OPS_RESIZE_AXIS_H
+#define DQ_OPS_RESIZE_AXIS_H
+
+#include "ops/op.h"
+
+typedef enum dq_resize_mode { DQ_RESIZE_NEAREST, DQ_RESIZE_LINEAR, DQ_RESIZE_CUBIC } dq_resize_mode;
+
+typedef enum dq_resize_coordinate {
+    DQ_HALF_PIXEL,
+    DQ_HALF_PIXEL_SYMMETRIC,
+    DQ_PYTORCH_HALF_PIXEL,
+    DQ_ALIGN_CORNERS,
+    DQ_ASYMMETRIC,
+    DQ_TF_CROP_AND_RESIZE,
+    DQ_TF_HALF_PIXEL_FOR_NN
+} dq_resize_coordinate;
+
+typedef enum dq_resize_nearest {
+    DQ_ROUND_PREFER_FLOOR,
+    DQ_ROUND_PREFER_CEIL,
+    DQ_NEAREST_FLOOR,
+    DQ_NEAREST_CEIL
+} dq_resize_nearest;
+
+typedef struct dq_resize {
+    dq_resize_mode mode;
+    dq_resize_coordinate coordinate;
+    dq_resize_nearest nearest;
+    double cubic_a;
+    bool antialias, exclude_outside;
+} dq_resize;
+
+/** One axis. The caller fills in the lengths, scale and region; dq_resize_axis_make the rest. */
+typedef struct dq_resize_axis {
+    size_t in, out;
+    double scale;              /* as given, or out / in */
+    double roi_start, roi_end; /* of tf_crop_and_resize, in parts of the input */
+    size_t taps;               /* input elements of one output element */
+    size_t *index;             /* [out][taps], each below `in` */
+    double *weight;            /* [out][taps]; they sum to 1 */
+    bool *outside;             /* [out]: extrapolated; NULL: none is */
+} dq_resize_axis;
+
+/** Makes the table, in the arena. `in` is not 0 unless `out` is. */
+dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err);
+
+#endif

@@ -1,0 +1,108 @@
+/* Resize: coordinates, rounding, types. */
+#include "harness.h"
+
+#include <math.h>
+
+static void resize_row(const char *mode, const char *coordinate, dq_dtype dtype, double scale, int64_t n,
+                       const double *want)
+{
+    ops_case c;
+    ops_begin(&c, "", "Resize", 19);
+    ops_string(&c, "mode", mode);
+    ops_string(&c, "coordinate_transformation_mode", coordinate);
+    ops_in(&c, dtype, OPS_DIMS(1, 4), OPS_VALUES(10, 20, 30, 40));
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, scale));
+    ops_must_run(&c);
+    ops_want(&c, 0, dtype, OPS_DIMS(1, n), want);
+    ops_end(&c);
+}
+
+START_TEST(rows)
+{
+    resize_row("nearest", "half_pixel", DQ_UINT8, 2, 8, OPS_VALUES(10, 10, 20, 20, 30, 30, 40, 40));
+    resize_row("nearest", "asymmetric", DQ_FLOAT16, 2, 8, OPS_VALUES(10, 10, 20, 20, 30, 30, 40, 40));
+    resize_row("linear", "half_pixel", DQ_FLOAT, 2, 8,
+               OPS_VALUES(10, 12.5, 17.5, 22.5, 27.5, 32.5, 37.5, 40));
+    resize_row("linear", "half_pixel", DQ_UINT8, 2, 8, OPS_VALUES(10, 12, 17, 22, 27, 32, 37, 40));
+    resize_row("linear", "align_corners", DQ_FLOAT, 1.75, 7, OPS_VALUES(10, 15, 20, 25, 30, 35, 40));
+    resize_row("linear", "half_pixel", DQ_DOUBLE, 0.5, 2, OPS_VALUES(15, 35));
+    resize_row("cubic", "asymmetric", DQ_FLOAT, 1, 4, OPS_VALUES(10, 20, 30, 40));
+}
+END_TEST
+
+START_TEST(by_sizes_on_some_axes)
+{
+    ops_case c;
+    ops_begin(&c, "", "Resize", 18);
+    ops_ints(&c, "axes", 1, (const int64_t[]){-1});
+    ops_string(&c, "mode", "linear");
+    ops_string(&c, "coordinate_transformation_mode", "asymmetric");
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(0, 8, 100, 108));
+    ops_skip(&c);
+    ops_skip(&c);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(4));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 4), OPS_VALUES(0, 4, 8, 8, 100, 104, 108, 108));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(crops)
+{
+    ops_case c;
+    ops_begin(&c, "", "Resize", 13);
+    ops_string(&c, "mode", "linear");
+    ops_string(&c, "coordinate_transformation_mode", "tf_crop_and_resize");
+    ops_float(&c, "extrapolation_value", -1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(0, 10, 20));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(0.5, 1.5));
+    ops_skip(&c);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(5), OPS_VALUES(10, 15, 20, -1, -1));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(version_10)
+{
+    ops_case c;
+    ops_begin(&c, "", "Resize", 10);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 4), OPS_VALUES(1, 2, 3, 4, 5, 6, 7, 8));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(0.6, 0.6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 2), OPS_VALUES(1, 3));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    ops_case c;
+    ops_begin(&c, "", "Resize", 19);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(-1));
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has scale -1 for axis 0, wanted more than 0");
+    ops_end(&c);
+
+    ops_begin(&c, "", "Resize", 19);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has 2 scales or sizes, wanted 1 (one for each axis)");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("Resize");
+    tcase_add_test(tests, rows);
+    tcase_add_test(tests, by_sizes_on_some_axes);
+    tcase_add_test(tests, crops);
+    tcase_add_test(tests, version_10);
+    tcase_add_test(tests, refusals);
+    return ops_main(tests);
+}
