@@ -1,8 +1,7 @@
 /* Conv: a matrix product of the weights with the input's windows, which are gathered as they are packed; one
  * product for each group of each image. The bias is added to the finished sum, before the one rounding. */
-#include "base/codec.h"
 #include "ops/conv_direct.h"
-#include "ops/float_matmul.h"
+#include "ops/conv_gather.h"
 #include "ops/window_walk.h"
 
 enum { X, W, BIAS };
@@ -27,47 +26,20 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     dq_fmm_pack_strided(o->w->data, o->w->dtype, channel * k, k, 1, count, DQ_FMM_ROWS, k, to);
 }
 
-#define GATHER(name, S, T, value)                                                                            \
-    static void name(const void *data, const dq_conv_shape *s, const int64_t at[DQ_FMM_COLS], size_t tap,    \
-                     void *to)                                                                               \
-    {                                                                                                        \
-        const S *from = data;                                                                                \
-        T *out = (T *)to + tap * DQ_FMM_COLS;                                                                \
-        for (size_t c = 0; c < s->group_in; c++, from += s->in_size, out += s->kernel_size * DQ_FMM_COLS)    \
-            for (size_t j = 0; j < DQ_FMM_COLS; j++) {                                                       \
-                const S x = at[j] < 0 ? 0 : from[at[j]];                                                     \
-                out[j] = value;                                                                              \
-            }                                                                                                \
-    }
-
-GATHER(gather_f32, float, float, x)
-GATHER(gather_f64, double, double, x)
-GATHER(gather_f16, uint16_t, float, dq_f16_to_f32(x))
-GATHER(gather_bf16, uint16_t, float, dq_bf16_to_f32(x))
-
-typedef void gather_fn(const void *data, const dq_conv_shape *s, const int64_t at[DQ_FMM_COLS], size_t tap,
-                       void *to);
-
 /* Columns: the output positions. Steps: channels of the group, and the kernel's elements in each. */
 static void pack_windows(const void *arg, size_t batch, size_t col, size_t count, void *to)
 {
     const operands *o = arg;
     const dq_conv_shape *s = &o->s->shape;
-    dq_dtype dtype = o->x->dtype;
-    gather_fn *gather = dtype == DQ_FLOAT     ? gather_f32
-                        : dtype == DQ_DOUBLE  ? gather_f64
-                        : dtype == DQ_FLOAT16 ? gather_f16
-                                              : gather_bf16;
     size_t image = batch / s->group, channel = batch % s->group * s->group_in;
-    const char *data = (const char *)o->x->data +
-                       (image * s->in_channels + channel) * s->in_size * (dq_dtype_get(dtype)->bits / 8u);
+    size_t first = (image * s->in_channels + channel) * s->in_size;
     int64_t origin[DQ_FMM_COLS][DQ_MAX_RANK], at[DQ_FMM_COLS];
     for (size_t j = 0; j < count; j++)
         dq_window_origin(&s->window, col + j, origin[j]);
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
         for (size_t j = 0; j < DQ_FMM_COLS; j++)
             at[j] = j < count ? dq_window_at(&s->window, origin[j], tap) : -1;
-        gather(data, s, at, tap, to);
+        dq_conv_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
     }
 }
 

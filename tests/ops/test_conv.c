@@ -76,10 +76,38 @@ START_TEST(conv_against_plain_loops)
 }
 END_TEST
 
+START_TEST(transposed)
+{
+    ops_case c;
+    ops_begin(&c, "", "ConvTranspose",
+              22); /* two groups, stride 2, cropped by a pad, one more by output_padding */
+    ops_int(&c, "group", 2);
+    ops_ints(&c, "strides", 1, (const int64_t[]){2});
+    ops_ints(&c, "pads", 2, (const int64_t[]){1, 0});
+    ops_ints(&c, "output_padding", 1, (const int64_t[]){1});
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(1, 2, 10, 20));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 3), OPS_VALUES(1, 2, 3, 1, 0, -1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(0.5, 0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 5), OPS_VALUES(2.5, 5.5, 4.5, 6.5, 0.5, 0, 10, 0, -20, 0));
+    ops_end(&c);
+
+    ops_begin(&c, "", "ConvTranspose", 11);
+    ops_string(&c, "auto_pad", "SAME_UPPER");
+    ops_ints(&c, "strides", 1, (const int64_t[]){2});
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 1, 2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 1, 3), OPS_VALUES(1, 2, 3));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(1, 1, 4), OPS_VALUES(1, 2, 5, 4));
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("Conv");
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
+    tcase_add_test(tests, transposed);
     return ops_main(tests);
 }
