@@ -1,0 +1,114 @@
+/* Operators that go by indices, and small moves: DepthToSpace, CumSum, Trilu, Dropout. */
+#include "harness.h"
+
+#include <math.h>
+
+static const double EIGHT[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+START_TEST(depth_and_space)
+{
+    static const char *const modes[] = {"DCR", "CRD"};
+    static const double want[2][8] = {{0, 2, 4, 6, 1, 3, 5, 7}, {0, 1, 2, 3, 4, 5, 6, 7}};
+    for (size_t i = 0; i < 2; i++) {
+        ops_case c;
+        ops_begin(&c, "", "DepthToSpace", 13);
+        ops_int(&c, "blocksize", 2);
+        ops_string(&c, "mode", modes[i]);
+        ops_in(&c, DQ_UINT8, OPS_DIMS(1, 8, 1, 1), EIGHT);
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 2, 2, 2), want[i]);
+        ops_end(&c);
+    }
+    ops_case c;
+    ops_begin(&c, "", "SpaceToDepth", 13);
+    ops_int(&c, "blocksize", 2);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), EIGHT);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 4, 1, 2), OPS_VALUES(0, 2, 1, 3, 4, 6, 5, 7));
+    ops_end(&c);
+
+    ops_begin(&c, "", "SpaceToDepth", 13);
+    ops_int(&c, "blocksize", 3);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has shape 1x1x2x4, which is not whole blocks of 3");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(running_sums)
+{
+    static const double want[4][4] = {{1, 3, 6, 10}, {0, 1, 3, 6}, {10, 9, 7, 4}, {9, 7, 4, 0}};
+    for (int i = 0; i < 4; i++) {
+        ops_case c;
+        ops_begin(&c, "", "CumSum", 14);
+        ops_int(&c, "exclusive", i & 1);
+        ops_int(&c, "reverse", i >> 1);
+        ops_in(&c, i == 0 ? DQ_FLOAT16 : DQ_INT32, OPS_DIMS(4, 1), OPS_VALUES(1, 2, 3, 4));
+        ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(-2));
+        ops_must_run(&c);
+        ops_want(&c, 0, i == 0 ? DQ_FLOAT16 : DQ_INT32, OPS_DIMS(4, 1), want[i]);
+        ops_end(&c);
+    }
+    ops_case c;
+    ops_begin(&c, "", "CumProd", 26);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(3), OPS_VALUES(2, 3, 4));
+    ops_in(&c, DQ_INT32, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(3), OPS_VALUES(2, 6, 24));
+    ops_end(&c);
+}
+END_TEST
+
+static void triangle(int64_t upper, double k, const double *want)
+{
+    ops_case c;
+    ops_begin(&c, "", "Trilu", 14);
+    ops_int(&c, "upper", upper);
+    ops_in(&c, DQ_INT16, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_INT64, OPS_SCALAR, &k);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT16, OPS_DIMS(2, 3), want);
+    ops_end(&c);
+}
+
+START_TEST(triangles)
+{
+    triangle(1, 0, OPS_VALUES(1, 2, 3, 0, 5, 6));
+    triangle(0, 0, OPS_VALUES(1, 0, 0, 4, 5, 0));
+    triangle(1, 1, OPS_VALUES(0, 2, 3, 0, 0, 6));
+    triangle(0, -1, OPS_VALUES(0, 0, 0, 4, 0, 0));
+    triangle(1, -9223372036854775808.0, OPS_VALUES(1, 2, 3, 4, 5, 6));
+    triangle(1, 1e18, OPS_VALUES(0, 0, 0, 0, 0, 0));
+}
+END_TEST
+
+START_TEST(dropout_does_nothing)
+{
+    ops_case c;
+    ops_begin(&c, "", "Dropout", 13);
+    c.out_count = 2;
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_want(&c, 1, DQ_BOOL, OPS_DIMS(2), OPS_VALUES(1, 1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Dropout", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_skip(&c);
+    ops_in(&c, DQ_BOOL, OPS_SCALAR, OPS_VALUES(1));
+    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("indices");
+    tcase_add_test(tests, depth_and_space);
+    tcase_add_test(tests, running_sums);
+    tcase_add_test(tests, triangles);
+    tcase_add_test(tests, dropout_does_nothing);
+    return ops_main(tests);
+}
