@@ -16,7 +16,7 @@ from formats import Tensor, bounds
 Spec = namedtuple("Spec", "op version name make")
 
 # inputs: (name, Tensor or None for an absent one, whether it is an initializer); outputs: (name, Tensor).
-Case = namedtuple("Case", "op opset inputs attributes outputs declare_shapes")
+Case = namedtuple("Case", "op opset inputs attributes outputs declare_sizes")
 
 # since_versions that opsets 10 to 28 can mean, each with the last opset that means it.
 LAST_OPSET = {
@@ -24,7 +24,7 @@ LAST_OPSET = {
     "DequantizeLinear": {10: 12, 13: 18, 19: 20, 21: 22, 23: 23, 24: 24, 25: 27, 28: 28},
     "DynamicQuantizeLinear": {11: 28},
     "Cast": {9: 12, 13: 18, 19: 20, 21: 22, 23: 23, 24: 24, 25: 27, 28: 28},
-    "CastLike": {15: 18, 19: 20, 21: 22, 23: 23, 24: 24, 25: 27, 28: 28},
+    "CastLike": {15: 18, 19: 20, 21: 22, 23: 23, 24: 24, 25: 28},
     "MatMulInteger": {10: 28},
     "QLinearMatMul": {10: 20, 21: 28},
     "ConvInteger": {10: 28},
@@ -35,7 +35,7 @@ SHAPES = [(), (1,), (7,), (33,), (3, 5), (1, 4), (2, 3, 4), (2, 1, 3, 4), (1, 3,
 
 
 def case(rng, op, version, inputs, attributes, outputs):
-    """A Case at an opset that means this version; shapes are declared in two of three."""
+    """A Case at an opset that means this version; two of three declare the sizes of inputs and outputs."""
     first, last = max(version, 10), LAST_OPSET[op][version]
     return Case(op, int(rng.integers(first, last + 1)), inputs, attributes, outputs, rng.random() < 0.67)
 

@@ -1,5 +1,7 @@
 """Cases of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear."""
 
+import itertools
+
 import numpy as np
 
 import formats
@@ -54,25 +56,28 @@ def _blocked(rng):
 # ---- QuantizeLinear ------------------------------------------------------------------------------------------------
 
 def quantize_specs():
+    turn = itertools.cycle(GRANULARITIES[1:5])  # the many combinations since 23 take these by turns
     for version, (x_types, scale_types, y_types) in types_of.QUANTIZE.items():
         precisions = [None, "float", "float16", "bfloat16", "double"] if version >= 23 else [None]
         for xt in x_types:
             for st in scale_types or [xt]:
                 for yt in y_types:
-                    yield from _quantize_of_types(version, xt, st, yt, precisions)
+                    kinds = granularities(version) if version < 23 else ["tensor", turn, "blocked"]
+                    yield from _quantize_of_types(version, xt, st, yt, kinds, precisions)
 
 
-def _quantize_of_types(version, xt, st, yt, precisions):
-    for kind in granularities(version):
+def _quantize_of_types(version, xt, st, yt, kinds, precisions):
+    for kind in kinds:
         for zero in ["absent", "zero", "any"]:
             if zero == "absent" and yt != "uint8" and version < 21:
                 continue  # without a zero point and output_dtype, y is uint8
             for saturate in [1, 0] if yt in FLOAT8 else [1]:
                 for precision in precisions:
-                    for again in range(1 if version >= 23 else 3):
-                        name = (f"QuantizeLinear-{version} {xt}/{st}->{yt} {kind} zero_point={zero} saturate={saturate} "
-                                f"precision={precision} #{again}")
-                        how = (version, xt, st, yt, kind, zero, saturate, precision)
+                    for again in range(1 if version >= 23 else 3 if version >= 19 else 12):
+                        which = kind if isinstance(kind, str) else next(kind)
+                        name = (f"QuantizeLinear-{version} {xt}/{st}->{yt} {which} zero_point={zero} "
+                                f"saturate={saturate} precision={precision} #{again}")
+                        how = (version, xt, st, yt, which, zero, saturate, precision)
                         yield Spec("QuantizeLinear", version, name, lambda rng, how=how: make_quantize(rng, *how))
 
 
@@ -188,7 +193,7 @@ def _dequantize_of_types(version, xt, st, yt):
         for zero in ["absent", "zero", "any"]:
             if zero == "any" and xt == "int32":
                 continue  # the text: no zero point, or 0
-            for again in range(1 if version >= 23 else 3):
+            for again in range(1 if version >= 23 else 3 if version >= 19 else 12):
                 name = f"DequantizeLinear-{version} {xt}*{st}->{yt} {kind} zero_point={zero} #{again}"
                 how = (version, xt, st, yt, kind, zero)
                 yield Spec("DequantizeLinear", version, name, lambda rng, how=how: make_dequantize(rng, *how))

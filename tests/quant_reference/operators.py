@@ -160,7 +160,7 @@ def _cast_text(x, to, saturate, infinite):
 def per_row(values, a_shape):
     """A zero point or scale of A, shaped to broadcast: a scalar, M values, or [..., M, 1]."""
     values = np.asarray(values)
-    if values.ndim == 1 and values.size > 1:
+    if values.ndim == 1 and values.size != 1:
         return values.reshape(-1, 1)
     return values.reshape(()) if values.ndim < 2 else values
 

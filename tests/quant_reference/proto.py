@@ -37,10 +37,9 @@ def tensor(value, name=""):
     return body + (_bytes(8, name) if name else b"")
 
 
-def _value_info(name, value, with_shape):
-    kind = _number(1, value.type.code)
-    if with_shape:
-        kind += _bytes(2, b"".join(_bytes(1, _number(1, d)) for d in value.shape))
+def _value_info(name, value, with_sizes):
+    dims = b"".join(_bytes(1, _number(1, d) if with_sizes else b"") for d in value.shape)
+    kind = _number(1, value.type.code) + _bytes(2, dims)
     return _bytes(1, name) + _bytes(2, _bytes(1, kind))
 
 
@@ -76,8 +75,8 @@ def model(case):
             graph += _bytes(5, tensor(value, name))
     for name, value, constant in case.inputs:
         if value is not None and not constant:
-            graph += _bytes(11, _value_info(name, value, case.declare_shapes))
+            graph += _bytes(11, _value_info(name, value, case.declare_sizes))
     for name, value in case.outputs:
-        graph += _bytes(12, _value_info(name, value, case.declare_shapes))
+        graph += _bytes(12, _value_info(name, value, case.declare_sizes))
     opset = _bytes(1, "") + _number(2, case.opset)
     return _number(1, ir_version(case.opset)) + _bytes(7, graph) + _bytes(8, opset)

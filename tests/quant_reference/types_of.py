@@ -52,7 +52,7 @@ _C25 = _C24 + _INT2
 
 # version: types that Cast converts from and to
 CAST = {9: _C9, 13: _C13, 19: _C19, 21: _C21, 23: _C23, 24: _C24, 25: _C25, 28: _C25 + _F6}
-CAST_LIKE = {15: _C13, 19: _C19, 21: _C21, 23: _C23, 24: _C24, 25: _C25, 28: _C25 + _F6}
+CAST_LIKE = {15: _C13, 19: _C19, 21: _C21, 23: _C23, 24: _C24, 25: _C25}
 
 MATMUL_INTEGER = {10: _BYTES}
 CONV_INTEGER = {10: _BYTES}
