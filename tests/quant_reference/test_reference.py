@@ -262,6 +262,7 @@ def evaluator_is_right(case):
         return case.op == "ConvInteger" and len(x.shape) == 4 and (zero is None or zero.shape == ())
     if case.op in ("Cast", "CastLike"):
         return (x.type.kind != "string" and y.type.kind != "string" and y.type.name != "float8e8m0"
+                and not (x.type.bits < 8 and y.type.bits < 8)  # numpy has no conversion between those
                 and x.type.name not in ("double", "int64", "uint64", "int32", "uint32") and case.opset >= 24)
     return True
 
@@ -302,13 +303,13 @@ def test_agrees_with_onnx_runtime():
     options.intra_op_num_threads = 1
     compared = 0
     for spec in generate.specs(["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "Cast"],
-                               8000, 8):
+                               12000, 8):
         case = cases.build(spec, 0)
         if runtime_is_right(case):
             session = onnxruntime.InferenceSession(proto.model(case), options)
             compare(case, session.run(None, inputs_of(case)), spec.name)
             compared += 1
-    assert compared > 500, compared
+    assert compared > 300, compared
 
 
 def main():
