@@ -48,8 +48,8 @@ def run_chunk(runner, path, specs, seed):
         rows = {row["case"]: row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
     found = []
     for spec in specs:
-        row = rows.get(spec.name, {"result": "fail", "message": "the report has no such case"})
-        found.append((spec.op, spec.version, spec.name, row["result"], row["message"]))
+        row = rows.get(spec.name, {"status": "fail", "message": "the report has no such case"})
+        found.append((spec.op, spec.version, spec.name, row["status"], row["message"]))
     return found, ""
 
 

@@ -262,8 +262,8 @@ def evaluator_is_right(case):
         return case.op == "ConvInteger" and len(x.shape) == 4 and (zero is None or zero.shape == ())
     if case.op in ("Cast", "CastLike"):
         return (x.type.kind != "string" and y.type.kind != "string" and y.type.name != "float8e8m0"
-                and not (x.type.bits < 8 and y.type.bits < 8)  # numpy has no conversion between those
-                and x.type.name not in ("double", "int64", "uint64", "int32", "uint32") and case.opset >= 24)
+                and (x.type.bits >= 8 and y.type.bits >= 8 or {x.type.name, y.type.name} & {"float", "int16"})
+                and x.type.name not in ("float8e8m0", "double", "int64", "uint64", "int32", "uint32") and case.opset >= 24 and (case.op == "Cast" or "round_mode" not in case.attributes))
     return True
 
 
