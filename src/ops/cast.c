@@ -24,6 +24,7 @@ typedef struct cast_job {
     const dq_kernels *kernels;
     const dq_tensor *x;
     dq_tensor *y;
+    bool infinity_is_nan;
 } cast_job;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -130,11 +131,20 @@ static void from_ints(const cast_job *job, size_t first, size_t n)
     dq_store_floats(to, job->y->data, first, n, values, job->state->saturate, job->state->round);
 }
 
+bool dq_cast_infinity_is_nan(const dq_op_call *call, bool saturate)
+{
+    dq_dtype to = call->out[0]->dtype;
+    return call->version < 24 && saturate && (to == DQ_FLOAT8E4M3FNUZ || to == DQ_FLOAT8E5M2FNUZ);
+}
+
 static void from_floats(const cast_job *job, size_t first, size_t n)
 {
     double values[DQ_ROW];
     dq_dtype to = job->y->dtype;
     dq_load_doubles(job->x->dtype, job->x->data, first, n, values);
+    if (job->infinity_is_nan)
+        for (size_t i = 0; i < n; i++)
+            values[i] = isinf(values[i]) ? (double)NAN : values[i];
     if (dq_dtype_is_float(to)) {
         dq_store_floats(to, job->y->data, first, n, values, job->state->saturate, job->state->round);
         return;
@@ -222,7 +232,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     }
     if (x->dtype == DQ_STRING || y->dtype == DQ_STRING)
         return dq_cast_strings(call, state->saturate, state->round, err);
-    cast_job job = {state, call->kernels, x, y};
+    cast_job job = {state, call->kernels, x, y, dq_cast_infinity_is_nan(call, state->saturate)};
     dq_parallel(call->threads, x->count, GRAIN, cast_range, &job);
     return DQ_OK;
 }

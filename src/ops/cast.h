@@ -12,6 +12,10 @@
  * here on every CPU. */
 int64_t dq_cast_to_int(double x, dq_dtype dtype);
 
+/** Whether infinity becomes NaN in output 0: so says the table of Cast-19 to Cast-23 for the saturating
+ * conversion to the fnuz types; since Cast-24 it becomes the largest number. */
+bool dq_cast_infinity_is_nan(const dq_op_call *call, bool saturate);
+
 /** Output 0 from input 0, of which one is of strings. Reading refuses, with DQ_BAD_INPUT, what is no number.
  *
  *  Reading: decimal numbers with or without fraction and exponent, INF, INFINITY and NAN in any case, with a

@@ -193,6 +193,8 @@ static dq_status read_element(const dq_op_call *call, size_t i, bool saturate, d
             (int)(s.length < 64 ? s.length : 64), s.length ? s.bytes : "", dq_dtype_name(y->dtype));
     if (dq_dtype_is_float(y->dtype)) {
         double value = number(kind, text, y->dtype != DQ_DOUBLE);
+        if (isinf(value) && dq_cast_infinity_is_nan(call, saturate))
+            value = (double)NAN;
         dq_store_floats(y->dtype, y->data, i, 1, &value, saturate, round);
         return DQ_OK;
     }

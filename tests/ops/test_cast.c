@@ -124,6 +124,24 @@ static void check_round_mode(const char *mode, const double *wanted)
     ops_end(&c);
 }
 
+/* The table of Cast-19 to 23 has NaN for infinity in the fnuz types, that of Cast-24 the largest number. */
+START_TEST(infinity_by_version)
+{
+    const int versions[] = {19, 23, 24};
+    const dq_dtype sources[] = {DQ_FLOAT, DQ_FLOAT8E5M2};
+    for (int i = 0; i < 6; i++) {
+        ops_case c;
+        ops_begin(&c, "", "Cast", versions[i % 3]);
+        ops_int(&c, "to", DQ_FLOAT8E4M3FNUZ);
+        ops_in(&c, sources[i / 3], OPS_DIMS(3), OPS_VALUES(inf, -inf, 7));
+        ops_must_run(&c);
+        double top = versions[i % 3] < 24 ? nan_value : 240;
+        ops_want(&c, 0, DQ_FLOAT8E4M3FNUZ, OPS_DIMS(3), OPS_VALUES(top, -top, 7));
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(powers_of_two)
 {
     check_round_mode("up", OPS_VALUES(1, 2, 2, 4));
@@ -312,6 +330,7 @@ int main(void)
     tcase_add_test(tests, booleans);
     tcase_add_test(tests, one_rounding);
     tcase_add_test(tests, float_types_and_saturation);
+    tcase_add_test(tests, infinity_by_version);
     tcase_add_test(tests, powers_of_two);
     tcase_add_test(tests, strings_to_numbers);
     tcase_add_test(tests, no_number);
