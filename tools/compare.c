@@ -60,7 +60,7 @@ static bool close_enough(const dq_tensor *got, const dq_tensor *want, size_t i, 
     if (nan_got || nan_want)
         return nan_got && nan_want;
     if (g0 == w0 && g1 == w1)
-        return true;
+        return tol->rtol >= 0 || (!signbit(g0) == !signbit(w0) && !signbit(g1) == !signbit(w1));
     if (isinf(g0) || isinf(g1) || isinf(w0) || isinf(w1))
         return false;
     *apart = g1 == 0 && w1 == 0 ? fabs(g0 - w0) : hypot(g0 - w0, g1 - w1);

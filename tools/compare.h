@@ -9,8 +9,9 @@
 #define COMPARE_ATOL 1e-7
 
 /** Elements g and w of a float or complex type are equal when |g - w| <= atol + rtol * |w|, when both are
- * NaN, or when both are the same infinity (numpy.allclose with equal_nan). Integers, bools and strings are
- * compared exactly. */
+ * NaN, or when both are the same infinity (numpy.allclose with equal_nan). With a negative rtol
+ * they must be the same number, zeros of the same sign too. Integers, bools and strings are compared exactly.
+ */
 typedef struct compare_tolerance {
     double rtol, atol;
 } compare_tolerance;

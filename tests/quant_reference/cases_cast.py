@@ -11,6 +11,7 @@ from formats import FLOAT8, TINY, TYPES, Tensor, bounds
 INTEGER_TEXTS = ["0", "1", "-1", "7", "100", "-100"]
 FLOAT_TEXTS = ["3.14", "1000", "1e-5", "1E8", "-2.5", "0.1", "+INF", "INF", "-INF", "inf", "NaN", "nan", "65504", "-0.0",
                "1.00048828125", "6.5E1", "16777217", "0.333333333333333333333", "240", "1e-40"]
+SHORT = [0.5, 1.5, 2.5, -3.5]  # the fewest digits that mean these are all their digits, in every type
 ROUND_MODES = ["up", "down", "nearest"]
 
 
@@ -64,7 +65,7 @@ def _input(rng, version, source, target, shape, saturate, mode):
     kind = TYPES[source].kind
     if target == "string":
         if kind == "float":  # short decimals, which have one plain form in every type
-            return _exact_only(source, rng.choice([0.5, 1.5, -0.75, 0.25, 2.5, -3.5], shape))
+            return _exact_only(source, rng.choice(SHORT, shape))
         return integers(rng, source, shape)
     if kind == "bool":
         low = 1 if target == "float8e8m0" and not _zero_is_defined(saturate, mode) else 0
@@ -90,7 +91,7 @@ def _exact_only(type_name, values):
     """The values that the type holds; its 1 instead of the others."""
     x = formats.floats(type_name, values) if type_name != "float8e8m0" else Tensor(
         type_name, formats.encode_e8m0(np.abs(values), True, "nearest"))
-    held = np.isin(formats.decode(x), [0.5, 1.5, -0.75, 0.25, 2.5, -3.5])
+    held = np.isin(formats.decode(x), SHORT)
     one = formats.encode(0.5, type_name) if type_name != "float8e8m0" else 126
     return Tensor(type_name, np.where(held, x.codes, one))
 
@@ -106,8 +107,6 @@ def _texts(rng, target, shape):
         texts = ["", "a", "żółć", "1.50", "a b"]
     elif target in TINY:
         texts = [t for t in texts if "nan" not in t.lower()]
-    if target in FLOAT8:
-        texts = [t for t in texts if "inf" not in t.lower()]
     return Tensor("string", rng.choice(np.array(texts, dtype=object), shape))
 
 
@@ -155,6 +154,9 @@ def _floats(rng, source, target, shape):
     if target in TYPES and TYPES[target].kind == "float" and source != "float8e8m0" and rng.random() < 0.8:
         v = _grid(rng, target, shape)
         codes = np.where(rng.random(shape) < 0.8, formats.encode(v, source, saturate=False), codes)
+    if row.special == "ieee" and rng.random() < 0.5:  # infinities, zeros of both signs
+        special = formats.encode(rng.choice([np.inf, -np.inf, 0.0, -0.0], shape), source, saturate=False)
+        codes = np.where(rng.random(shape) < 0.2, special, codes)
     x = Tensor(source, codes)
     if target in TINY:
         codes = np.where(np.isnan(formats.decode(x)), 0, x.codes)
