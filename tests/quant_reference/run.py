@@ -1,6 +1,7 @@
 """Runs the reference's cases through dqrun-conformance and counts what is right, by operator and version.
 
-    python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--show N] [--keep DIR]
+    python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--isa MASK]
+        [--threads N] [--show N] [--keep DIR]
 
 Without --all, a sample. The last line is "N passed, N failed, N skipped"; the exit code is 0 when nothing failed, 1 when
 something did, 2 when the runner itself could not run.
@@ -20,7 +21,7 @@ import time
 import generate
 
 SAMPLE = 6000
-CHUNK = 4000  # cases a batch file
+CHUNK = 3000  # cases a batch file
 
 
 def arguments():
@@ -31,16 +32,18 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample and of all data")
     parser.add_argument("--op", action="append", choices=list(generate.OPERATORS), help="only this operator")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--isa", help="highest instruction set, as dqrun-conformance takes it")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each case")
     parser.add_argument("--show", type=int, default=3, help="failures to show of each operator version")
     parser.add_argument("--keep", help="folder to leave the batch files in")
     return parser.parse_args()
 
 
-def run_chunk(runner, path, specs, seed):
+def run_chunk(command, path, specs, seed):
     """Write a batch file and run it: [(spec, result, sentence)], or None with the runner's words."""
     generate.write(path, specs, seed)
     report = path + ".tsv"
-    done = subprocess.run([runner, "--batch", path, "--jobs", "1", "--report", report], stdout=subprocess.PIPE,
+    done = subprocess.run(command + ["--batch", path, "--jobs", "1", "--report", report], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode not in (0, 1):
         return None, done.stdout
@@ -77,7 +80,8 @@ def run_all(options, folder):
 def _run_number(number):
     options, folder, chunks = _work
     path = os.path.join(folder, f"cases-{number:03}.dqb")
-    found = run_chunk(options.runner, path, chunks[number], options.seed)
+    command = [options.runner, "--threads", str(options.threads)] + (["--isa", options.isa] if options.isa else [])
+    found = run_chunk(command, path, chunks[number], options.seed)
     if not options.keep:
         os.remove(path)
     return found

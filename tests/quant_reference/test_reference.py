@@ -269,7 +269,7 @@ def evaluator_is_right(case):
 
 def test_agrees_with_the_reference_evaluator():
     compared = 0
-    for spec in generate.specs(sample=3500, seed=7):
+    for spec in [s for op in generate.OPERATORS for s in generate.specs([op], 450, 7)]:
         case = cases.build(spec, 0)
         if evaluator_is_right(case):
             model = onnx.load_from_string(proto.model(case))
@@ -302,14 +302,14 @@ def test_agrees_with_onnx_runtime():
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     compared = 0
-    for spec in generate.specs(["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "Cast"],
-                               12000, 8):
+    some = ["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "Cast"]
+    for spec in [s for op in some for s in generate.specs([op], 2000, 8)]:
         case = cases.build(spec, 0)
         if runtime_is_right(case):
             session = onnxruntime.InferenceSession(proto.model(case), options)
             compare(case, session.run(None, inputs_of(case)), spec.name)
             compared += 1
-    assert compared > 300, compared
+    assert compared > 800, compared
 
 
 def main():
