@@ -46,6 +46,19 @@ static const dq_type *type_of(check *c, const dq_value *v)
     return known;
 }
 
+/* What the schema says of an output, unless the graph declares something else. */
+static dq_status take_type(check *c, const dq_node *node, uint32_t i, const dq_type *type, dq_error *err)
+{
+    const dq_type *declared = &node->out[i]->type;
+    char text[DQ_TYPE_TEXT], other[DQ_TYPE_TEXT];
+    c->types[node->out[i]->id] = *type;
+    if (declared->kind != DQ_KIND_TENSOR || declared->dtype == DQ_UNDEFINED ||
+        (type->kind == declared->kind && type->dtype == declared->dtype))
+        return DQ_OK;
+    return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is declared %s, and the node gives %s", i,
+                   node->out_names[i], dq_type_text(declared, text), dq_type_text(type, other));
+}
+
 static dq_status check_types(check *c, const dq_node *node, dq_error *err)
 {
     const dq_type **in = calloc(node->in_count + 1, sizeof *in);
@@ -58,7 +71,7 @@ static dq_status check_types(check *c, const dq_node *node, dq_error *err)
     }
     for (uint32_t i = 0; status == DQ_OK && i < node->out_count; i++)
         if (node->out[i] && (out[i].kind != DQ_KIND_TENSOR || out[i].dtype != DQ_UNDEFINED))
-            c->types[node->out[i]->id] = out[i];
+            status = take_type(c, node, i, &out[i], err);
     free(in);
     free(out);
     return status;

@@ -21,8 +21,10 @@ static dq_status bind(dq_plan *plan, dq_step *step, const dq_type **in, dq_type 
         if (out_types[i].kind != DQ_KIND_TENSOR)
             return dq_fail(err, DQ_UNSUPPORTED, "output %u is %s, and only tensors run in this build", i,
                            dq_type_text(&out_types[i], text));
+        /* where the schema leaves a choice, what the graph declares is one */
         if (step->call.out[i])
-            step->call.out[i]->dtype = out_types[i].dtype;
+            step->call.out[i]->dtype =
+                out_types[i].dtype != DQ_UNDEFINED ? out_types[i].dtype : node->out[i]->type.dtype;
     }
     return DQ_OK;
 }
@@ -60,6 +62,20 @@ static dq_status check_output_types(const dq_step *step, dq_error *err)
     return DQ_OK;
 }
 
+/* An output must be of the type that the graph declares. */
+static dq_status check_declared(const dq_step *step, dq_error *err)
+{
+    for (uint32_t i = 0; i < step->node->out_count; i++) {
+        const dq_tensor *out = step->call.out[i];
+        dq_dtype declared = out ? step->node->out[i]->type.dtype : DQ_UNDEFINED;
+        if (declared != DQ_UNDEFINED && out->dtype != declared)
+            return dq_fail(err, DQ_BAD_MODEL,
+                           "output %u '%s' is declared tensor(%s), and the node gives tensor(%s)", i,
+                           step->node->out_names[i], dq_dtype_name(declared), dq_dtype_name(out->dtype));
+    }
+    return DQ_OK;
+}
+
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
 {
     DQ_TRY(bind_types(plan, step, err));
@@ -68,7 +84,8 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
         if (step->node->in[i] && !plan->slots[step->node->in[i]->id].shaped && !call->in[i]->data)
             return DQ_LATE;
     DQ_TRY(step->node->op->impl->infer(&step->call, err));
-    return check_output_types(step, err);
+    DQ_TRY(check_output_types(step, err));
+    return check_declared(step, err);
 }
 
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err)
