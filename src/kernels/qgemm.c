@@ -3,6 +3,7 @@
  * 16-bit products widened to 32 bits. */
 #include "base/checked.h"
 #include "kernels/kernels.h"
+#include "kernels/qgemm_pack4.h"
 
 #include <string.h>
 
@@ -64,26 +65,13 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
         memcpy(c + i * c_stride, acc[i], sizeof acc[i]);
 }
 
-static void sums(const dq_qgemm_a *a, size_t rows, int32_t *out)
-{
-    for (size_t i = 0; i < rows; i++) {
-        uint32_t sum = 0;
-        for (size_t t = 0; t < a->runs; t++) {
-            const uint8_t *x = a->rows[i] + a->offsets[t];
-            for (size_t p = 0; p < a->run; p++)
-                sum += x[p];
-        }
-        out[i] = (int32_t)sum;
-    }
-}
-
 const dq_qgemm dq_qgemm_c = {.mr = MR,
                              .nr = NR,
                              .a_signed = false,
                              .panel_size = panel_size,
                              .pack = pack,
                              .tile = tile,
-                             .sums = sums};
+                             .sums = dq_qgemm_sums_u8};
 
 void dq_subtract_scaled_c(int32_t *c, size_t n, int32_t factor, const int32_t *v)
 {
