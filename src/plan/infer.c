@@ -36,7 +36,8 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     const dq_node *node = step->node;
     if (node->in_count <= FEW && node->out_count <= FEW)
         return bind(plan, step, in, in_types, out_types, err);
-    dq_arena *arena = &plan->arena;
+    /* what a late step leaves here is gone before its next run */
+    dq_arena *arena = step->late ? &step->late_arena : &plan->arena;
     const dq_type **many_in = DQ_NEW_ARRAY(arena, node->in_count, const dq_type *);
     dq_type *many_in_types = DQ_NEW_ARRAY(arena, node->in_count, dq_type);
     dq_type *many_out_types = DQ_NEW_ARRAY(arena, node->out_count, dq_type);
