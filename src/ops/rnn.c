@@ -1,0 +1,319 @@
+/* LSTM, GRU and RNN. Everything is computed in double and rounded where it is stored; a sum runs in eight
+ * interleaved parts that are joined in a fixed order, so that the bits depend on neither threads nor ISA.
+ * Each sequence of each direction is one piece of work. */
+#include "base/checked.h"
+#include "ops/rnn_activation.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
+enum { Y, Y_H, Y_C };
+enum { LANES = 8, FUNCTIONS = 3 };
+
+typedef enum kind { RNN, GRU, LSTM } kind;
+
+static const size_t gates_of[] = {1, 3, 4};     /* RNN: i; GRU: z r h; LSTM: i o f c */
+static const size_t functions_of[] = {1, 2, 3}; /* activations of a direction */
+
+typedef struct state {
+    kind kind;
+    size_t gates, steps, batch, input, hidden, directions;
+    bool batch_first, first_backward; /* layout 1; direction reverse */
+    bool reset_after, coupled;        /* GRU: linear_before_reset; LSTM: input_forget */
+    double clip;
+    dq_rnn_activation functions[2 * FUNCTIONS];
+} state;
+
+/* ---- Shapes ---------------------------------------------------------------------------------------------
+ */
+
+static dq_status want_shape(const dq_op_call *call, uint32_t i, size_t rank, size_t a, size_t b, size_t c,
+                            dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    int64_t dims[3] = {(int64_t)a, (int64_t)b, (int64_t)c};
+    if (!t || (t->rank == rank && memcmp(t->dims, dims, rank * sizeof *dims) == 0))
+        return DQ_OK;
+    char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s", dq_shape_text(t->rank, t->dims, mine),
+                              dq_shape_text(rank, dims, theirs));
+}
+
+static dq_status read_shapes(const dq_op_call *call, kind what, state *s, dq_error *err)
+{
+    const dq_tensor *x = call->in[X], *r = call->in[R];
+    const char *direction = dq_node_string(call->node, "direction", "forward");
+    s->kind = what;
+    s->gates = gates_of[what];
+    s->batch_first = dq_node_int(call->node, "layout", 0) != 0;
+    s->first_backward = strcmp(direction, "reverse") == 0;
+    s->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+    if (s->directions == 1 && !s->first_backward && strcmp(direction, "forward") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'direction' is '%s', wanted forward, reverse or bidirectional",
+                            direction);
+    for (uint32_t i = X; i <= R; i++)
+        if (call->in[i]->rank != 3)
+            return dq_call_fail_input(call, err, i, "has rank %u, wanted 3", call->in[i]->rank);
+    s->steps = (size_t)x->dims[s->batch_first];
+    s->batch = (size_t)x->dims[!s->batch_first];
+    s->input = (size_t)x->dims[2];
+    s->hidden = (size_t)r->dims[2];
+    size_t rows, d = s->directions, h = s->hidden, b = s->batch;
+    if (!dq_mul_size(2 * s->gates, h, &rows))
+        return dq_call_fail_input(call, err, R, "has too many columns");
+    DQ_TRY(want_shape(call, W, 3, d, rows / 2, s->input, err));
+    DQ_TRY(want_shape(call, R, 3, d, rows / 2, h, err));
+    DQ_TRY(want_shape(call, BIAS, 2, d, rows, 0, err));
+    DQ_TRY(want_shape(call, LENGTHS, 1, b, 0, 0, err));
+    DQ_TRY(want_shape(call, INITIAL_H, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
+    if (what != LSTM)
+        return DQ_OK;
+    DQ_TRY(want_shape(call, INITIAL_C, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
+    return want_shape(call, PEEPHOLES, 2, d, 3 * h, 0, err);
+}
+
+static dq_status infer(dq_op_call *call, kind what, dq_error *err)
+{
+    state s = {0};
+    DQ_TRY(read_shapes(call, what, &s, err));
+    int64_t steps = (int64_t)s.steps, batch = (int64_t)s.batch, d = (int64_t)s.directions,
+            h = (int64_t)s.hidden;
+    int64_t all[4] = {steps, d, batch, h}, all_first[4] = {batch, steps, d, h};
+    int64_t last[3] = {d, batch, h}, last_first[3] = {batch, d, h};
+    dq_dtype dtype = call->in[X]->dtype;
+    DQ_TRY(dq_call_output(call, Y, dtype, 4, s.batch_first ? all_first : all, err));
+    for (uint32_t i = Y_H; i <= Y_C; i++)
+        DQ_TRY(dq_call_output(call, i, dtype, 3, s.batch_first ? last_first : last, err));
+    return DQ_OK;
+}
+
+static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
+{
+    static const char *const absent[][FUNCTIONS] = {
+        {"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read_shapes(call, what, s, err));
+    DQ_TRY(dq_rnn_activations(call, absent[what], functions_of[what], s->directions, s->functions, err));
+    s->reset_after = dq_node_int(call->node, "linear_before_reset", 0) != 0;
+    s->coupled = dq_node_int(call->node, "input_forget", 0) != 0;
+    s->clip = (double)dq_node_float(call->node, "clip", INFINITY);
+    size_t numbers; /* gates, h, c, a spare row, x */
+    if (!dq_mul_size(s->gates + 3, s->hidden, &numbers) || !dq_add_size(numbers, s->input, &numbers) ||
+        !dq_mul_size(numbers, sizeof(double), &call->worker_scratch_size))
+        return dq_call_fail_input(call, err, R, "has too many columns");
+    return DQ_OK;
+}
+
+/* ---- One sequence ---------------------------------------------------------------------------------------
+ */
+
+typedef struct sequence {
+    const dq_op_call *call;
+    const state *s;
+    size_t direction, item;
+    const dq_rnn_activation *functions;
+    double *gate, *h, *c, *spare, *x;
+} sequence;
+
+static double get(const dq_tensor *t, size_t i)
+{
+    return t->dtype == DQ_FLOAT ? (double)dq_data(t, float)[i] : dq_tensor_get_double(t, i);
+}
+
+/* The sum of w[at + i] · v[i]. */
+static double dot(const dq_tensor *w, size_t at, const double *v, size_t n)
+{
+    double lane[LANES] = {0};
+    size_t i = 0;
+    if (w->dtype == DQ_FLOAT)
+        for (const float *from = dq_data(w, float) + at; i + LANES <= n; i += LANES)
+            for (size_t k = 0; k < LANES; k++)
+                lane[k] += (double)from[i + k] * v[i + k];
+    for (; i < n; i++)
+        lane[i % LANES] += get(w, at + i) * v[i];
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+static double apply(const sequence *q, size_t function, double x)
+{
+    const dq_rnn_activation *f = &q->functions[function];
+    double clip = q->s->clip;
+    return f->fn(x < -clip ? -clip : x > clip ? clip : x, f->alpha, f->beta);
+}
+
+/* Row `row` of W times x plus its bias; of R times h plus its bias. */
+static double from_x(const sequence *q, size_t row)
+{
+    const state *s = q->s;
+    const dq_tensor *bias = dq_call_in(q->call, BIAS);
+    size_t rows = s->gates * s->hidden, at = q->direction * rows + row;
+    double b = bias ? get(bias, q->direction * 2 * rows + row) : 0;
+    return dot(q->call->in[W], at * s->input, q->x, s->input) + b;
+}
+
+static double from_h(const sequence *q, size_t row, const double *h)
+{
+    const state *s = q->s;
+    const dq_tensor *bias = dq_call_in(q->call, BIAS);
+    size_t rows = s->gates * s->hidden, at = q->direction * rows + row;
+    double b = bias ? get(bias, q->direction * 2 * rows + rows + row) : 0;
+    return dot(q->call->in[R], at * s->hidden, h, s->hidden) + b;
+}
+
+static double peephole(const sequence *q, size_t gate, size_t j)
+{
+    const dq_tensor *p = dq_call_in(q->call, PEEPHOLES);
+    return p ? get(p, (q->direction * 3 + gate) * q->s->hidden + j) : 0;
+}
+
+static void step_lstm(const sequence *q)
+{
+    enum { I, O, F, C };
+    size_t n = q->s->hidden;
+    for (size_t row = 0; row < 4 * n; row++)
+        q->gate[row] = from_x(q, row) + from_h(q, row, q->h);
+    for (size_t j = 0; j < n; j++) {
+        double c = q->c[j];
+        double in = apply(q, 0, q->gate[I * n + j] + peephole(q, I, j) * c);
+        double forget = q->s->coupled ? 1 - in : apply(q, 0, q->gate[F * n + j] + peephole(q, F, j) * c);
+        c = forget * c + in * apply(q, 1, q->gate[C * n + j]);
+        double out = apply(q, 0, q->gate[O * n + j] + peephole(q, O, j) * c);
+        q->c[j] = c;
+        q->h[j] = out * q->functions[2].fn(c, q->functions[2].alpha, q->functions[2].beta);
+    }
+}
+
+static void step_gru(const sequence *q)
+{
+    enum { Z, RESET, H };
+    size_t n = q->s->hidden;
+    for (size_t row = 0; row < 2 * n; row++)
+        q->gate[row] = apply(q, 0, from_x(q, row) + from_h(q, row, q->h));
+    for (size_t j = 0; j < n; j++)
+        q->spare[j] = q->gate[RESET * n + j] * q->h[j];
+    for (size_t j = 0; j < n; j++) {
+        double past = q->s->reset_after ? q->gate[RESET * n + j] * from_h(q, H * n + j, q->h)
+                                        : from_h(q, H * n + j, q->spare);
+        q->gate[H * n + j] = apply(q, 1, from_x(q, H * n + j) + past);
+    }
+    for (size_t j = 0; j < n; j++)
+        q->h[j] = (1 - q->gate[Z * n + j]) * q->gate[H * n + j] + q->gate[Z * n + j] * q->h[j];
+}
+
+static void step_rnn(const sequence *q)
+{
+    size_t n = q->s->hidden;
+    for (size_t j = 0; j < n; j++)
+        q->spare[j] = apply(q, 0, from_x(q, j) + from_h(q, j, q->h));
+    memcpy(q->h, q->spare, n * sizeof *q->h);
+}
+
+/* ---- All sequences --------------------------------------------------------------------------------------
+ */
+
+/* Where a row of initial_h, Y_h and the like begins. */
+static size_t last_at(const sequence *q)
+{
+    const state *s = q->s;
+    size_t row = s->batch_first ? q->item * s->directions + q->direction : q->direction * s->batch + q->item;
+    return row * s->hidden;
+}
+
+static void put_row(dq_tensor *to, size_t at, const double *from, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        dq_tensor_put_double(to, at + j, from ? from[j] : 0);
+}
+
+static void put_step(const sequence *q, size_t t, const double *h)
+{
+    const state *s = q->s;
+    if (!q->call->out[Y])
+        return;
+    size_t row = s->batch_first ? (q->item * s->steps + t) * s->directions + q->direction
+                                : (t * s->directions + q->direction) * s->batch + q->item;
+    put_row(q->call->out[Y], row * s->hidden, h, s->hidden);
+}
+
+static void run_sequence(const sequence *q, size_t length)
+{
+    const state *s = q->s;
+    const dq_op_call *call = q->call;
+    const dq_tensor *h = dq_call_in(call, INITIAL_H),
+                    *c = s->kind == LSTM ? dq_call_in(call, INITIAL_C) : NULL;
+    bool backward = s->first_backward || q->direction == 1;
+    for (size_t j = 0; j < s->hidden; j++) {
+        q->h[j] = h ? get(h, last_at(q) + j) : 0;
+        q->c[j] = c ? get(c, last_at(q) + j) : 0;
+    }
+    for (size_t i = 0; i < length; i++) {
+        size_t t = backward ? length - 1 - i : i;
+        size_t row = s->batch_first ? q->item * s->steps + t : t * s->batch + q->item;
+        for (size_t k = 0; k < s->input; k++)
+            q->x[k] = get(call->in[X], row * s->input + k);
+        if (s->kind == LSTM)
+            step_lstm(q);
+        else if (s->kind == GRU)
+            step_gru(q);
+        else
+            step_rnn(q);
+        put_step(q, t, q->h);
+    }
+    for (size_t t = length; t < s->steps; t++)
+        put_step(q, t, NULL);
+    if (call->out_count > Y_H && call->out[Y_H])
+        put_row(call->out[Y_H], last_at(q), q->h, s->hidden);
+    if (call->out_count > Y_C && call->out[Y_C])
+        put_row(call->out[Y_C], last_at(q), q->c, s->hidden);
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    const dq_tensor *lengths = dq_call_in(call, LENGTHS);
+    double *scratch = dq_call_worker_scratch(call, worker);
+    for (size_t i = begin; i < end; i++) {
+        sequence q = {call, s, i / s->batch, i % s->batch, NULL, scratch, NULL, NULL, NULL, NULL};
+        q.functions = s->functions + q.direction * functions_of[s->kind];
+        q.h = q.gate + s->gates * s->hidden;
+        q.c = q.h + s->hidden;
+        q.spare = q.c + s->hidden;
+        q.x = q.spare + s->hidden;
+        run_sequence(&q, lengths ? (size_t)dq_tensor_get_int(lengths, q.item) : s->steps);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    const dq_tensor *lengths = dq_call_in(call, LENGTHS);
+    for (size_t i = 0; lengths && i < s->batch; i++) {
+        int64_t length = dq_tensor_get_int(lengths, i);
+        if (length < 0 || (size_t)length > s->steps)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input 4 has length %" PRId64 " for sequence %zu, wanted 0 to %zu", length, i,
+                                s->steps);
+    }
+    dq_parallel(call->threads, s->directions * s->batch, 1, piece, &call);
+    return DQ_OK;
+}
+
+#define RECURRENT(symbol, what)                                                                              \
+    static dq_status symbol##_infer(dq_op_call *call, dq_error *err)                                         \
+    {                                                                                                        \
+        return infer(call, what, err);                                                                       \
+    }                                                                                                        \
+    static dq_status symbol##_prepare(dq_op_call *call, dq_error *err)                                       \
+    {                                                                                                        \
+        return prepare(call, what, err);                                                                     \
+    }                                                                                                        \
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, run, 0};
+
+RECURRENT(dq_op_rnn, RNN)
+RECURRENT(dq_op_gru, GRU)
+RECURRENT(dq_op_lstm, LSTM)
