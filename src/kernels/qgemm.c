@@ -3,7 +3,7 @@
  * 16-bit products widened to 32 bits. */
 #include "base/checked.h"
 #include "kernels/kernels.h"
-#include "kernels/qgemm_pack4.h"
+#include "kernels/qgemm_pack.h"
 
 #include <string.h>
 

@@ -2,21 +2,21 @@
  * rows by 32 columns: sixteen sums hide the instruction's latency, and eight row pointers stay in registers.
  */
 #include "kernels/kernels.h"
-#include "kernels/qgemm_pack4.h"
+#include "kernels/qgemm_pack.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-enum { MR = 8, NR = 32, LANES = 16, VECTORS = NR / LANES };
+enum { MR = 8, NR = 32, LANES = 16, VECTORS = NR / LANES, GROUP = 4 };
 
 static size_t panel_size(size_t runs, size_t run)
 {
-    return dq_qgemm_panel4_size(runs, run, NR);
+    return dq_qgemm_panel_size(runs, run, NR, GROUP);
 }
 
 static void pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
-    dq_qgemm_pack4(b, first, NR, panel, sums);
+    dq_qgemm_pack(b, first, NR, GROUP, panel, sums);
 }
 
 static inline int32_t four(const uint8_t *x)
@@ -34,15 +34,15 @@ static inline __attribute__((always_inline)) void tile_rows(const dq_qgemm_a *a,
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < VECTORS; v++)
             acc[i][v] = _mm512_loadu_si512(init + v * LANES);
-    size_t groups = (a->run + 3) / 4;
+    size_t groups = (a->run + GROUP - 1) / GROUP;
     for (size_t t = 0; t < a->runs; t++) {
         const uint8_t *x[MR];
         for (int i = 0; i < rows; i++)
             x[i] = a->rows[i] + a->offsets[t];
-        for (size_t g = 0; g < groups; g++, b += NR * 4) {
+        for (size_t g = 0; g < groups; g++, b += NR * GROUP) {
             __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64);
             for (int i = 0; i < rows; i++) {
-                __m512i value = _mm512_set1_epi32(four(x[i] + 4 * g));
+                __m512i value = _mm512_set1_epi32(four(x[i] + GROUP * g));
                 acc[i][0] = _mm512_dpbusd_epi32(acc[i][0], value, b0);
                 acc[i][1] = _mm512_dpbusd_epi32(acc[i][1], value, b1);
             }

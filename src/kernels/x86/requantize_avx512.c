@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-/* The maximum with `low` first in order: where the product is NaN, the instruction gives its second operand.
+/* The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
  */
 static inline __m256i scaled(__m256i acc, __m512d scale, __m512d low, __m512d high)
 {

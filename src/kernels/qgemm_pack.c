@@ -1,37 +1,35 @@
-#include "kernels/qgemm_pack4.h"
+#include "kernels/qgemm_pack.h"
 
 #include "base/checked.h"
 
 #include <string.h>
 
-enum { GROUP = 4 };
-
-size_t dq_qgemm_panel4_size(size_t runs, size_t run, size_t nr)
+size_t dq_qgemm_panel_size(size_t runs, size_t run, size_t nr, size_t group)
 {
     size_t positions, bytes;
-    if (!dq_align_size(run, GROUP, &positions) || !dq_mul_size(runs, positions, &bytes) ||
+    if (!dq_align_size(run, group, &positions) || !dq_mul_size(runs, positions, &bytes) ||
         !dq_mul_size(bytes, nr, &bytes) || !dq_align_size(bytes, 64, &bytes))
         return 0;
     return bytes ? bytes : 64;
 }
 
-void dq_qgemm_pack4(const dq_qgemm_b *b, size_t first, size_t nr, void *panel, int32_t *sums)
+void dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, void *panel, int32_t *sums)
 {
     uint8_t *out = panel;
     size_t cols = b->cols - first < nr ? b->cols - first : nr;
     uint32_t sum[DQ_QGEMM_NR_MAX] = {0};
-    memset(out, 0, dq_qgemm_panel4_size(b->runs, b->run, nr));
+    memset(out, 0, dq_qgemm_panel_size(b->runs, b->run, nr, group));
     for (size_t t = 0; t < b->runs; t++) {
         for (size_t p = 0; p < b->run; p++) {
             const uint8_t *from = b->data + first * b->col_stride + t * b->run_stride +
                                   p / b->inner * b->outer_stride + p % b->inner * b->inner_stride;
-            uint8_t *to = out + p / GROUP * GROUP * nr + p % GROUP;
+            uint8_t *to = out + p / group * group * nr + p % group;
             for (size_t j = 0; j < cols; j++) {
-                to[j * GROUP] = from[j * b->col_stride] ^ b->flip;
-                sum[j] += (uint32_t)(int8_t)to[j * GROUP];
+                to[j * group] = from[j * b->col_stride] ^ b->flip;
+                sum[j] += (uint32_t)(int8_t)to[j * group];
             }
         }
-        out += (b->run + GROUP - 1) / GROUP * GROUP * nr;
+        out += (b->run + group - 1) / group * group * nr;
     }
     memcpy(sums, sum, nr * sizeof *sums);
 }

@@ -1,0 +1,16 @@
+/* What integer products with dot instructions share: panels in groups of `group` positions of a column (2 or
+ * 4), one column after another, so that a broadcast of as many bytes of a row meets a vector of columns. Runs
+ * are padded to whole groups with zero weights. */
+#ifndef DQ_KERNELS_QGEMM_PACK_H
+#define DQ_KERNELS_QGEMM_PACK_H
+
+#include "kernels/qgemm.h"
+
+/** dq_qgemm_panel_size_fn and dq_qgemm_pack_fn for panels of nr columns. */
+size_t dq_qgemm_panel_size(size_t runs, size_t run, size_t nr, size_t group);
+void dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, void *panel, int32_t *sums);
+
+/** dq_qgemm_sums_fn of uint8 rows, in portable C. */
+dq_qgemm_sums_fn dq_qgemm_sums_u8;
+
+#endif
