@@ -169,7 +169,8 @@ void check_qconv_row(const dq_kernels *k)
 
 static double some_scale(void)
 {
-    static const double odd[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 1e300, -1e-300, 0.5, -0.25, 1};
+    static const double odd[] = {
+        0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 1e300, -1e-300, 0.5, -0.25, 1};
     if (kernel_random(3) == 0)
         return odd[kernel_random(sizeof odd / sizeof odd[0])];
     return ldexp(1 + kernel_random(1 << 30), -30 - (int)kernel_random(34));

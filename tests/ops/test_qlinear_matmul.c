@@ -224,8 +224,9 @@ START_TEST(float8_specials)
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
     ops_in(&c, DQ_FLOAT8E4M3FN, OPS_SCALAR, OPS_VALUES(0));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT8E4M3FN, OPS_DIMS(4, 3),
-             OPS_VALUES((double)NAN, 448, -448, (double)NAN, (double)NAN, (double)NAN, 0, 1, -2, 0, 448, -448));
+    ops_want(
+        &c, 0, DQ_FLOAT8E4M3FN, OPS_DIMS(4, 3),
+        OPS_VALUES((double)NAN, 448, -448, (double)NAN, (double)NAN, (double)NAN, 0, 1, -2, 0, 448, -448));
     ops_end(&c);
 }
 END_TEST
