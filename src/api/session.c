@@ -18,8 +18,9 @@ struct dq_session {
     bool ran;                  /* the last run gave outputs */
     const dq_tensor **inputs;  /* the caller's, by position in the graph's inputs */
     dq_tensor *planned_inputs; /* types and shapes that `plan` was made for; dtype DQ_UNDEFINED: not given */
-    const dq_value **extra;
-    uint32_t extra_count;
+    dq_given *given;           /* room for all inputs: those that a run has */
+    const dq_value **wanted;   /* the graph's outputs, then those that dq_session_add_output added */
+    uint32_t wanted_count;
 };
 
 static const dq_graph *graph_of(const dq_session *session)
@@ -51,8 +52,13 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     size_t inputs = graph_of(session)->input_count;
     session->inputs = calloc(inputs + 1, sizeof *session->inputs);
     session->planned_inputs = calloc(inputs + 1, sizeof *session->planned_inputs);
-    if (!session->inputs || !session->planned_inputs)
+    session->given = calloc(inputs + 1, sizeof *session->given);
+    const dq_graph *g = graph_of(session);
+    session->wanted = calloc((size_t)g->output_count + 1, sizeof *session->wanted);
+    if (!session->inputs || !session->planned_inputs || !session->given || !session->wanted)
         return dq_no_memory(err, inputs * sizeof *session->planned_inputs, "a session");
+    for (uint32_t i = 0; i < g->output_count; i++)
+        session->wanted[session->wanted_count++] = g->outputs[i];
     return DQ_OK;
 }
 
@@ -88,7 +94,8 @@ void dq_session_free(dq_session *session)
     dq_threads_free(session->threads);
     free(session->inputs);
     free(session->planned_inputs);
-    free(session->extra);
+    free(session->given);
+    free(session->wanted);
     dq_model_release(session->model);
     free(session);
 }
@@ -170,15 +177,26 @@ static bool plan_fits(const dq_session *session)
     return true;
 }
 
-static dq_status make_plan(dq_session *session, dq_error *err)
+static uint32_t list_given(const dq_session *session)
+{
+    const dq_graph *g = graph_of(session);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (session->inputs[i])
+            session->given[count++] = (dq_given){g->inputs[i], session->inputs[i]};
+    return count;
+}
+
+static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
     dq_plan_free(session->plan);
     session->plan = NULL;
     dq_plan_request request = {.graph = session->model->program->ir->graph,
-                               .inputs = session->inputs,
-                               .extra = session->extra,
-                               .extra_count = session->extra_count,
+                               .given = session->given,
+                               .given_count = given_count,
+                               .wanted = session->wanted,
+                               .wanted_count = session->wanted_count,
                                .kernels = &session->kernels,
                                .threads = session->threads,
                                .why = session->why,
@@ -195,9 +213,10 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
     session->ran = false;
     DQ_TRY(check_given(session, err));
+    uint32_t given_count = list_given(session);
     if (!plan_fits(session))
-        DQ_TRY(make_plan(session, err));
-    DQ_TRY(dq_exec_run(&session->exec, session->plan, session->inputs, err));
+        DQ_TRY(make_plan(session, given_count, err));
+    DQ_TRY(dq_exec_run(&session->exec, session->plan, session->given, given_count, err));
     session->ran = true;
     return DQ_OK;
 }
@@ -212,9 +231,9 @@ static const dq_value *output_named(const dq_session *session, const char *name)
     for (uint32_t i = 0; i < g->output_count; i++)
         if (strcmp(g->output_names[i], name) == 0)
             return g->outputs[i];
-    for (uint32_t i = 0; i < session->extra_count; i++)
-        if (strcmp(session->extra[i]->name, name) == 0)
-            return session->extra[i];
+    for (uint32_t i = g->output_count; i < session->wanted_count; i++)
+        if (strcmp(session->wanted[i]->name, name) == 0)
+            return session->wanted[i];
     return NULL;
 }
 
@@ -243,11 +262,11 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     if (!v || !(v->is_input || v->constant || v->producer))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
                        name);
-    const dq_value **grown = realloc(session->extra, (session->extra_count + 1) * sizeof *grown);
+    const dq_value **grown = realloc(session->wanted, (session->wanted_count + 1) * sizeof *grown);
     if (!grown)
         return dq_no_memory(err, sizeof *grown, "an output");
-    session->extra = grown;
-    session->extra[session->extra_count++] = v;
+    session->wanted = grown;
+    session->wanted[session->wanted_count++] = v;
     dq_plan_free(session->plan);
     session->plan = NULL;
     session->ran = false;

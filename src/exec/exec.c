@@ -51,11 +51,10 @@ static void bind_buffer(const dq_exec *exec, dq_plan *plan)
     }
 }
 
-static void bind_inputs(dq_plan *plan, const dq_tensor *const *inputs)
+static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_count)
 {
-    for (uint32_t i = 0; i < plan->graph->input_count; i++)
-        if (inputs[i])
-            plan->slots[plan->graph->inputs[i]->id].t.data = inputs[i]->data;
+    for (uint32_t i = 0; i < given_count; i++)
+        plan->slots[given[i].value->id].t.data = given[i].tensor->data;
     for (uint32_t i = 0; i < plan->moving_count; i++) {
         dq_slot *slot = &plan->slots[plan->moving[i]];
         slot->t.data = plan->slots[slot->root].t.data;
@@ -129,12 +128,13 @@ static dq_status run_step(dq_exec *exec, dq_plan *plan, dq_step *step, dq_error 
     return DQ_OK;
 }
 
-dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_tensor *const *inputs, dq_error *err)
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+                      dq_error *err)
 {
     DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
     dq_arena_reset(&exec->strings);
     bind_buffer(exec, plan);
-    bind_inputs(plan, inputs);
+    bind_inputs(plan, given, given_count);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = &plan->steps[i];
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, err), err));

@@ -13,9 +13,10 @@ typedef struct dq_exec {
     void *trace_arg;
 } dq_exec;
 
-/** Runs the plan over inputs of the types and shapes it was made for: inputs[i] feeds plan->graph->inputs[i];
- * NULL where the plan was made without. Outputs are then in dq_plan_output, until the next run. */
-dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_tensor *const *inputs, dq_error *err);
+/** Runs the plan over tensors for the same values, of the same types and shapes, that it was made for.
+ * Outputs are then in dq_plan_output, until the next run. */
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+                      dq_error *err);
 
 void dq_exec_free(dq_exec *exec);
 

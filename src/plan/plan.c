@@ -11,7 +11,9 @@
 typedef struct builder {
     dq_plan *plan;
     const dq_plan_request *request;
-    bool *needed; /* by node position */
+    dq_node *const *nodes;
+    uint32_t node_count;
+    bool *needed; /* by position in nodes */
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
 } builder;
@@ -23,25 +25,20 @@ static dq_slot *slot_of(const builder *b, const dq_value *v)
 
 /* ---- What is needed ----------------------------------------------------------------------------------- */
 
-static void want(builder *b, const dq_value *v)
-{
-    slot_of(b, v)->wanted = true;
-    if (v->producer && v->graph == b->plan->graph)
-        b->needed[v->producer->position] = true;
-}
-
+/* Backwards from what is wanted: the nodes are in topological order. */
 static void find_needed(builder *b)
 {
-    const dq_graph *g = b->plan->graph;
-    for (uint32_t i = 0; i < g->output_count; i++)
-        want(b, g->outputs[i]);
-    for (uint32_t i = 0; i < b->request->extra_count; i++)
-        want(b, b->request->extra[i]);
-    for (uint32_t n = g->node_count; n-- > 0;)
-        if (b->needed[n])
-            for (uint32_t i = 0; i < g->nodes[n]->in_count; i++)
-                if (g->nodes[n]->in[i])
-                    want(b, g->nodes[n]->in[i]);
+    for (uint32_t i = 0; i < b->request->wanted_count; i++)
+        slot_of(b, b->request->wanted[i])->wanted = true;
+    for (uint32_t n = b->node_count; n-- > 0;) {
+        const dq_node *node = b->nodes[n];
+        for (uint32_t i = 0; i < node->out_count; i++)
+            if (node->out[i] && slot_of(b, node->out[i])->wanted)
+                b->needed[n] = true;
+        for (uint32_t i = 0; b->needed[n] && i < node->in_count; i++)
+            if (node->in[i])
+                slot_of(b, node->in[i])->wanted = true;
+    }
 }
 
 /* ---- Inputs and constants ----------------------------------------------------------------------------- */
@@ -58,27 +55,28 @@ static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed)
 static dq_status take_inputs(builder *b, dq_error *err)
 {
     const dq_graph *g = b->plan->graph;
-    for (uint32_t i = 0; i < g->input_count; i++) {
-        const dq_value *v = g->inputs[i];
+    for (uint32_t i = 0; i < b->request->given_count; i++) {
+        const dq_given *given = &b->request->given[i];
+        dq_slot *slot = slot_of(b, given->value);
+        slot->t = *given->tensor;
+        slot->t.data = NULL;
+        slot->t.owned = false;
+        slot->where = DQ_AT_INPUT;
+        slot->shaped = true;
+    }
+    for (uint32_t i = 0; i < g->value_count; i++) {
+        const dq_value *v = g->all[i];
         dq_slot *slot = slot_of(b, v);
-        const dq_tensor *given = b->request->inputs[i];
-        if (given) {
-            slot->t = *given;
-            slot->t.data = NULL;
-            slot->t.owned = false;
-            slot->where = DQ_AT_INPUT;
-            slot->shaped = true;
-        } else if (v->constant) {
-            /* another session may feed another value: nothing that follows from this one is shared */
-            set_constant(slot, v->constant, false);
-        } else if (slot->wanted) {
+        if (slot->where != DQ_AT_NONE)
+            continue;
+        /* a default of an input: another session may feed another value, so that nothing that follows is
+         * shared */
+        if (v->constant)
+            set_constant(slot, v->constant, !v->is_input);
+        else if (v->is_input && slot->wanted)
             return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path,
                            v->name);
-        }
     }
-    for (uint32_t i = 0; i < g->value_count; i++)
-        if (g->all[i]->constant && !g->all[i]->is_input)
-            set_constant(slot_of(b, g->all[i]), g->all[i]->constant, true);
     return DQ_OK;
 }
 
@@ -332,14 +330,11 @@ static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
 static dq_status keep_outputs(builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    const dq_graph *g = plan->graph;
-    plan->copies = DQ_NEW_ARRAY(&plan->arena, (size_t)g->output_count + b->request->extra_count, dq_copy);
+    plan->copies = DQ_NEW_ARRAY(&plan->arena, b->request->wanted_count, dq_copy);
     if (!plan->copies)
         return dq_no_memory(err, sizeof(dq_copy), "a plan's outputs");
-    for (uint32_t i = 0; i < g->output_count; i++)
-        DQ_TRY(keep_output(b, g->outputs[i], err));
-    for (uint32_t i = 0; i < b->request->extra_count; i++)
-        DQ_TRY(keep_output(b, b->request->extra[i], err));
+    for (uint32_t i = 0; i < b->request->wanted_count; i++)
+        DQ_TRY(keep_output(b, b->request->wanted[i], err));
     return DQ_OK;
 }
 
@@ -390,7 +385,10 @@ static dq_status place_all(builder *b, dq_error *err)
 static dq_status build(builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    size_t values = plan->program->ir->value_count, nodes = plan->graph->node_count;
+    size_t values = plan->program->ir->value_count, nodes;
+    b->nodes = b->request->nodes ? b->request->nodes : plan->graph->nodes;
+    b->node_count = b->request->nodes ? b->request->node_count : plan->graph->node_count;
+    nodes = b->node_count;
     plan->slots = DQ_NEW_ARRAY(&plan->arena, values, dq_slot);
     plan->steps = DQ_NEW_ARRAY(&plan->arena, nodes + 1, dq_step);
     b->needed = calloc(nodes + 1, sizeof *b->needed);
@@ -402,9 +400,9 @@ static dq_status build(builder *b, dq_error *err)
     DQ_TRY(take_inputs(b, err));
     for (size_t n = 0; n < nodes; n++)
         if (b->needed[n])
-            DQ_TRY(plan_node(b, plan->graph->nodes[n], err));
+            DQ_TRY(plan_node(b, b->nodes[n], err));
         else
-            tell(b, plan->graph->nodes[n], "left out: no output needs it");
+            tell(b, b->nodes[n], "left out: no output needs it");
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
     return place_all(b, err);

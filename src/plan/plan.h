@@ -67,23 +67,31 @@ typedef struct dq_plan {
     dq_threads *threads;
 } dq_plan;
 
+/** A value whose tensor the caller has. */
+typedef struct dq_given {
+    const dq_value *value;
+    const dq_tensor *tensor; /* its data is looked at in runs only */
+} dq_given;
+
 typedef struct dq_plan_request {
     dq_graph *graph;
-    const dq_tensor *const
-        *inputs;                  /* by position in graph->inputs; NULL: not given, the initializer stands */
-    const dq_value *const *extra; /* values wanted beside the graph's outputs */
-    uint32_t extra_count;
+    dq_node *const *nodes; /* in topological order; NULL: those of the graph */
+    uint32_t node_count;
+    const dq_given *given; /* a graph input that is not among them has its initializer's value */
+    uint32_t given_count;
+    const dq_value *const *wanted; /* what to compute; nodes that nothing here needs are left out */
+    uint32_t wanted_count;
     const dq_kernels *kernels; /* live longer than the plan */
     dq_threads *threads;
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;
 
-/** Plans for the types and shapes of the given inputs. The sentence of a fault names model and node. */
+/** Plans for the types and shapes of the given values. The sentence of a fault names model and node. */
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
-/** The tensor of a graph output or extra value, after a run. */
+/** The tensor of a wanted value, after a run. */
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
 /** Binds the node's types to its schema, sets the outputs' types as far as they follow, and infers. DQ_LATE:

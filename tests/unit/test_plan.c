@@ -101,9 +101,14 @@ static void check_program(void)
     ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
 }
 
-static dq_status make_plan(const dq_tensor *const *inputs)
+static dq_status make_plan(const dq_given *given, uint32_t given_count)
 {
-    dq_plan_request request = {.graph = g, .inputs = inputs, .kernels = &kernels};
+    dq_plan_request request = {.graph = g,
+                               .given = given,
+                               .given_count = given_count,
+                               .wanted = (const dq_value *const *)g->outputs,
+                               .wanted_count = g->output_count,
+                               .kernels = &kernels};
     dq_plan_free(plan);
     plan = NULL;
     return dq_plan_create(program, &request, &plan, &err);
@@ -122,10 +127,10 @@ START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
     for (int64_t n = 2; n >= 1; n--) {
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, (int64_t[]){n, 3}, 0, DQ_BAD_INPUT, &err),
                          DQ_OK);
-        const dq_tensor *inputs[] = {&x};
-        ck_assert_int_eq(make_plan(inputs), DQ_OK);
+        const dq_given given = {g->inputs[0], &x};
+        ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
         ck_assert_uint_eq(plan->step_count, 0);
-        ck_assert_int_eq(dq_exec_run(&exec, plan, inputs, &err), DQ_OK);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
         const dq_tensor *y = dq_plan_output(plan, g->outputs[0]);
         ck_assert_ptr_ne(y->data, data);
         ck_assert_uint_eq(y->count, (size_t)n * 3);
@@ -146,9 +151,9 @@ START_TEST(constants_are_folded_once_for_all_plans)
     check_program();
     const void *first = NULL;
     for (int round = 0; round < 2; round++) {
-        ck_assert_int_eq(make_plan(NULL), DQ_OK);
+        ck_assert_int_eq(make_plan(NULL, 0), DQ_OK);
         ck_assert_uint_eq(plan->step_count, 0);
-        ck_assert_int_eq(dq_exec_run(&exec, plan, NULL, &err), DQ_OK);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, NULL, 0, &err), DQ_OK);
         const dq_tensor *y = dq_plan_output(plan, g->outputs[0]);
         ck_assert_mem_eq(y->data, w, sizeof w);
         ck_assert(round == 0 || y->data == first);
@@ -195,8 +200,8 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         float one = 1;
         dq_tensor x = {.data = &one};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
-        const dq_tensor *inputs[] = {&x};
-        dq_status status = make_plan(inputs);
+        const dq_given given = {g->inputs[0], &x};
+        dq_status status = make_plan(&given, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
         static const char sentence[] =
             "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), wanted ";
