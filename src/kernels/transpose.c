@@ -11,6 +11,11 @@ static size_t smaller(size_t a, size_t b)
 void dq_transpose_x8_c(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
                        uint8_t *dst, size_t dst_stride)
 {
+    if (rows == 1 && dst_stride == 1) { /* a copy, which vectorizes */
+        for (size_t c = 0; c < cols; c++)
+            dst[c] = src[c] ^ flip;
+        return;
+    }
     for (size_t r0 = 0; r0 < rows; r0 += BLOCK)
         for (size_t c0 = 0; c0 < cols; c0 += BLOCK) {
             size_t r1 = smaller(r0 + BLOCK, rows), c1 = smaller(c0 + BLOCK, cols);
