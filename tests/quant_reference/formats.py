@@ -172,7 +172,8 @@ def encode(values, type_name, saturate=True, infinite="largest"):
     emin = 1 - row.bias
     e = np.where(a == 0, emin, np.maximum(e - 1, emin))
     r = np.rint(np.ldexp(a, row.mantissa - e))
-    over = (np.ldexp(r, e - row.mantissa) > largest(type_name)) | infinity
+    with np.errstate(over="ignore"):
+        over = (np.ldexp(r, e - row.mantissa) > largest(type_name)) | infinity
     codes = ((e - emin).astype(np.int64) << row.mantissa) + r.astype(np.int64)
     if row.special == "ieee" and not (row.bits == 8 and saturate):
         beyond = ((1 << row.exponent) - 1) << row.mantissa
