@@ -30,7 +30,7 @@ bool dq_broadcast(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t 
                   int64_t dims[DQ_MAX_RANK])
 {
     size_t n = rank_a > rank_b ? rank_a : rank_b;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = n; i-- > 0;) { /* backwards, so that `dims` may be one of the operands */
         int64_t da = i + rank_a >= n ? a[i + rank_a - n] : 1;
         int64_t db = i + rank_b >= n ? b[i + rank_b - n] : 1;
         if (da != db && da != 1 && db != 1)

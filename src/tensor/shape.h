@@ -13,7 +13,8 @@ size_t dq_dims_product(const int64_t *dims, size_t from, size_t to);
 /** Row-major strides in elements. */
 void dq_strides(size_t rank, const int64_t *dims, size_t strides[DQ_MAX_RANK]);
 
-/** NumPy broadcasting of two shapes; false when they do not match. The result's rank is the larger. */
+/** NumPy broadcasting of two shapes; false when they do not match. The result's rank is the larger.
+ * `dims` may be `a` or `b`. */
 bool dq_broadcast(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t *b, size_t *rank,
                   int64_t dims[DQ_MAX_RANK]);
 
