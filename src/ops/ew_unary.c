@@ -184,6 +184,41 @@ static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run, 0};
 
+/* com.microsoft: with a bias along the last axis, and x * sigmoid(alpha * x). */
+DQ_EW_BINARY(biased_f32, float, float, a + b)
+DQ_EW_BINARY(biased_f64, double, double, a + b)
+static const dq_ew_table bias_gelu_table = {.fn = {FLOAT_ROWS(biased)}, .then = &gelu_table};
+static const dq_ew_table bias_gelu_tanh_table = {.fn = {FLOAT_ROWS(biased)}, .then = &gelu_tanh_table};
+
+static dq_status biased_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *x = call->in[0], *bias = dq_call_in(call, 1);
+    char text[DQ_SHAPE_TEXT];
+    if (bias && x->rank == 0)
+        return dq_call_fail_input(call, err, 0, "is a scalar, wanted an axis for the bias");
+    if (bias && (bias->rank != 1 || bias->dims[0] != x->dims[x->rank - 1]))
+        return dq_call_fail_input(call, err, 1, "has shape %s, wanted [%lld] (last axis of input 0)",
+                                  dq_shape_text(bias->rank, bias->dims, text),
+                                  (long long)x->dims[x->rank - 1]);
+    return dq_call_output_like(call, 0, x->dtype, x, err);
+}
+
+static dq_status bias_gelu_prepare(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_prepare(call, &bias_gelu_table, NULL, 0, err);
+}
+
+static dq_status fast_gelu_prepare(dq_op_call *call, dq_error *err)
+{
+    if (dq_call_in(call, 1))
+        return dq_ew_prepare(call, &bias_gelu_tanh_table, NULL, 0, err);
+    call->in_count = 1; /* a bias that is left out by an empty name */
+    return dq_ew_prepare(call, &gelu_tanh_table, NULL, 0, err);
+}
+
+const dq_op_impl dq_op_bias_gelu = {biased_infer, bias_gelu_prepare, dq_ew_run, 0};
+const dq_op_impl dq_op_fast_gelu = {biased_infer, fast_gelu_prepare, dq_ew_run, 0};
+
 /* ---- PRelu ----------------------------------------------------------------------------------------------
  */
 

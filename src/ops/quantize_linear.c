@@ -65,7 +65,8 @@ static dq_status division_precision(const dq_op_call *call, dq_dtype *precision,
 {
     dq_dtype scale = call->in[1]->dtype;
     int64_t given = dq_node_int(call->node, "precision", 0);
-    *precision = scale == DQ_FLOAT8E8M0 ? DQ_FLOAT : scale;
+    bool standard = call->node->domain[0] == '\0'; /* com.microsoft divides in float */
+    *precision = scale == DQ_FLOAT8E8M0 || !standard ? DQ_FLOAT : scale;
     if (given == 0)
         return DQ_OK;
     if (given != DQ_FLOAT && given != DQ_FLOAT16 && given != DQ_BFLOAT16 && given != DQ_DOUBLE &&

@@ -2,6 +2,7 @@
  * result after the other and its elements in row-major order: the same bits for any number of threads. A mean
  * of integers is cut toward zero; logarithms and roots of integers are taken in double and cut. */
 #include "ops/lists.h"
+#include "ops/q8.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,7 +29,10 @@ static dq_status reduced_axes(const dq_op_call *call, bool reduced[DQ_MAX_RANK],
 {
     size_t rank = call->in[0]->rank;
     dq_list axes;
-    DQ_TRY(dq_list_from_either(call, "axes", 1, &axes, err));
+    if (call->node->domain[0]) /* com.microsoft: what comes after the data are scales */
+        DQ_TRY(dq_list_from_attr(call, "axes", &axes, err));
+    else
+        DQ_TRY(dq_list_from_either(call, "axes", 1, &axes, err));
     DQ_TRY(dq_list_axes(call, &axes, rank, err));
     bool all = axes.count == 0 && dq_node_int(call->node, "noop_with_empty_axes", 0) == 0;
     for (size_t d = 0; d < DQ_MAX_RANK; d++)
@@ -38,7 +42,7 @@ static dq_status reduced_axes(const dq_op_call *call, bool reduced[DQ_MAX_RANK],
     return DQ_OK;
 }
 
-static dq_status infer(dq_op_call *call, dq_error *err)
+static dq_status infer_as(dq_op_call *call, dq_dtype dtype, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     bool reduced[DQ_MAX_RANK];
@@ -49,7 +53,12 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     for (size_t d = 0; d < in->rank; d++)
         if (!reduced[d] || keep)
             dims[rank++] = reduced[d] ? 1 : in->dims[d];
-    return dq_call_output(call, 0, in->dtype, rank, dims, err);
+    return dq_call_output(call, 0, dtype, rank, dims, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    return infer_as(call, call->in[0]->dtype, err);
 }
 
 static void walk_add(walk *w, size_t dim, size_t stride)
@@ -247,7 +256,16 @@ typedef struct job {
     const state *s;
     const dq_tensor *in;
     dq_tensor *out;
+    const dq_q8 *q_in, *q_out; /* a quantized mean; else NULL */
 } job;
+
+/* The mean of (codes - zero point) * scale, quantized: in double, so that it is rounded once. */
+static void put_quantized_mean(const job *j, size_t i, const accumulator *a, size_t count)
+{
+    double sum = (double)((int64_t)a->value.u - (int64_t)count * j->q_in->zero);
+    double multiple = count ? sum * (double)j->q_in->scale / ((double)j->q_out->scale * (double)count) : 0;
+    dq_data(j->out, uint8_t)[i] = dq_q8_round(j->q_out, multiple);
+}
 
 static void reduce_one(const job *j, size_t i, size_t base)
 {
@@ -263,7 +281,9 @@ static void reduce_one(const job *j, size_t i, size_t base)
         a.shift = isfinite(highest.value.d) ? highest.value.d : 0;
     }
     fold_all(&a, j->in, &s->reduced, base);
-    if (in_double)
+    if (j->q_in)
+        put_quantized_mean(j, i, &a, s->reduced.count);
+    else if (in_double)
         dq_tensor_put_double(j->out, i, finish(&a, a.value.d, s->reduced.count));
     else
         put_integer(j->out, i, &a, s->reduced.count);
@@ -282,16 +302,23 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static dq_status run_job(const dq_op_call *call, job *j)
+{
+    const state *s = call->state;
+    j->s = s;
+    j->in = call->in[0];
+    j->out = call->out[0];
+    if (!j->out || j->out->count == 0)
+        return DQ_OK;
+    size_t grain = s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
+    dq_parallel(call->threads, j->out->count, grain, piece, j);
+    return DQ_OK;
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    const state *s = call->state;
-    job j = {s, call->in[0], call->out[0]};
-    if (!j.out || j.out->count == 0)
-        return DQ_OK;
-    size_t grain = s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
-    dq_parallel(call->threads, j.out->count, grain, piece, &j);
-    return DQ_OK;
+    return run_job(call, &(job){0});
 }
 
 #define REDUCTION(symbol, what)                                                                              \
@@ -311,3 +338,35 @@ REDUCTION(dq_op_reduce_l2, L2)
 REDUCTION(dq_op_reduce_sum_square, SUM_SQUARE)
 REDUCTION(dq_op_reduce_log_sum, LOG_SUM)
 REDUCTION(dq_op_reduce_log_sum_exp, LOG_SUM_EXP)
+
+/* ---- com.microsoft ------------------------------------------------------------------------------------ */
+
+/* ReduceSumInteger: in 32 bits, modulo 2^32; the declaration of the output may choose between the two types.
+ */
+static dq_status sum_integer_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_value *out = call->node->out ? call->node->out[0] : NULL;
+    dq_dtype declared = out ? out->type.dtype : DQ_UNDEFINED;
+    dq_dtype natural = call->in[0]->dtype == DQ_UINT8 ? DQ_UINT32 : DQ_INT32;
+    return infer_as(call, declared == DQ_UINT32 || declared == DQ_INT32 ? declared : natural, err);
+}
+
+const dq_op_impl dq_op_reduce_sum_integer = {sum_integer_infer, dq_op_reduce_sum_prepare, run, 0};
+
+static dq_status qlinear_mean_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check(call, 1, 2, err));
+    DQ_TRY(dq_q8_check(call, 3, 4, err));
+    return infer(call, err);
+}
+
+static dq_status qlinear_mean_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    dq_dtype dtype = call->in[0]->dtype;
+    dq_q8 in = dq_q8_read(call, 1, 2, dtype), out = dq_q8_read(call, 3, 4, dtype);
+    return run_job(call, &(job){.q_in = &in, .q_out = &out});
+}
+
+const dq_op_impl dq_op_qlinear_reduce_mean = {qlinear_mean_infer, dq_op_reduce_sum_prepare, qlinear_mean_run,
+                                              0};
