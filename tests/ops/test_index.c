@@ -103,6 +103,35 @@ START_TEST(dropout_does_nothing)
 }
 END_TEST
 
+static void top(int64_t largest, dq_dtype dtype, const double *x, const double *want, const double *where)
+{
+    ops_case c;
+    ops_begin(&c, "", "TopK", 24);
+    c.out_count = 2;
+    ops_int(&c, "axis", 0);
+    ops_int(&c, "largest", largest);
+    ops_in(&c, dtype, OPS_DIMS(6, 1), x);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(4));
+    ops_must_run(&c);
+    ops_want(&c, 0, dtype, OPS_DIMS(4, 1), want);
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(4, 1), where);
+    ops_end(&c);
+}
+
+START_TEST(top_elements)
+{
+    top(1, DQ_FLOAT, OPS_VALUES(2, 7, 1, 7, 9, 2), OPS_VALUES(9, 7, 7, 2), OPS_VALUES(4, 1, 3, 0));
+    top(0, DQ_INT8, OPS_VALUES(2, -7, 1, 7, -7, 2), OPS_VALUES(-7, -7, 1, 2), OPS_VALUES(1, 4, 2, 0));
+    top(1, DQ_FLOAT16, OPS_VALUES(2, NAN, 1, NAN, 9, 2), OPS_VALUES(NAN, NAN, 9, 2), OPS_VALUES(1, 3, 4, 0));
+    ops_case c;
+    ops_begin(&c, "", "TopK", 11);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
+    ops_must_refuse(&c, DQ_BAD_MODEL, "wants 3 elements of an axis of 2");
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("indices");
@@ -110,5 +139,6 @@ int main(void)
     tcase_add_test(tests, running_sums);
     tcase_add_test(tests, triangles);
     tcase_add_test(tests, dropout_does_nothing);
+    tcase_add_test(tests, top_elements);
     return ops_main(tests);
 }
