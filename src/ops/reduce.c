@@ -111,7 +111,7 @@ static void start(accumulator *a)
     const dq_dtype_row *row = dq_dtype_get(a->dtype);
     bool one = a->kind == PROD;
     if (a->is_float)
-        a->value.d = a->kind == MIN ? INFINITY : a->kind == MAX ? -INFINITY : one ? 1 : 0;
+        a->value.d = a->kind == MIN ? HUGE_VAL : a->kind == MAX ? -HUGE_VAL : one ? 1 : 0;
     else if (a->kind == MIN)
         a->value.u = a->dtype == DQ_UINT64 ? UINT64_MAX : a->dtype == DQ_BOOL ? 1 : (uint64_t)row->max;
     else
