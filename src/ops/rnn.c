@@ -1,8 +1,8 @@
 /* LSTM, GRU and RNN. Everything is computed in double and rounded where it is stored; a sum runs in eight
  * interleaved parts that are joined in a fixed order, so that the bits depend on neither threads nor ISA.
  * Each sequence of each direction is one piece of work. */
+#include "ops/rnn.h"
 #include "base/checked.h"
-#include "ops/rnn_activation.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,31 +29,13 @@ typedef struct state {
 /* ---- Shapes ---------------------------------------------------------------------------------------------
  */
 
-static dq_status want_shape(const dq_op_call *call, uint32_t i, size_t rank, size_t a, size_t b, size_t c,
-                            dq_error *err)
-{
-    const dq_tensor *t = dq_call_in(call, i);
-    int64_t dims[3] = {(int64_t)a, (int64_t)b, (int64_t)c};
-    if (!t || (t->rank == rank && memcmp(t->dims, dims, rank * sizeof *dims) == 0))
-        return DQ_OK;
-    char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s", dq_shape_text(t->rank, t->dims, mine),
-                              dq_shape_text(rank, dims, theirs));
-}
-
 static dq_status read_shapes(const dq_op_call *call, kind what, state *s, dq_error *err)
 {
     const dq_tensor *x = call->in[X], *r = call->in[R];
-    const char *direction = dq_node_string(call->node, "direction", "forward");
     s->kind = what;
     s->gates = gates_of[what];
     s->batch_first = dq_node_int(call->node, "layout", 0) != 0;
-    s->first_backward = strcmp(direction, "reverse") == 0;
-    s->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    if (s->directions == 1 && !s->first_backward && strcmp(direction, "forward") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'direction' is '%s', wanted forward, reverse or bidirectional",
-                            direction);
+    DQ_TRY(dq_rnn_direction(call, &s->directions, &s->first_backward, err));
     for (uint32_t i = X; i <= R; i++)
         if (call->in[i]->rank != 3)
             return dq_call_fail_input(call, err, i, "has rank %u, wanted 3", call->in[i]->rank);
@@ -64,15 +46,15 @@ static dq_status read_shapes(const dq_op_call *call, kind what, state *s, dq_err
     size_t rows, d = s->directions, h = s->hidden, b = s->batch;
     if (!dq_mul_size(2 * s->gates, h, &rows))
         return dq_call_fail_input(call, err, R, "has too many columns");
-    DQ_TRY(want_shape(call, W, 3, d, rows / 2, s->input, err));
-    DQ_TRY(want_shape(call, R, 3, d, rows / 2, h, err));
-    DQ_TRY(want_shape(call, BIAS, 2, d, rows, 0, err));
-    DQ_TRY(want_shape(call, LENGTHS, 1, b, 0, 0, err));
-    DQ_TRY(want_shape(call, INITIAL_H, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
+    DQ_TRY(dq_rnn_want_shape(call, W, 3, d, rows / 2, s->input, err));
+    DQ_TRY(dq_rnn_want_shape(call, R, 3, d, rows / 2, h, err));
+    DQ_TRY(dq_rnn_want_shape(call, BIAS, 2, d, rows, 0, err));
+    DQ_TRY(dq_rnn_want_shape(call, LENGTHS, 1, b, 0, 0, err));
+    DQ_TRY(dq_rnn_want_shape(call, INITIAL_H, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
     if (what != LSTM)
         return DQ_OK;
-    DQ_TRY(want_shape(call, INITIAL_C, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
-    return want_shape(call, PEEPHOLES, 2, d, 3 * h, 0, err);
+    DQ_TRY(dq_rnn_want_shape(call, INITIAL_C, 3, s->batch_first ? b : d, s->batch_first ? d : b, h, err));
+    return dq_rnn_want_shape(call, PEEPHOLES, 2, d, 3 * h, 0, err);
 }
 
 static dq_status infer(dq_op_call *call, kind what, dq_error *err)
@@ -164,27 +146,18 @@ static double from_h(const sequence *q, size_t row, const double *h)
     return dot(q->call->in[R], at * s->hidden, h, s->hidden) + b;
 }
 
-static double peephole(const sequence *q, size_t gate, size_t j)
-{
-    const dq_tensor *p = dq_call_in(q->call, PEEPHOLES);
-    return p ? get(p, (q->direction * 3 + gate) * q->s->hidden + j) : 0;
-}
-
 static void step_lstm(const sequence *q)
 {
-    enum { I, O, F, C };
-    size_t n = q->s->hidden;
-    for (size_t row = 0; row < 4 * n; row++)
+    const state *s = q->s;
+    dq_lstm_cell cell = {.hidden = s->hidden,
+                         .coupled = s->coupled,
+                         .clip = s->clip,
+                         .functions = q->functions,
+                         .peepholes = dq_call_in(q->call, PEEPHOLES),
+                         .peepholes_at = q->direction * 3 * s->hidden};
+    for (size_t row = 0; row < 4 * s->hidden; row++)
         q->gate[row] = from_x(q, row) + from_h(q, row, q->h);
-    for (size_t j = 0; j < n; j++) {
-        double c = q->c[j];
-        double in = apply(q, 0, q->gate[I * n + j] + peephole(q, I, j) * c);
-        double forget = q->s->coupled ? 1 - in : apply(q, 0, q->gate[F * n + j] + peephole(q, F, j) * c);
-        c = forget * c + in * apply(q, 1, q->gate[C * n + j]);
-        double out = apply(q, 0, q->gate[O * n + j] + peephole(q, O, j) * c);
-        q->c[j] = c;
-        q->h[j] = out * q->functions[2].fn(c, q->functions[2].alpha, q->functions[2].beta);
-    }
+    dq_lstm_cell_step(&cell, q->gate, q->c, q->h);
 }
 
 static void step_gru(const sequence *q)
