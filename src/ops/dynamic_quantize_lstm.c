@@ -1,7 +1,7 @@
 /* com.microsoft DynamicQuantizeLSTM: an LSTM whose products with the weights are of integers. X is quantized
- * to uint8 by the range of the whole sequence, the hidden state by that of the whole batch at every step; a
- * sum of products becomes a float by the product of both scales, as DynamicQuantizeMatMul has it. What
- * follows is that of LSTM. */
+ * to uint8 by the range of all steps up to the longest sequence's last, the hidden state by that of the whole
+ * batch at every step (after a sequence's end its state counts as zeros); a sum of products becomes a float
+ * by the product of both scales, as DynamicQuantizeMatMul has it. What follows is that of LSTM. */
 #include "base/checked.h"
 #include "ops/dynamic_quantize.h"
 #include "ops/qproduct.h"
@@ -205,6 +205,8 @@ static void one_cell(const pass *p, size_t item)
     const dq_tensor *bias = dq_call_in(p->call, BIAS);
     const float *b = bias ? dq_data(bias, float) + p->direction * 2 * columns : NULL;
     if (p->step >= length) {
+        for (size_t j = 0; j < n; j++)
+            p->h_float[item * n + j] = 0;
         put_step(p, p->step, item, NULL);
         return;
     }
@@ -232,6 +234,20 @@ static void cells(void *arg, size_t begin, size_t end, unsigned worker)
         one_cell(arg, item);
 }
 
+static size_t longest(const pass *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->s->batch; i++)
+        most = length_of(p, i) > most ? length_of(p, i) : most;
+    return most;
+}
+
+static void put_last(const dq_op_call *call, uint32_t i, size_t at, const double *from, size_t n)
+{
+    for (size_t k = 0; k < n && i < call->out_count && call->out[i]; k++)
+        dq_data(call->out[i], float)[at + k] = (float)from[k];
+}
+
 static void run_direction(const dq_op_call *call, size_t direction)
 {
     const state *s = call->state;
@@ -249,17 +265,18 @@ static void run_direction(const dq_op_call *call, size_t direction)
               .h_float = at_scratch(call, s->at.h_float)};
     for (size_t i = 0; i < states; i++) {
         p.h_float[i] = h ? dq_data(h, float)[from + i] : 0;
+        p.h[i] = (double)p.h_float[i];
         p.c[i] = c ? (double)dq_data(c, float)[from + i] : 0;
     }
-    multiply(call, &s->from_x, direction, s->at.w, call->in[X]->data, s->steps * s->batch, p.x_sums);
+    size_t steps = longest(&p);
+    multiply(call, &s->from_x, direction, s->at.w, call->in[X]->data, steps * s->batch, p.x_sums);
     for (p.step = 0; p.step < s->steps; p.step++) {
-        multiply(call, &s->from_h, direction, s->at.r, p.h_float, s->batch, p.h_sums);
+        if (p.step < steps)
+            multiply(call, &s->from_h, direction, s->at.r, p.h_float, s->batch, p.h_sums);
         dq_parallel(call->threads, s->batch, WORK / (s->hidden + 1) + 1, cells, &p);
     }
-    for (size_t i = 0; i < states && call->out_count > Y_H && call->out[Y_H]; i++)
-        dq_data(call->out[Y_H], float)[from + i] = p.h_float[i];
-    for (size_t i = 0; i < states && call->out_count > Y_C && call->out[Y_C]; i++)
-        dq_data(call->out[Y_C], float)[from + i] = (float)p.c[i];
+    put_last(call, Y_H, from, p.h, states);
+    put_last(call, Y_C, from, p.c, states);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

@@ -25,20 +25,23 @@ FUNCTIONS = {
     "Softsign": lambda x: x / (1 + np.abs(x)),
 }
 
+GATES = ["Sigmoid", "HardSigmoid"]  # without a bound the state grows, and a last bit with it
+
 
 def forward(x, w, r, bias, lengths, h, c, peep, scales, functions, clip, coupled, backward):
     """One direction: w and r are codes less their zero points."""
     steps, batch, _ = x.shape
     n = h.shape[1]
-    codes, sx = quantize(x)
+    longest = max(lengths)
+    codes, sx = quantize(x[:longest])
     sums = (codes @ w).astype(np.float32) * (sx * scales[0])
     y = np.zeros((steps, batch, n), np.float32)
-    c = c.astype(np.float64)
+    c, last_h = c.astype(np.float64), h.copy()
     f, g, last = (FUNCTIONS[name] for name in functions)
-    for step in range(steps):
+    for step in range(longest):
         codes, sh = quantize(h)
         recurrent = (codes @ r).astype(np.float32) * (sh * scales[1])
-        h = h.copy()
+        h = np.zeros_like(h)  # sequences that are over count as zeros
         for b in range(batch):
             if step >= lengths[b]:
                 continue
@@ -48,9 +51,9 @@ def forward(x, w, r, bias, lengths, h, c, peep, scales, functions, clip, coupled
             i = f(np.clip(i + peep[0] * c[b], -clip, clip))
             fg = 1 - i if coupled else f(np.clip(fg + peep[2] * c[b], -clip, clip))
             c[b] = fg * c[b] + i * g(np.clip(cell, -clip, clip))
-            h[b] = f(np.clip(o + peep[1] * c[b], -clip, clip)) * last(c[b])
+            h[b] = last_h[b] = f(np.clip(o + peep[1] * c[b], -clip, clip)) * last(c[b])
             y[t, b] = h[b]
-    return y, h, c.astype(np.float32)
+    return y, last_h, c.astype(np.float32)
 
 
 def weights(rng, kind, shape, per_column):
@@ -80,7 +83,7 @@ def lstm(rng):
         attrs = {"direction": direction, "hidden_size": n}
         names = ["Sigmoid", "Tanh", "Tanh"]
         if rng.integers(4) == 0:
-            names = [str(name) for name in rng.choice(list(FUNCTIONS), 3)]
+            names = [str(name) for name in (rng.choice(GATES), *rng.choice(list(FUNCTIONS), 2))]
             attrs["activations"] = names * d
         if rng.integers(4) == 0:
             attrs["clip"] = float(np.float32(rng.uniform(0.5, 2)))
