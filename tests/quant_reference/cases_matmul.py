@@ -52,6 +52,17 @@ def matmul_integer_specs():
                             name = f"MatMulInteger-{version} {at}*{bt} a_zero_point={a_kind} b_zero_point={b_kind} {a}x{b} #{i}"
                             how = (version, at, bt, a_kind, b_kind, a, b)
                             yield Spec("MatMulInteger", version, name, lambda rng, how=how: make_integer(rng, *how))
+                name = f"MatMulInteger-{version} {at}*{bt} sums beyond 32 bits"
+                yield Spec("MatMulInteger", version, name, lambda rng, how=(version, at, bt): make_beyond(rng, *how))
+
+
+def make_beyond(rng, version, at, bt):
+    """So many products of the largest size that their sum leaves 32 bits, and wraps."""
+    a, b = (np.full(shape, max(formats.bounds(t), key=abs)) for t, shape in ((at, (3, 140_000)), (bt, (140_000, 2))))
+    a[0, ::3], a[1, 70_000:] = formats.bounds(at)[0], 0
+    a, b = Tensor(at, a), Tensor(bt, b)
+    inputs = [("a", a, False), ("b", b, rng.random() < 0.5)]
+    return case(rng, "MatMulInteger", version, inputs, {}, [("y", operators.matmul_integer(a, b))])
 
 
 def make_integer(rng, version, at, bt, a_kind, b_kind, a_shape, b_shape):

@@ -109,6 +109,9 @@ def show(results, limit):
 
 def main():
     options = arguments()
+    if not os.access(options.runner, os.X_OK):
+        print(f"{options.runner} is no program that can be run", file=sys.stderr)
+        return 2
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="quant_reference_") as temporary:
