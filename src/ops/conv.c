@@ -66,7 +66,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_conv_shape shape;
-    DQ_TRY(dq_conv_shape_infer(call, X, W, &shape, err));
+    DQ_TRY(dq_conv_shape_infer(call, X, W, false, &shape, err));
     DQ_TRY(dq_conv_bias_check(call, BIAS, &shape, err));
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
@@ -76,7 +76,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     const dq_conv_shape *shape = &s->shape;
-    DQ_TRY(dq_conv_shape_infer(call, X, W, &s->shape, err));
+    DQ_TRY(dq_conv_shape_infer(call, X, W, false, &s->shape, err));
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
                      shape->batch * shape->group,
                      shape->group_out,

@@ -124,32 +124,35 @@ static dq_status check_channels(const dq_op_call *call, uint32_t x, uint32_t w, 
                                 dq_error *err)
 {
     const dq_tensor *tx = call->in[x], *tw = call->in[w];
+    int64_t channels = tx->dims[s->channels_last ? tx->rank - 1 : 1];
     int64_t group = dq_node_int(call->node, "group", 1);
     if (group < 1)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'group' is %" PRId64 ", wanted 1 or more",
                             group);
-    if (tx->dims[1] % group != 0 || tx->dims[1] / group != tw->dims[1])
+    if (channels % group != 0 || channels / group != tw->dims[1])
         return dq_call_fail_input(call, err, x,
                                   "has %" PRId64 " channels, wanted %" PRId64 " for each of %" PRId64
                                   " groups as the weights have",
-                                  tx->dims[1], tw->dims[1], group);
+                                  channels, tw->dims[1], group);
     if (tw->dims[0] % group != 0)
         return dq_call_fail_input(
             call, err, w, "has %" PRId64 " output channels, wanted a multiple of the %" PRId64 " groups",
             tw->dims[0], group);
     s->batch = (size_t)tx->dims[0];
     s->group = (size_t)group;
-    s->in_channels = (size_t)tx->dims[1];
+    s->in_channels = (size_t)channels;
     s->out_channels = (size_t)tw->dims[0];
     s->group_in = (size_t)tw->dims[1];
     s->group_out = s->out_channels / s->group;
     return DQ_OK;
 }
 
-dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, dq_conv_shape *s, dq_error *err)
+dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool channels_last,
+                              dq_conv_shape *s, dq_error *err)
 {
     const dq_tensor *tx = call->in[x], *tw = call->in[w];
     memset(s, 0, sizeof *s);
+    s->channels_last = channels_last;
     if (tx->rank < 3)
         return dq_call_fail_input(call, err, x,
                                   "has %u axes, wanted batch, channels and 1 or more spatial axes", tx->rank);
@@ -160,16 +163,16 @@ dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, dq
     DQ_TRY(check_kernel(call, w, tw, err));
     s->rank = tx->rank;
     s->window.rank = s->rank - 2;
-    size_t bytes = s->window.rank * sizeof(int64_t);
-    memcpy(s->window.in, tx->dims + 2, bytes);
+    size_t bytes = s->window.rank * sizeof(int64_t), axes = channels_last ? 1 : 2;
+    memcpy(s->window.in, tx->dims + axes, bytes);
     memcpy(s->window.kernel, tw->dims + 2, bytes);
     DQ_TRY(dq_window_infer(call, x, false, &s->window, err));
     s->dims[0] = tx->dims[0];
-    s->dims[1] = tw->dims[0];
-    memcpy(s->dims + 2, s->window.out, bytes);
-    s->in_size = dq_dims_product(tx->dims, 2, s->rank);
-    s->kernel_size = dq_dims_product(tw->dims, 2, s->rank);
-    s->out_size = dq_dims_product(s->dims, 2, s->rank);
+    s->dims[channels_last ? s->rank - 1 : 1] = tw->dims[0];
+    memcpy(s->dims + axes, s->window.out, bytes);
+    s->in_size = dq_dims_product(s->window.in, 0, s->window.rank);
+    s->kernel_size = dq_dims_product(s->window.kernel, 0, s->window.rank);
+    s->out_size = dq_dims_product(s->window.out, 0, s->window.rank);
     return DQ_OK;
 }
 

@@ -6,7 +6,7 @@
 
 dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
-    DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, &conv->s, err));
+    DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, conv->channels_last, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, conv->x_zero, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, conv->w_zero, true, &conv->s, err));
     return dq_conv_bias_check(call, conv->bias, &conv->s, err);
@@ -47,8 +47,7 @@ static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, siz
     return DQ_OK;
 }
 
-/* Images at a time: enough to share out, few enough to stay in the cache. */
-static size_t images_per_pass(const dq_qconv *conv)
+size_t dq_qconv_images(const dq_qconv *conv)
 {
     enum { PASS = 1 << 21 };
     size_t images = conv->image.size < PASS ? PASS / (conv->image.size + 1) + 1 : 1;
@@ -63,7 +62,7 @@ static bool lay_out(dq_qconv *conv, size_t *scratch)
     if (conv->block_rows > rows)
         conv->block_rows = rows ? rows : 1;
     conv->blocks = rows / conv->block_rows + (rows % conv->block_rows != 0);
-    conv->pass = images_per_pass(conv);
+    conv->pass = dq_qconv_images(conv);
     if (!dq_qweights_layout(&conv->weights))
         return false;
     conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
@@ -81,13 +80,15 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK; /* nothing to run; the rest may be of any size */
     conv->depthwise = s->group_in == 1 && s->group > 1;
-    if (!dq_qimage_layout(s, conv->depthwise ? 1 : s->in_channels, &conv->image))
+    if (!dq_qimage_layout(s, conv->depthwise && !s->channels_last ? 1 : s->in_channels, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
         DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
-        return dq_qconv_depthwise_prepare(call, conv, err);
+        return s->channels_last ? dq_qconv_pixels_prepare(call, conv, err)
+                                : dq_qconv_depthwise_prepare(call, conv, err);
     }
     describe_weights(call, conv);
+    conv->image_signed = conv->weights.kernel->a_signed;
     size_t scratch;
     if (!lay_out(conv, &scratch))
         return dq_no_memory(err, SIZE_MAX, "packed weights and padded images");
@@ -101,16 +102,8 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 
 /* ---- A run -------------------------------------------------------------------------------------------- */
 
-typedef struct run_state {
-    const dq_op_call *call;
-    const dq_qconv *conv;
-    const void *packed;
-    uint8_t *images;
-    size_t first_image; /* of the pass */
-} run_state;
-
 typedef struct where {
-    const run_state *run;
+    const dq_qconv_pass *run;
     size_t image, group, first; /* image of the batch */
 } where;
 
@@ -134,22 +127,22 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols, const
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    const run_state *run = arg;
+    const dq_qconv_pass *run = arg;
     const dq_qconv *conv = run->conv;
     const dq_qimage *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
-    uint8_t flip = dq_qgemm_flip(x->dtype, conv->weights.kernel->a_signed);
+    uint8_t flip = dq_qgemm_flip(x->dtype, conv->image_signed);
     uint8_t pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip;
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
         size_t number = i / image->rows, row = i % image->rows;
         dq_qimage_row(run->call->kernels, image, &conv->s,
-                      (const uint8_t *)x->data + (run->first_image + number) * x_size, row, flip, pad,
+                      (const uint8_t *)x->data + (run->first + number) * x_size, row, flip, pad,
                       run->images + number * image->size + row * image->width * image->unit);
     }
 }
 
-static void set_columns(const run_state *run, size_t group, dq_qblock *block)
+static void set_columns(const dq_qconv_pass *run, size_t group, dq_qblock *block)
 {
     const dq_qconv *conv = run->conv;
     const dq_op_call *call = run->call;
@@ -184,7 +177,7 @@ static void set_windows(const dq_qconv *conv, const uint8_t *image, size_t first
     }
 }
 
-static void run_task(const run_state *run, size_t task, unsigned worker)
+static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
 {
     const dq_qconv *conv = run->conv;
     dq_qblock block = dq_qblock_begin(&conv->layout, dq_call_worker_scratch(run->call, worker));
@@ -194,7 +187,7 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     rest /= conv->blocks;
     at.group = rest % conv->s.group;
     size_t number = rest / conv->s.group;
-    at.image = run->first_image + number;
+    at.image = run->first + number;
     block.kernels = run->call->kernels;
     block.w = &conv->weights;
     block.packed = run->packed;
@@ -223,17 +216,21 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         run_task(arg, task, worker);
 }
 
-static void run_pass(run_state *run, size_t images)
+static void run_pass(dq_qconv_pass *run)
 {
     enum { PIECE = 1 << 14 };
     const dq_qconv *conv = run->conv;
     size_t row_bytes = conv->image.width * conv->image.unit;
     if (row_bytes) /* no channels: rows without bytes, of any number */
-        dq_parallel(run->call->threads, images * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
+        dq_parallel(run->call->threads, run->count * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
                     run);
+    if (conv->depthwise) {
+        dq_qconv_pixels_run(run);
+        return;
+    }
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
-    dq_parallel(run->call->threads, images * conv->s.group * conv->blocks * conv->chunks,
+    dq_parallel(run->call->threads, run->count * conv->s.group * conv->blocks * conv->chunks,
                 dq_qgemm_grain(products), run_tasks, run);
 }
 
@@ -241,15 +238,17 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
 {
     if (!call->out[0] || call->out[0]->count == 0)
         return;
-    if (conv->depthwise) {
+    if (conv->depthwise && !conv->s.channels_last) {
         dq_qconv_depthwise_run(call, conv);
         return;
     }
-    run_state run = {.call = call, .conv = conv};
-    run.packed = dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, call->scratch);
+    dq_qconv_pass run = {.call = call, .conv = conv};
+    run.packed = conv->depthwise
+                     ? dq_qconv_pixels_weights(call, conv)
+                     : dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, call->scratch);
     run.images = (uint8_t *)call->scratch + conv->images_offset;
-    for (size_t i = 0; i < conv->s.batch; i += conv->pass) {
-        run.first_image = i;
-        run_pass(&run, conv->s.batch - i < conv->pass ? conv->s.batch - i : conv->pass);
+    for (run.first = 0; run.first < conv->s.batch; run.first += conv->pass) {
+        run.count = conv->s.batch - run.first < conv->pass ? conv->s.batch - run.first : conv->pass;
+        run_pass(&run);
     }
 }

@@ -4,7 +4,8 @@
  * at the same distances from its corner everywhere. Two ways from there:
  *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous;
- *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows. */
+ *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
+ *     or, where the tensors have channels last, many channels at once, pixel by pixel. */
 #ifndef DQ_OPS_QCONV_H
 #define DQ_OPS_QCONV_H
 
@@ -18,9 +19,12 @@ typedef struct dq_qimage {
     size_t extent[DQ_MAX_RANK]; /* of each axis, padding included, as far as windows reach */
     size_t step[DQ_MAX_RANK];   /* bytes to the next element on each axis */
     bool whole;                 /* nothing padded or cut: all axes are as one row */
+    bool pixels;                /* x has channels last, too: pixels are copied, not gathered from planes */
 } dq_qimage;
 
 typedef struct dq_qconv dq_qconv;
+
+enum { DQ_QCONV_CHANNELS = DQ_QGEMM_NR_MAX }; /* of one dq_conv_sums, at most */
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. `spare` has room for count *
@@ -37,21 +41,32 @@ typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
 struct dq_qconv {
     /* Set by the operator: inputs (past the node's: left out), and what becomes of sums. */
     uint32_t x, w, x_zero, w_zero, bias;
+    bool channels_last;
     dq_conv_sums_fn *store;
     /* Worked out: */
     dq_conv_shape s;
     dq_qimage image;
     ptrdiff_t *offsets; /* of a window's runs from its corner */
     bool depthwise;
+    bool image_signed;          /* bytes of padded images are int8, else uint8 */
+    size_t images_offset, pass; /* of call->scratch, and how many images at a time; not of depthwise planes */
     /* matrix product */
     dq_qweights weights;
-    const void *packed;         /* NULL: made in each run at the start of call->scratch */
-    size_t images_offset, pass; /* images at a time, after the packed weights */
+    const void *packed; /* NULL: made in each run at the start of call->scratch */
     size_t block_rows, blocks, chunk, chunks;
     dq_qscratch layout;
-    /* depthwise: of a worker's scratch */
+    /* depthwise: of a worker's scratch; with channels last, weights_offset is of call->scratch */
     size_t sums_offset, weights_offset;
 };
+
+/** Some images of the batch, padded. */
+typedef struct dq_qconv_pass {
+    const dq_op_call *call;
+    const dq_qconv *conv;
+    const void *packed; /* weights, as the way wants them */
+    uint8_t *images;
+    size_t first, count; /* images of the batch */
+} dq_qconv_pass;
 
 /** Shapes and zero points: for infer, and first thing in prepare. */
 dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err);
@@ -82,12 +97,21 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image);
 ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t);
 /** The corner of the window of output position `p` (row-major). */
 size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p);
-/** Fills row `row` of a padded image from `unit` planes at `x` of one image: each byte ^ flip, padding
- * `pad`. */
+/** Fills row `row` of a padded image from `unit` planes (or pixels) at `x` of one image: each byte ^ flip,
+ * padding `pad`. */
 void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                    const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out);
 
+/** How many images a pass takes: enough to share out, few enough to stay in the cache. */
+size_t dq_qconv_images(const dq_qconv *conv);
+
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
 void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
+
+/** Depthwise with channels last. */
+dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+/** Weights for the passes, made in call->scratch. */
+const void *dq_qconv_pixels_weights(const dq_op_call *call, const dq_qconv *conv);
+void dq_qconv_pixels_run(const dq_qconv_pass *pass);
 
 #endif

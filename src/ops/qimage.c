@@ -12,6 +12,7 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image)
     image->rank = rank;
     image->unit = unit;
     image->whole = true;
+    image->pixels = s->channels_last;
     for (size_t i = rank; i-- > 0;) {
         /* dq_window_infer has seen that this fits */
         int64_t extent = w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i) : 0;
@@ -60,6 +61,12 @@ static bool find_row(const dq_qimage *image, const dq_window *w, size_t row, siz
     return true;
 }
 
+static void copy(const uint8_t *from, size_t n, uint8_t flip, uint8_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
 void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                    const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out)
 {
@@ -74,7 +81,9 @@ void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_c
     }
     memset(out, pad, begin * unit);
     out += begin * unit;
-    if (inside)
+    if (image->pixels)
+        copy(x + from * unit, inside * unit, flip, out);
+    else if (inside)
         kernels->transpose_x8(x + from, s->in_size, unit, inside, flip, out, unit);
     memset(out + inside * unit, pad, (width - begin - inside) * unit);
 }

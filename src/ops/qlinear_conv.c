@@ -11,6 +11,7 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->x_zero = X_ZERO;
     conv->w_zero = W_ZERO;
     conv->bias = BIAS;
+    conv->channels_last = dq_node_int(call->node, "channels_last", 0) != 0; /* com.microsoft's alone */
     DQ_TRY(dq_qconv_infer(call, conv, err));
     DQ_TRY(dq_conv_param_check(call, X_SCALE, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, W_SCALE, true, &conv->s, err));
@@ -38,11 +39,18 @@ static void store(const dq_conv_sums *sums)
     const dq_conv_shape *s = &sums->conv->s;
     const dq_op_call *call = sums->call;
     int32_t zero = dq_qconv_zero(call, Y_ZERO, 0), lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
-    size_t at = (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
-    uint8_t *y = dq_data(call->out[0], uint8_t) + at;
-    double scales[DQ_QGEMM_NR_MAX];
+    uint8_t *y = dq_data(call->out[0], uint8_t);
+    double scales[DQ_QCONV_CHANNELS];
     for (size_t j = 0; j < sums->channels; j++)
         scales[j] = scale_of(call, sums->channel + j);
+    if (s->channels_last) {
+        y += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
+        for (size_t i = 0; i < sums->count; i++)
+            call->kernels->requantize(sums->c + i * sums->c_stride, sums->channels, scales, 1, zero, lo,
+                                      lo + 255, y + i * s->out_channels);
+        return;
+    }
+    y += (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
     if (sums->channels == 1 && sums->c_stride == 1) {
         call->kernels->requantize(sums->c, sums->count, scales, 0, zero, lo, lo + 255, y);
         return;

@@ -17,6 +17,7 @@ typedef struct geometry {
     int64_t batch, group, group_in, group_out;
     int64_t in[AXES], kernel[AXES], stride[AXES], dilation[AXES], pads[2 * AXES], out[AXES];
     const char *auto_pad; /* NULL: none */
+    bool last;            /* x and y have channels last */
 } geometry;
 
 static int64_t span(const geometry *g, size_t i)
@@ -99,6 +100,15 @@ static bool under(const geometry *g, size_t p, size_t t, size_t *at)
     return true;
 }
 
+/* Element `i` of a result: its output position, channel and image. */
+static void place_of(const geometry *g, size_t i, size_t *p, size_t *channel, size_t *image)
+{
+    size_t out = product(g->out, g->axes), channels = (size_t)(g->group * g->group_out);
+    *image = i / out / channels;
+    *channel = g->last ? i % channels : i / out % channels;
+    *p = g->last ? i / channels % out : i % out;
+}
+
 static int64_t zero_of(const dq_tensor *zero, size_t channel)
 {
     return zero ? dq_tensor_get_int(zero, zero->count == 1 ? 0 : channel) : 0;
@@ -107,18 +117,19 @@ static int64_t zero_of(const dq_tensor *zero, size_t channel)
 static int64_t sum_of(const geometry *g, const dq_tensor *x, const dq_tensor *x_zero, const dq_tensor *w,
                       const dq_tensor *w_zero, size_t i)
 {
-    size_t out = product(g->out, g->axes), in = product(g->in, g->axes), kernel = product(g->kernel, g->axes);
-    size_t channels = (size_t)(g->group * g->group_out), group_in = (size_t)g->group_in;
-    size_t p = i % out, channel = i / out % channels, image = i / out / channels;
+    size_t in = product(g->in, g->axes), kernel = product(g->kernel, g->axes);
+    size_t group_in = (size_t)g->group_in, x_channels = (size_t)g->group * group_in, p, channel, image;
+    place_of(g, i, &p, &channel, &image);
     size_t group = channel / (size_t)g->group_out;
     int64_t sum = 0;
     for (size_t c = 0; c < group_in; c++)
         for (size_t t = 0; t < kernel; t++) {
-            size_t at, plane = (image * (size_t)g->group + group) * group_in + c;
-            if (under(g, p, t, &at))
-                sum +=
-                    (dq_tensor_get_int(x, plane * in + at) - zero_of(x_zero, 0)) *
-                    (dq_tensor_get_int(w, (channel * group_in + c) * kernel + t) - zero_of(w_zero, channel));
+            size_t at, k = group * group_in + c;
+            if (!under(g, p, t, &at))
+                continue;
+            at = g->last ? (image * in + at) * x_channels + k : (image * x_channels + k) * in + at;
+            sum += (dq_tensor_get_int(x, at) - zero_of(x_zero, 0)) *
+                   (dq_tensor_get_int(w, (channel * group_in + c) * kernel + t) - zero_of(w_zero, channel));
         }
     return sum;
 }
@@ -140,10 +151,17 @@ static void add_attributes(ops_case *c, const geometry *g, uint64_t *state)
         ops_ints(c, "pads", 2 * g->axes, g->pads);
 }
 
+static void tensor_dims(const geometry *g, int64_t channels, const int64_t *spatial, int64_t *dims)
+{
+    dims[0] = g->batch;
+    dims[g->last ? 1 + g->axes : 1] = channels;
+    memcpy(dims + (g->last ? 1 : 2), spatial, g->axes * sizeof *dims);
+}
+
 static dq_tensor *add_x(ops_case *c, uint64_t *state, dq_dtype dtype, const geometry *g)
 {
-    int64_t dims[2 + AXES] = {g->batch, g->group * g->group_in};
-    memcpy(dims + 2, g->in, sizeof g->in);
+    int64_t dims[2 + AXES];
+    tensor_dims(g, g->group * g->group_in, g->in, dims);
     return naive_codes(c, state, dtype, 2 + g->axes, dims);
 }
 
@@ -164,8 +182,8 @@ static size_t channel_param(uint64_t *state, int64_t channels, int64_t *dim)
 
 static void check_shape(const ops_case *c, const geometry *g)
 {
-    int64_t dims[2 + AXES] = {g->batch, g->group * g->group_out};
-    memcpy(dims + 2, g->out, sizeof g->out);
+    int64_t dims[2 + AXES];
+    tensor_dims(g, g->group * g->group_out, g->out, dims);
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
     ck_assert_str_eq(dq_shape_text(c->out[0]->rank, c->out[0]->dims, got),
                      dq_shape_text(2 + g->axes, dims, wanted));
@@ -220,18 +238,25 @@ static double scale_at(const dq_tensor *scale, size_t channel)
     return dq_tensor_get_double(scale, scale->count == 1 ? 0 : channel);
 }
 
+/* Of the standard, and com.microsoft's with and without channels_last. */
 START_TEST(random_linear)
 {
     static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
     uint64_t state = 1442695040888963407u;
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 500; round++) {
         geometry g = random_geometry(&state);
+        int kind = round % 3;
+        g.last = kind == 2;
+        if (g.last && g.axes < 3 && naive_random(&state, 8) == 0) /* more than is stored at a time */
+            g.group = 70;
         dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1], ty = types[round >> 2 & 1];
         int64_t channels = g.group * g.group_out, dim;
         const int64_t one = 1;
         ops_case c;
-        ops_begin(&c, "", "QLinearConv", 10);
+        ops_begin(&c, kind ? "com.microsoft" : "", "QLinearConv", kind ? 1 : 10);
         add_attributes(&c, &g, &state);
+        if (kind)
+            ops_int(&c, "channels_last", g.last);
         const dq_tensor *x = add_x(&c, &state, tx, &g);
         const dq_tensor *x_scale = random_scale(&c, &state, naive_random(&state, 2), &one);
         const dq_tensor *x_zero = naive_codes(&c, &state, tx, naive_random(&state, 2), &one);
@@ -250,10 +275,10 @@ START_TEST(random_linear)
         }
         ops_must_run(&c);
         check_shape(&c, &g);
-        size_t out = product(g.out, g.axes);
         double lo = ty == DQ_INT8 ? -128 : 0;
         for (size_t i = 0; i < c.out[0]->count; i++) {
-            size_t channel = i / out % (size_t)channels;
+            size_t channel, image, p;
+            place_of(&g, i, &p, &channel, &image);
             double sum = (double)sum_of(&g, x, x_zero, w, w_zero, i) +
                          (bias ? dq_tensor_get_double(bias, channel) : 0);
             double v = rint(sum * (scale_at(x_scale, 0) * scale_at(w_scale, channel) / scale_at(y_scale, 0)));
