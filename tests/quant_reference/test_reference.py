@@ -1,5 +1,5 @@
 """Checks of the reference itself: against the definitions written slowly, and against other implementations where
-those follow the text (disagreements.md lists where they do not).
+those follow the text (docs/conformance.md lists where they do not).
 
     python test_reference.py
 
