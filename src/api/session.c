@@ -1,6 +1,7 @@
 #include "api/handles.h"
 
 #include "base/cpu.h"
+#include "plan/fuse.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@ struct dq_session {
     dq_kernels kernels;
     dq_threads *threads;
     unsigned isa;
+    bool fuse;
     dq_exec exec;
     dq_plan *plan; /* of the last run's shapes; NULL before the first */
     void (*why)(void *arg, const char *sentence);
@@ -43,6 +45,7 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     DQ_TRY(choose_isa(session, options, err));
     unsigned count = options && options->threads ? options->threads : dq_cpu_cores();
     DQ_TRY(dq_threads_create(count, &session->threads, err));
+    session->fuse = !options || !options->no_fuse;
     if (options) {
         session->exec.trace = options->trace;
         session->exec.trace_arg = options->arg;
@@ -183,7 +186,7 @@ static uint32_t list_given(const dq_session *session)
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->input_count; i++)
         if (session->inputs[i])
-            session->given[count++] = (dq_given){g->inputs[i], session->inputs[i]};
+            session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
     return count;
 }
 
@@ -201,6 +204,15 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *
                                .threads = session->threads,
                                .why = session->why,
                                .why_arg = session->why_arg};
+    if (session->fuse) {
+        const dq_fused *fused = NULL;
+        DQ_TRY(dq_fuse(session->model->program, session->wanted, session->wanted_count, session->why,
+                       session->why_arg, &fused, err));
+        request.nodes = fused->nodes;
+        request.node_count = fused->node_count;
+        request.made = fused->values;
+        request.made_count = fused->made_count;
+    }
     DQ_TRY(dq_plan_create(session->model->program, &request, &session->plan, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->planned_inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};

@@ -37,7 +37,7 @@ static dq_status reserve(void **memory, size_t *capacity, size_t size, const cha
 static void bind_buffer(const dq_exec *exec, dq_plan *plan)
 {
     char *base = exec->buffer;
-    for (uint32_t id = 0; id < plan->program->ir->value_count; id++)
+    for (uint32_t id = 0; id < plan->value_count; id++)
         if (plan->slots[id].where == DQ_AT_BUFFER)
             plan->slots[id].t.data = base + plan->slots[id].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)

@@ -115,6 +115,7 @@ struct dq_node {
     dq_graph *graph;                /* the graph that the node stands in */
     const struct dq_schema *schema; /* after the schema check */
     const struct dq_op *op;         /* its implementation, after the check; NULL: none */
+    bool made;                      /* by fusion: stands in no graph */
     uint32_t position;              /* in dq_graph.nodes, after link */
 };
 

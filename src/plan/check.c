@@ -116,7 +116,8 @@ static dq_status check_graph(check *c, dq_graph *g, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, void *arg, dq_error *err)
+dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, void *arg, dq_dtype *dtypes,
+                         dq_error *err)
 {
     dq_error own;
     check c = {.schemas = schemas, .fault = fault, .arg = arg};
@@ -124,6 +125,8 @@ dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, vo
     if (!c.types)
         return dq_no_memory(err, g->ir->value_count * sizeof *c.types, "the check of a model");
     dq_status status = check_graph(&c, g, err ? err : &own);
+    for (uint32_t id = 0; id < g->ir->value_count; id++)
+        dtypes[id] = c.types[id].kind == DQ_KIND_TENSOR ? c.types[id].dtype : DQ_UNDEFINED;
     free(c.types);
     return status;
 }

@@ -43,13 +43,14 @@ static void find_needed(builder *b)
 
 /* ---- Inputs and constants ----------------------------------------------------------------------------- */
 
-static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed)
+static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool lasting)
 {
     slot->t = *t;
     slot->t.owned = false;
     slot->where = DQ_AT_CONSTANT;
     slot->shaped = true;
     slot->fixed = fixed;
+    slot->lasting = lasting;
 }
 
 static dq_status take_inputs(builder *b, dq_error *err)
@@ -58,6 +59,10 @@ static dq_status take_inputs(builder *b, dq_error *err)
     for (uint32_t i = 0; i < b->request->given_count; i++) {
         const dq_given *given = &b->request->given[i];
         dq_slot *slot = slot_of(b, given->value);
+        if (given->constant) {
+            set_constant(slot, given->tensor, false, false);
+            continue;
+        }
         slot->t = *given->tensor;
         slot->t.data = NULL;
         slot->t.owned = false;
@@ -72,11 +77,16 @@ static dq_status take_inputs(builder *b, dq_error *err)
         /* a default of an input: another session may feed another value, so that nothing that follows is
          * shared */
         if (v->constant)
-            set_constant(slot, v->constant, !v->is_input);
+            set_constant(slot, v->constant, !v->is_input, true);
         else if (v->is_input && slot->wanted)
             return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path,
                            v->name);
     }
+    /* what follows from a fused node's constants is not what follows in the graph as written: nothing is
+     * shared */
+    for (uint32_t i = 0; i < b->request->made_count; i++)
+        if (b->request->made[i]->constant)
+            set_constant(slot_of(b, b->request->made[i]), b->request->made[i]->constant, false, true);
     return DQ_OK;
 }
 
@@ -111,6 +121,8 @@ static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_er
         call->in[i] = &slot->t;
         if (i < 64 && slot->where == DQ_AT_CONSTANT)
             call->constant_inputs |= UINT64_C(1) << i;
+        if (i < 64 && slot->lasting)
+            call->lasting_inputs |= UINT64_C(1) << i;
     }
     for (uint32_t i = 0; i < node->out_count; i++)
         if (node->out[i] && slot_of(b, node->out[i])->wanted)
@@ -142,6 +154,8 @@ static dq_status add_piece(builder *b, size_t size, uint32_t first, uint32_t *in
 
 static bool all_fixed(const builder *b, const dq_node *node)
 {
+    if (node->made)
+        return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !slot_of(b, node->in[i])->fixed)
             return false;
@@ -169,7 +183,7 @@ static bool take_folded(builder *b, const dq_step *step)
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i])
             set_constant(slot_of(b, step->node->out[i]),
-                         dq_folded_get(b->plan->program->folded, step->node->out[i]->id), true);
+                         dq_folded_get(b->plan->program->folded, step->node->out[i]->id), true, true);
     return true;
 }
 
@@ -211,7 +225,7 @@ static dq_status fold(builder *b, dq_step *step, dq_error *err)
         if (fixed)
             status = dq_folded_put(b->plan->program->folded, step->node->out[i]->id, &slot->t, &kept, err);
         if (status == DQ_OK)
-            set_constant(slot, kept, fixed);
+            set_constant(slot, kept, fixed, fixed);
     }
     dq_arena_free(&temporary);
     return status;
@@ -242,6 +256,7 @@ static bool share(builder *b, const dq_step *step)
     out->root = in->root;
     out->where = in->where;
     out->shaped = true;
+    out->lasting = in->lasting;
     if (in->where == DQ_AT_CONSTANT)
         out->t.data = in->t.data;
     return true;
@@ -341,7 +356,7 @@ static dq_status keep_outputs(builder *b, dq_error *err)
 static dq_status list_moving(builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    uint32_t values = plan->program->ir->value_count, moving = 0;
+    uint32_t values = plan->value_count, moving = 0;
     for (uint32_t id = 0; id < values; id++)
         moving += plan->slots[id].where == DQ_AT_INPUT;
     plan->moving = DQ_NEW_ARRAY(&plan->arena, moving, uint32_t);
@@ -365,7 +380,7 @@ static dq_status place_all(builder *b, dq_error *err)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "%s: the activations take %zu bytes, over the limit of %" PRIu64,
                        plan->program->ir->path, plan->buffer_size, limit);
-    for (uint32_t id = 0; id < plan->program->ir->value_count; id++) {
+    for (uint32_t id = 0; id < plan->value_count; id++) {
         dq_slot *slot = &plan->slots[id];
         if (slot->where == DQ_AT_BUFFER)
             slot->offset = b->pieces[plan->slots[slot->root].piece].offset;
@@ -385,7 +400,7 @@ static dq_status place_all(builder *b, dq_error *err)
 static dq_status build(builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    size_t values = plan->program->ir->value_count, nodes;
+    size_t values = plan->value_count, nodes;
     b->nodes = b->request->nodes ? b->request->nodes : plan->graph->nodes;
     b->node_count = b->request->nodes ? b->request->node_count : plan->graph->node_count;
     nodes = b->node_count;
@@ -401,7 +416,7 @@ static dq_status build(builder *b, dq_error *err)
     for (size_t n = 0; n < nodes; n++)
         if (b->needed[n])
             DQ_TRY(plan_node(b, b->nodes[n], err));
-        else
+        else if (!b->request->nodes) /* fusion has told what it made needless */
             tell(b, b->nodes[n], "left out: no output needs it");
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
@@ -415,6 +430,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
         return dq_no_memory(err, sizeof *plan, "a plan");
     plan->program = program;
     plan->graph = request->graph;
+    plan->value_count = program->ir->value_count + request->made_count;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
     builder b = {.plan = plan, .request = request};
@@ -436,7 +452,7 @@ void dq_plan_free(dq_plan *plan)
         dq_arena_free(&plan->steps[i].late_arena);
         free(plan->steps[i].late_scratch);
     }
-    for (uint32_t id = 0; plan->slots && id < plan->program->ir->value_count; id++)
+    for (uint32_t id = 0; plan->slots && id < plan->value_count; id++)
         if (plan->slots[id].where == DQ_AT_LATE)
             free(plan->slots[id].t.data);
     dq_arena_free(&plan->arena);

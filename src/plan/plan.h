@@ -30,6 +30,7 @@ typedef struct dq_slot {
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
     size_t late_capacity; /* DQ_AT_LATE: bytes of t.data, malloc'ed */
+    bool lasting;         /* DQ_AT_CONSTANT: the data lives as long as the program */
 } dq_slot;
 
 typedef struct dq_step {
@@ -56,6 +57,7 @@ typedef struct dq_plan {
     dq_graph *graph;
     dq_arena arena;
     dq_slot *slots; /* by value id */
+    uint32_t value_count;
     dq_step *steps;
     uint32_t step_count;
     uint32_t *moving; /* ids of values in callers' memory and their views: set anew in each run */
@@ -70,13 +72,18 @@ typedef struct dq_plan {
 /** A value whose tensor the caller has. */
 typedef struct dq_given {
     const dq_value *value;
-    const dq_tensor *tensor; /* its data is looked at in runs only */
+    const dq_tensor *tensor;
+    bool constant; /* the data is the same in every run of the plan, and there already; else it is looked at
+                      in runs only */
 } dq_given;
 
 typedef struct dq_plan_request {
     dq_graph *graph;
     dq_node *const *nodes; /* in topological order; NULL: those of the graph */
     uint32_t node_count;
+    dq_value *const *made; /* values beside the model's, ids from ir->value_count on; their constants live as
+                              long as the program */
+    uint32_t made_count;
     const dq_given *given; /* a graph input that is not among them has its initializer's value */
     uint32_t given_count;
     const dq_value *const *wanted; /* what to compute; nodes that nothing here needs are left out */

@@ -2,6 +2,7 @@
 
 #include "plan/check.h"
 #include "plan/fold.h"
+#include "plan/fuse.h"
 
 #include <stdlib.h>
 
@@ -27,7 +28,13 @@ dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, dq_program **out, dq
     if (status == DQ_OK)
         status = dq_folded_create(ir->value_count, &p->folded, err);
     if (status == DQ_OK)
-        status = dq_check_graph(ir->graph, schemas, add_fault, p, err);
+        status = dq_fusions_create(&p->fusions, err);
+    dq_dtype *dtypes = calloc((size_t)ir->value_count + 1, sizeof *dtypes);
+    p->dtypes = dtypes;
+    if (status == DQ_OK && !dtypes)
+        status = dq_no_memory(err, ir->value_count * sizeof *dtypes, "a program");
+    if (status == DQ_OK)
+        status = dq_check_graph(ir->graph, schemas, add_fault, p, dtypes, err);
     if (status != DQ_OK) {
         dq_program_free(p);
         return status;
@@ -41,9 +48,11 @@ void dq_program_free(dq_program *program)
 {
     if (!program)
         return;
+    dq_fusions_free(program->fusions);
     dq_folded_free(program->folded);
     dq_packs_free(program->packs);
     dq_ir_free(program->ir);
     free((void *)(uintptr_t)program->faults);
+    free((void *)(uintptr_t)program->dtypes);
     free(program);
 }

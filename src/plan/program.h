@@ -12,7 +12,9 @@ typedef struct dq_program {
     dq_packs *packs;
     const dq_error *faults; /* one for each node that cannot run, in the order of the nodes */
     size_t fault_count;
-    struct dq_folded *folded; /* values computed once from initializers alone, see fold.h */
+    const dq_dtype *dtypes;     /* by value id: element types of tensors as far as the schemas tell */
+    struct dq_fusions *fusions; /* see fuse.h */
+    struct dq_folded *folded;   /* values computed once from initializers alone, see fold.h */
 } dq_program;
 
 /** Checks every node of the linked graph, inner graphs too: schema, attributes, types as far as they follow

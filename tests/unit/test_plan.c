@@ -127,7 +127,7 @@ START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
     for (int64_t n = 2; n >= 1; n--) {
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, (int64_t[]){n, 3}, 0, DQ_BAD_INPUT, &err),
                          DQ_OK);
-        const dq_given given = {g->inputs[0], &x};
+        const dq_given given = {.value = g->inputs[0], .tensor = &x};
         ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
         ck_assert_uint_eq(plan->step_count, 0);
         ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
@@ -200,7 +200,7 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         float one = 1;
         dq_tensor x = {.data = &one};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
-        const dq_given given = {g->inputs[0], &x};
+        const dq_given given = {.value = g->inputs[0], .tensor = &x};
         dq_status status = make_plan(&given, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
         static const char sentence[] =

@@ -1,0 +1,32 @@
+/* Fusion: the nodes of a graph with patterns of nodes replaced by single ones that compute the same in the
+ * integer domain. The graph itself stays as it is; a plan takes the list of nodes instead of the graph's own.
+ *
+ * A quantized result of a fused node differs from the graph's as written by at most one quantum. What is
+ * exact to the bit, and what rounds elsewhere, stands over each pattern (fuse_*.c). A value that a caller
+ * wants is computed as the graph is written: fusion stops there. */
+#ifndef DQ_PLAN_FUSE_H
+#define DQ_PLAN_FUSE_H
+
+#include "plan/program.h"
+
+typedef struct dq_fused {
+    dq_node *const *nodes; /* in topological order */
+    uint32_t node_count;
+    dq_value *const *values; /* made for them, ids from ir->value_count on */
+    uint32_t made_count;
+} dq_fused;
+
+typedef void (*dq_why_fn)(void *arg, const char *sentence);
+
+/** The fused nodes of the main graph for callers that want these values. Made once for each set of values and
+ * kept by the program, so that packed weights are shared; thread-safe. `why` is told what was fused, and what
+ * stopped the rest. */
+dq_status dq_fuse(dq_program *program, const dq_value *const *wanted, uint32_t wanted_count, dq_why_fn why,
+                  void *why_arg, const dq_fused **out, dq_error *err);
+
+/** What a program keeps of it. */
+typedef struct dq_fusions dq_fusions;
+dq_status dq_fusions_create(dq_fusions **out, dq_error *err);
+void dq_fusions_free(dq_fusions *fusions);
+
+#endif

@@ -1,0 +1,97 @@
+/* Dynamic quantization, as quantizers write it:
+ *
+ *   Mul(Cast(MatMulInteger(a, b, za, zb)), Mul(sa, sb)) (+ bias)  → com.microsoft.MatMulIntegerToFloat
+ *
+ * The same roundings in the same order: exact to the bit. */
+#include "plan/fuser.h"
+
+/* The input of `node` that `op` gives and nobody else reads; *other is the one beside it. */
+static const dq_node *operand(const dq_fuser *f, const dq_node *node, const char *op, bool once,
+                              dq_value **other)
+{
+    for (uint32_t i = 0; node->in_count == 2 && i < 2; i++) {
+        const dq_value *v = node->in[i];
+        if (v->producer && v->graph == f->graph && dq_fuser_is(v->producer, op) &&
+            (!once || dq_fuser_once(f, v))) {
+            *other = node->in[1 - i];
+            return v->producer;
+        }
+    }
+    return NULL;
+}
+
+typedef struct found {
+    const dq_node *product;
+    dq_value *a_scale, *b_scale;
+} found;
+
+/* Whether `v` says for sure that it is one float. */
+static bool is_scalar(const dq_value *v)
+{
+    const dq_tensor *t = dq_fuser_constant(v);
+    if (t)
+        return t->count == 1 && t->dtype == DQ_FLOAT;
+    return v->producer && dq_fuser_is(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
+           v->producer->out[1] == v;
+}
+
+/* Mul of a cast sum and the product of the scales. */
+static bool read_scaled(const dq_fuser *f, const dq_node *mul, found *out)
+{
+    dq_value *scales = NULL;
+    if (!dq_fuser_is(mul, "Mul"))
+        return false;
+    const dq_node *cast = operand(f, mul, "Cast", true, &scales);
+    if (!cast || dq_node_int(cast, "to", 0) != DQ_FLOAT || !scales->producer ||
+        !dq_fuser_is(scales->producer, "Mul"))
+        return false;
+    const dq_value *sum = cast->in[0];
+    const dq_node *product = sum->producer, *both = scales->producer;
+    if (!product || !dq_fuser_is(product, "MatMulInteger") || !dq_fuser_once(f, sum) ||
+        sum->graph != f->graph)
+        return false;
+    *out = (found){product, both->in[0], both->in[1]};
+    const dq_tensor *b_scale = dq_fuser_constant(out->b_scale), *b = dq_fuser_constant(product->in[1]);
+    /* the scale of a must be one, that of b one or one a column of the weights */
+    if (!is_scalar(out->a_scale) || !b_scale || b_scale->dtype != DQ_FLOAT)
+        return false;
+    if (b_scale->count == 1)
+        return true;
+    return b && b->rank >= 2 && b_scale->rank == 1 && b_scale->count == (size_t)b->dims[b->rank - 1];
+}
+
+static dq_value *column_bias(const dq_value *bias, const dq_node *product)
+{
+    const dq_tensor *t = dq_fuser_constant(bias), *b = dq_fuser_constant(product->in[1]);
+    bool fits = t && b && t->dtype == DQ_FLOAT && t->rank == 1 && b->rank >= 2 &&
+                t->count == (size_t)b->dims[b->rank - 1];
+    return fits ? (dq_value *)(uintptr_t)bias : NULL;
+}
+
+bool dq_fuse_dynamic(dq_fuser *f, uint32_t at)
+{
+    dq_node *last = f->nodes[at];
+    dq_value *other = NULL, *bias = NULL;
+    found it;
+    if (dq_fuser_is(last, "Add")) {
+        const dq_node *mul = operand(f, last, "Mul", true, &other);
+        if (!mul || !read_scaled(f, mul, &it) || !(bias = column_bias(other, it.product)))
+            return false;
+    } else if (!read_scaled(f, last, &it)) {
+        return false;
+    }
+    const dq_node *p = it.product;
+    dq_value *in[7] = {p->in[0],
+                       p->in[1],
+                       it.a_scale,
+                       it.b_scale,
+                       p->in_count > 2 ? p->in[2] : NULL,
+                       p->in_count > 3 ? p->in[3] : NULL,
+                       bias};
+    dq_node *made = dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p, 7, in, last->out[0], 0);
+    if (!made || !dq_fuser_bind(f, made))
+        return false;
+    f->nodes[at] = made;
+    dq_fuser_tell(f, p, "fused with its scaling into MatMulIntegerToFloat");
+    return true;
+}

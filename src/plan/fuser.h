@@ -1,0 +1,96 @@
+/* What the fusion patterns share. Private to src/plan.
+ *
+ * Patterns look at the graph from the node that would come last: a function for each kind of last node, that
+ * gives a new node for its place (dq_fuser_replace) or leaves it. Nodes that nothing needs any more are left
+ * out when the plan is made. */
+#ifndef DQ_PLAN_FUSER_H
+#define DQ_PLAN_FUSER_H
+
+#include "plan/fuse.h"
+
+typedef struct dq_fuser {
+    dq_program *program;
+    dq_graph *graph;
+    dq_arena *arena;
+    dq_node **nodes; /* room for what is inserted */
+    uint32_t count, capacity;
+    uint32_t *uses;     /* by value id: readers of the value in the graph, and callers that want it */
+    uint32_t use_count; /* length of uses */
+    dq_value **values;
+    uint32_t value_count, value_capacity;
+    dq_why_fn why;
+    void *why_arg;
+    bool failed; /* memory ran out; `err` has the sentence */
+    dq_error *err;
+} dq_fuser;
+
+/** A DequantizeLinear whose scale and zero point are constants: value = (codes - zero) * scale in float. */
+typedef struct dq_dequantized {
+    const dq_node *node;
+    dq_value *codes, *scale, *zero; /* zero may be NULL: 0 */
+    const dq_tensor *scale_t, *zero_t;
+    dq_dtype dtype; /* of the codes */
+    bool per_tensor;
+    int64_t axis; /* not per tensor: as the attribute says */
+} dq_dequantized;
+
+/** A QuantizeLinear from float with one scale and zero point, constants. */
+typedef struct dq_quantized {
+    const dq_node *node;
+    dq_value *scale, *zero; /* zero may be NULL: 0 */
+    const dq_tensor *scale_t, *zero_t;
+    dq_dtype dtype;
+} dq_quantized;
+
+/** The constant tensor of a value: an initializer that no caller may override, or what a Constant node holds.
+ * NULL: none. */
+const dq_tensor *dq_fuser_constant(const dq_value *v);
+/** The element type of a value as far as the model says, else DQ_UNDEFINED. */
+dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
+/** Whether the node is this operator of ai.onnx. */
+bool dq_fuser_is(const dq_node *node, const char *op);
+/** Whether only one node's one input reads the value, and no caller. */
+bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
+/** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says.
+ */
+bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
+/** Whether the node is a QuantizeLinear to 8 bits (`any`: to any), per tensor, as *out then says. */
+bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out);
+/** Element i, or the only one. */
+float dq_fuser_scale(const dq_tensor *scale, size_t i);
+int64_t dq_fuser_zero(const dq_tensor *zero, size_t i); /* NULL: 0 */
+/** Whether two pairs of scale and zero point are the same constants. */
+bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, const dq_tensor *scale_b,
+                          const dq_tensor *zero_b);
+
+/** A new value holding a new constant; its data is zeroed and to be filled in. NULL: memory ran out
+ * (f->failed). */
+dq_value *dq_fuser_make_constant(dq_fuser *f, dq_dtype dtype, size_t rank, const int64_t *dims,
+                                 dq_tensor **t);
+/** A new value that a new node gives. */
+dq_value *dq_fuser_make_value(dq_fuser *f, const char *name, dq_dtype dtype);
+/** A scalar constant of zeros in that type, for a zero point that was left out; `v` when it is there. */
+dq_value *dq_fuser_zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype);
+
+/** A node of (domain, op) that gives `out`, with room for `attr_count` attributes, named after `like`. Its
+ * opset is `opset`. NULL: memory ran out. */
+dq_node *dq_fuser_node(dq_fuser *f, const char *domain, const char *op, int opset, const dq_node *like,
+                       uint32_t in_count, dq_value *const *in, dq_value *out, uint32_t attr_count);
+/** Binds the node to schema and implementation; false (and the reason told) when either is not there. */
+bool dq_fuser_bind(dq_fuser *f, dq_node *node);
+/** Puts `node` before position `at` of the list. */
+bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node);
+
+/** Tells a decision about a node. */
+void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
+
+/* ---- The patterns: each looks at f->nodes[at], may replace it and insert nodes before it, and says whether
+ * it did. ------- */
+
+bool dq_fuse_products(dq_fuser *f, uint32_t at); /* fuse_products.c: Conv, Gemm, MatMul */
+bool dq_fuse_elements(dq_fuser *f,
+                      uint32_t at); /* fuse_elements.c: Add, Mul, Concat, pools, Where, data movement */
+bool dq_fuse_table(dq_fuser *f, uint32_t at);   /* fuse_table.c: chains of functions of one 8-bit value */
+bool dq_fuse_dynamic(dq_fuser *f, uint32_t at); /* fuse_dynamic.c: dynamic quantization */
+
+#endif
