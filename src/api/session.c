@@ -13,6 +13,7 @@ struct dq_session {
     dq_threads *threads;
     unsigned isa;
     bool fuse;
+    const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     dq_plan *plan; /* of the last run's shapes; NULL before the first */
     void (*why)(void *arg, const char *sentence);
@@ -204,10 +205,11 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *
                                .threads = session->threads,
                                .why = session->why,
                                .why_arg = session->why_arg};
-    if (session->fuse) {
-        const dq_fused *fused = NULL;
+    if (session->fuse && !session->fused)
         DQ_TRY(dq_fuse(session->model->program, session->wanted, session->wanted_count, session->why,
-                       session->why_arg, &fused, err));
+                       session->why_arg, &session->fused, err));
+    const dq_fused *fused = session->fused;
+    if (fused) {
         request.nodes = fused->nodes;
         request.node_count = fused->node_count;
         request.made = fused->values;
@@ -279,6 +281,7 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
         return dq_no_memory(err, sizeof *grown, "an output");
     session->wanted = grown;
     session->wanted[session->wanted_count++] = v;
+    session->fused = NULL;
     dq_plan_free(session->plan);
     session->plan = NULL;
     session->ran = false;
