@@ -1,19 +1,25 @@
-/* Conv: a matrix product of the weights with the input's windows, which are gathered as they are packed; one
- * product for each group of each image. The bias is added to the finished sum, before the one rounding. */
+/* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
+ * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
+ * function come upon the finished sum, before the one rounding to a 16-bit type. */
 #include "ops/conv_direct.h"
 #include "ops/conv_gather.h"
+#include "ops/rnn_activation.h"
 #include "ops/window_walk.h"
 
-enum { X, W, BIAS };
+#include <string.h>
+
+enum { PIECE = 4096 };
+enum { X, W, BIAS, Z /* FusedConv */ };
 
 typedef struct state {
     dq_fmm mm;
     dq_conv_shape shape;
+    dq_rnn_activation activation; /* fn NULL: none */
 } state;
 
 typedef struct operands {
     const state *s;
-    const dq_tensor *x, *w, *bias;
+    const dq_tensor *x, *w, *bias, *z;
     dq_tensor *out;
 } operands;
 
@@ -43,6 +49,31 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
     }
 }
 
+#define FINISH(name, T)                                                                                      \
+    static void name(const operands *o, size_t at, size_t n, T *v)                                           \
+    {                                                                                                        \
+        const dq_rnn_activation *f = &o->s->activation;                                                      \
+        for (size_t i = 0; i < n && o->z; i++)                                                               \
+            v[i] += (T)dq_tensor_get_double(o->z, at + i);                                                   \
+        for (size_t i = 0; i < n && f->fn; i++)                                                              \
+            v[i] = (T)f->fn((double)v[i], f->alpha, f->beta);                                                \
+    }
+
+/* Z and the activation function, for n results of which the first is element `at`. */
+FINISH(finish_f32, float)
+FINISH(finish_f64, double)
+
+/* The same for results that stand in the output already. */
+static void finish_output(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const operands *o = arg;
+    if (o->out->dtype == DQ_FLOAT)
+        finish_f32(o, begin, end - begin, dq_data(o->out, float) + begin);
+    else
+        finish_f64(o, begin, end - begin, dq_data(o->out, double) + begin);
+}
+
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
                   const void *tile)
 {
@@ -58,16 +89,71 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                 f[j] = ((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias;
             else
                 d[j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
-        dq_fmm_write(o->out->data, o->out->dtype, (image * s->out_channels + channel) * s->out_size + col,
-                     single ? (const void *)f : (const void *)d, cols);
+        size_t at = (image * s->out_channels + channel) * s->out_size + col;
+        if (single)
+            finish_f32(o, at, cols, f);
+        else
+            finish_f64(o, at, cols, d);
+        dq_fmm_write(o->out->data, o->out->dtype, at, single ? (const void *)f : (const void *)d, cols);
     }
+}
+
+static double clip(double x, double low, double high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, dq_error *err)
+{
+    static const struct {
+        const char *name;
+        size_t params;
+    } known[] = {{"Relu", 0}, {"Tanh", 0}, {"Sigmoid", 0}, {"LeakyRelu", 1}, {"HardSigmoid", 2}, {"Clip", 2}};
+    enum { KNOWN = sizeof known / sizeof known[0] };
+    const char *name = dq_node_string(call->node, "activation", "");
+    const dq_attr *params = dq_node_attr(call->node, "activation_params");
+    size_t i = 0, given = params ? params->count : 0;
+    *to = (dq_rnn_activation){NULL, 0, 0};
+    if (*name == '\0')
+        return DQ_OK;
+    while (i < KNOWN && strcmp(known[i].name, name) != 0)
+        i++;
+    if (i == KNOWN)
+        return dq_call_fail(
+            call, err, DQ_UNSUPPORTED,
+            "attribute 'activation' is '%s', wanted Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid "
+            "or Clip",
+            name);
+    if (known[i].params && given != known[i].params)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'activation_params' has %zu values, wanted %zu for %s", given,
+                            known[i].params, name);
+    to->fn = strcmp(name, "Clip") == 0 ? clip : dq_rnn_activation_find(name);
+    to->alpha = known[i].params > 0 ? (double)params->u.floats[0] : 0;
+    to->beta = known[i].params > 1 ? (double)params->u.floats[1] : 0;
+    return DQ_OK;
+}
+
+static dq_status check(const dq_op_call *call, dq_conv_shape *shape, dq_rnn_activation *activation,
+                       dq_error *err)
+{
+    DQ_TRY(dq_conv_shape_infer(call, X, W, false, shape, err));
+    DQ_TRY(dq_conv_bias_check(call, BIAS, shape, err));
+    const dq_tensor *z = dq_call_in(call, Z);
+    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    if (z && (z->rank != shape->rank || memcmp(z->dims, shape->dims, z->rank * sizeof *z->dims) != 0))
+        return dq_call_fail_input(call, err, Z, "has shape %s, wanted that of the result, %s",
+                                  dq_shape_text(z->rank, z->dims, got),
+                                  dq_shape_text(shape->rank, shape->dims, wanted));
+    return find_activation(call, activation, err);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_conv_shape shape;
-    DQ_TRY(dq_conv_shape_infer(call, X, W, false, &shape, err));
-    DQ_TRY(dq_conv_bias_check(call, BIAS, &shape, err));
+    dq_rnn_activation activation;
+    DQ_TRY(check(call, &shape, &activation, err));
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
 
@@ -76,7 +162,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     const dq_conv_shape *shape = &s->shape;
-    DQ_TRY(dq_conv_shape_infer(call, X, W, false, &s->shape, err));
+    DQ_TRY(check(call, &s->shape, &s->activation, err));
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
                      shape->batch * shape->group,
                      shape->group_out,
@@ -94,13 +180,16 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), call->out[0]};
+    operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), dq_call_in(call, Z), call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    if (dq_conv_direct_suits(&s->shape, o.x->dtype))
-        dq_conv_direct(call, &s->shape, o.x, o.w, o.bias, o.out);
-    else
+    if (!dq_conv_direct_suits(&s->shape, o.x->dtype)) {
         dq_fmm_run(call, &s->mm, &o);
+        return DQ_OK;
+    }
+    dq_conv_direct(call, &s->shape, o.x, o.w, o.bias, o.out);
+    if (o.z || s->activation.fn)
+        dq_parallel(call->threads, o.out->count, PIECE, finish_output, &o);
     return DQ_OK;
 }
 

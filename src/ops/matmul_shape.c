@@ -34,7 +34,12 @@ static dq_status broadcast_batches(const dq_op_call *call, uint32_t b, const dq_
 dq_status dq_matmul_shape_infer(const dq_op_call *call, uint32_t a, uint32_t b, dq_matmul_shape *s,
                                 dq_error *err)
 {
-    const dq_tensor *ta = call->in[a], *tb = call->in[b];
+    return dq_matmul_shape_of(call, a, b, call->in[a], call->in[b], s, err);
+}
+
+dq_status dq_matmul_shape_of(const dq_op_call *call, uint32_t a, uint32_t b, const dq_tensor *ta,
+                             const dq_tensor *tb, dq_matmul_shape *s, dq_error *err)
+{
     memset(s, 0, sizeof *s);
     if (ta->rank == 0)
         return dq_call_fail_input(call, err, a, "is a scalar, wanted a vector, a matrix or more axes");

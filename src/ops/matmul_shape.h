@@ -20,6 +20,9 @@ typedef struct dq_matmul_shape {
 /** The product's shape from the inputs' number a and b; sentences name the input at fault. */
 dq_status dq_matmul_shape_infer(const dq_op_call *call, uint32_t a, uint32_t b, dq_matmul_shape *out,
                                 dq_error *err);
+/** The same where the operands stand in other orders of axes: `ta` and `tb` have the dims that count. */
+dq_status dq_matmul_shape_of(const dq_op_call *call, uint32_t a, uint32_t b, const dq_tensor *ta,
+                             const dq_tensor *tb, dq_matmul_shape *out, dq_error *err);
 
 /** Offset of batch number `batch` under strides over s->batch_dims. */
 size_t dq_matmul_offset(const dq_matmul_shape *s, size_t batch, const size_t strides[DQ_MAX_RANK]);

@@ -76,7 +76,7 @@ static double softplus(double x, double alpha, double beta)
 
 static const struct {
     const char *name;
-    double (*fn)(double x, double alpha, double beta);
+    dq_rnn_activation_fn *fn;
     bool takes_alpha, takes_beta;
     double alpha, beta;
 } functions[] = {
@@ -93,6 +93,20 @@ static const struct {
     {"Softplus", softplus, false, false, 0, 0},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static size_t find(const char *name)
+{
+    size_t f = 0;
+    while (f < FUNCTIONS && strcasecmp(functions[f].name, name) != 0)
+        f++;
+    return f;
+}
+
+dq_rnn_activation_fn *dq_rnn_activation_find(const char *name)
+{
+    size_t f = find(name);
+    return f == FUNCTIONS ? NULL : functions[f].fn;
+}
 
 static const char *name_of(const dq_attr *names, const char *const *absent, size_t count, size_t i)
 {
@@ -118,9 +132,7 @@ dq_status dq_rnn_activations(const dq_op_call *call, const char *const *absent, 
                             names->count, count * directions);
     for (size_t i = 0; i < count * directions; i++) {
         const char *name = name_of(names, absent, count, i);
-        size_t f = 0;
-        while (f < FUNCTIONS && strcasecmp(functions[f].name, name) != 0)
-            f++;
+        size_t f = find(name);
         if (f == FUNCTIONS)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "attribute 'activations' has '%s', which the standard does not know", name);

@@ -4,10 +4,15 @@
 
 #include "ops/op.h"
 
+typedef double dq_rnn_activation_fn(double x, double alpha, double beta);
+
 typedef struct dq_rnn_activation {
-    double (*fn)(double x, double alpha, double beta);
+    dq_rnn_activation_fn *fn;
     double alpha, beta;
 } dq_rnn_activation;
+
+/** The function of a name (letters' case aside); NULL when there is none. */
+dq_rnn_activation_fn *dq_rnn_activation_find(const char *name);
 
 /** The node's `activations`, with their `activation_alpha` and `activation_beta`, which are handed out in
  * order to the functions that use them; `count` for each direction. Without the attribute: `absent`, for each

@@ -63,6 +63,13 @@ void ops_ints(ops_case *c, const char *name, size_t count, const int64_t *values
     attr->u.ints = values;
 }
 
+void ops_floats(ops_case *c, const char *name, size_t count, const float *values)
+{
+    dq_attr *attr = add_attr(c, name, DQ_ATTR_FLOATS);
+    attr->count = count;
+    attr->u.floats = values;
+}
+
 static dq_tensor *new_tensor(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims)
 {
     dq_tensor *t = NULL;

@@ -44,6 +44,7 @@ void ops_int(ops_case *c, const char *name, int64_t value);
 void ops_float(ops_case *c, const char *name, float value);
 void ops_string(ops_case *c, const char *name, const char *value);
 void ops_ints(ops_case *c, const char *name, size_t count, const int64_t *values);
+void ops_floats(ops_case *c, const char *name, size_t count, const float *values);
 
 /** Adds an input of any numeric type; each value is converted with one rounding. NULL values: zeros. */
 dq_tensor *ops_in(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, const double *values);

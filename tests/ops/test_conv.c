@@ -103,11 +103,88 @@ START_TEST(transposed)
 }
 END_TEST
 
+typedef struct fused_case {
+    const char *activation;
+    size_t params;
+    float values[2];
+    double want[3];
+} fused_case;
+
+/* Sums of -4, 1 and 9, to which Z adds 1. */
+static void run_fused(const fused_case *f, size_t channels)
+{
+    ops_case c;
+    double z[12], bias[4], weights[4], wanted[12];
+    for (size_t i = 0; i < 3 * channels; i++) {
+        z[i] = 1;
+        wanted[i] = f->want[i % 3];
+    }
+    for (size_t i = 0; i < channels; i++) {
+        bias[i] = -1;
+        weights[i] = 1;
+    }
+    ops_begin(&c, "com.microsoft", "FusedConv", 1);
+    ops_string(&c, "activation", f->activation);
+    if (f->params)
+        ops_floats(&c, "activation_params", f->params, f->values);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3), OPS_VALUES(-4, 1, 9));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)channels, 1, 1), weights);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)channels), bias);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, (int64_t)channels, 3), z);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, (int64_t)channels, 3), wanted);
+    ops_end(&c);
+}
+
+START_TEST(fused)
+{
+    static const fused_case cases[] = {
+        {"Relu", 0, {0}, {0, 1, 9}},
+        {"LeakyRelu", 1, {0.5f}, {-2, 1, 9}},
+        {"Clip", 2, {-3, 5}, {-3, 1, 5}},
+        {"HardSigmoid", 2, {0.25f, 0.5f}, {0, 0.75, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_fused(&cases[i], 1); /* without a matrix product */
+        run_fused(&cases[i], 4);
+    }
+}
+END_TEST
+
+static void refuse_fused(const char *activation, size_t params, int64_t z, dq_status status,
+                         const char *sentence)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "FusedConv", 1);
+    ops_string(&c, "activation", activation);
+    if (params)
+        ops_floats(&c, "activation_params", params, (const float[]){1, 2, 3});
+    c.formals[3] = "Z";
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, z), NULL);
+    ops_must_refuse(&c, status, sentence);
+    ops_end(&c);
+}
+
+START_TEST(fused_refused)
+{
+    refuse_fused("Relu", 0, 1, DQ_BAD_MODEL, "input 3 'Z' has shape 1x1x1, wanted that of the result, 1x1x3");
+    refuse_fused("Clip", 1, 3, DQ_BAD_MODEL, "attribute 'activation_params' has 1 values, wanted 2 for Clip");
+    refuse_fused(
+        "Elu", 1, 3, DQ_UNSUPPORTED,
+        "attribute 'activation' is 'Elu', wanted Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("Conv");
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
     tcase_add_test(tests, transposed);
+    tcase_add_test(tests, fused);
+    tcase_add_test(tests, fused_refused);
     return ops_main(tests);
 }

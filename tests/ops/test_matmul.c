@@ -101,11 +101,38 @@ START_TEST(gemm_forms)
 }
 END_TEST
 
+/* A is [rows, batch, columns] and then transposed: matrix b of it has rows A[:, b, :] as columns. */
+START_TEST(fused)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "FusedMatMul", 1);
+    ops_int(&c, "transA", 1);
+    ops_int(&c, "transBatchA", 1);
+    ops_int(&c, "transB", 1);
+    ops_float(&c, "alpha", 0.5f);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(2, 4));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 3, 1), OPS_VALUES(21, 42, 63, 84, 105, 126));
+    ops_end(&c);
+
+    ops_begin(&c, "com.microsoft", "FusedMatMul", 1);
+    ops_int(&c, "transBatchB", 1);
+    ops_float(&c, "alpha", -2);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2), OPS_VALUES(1, 10));
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(2, 3, 1), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(3, 1), OPS_VALUES(-82, -104, -126));
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("MatMul, Gemm");
     tcase_add_test(tests, matmul_small);
     tcase_add_test(tests, matmul_batches_over_blocks);
     tcase_add_test(tests, gemm_forms);
+    tcase_add_test(tests, fused);
     return ops_main(tests);
 }
