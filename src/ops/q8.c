@@ -29,11 +29,12 @@ dq_q8 dq_q8_read(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_dtype
                    .max = (int)row->max};
 }
 
-void dq_q8_convert_table(const dq_q8 *from, const dq_q8 *to, uint8_t table[256])
+bool dq_q8_convert_table(const dq_q8 *from, const dq_q8 *to, uint8_t table[256])
 {
     bool same = from->scale == to->scale && from->zero == to->zero && from->min == to->min;
     for (int i = 0; i < 256; i++)
         table[i] = same ? (uint8_t)i : dq_q8_quantize(to, dq_q8_real(from, (uint8_t)i));
+    return same;
 }
 
 typedef struct map_job {

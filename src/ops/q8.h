@@ -54,12 +54,13 @@ static inline uint8_t dq_q8_saturate(const dq_q8 *q, float code)
 {
     float v = code > (float)q->min ? code : (float)q->min;
     v = v < (float)q->max ? v : (float)q->max;
-    return (uint8_t)(int)nearbyintf(v);
+    const float shift = 0x1.8p23f; /* its last bit counts ones: the sum rounds v to even */
+    return (uint8_t)(int)((v + shift) - shift);
 }
 
 /** From codes of one tensor to codes of another: the same codes where scale and zero point are equal, else
- * dequantized and quantized. */
-void dq_q8_convert_table(const dq_q8 *from, const dq_q8 *to, uint8_t table[256]);
+ * dequantized and quantized. Returns whether they are the same. */
+bool dq_q8_convert_table(const dq_q8 *from, const dq_q8 *to, uint8_t table[256]);
 
 /** y[i] = table[x[i]], on all threads. */
 void dq_q8_map(const dq_op_call *call, const uint8_t table[256], const uint8_t *x, size_t n, uint8_t *y);

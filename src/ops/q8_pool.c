@@ -13,6 +13,8 @@
 #include "ops/conv_shape.h"
 #include "ops/q8.h"
 
+#include "base/checked.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,6 +26,7 @@ typedef struct pool_state {
     bool channels_last, include_pad;
     size_t channels, in_size, out_size;
     size_t kernel_size;
+    size_t line;                 /* results that are worked out together, see pool_job */
     size_t strides[DQ_MAX_RANK]; /* elements between neighbours along each spatial axis of the input */
 } pool_state;
 
@@ -70,7 +73,8 @@ static dq_status pool_infer(dq_op_call *call, bool channels_last, dq_error *err)
     return dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, dims, err);
 }
 
-static dq_status pool_prepare(dq_op_call *call, bool channels_last, dq_error *err)
+/* A worker sums up a line of results, `width` bytes each. */
+static dq_status pool_prepare(dq_op_call *call, bool channels_last, size_t width, dq_error *err)
 {
     int64_t dims[DQ_MAX_RANK];
     DQ_TRY(dq_call_state(call, sizeof(pool_state), err));
@@ -82,94 +86,133 @@ static dq_status pool_prepare(dq_op_call *call, bool channels_last, dq_error *er
     for (size_t i = s->window.rank; i-- > 0;) {
         s->strides[i] = stride;
         stride *= (size_t)s->window.in[i];
-        s->kernel_size *= (size_t)s->window.kernel[i];
+        if (!dq_mul_size(s->kernel_size, (size_t)s->window.kernel[i], &s->kernel_size))
+            return dq_call_fail(call, err, DQ_OUT_OF_MEMORY,
+                                "the window has more elements than can be counted");
     }
+    s->line = channels_last ? s->channels : (size_t)s->window.out[s->window.rank - 1];
+    call->worker_scratch_size = s->line * width;
     return DQ_OK;
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------ */
 
-/* The elements of a window that are inside the input, relative to its first spatial element. */
+/* Elements of a window along one axis that are inside the input: the first one's place and their number. */
+static size_t axis_cells(const dq_window *w, size_t axis, size_t position, size_t *first)
+{
+    int64_t start = (int64_t)position * w->stride[axis] - w->begin[axis];
+    int64_t step = w->dilation[axis], skipped = start < 0 ? (step - 1 - start) / step : 0;
+    int64_t at = start + skipped * step;
+    int64_t inside = at < w->in[axis] ? (w->in[axis] - at + step - 1) / step : 0;
+    int64_t left = w->kernel[axis] - skipped;
+    int64_t count = left < inside ? left : inside;
+    *first = count > 0 ? (size_t)at : 0;
+    return count > 0 ? (size_t)count : 0;
+}
+
+/* The elements of a window over the first `rank` axes. */
 typedef struct cells {
     size_t rank, base, total;
     size_t count[DQ_MAX_RANK], step[DQ_MAX_RANK];
 } cells;
 
-static cells cells_at(const pool_state *s, size_t position)
+static cells cells_at(const pool_state *s, size_t rank, size_t position)
 {
     const dq_window *w = &s->window;
-    cells c = {.rank = w->rank, .total = 1};
-    for (size_t i = w->rank; i-- > 0; position /= (size_t)w->out[i]) {
-        int64_t start = (int64_t)(position % (size_t)w->out[i]) * w->stride[i] - w->begin[i];
-        int64_t step = w->dilation[i], skipped = start < 0 ? (step - 1 - start) / step : 0;
-        int64_t first = start + skipped * step;
-        int64_t inside = first < w->in[i] ? (w->in[i] - first + step - 1) / step : 0;
-        int64_t left = w->kernel[i] - skipped;
-        int64_t count = left < inside ? left : inside;
-        c.count[i] = count > 0 ? (size_t)count : 0;
-        c.step[i] = (size_t)step * s->strides[i];
+    cells c = {.rank = rank, .total = 1};
+    for (size_t i = rank; i-- > 0; position /= (size_t)w->out[i]) {
+        size_t first;
+        c.count[i] = axis_cells(w, i, position % (size_t)w->out[i], &first);
+        c.step[i] = (size_t)w->dilation[i] * s->strides[i];
+        c.base += first * s->strides[i];
         c.total *= c.count[i];
-        if (count > 0)
-            c.base += (size_t)first * s->strides[i];
     }
     return c;
 }
 
-/* Lines along the last axis, one after the other: where line `i` begins. */
-static size_t line_start(const cells *c, size_t i)
+/* From one element of the window to the next, in row-major order. */
+static void next_cell(const cells *c, size_t index[DQ_MAX_RANK], size_t *at)
 {
-    size_t at = c->base;
-    for (size_t d = c->rank - 1; d-- > 0; i /= c->count[d])
-        at += i % c->count[d] * c->step[d];
-    return at;
+    for (size_t d = c->rank; d-- > 0;) {
+        *at += c->step[d];
+        if (++index[d] < c->count[d])
+            return;
+        *at -= c->count[d] * c->step[d];
+        index[d] = 0;
+    }
 }
 
-static size_t line_count(const cells *c)
-{
-    return c->total ? c->total / c->count[c->rank - 1] : 0;
-}
-
+/* Results come in lines: with channels last the channels of one position, else those along the last axis. An
+ * element of the windows is taken for the whole line at once: result i of it, first <= i < end, takes
+ * x[(i - first) * step]. So each result sees its elements in row-major order. */
 typedef struct pool_job pool_job;
-/* One result from a window's elements; `x` is where the channel's elements begin. */
-typedef uint8_t pool_fn(const pool_job *job, const uint8_t *x, const cells *c);
-
 struct pool_job {
+    const dq_op_call *call;
     const pool_state *s;
     const uint8_t *x;
     uint8_t *out;
-    pool_fn *fn;
+    size_t line; /* results of a line */
     dq_q8 qx, qy;
-    float real[256]; /* what each code of x stands for */
+    void (*begin)(const pool_job *job, void *sums);
+    void (*take)(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end);
+    /* `total` elements a result, times those along the last axis where that is the line's */
+    void (*finish)(const pool_job *job, const void *sums, size_t total, uint8_t *out);
 };
 
-/* Results in the order of the output: the position is the slow index with channels last, the fast one else.
- */
+/* Element k of the last axis, for the results of a line whose window has it inside. */
+static void take_along(const pool_job *job, void *sums, const uint8_t *row, int64_t k)
+{
+    const dq_window *w = &job->s->window;
+    size_t last = w->rank - 1;
+    int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
+    int64_t first = shift < 0 ? (stride - 1 - shift) / stride : 0;
+    int64_t end = shift < w->in[last] ? (w->in[last] - shift + stride - 1) / stride : 0;
+    end = end < w->out[last] ? end : w->out[last];
+    if (first < end)
+        job->take(job, sums, row + (first * stride + shift), (size_t)stride, (size_t)first, (size_t)end);
+}
+
+static void pool_line(const pool_job *job, size_t line, void *sums)
+{
+    const pool_state *s = job->s;
+    size_t axes = s->channels_last ? s->window.rank : s->window.rank - 1;
+    size_t positions = s->out_size / (s->channels_last ? 1 : job->line);
+    const uint8_t *x = job->x + line / positions * s->in_size * (s->channels_last ? s->channels : 1);
+    cells c = cells_at(s, axes, line % positions);
+    job->begin(job, sums);
+    size_t index[DQ_MAX_RANK] = {0}, at = c.base;
+    for (size_t i = 0; i < c.total; i++) {
+        if (s->channels_last)
+            job->take(job, sums, x + at, 1, 0, job->line);
+        else
+            for (int64_t k = 0; k < s->window.kernel[axes]; k++)
+                take_along(job, sums, x + at, k);
+        next_cell(&c, index, &at);
+    }
+    job->finish(job, sums, c.total, job->out + line * job->line);
+}
+
 static void pool_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    (void)worker;
     const pool_job *job = arg;
-    const pool_state *s = job->s;
-    size_t known = SIZE_MAX;
-    cells c = {0};
-    for (size_t i = begin; i < end; i++) {
-        size_t image = i / (s->channels * s->out_size), rest = i % (s->channels * s->out_size);
-        size_t channel = s->channels_last ? rest % s->channels : rest / s->out_size;
-        size_t position = s->channels_last ? rest / s->channels : rest % s->out_size;
-        if (position != known) {
-            c = cells_at(s, position);
-            known = position;
-        }
-        size_t start = image * s->channels * s->in_size + channel * (s->channels_last ? 1 : s->in_size);
-        job->out[i] = job->fn(job, job->x + start, &c);
-    }
+    void *sums = dq_call_worker_scratch(job->call, worker);
+    for (size_t i = begin; i < end; i++)
+        pool_line(job, i, sums);
 }
 
 static void pool_run(const dq_op_call *call, pool_job *job)
 {
-    job->s = call->state;
+    const pool_state *s = call->state;
+    size_t count = call->out[0]->count;
+    if (count == 0)
+        return;
+    job->call = call;
+    job->s = s;
     job->x = call->in[0]->data;
     job->out = call->out[0]->data;
-    dq_parallel(call->threads, call->out[0]->count, WORK / (job->s->kernel_size + 1) + 1, pool_range, job);
+    job->line = s->line;
+    size_t work = s->kernel_size < WORK && s->line < WORK ? s->kernel_size * s->line : WORK;
+    dq_parallel(call->threads, count / s->line, WORK / work + 1, pool_range, job);
 }
 
 /* ---- QLinearAveragePool ------------------------------------------------------------------------------- */
@@ -183,22 +226,41 @@ static dq_status average_infer(dq_op_call *call, dq_error *err)
 
 static dq_status average_prepare(dq_op_call *call, dq_error *err)
 {
-    return pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, err);
+    return pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err);
 }
 
-static uint8_t average(const pool_job *job, const uint8_t *x, const cells *c)
+static void average_begin(const pool_job *job, void *sums)
 {
-    size_t last = c->rank - 1, lines = line_count(c);
-    size_t count = job->s->include_pad ? job->s->kernel_size : c->total;
-    float sum = 0;
-    for (size_t k = 0; k < lines; k++) {
-        const uint8_t *line = x + line_start(c, k);
-        for (size_t i = 0; i < c->count[last]; i++)
-            sum += job->real[line[i * c->step[last]]];
+    memset(sums, 0, job->line * sizeof(float));
+}
+
+static void average_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first,
+                         size_t end)
+{
+    float *sum = sums, scale = job->qx.scale;
+    int zero = job->qx.zero;
+    if (job->qx.min < 0)
+        for (size_t i = first; i < end; i++)
+            sum[i] += (float)((int8_t)x[(i - first) * step] - zero) * scale;
+    else
+        for (size_t i = first; i < end; i++)
+            sum[i] += (float)(x[(i - first) * step] - zero) * scale;
+}
+
+static void average_finish(const pool_job *job, const void *sums, size_t total, uint8_t *out)
+{
+    const pool_state *s = job->s;
+    const float *sum = sums;
+    size_t first;
+    for (size_t i = 0; i < job->line; i++) {
+        size_t count =
+            s->channels_last ? total : total * axis_cells(&s->window, s->window.rank - 1, i, &first);
+        if (s->include_pad)
+            count = s->kernel_size;
+        float mean = count ? sum[i] / (float)count : 0;
+        float multiple = mean / job->qy.scale;
+        out[i] = dq_q8_saturate(&job->qy, multiple + (float)job->qy.zero);
     }
-    float mean = count ? sum / (float)count : 0;
-    float multiple = mean / job->qy.scale;
-    return dq_q8_saturate(&job->qy, multiple + (float)job->qy.zero);
 }
 
 static dq_status average_run(const dq_op_call *call, dq_error *err)
@@ -207,9 +269,11 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
     if (!call->out[0])
         return DQ_OK;
     dq_dtype dtype = call->in[0]->dtype;
-    pool_job job = {.fn = average, .qx = dq_q8_read(call, 1, 2, dtype), .qy = dq_q8_read(call, 3, 4, dtype)};
-    for (int i = 0; i < 256; i++)
-        job.real[i] = dq_q8_real(&job.qx, (uint8_t)i);
+    pool_job job = {.qx = dq_q8_read(call, 1, 2, dtype),
+                    .qy = dq_q8_read(call, 3, 4, dtype),
+                    .begin = average_begin,
+                    .take = average_take,
+                    .finish = average_finish};
     pool_run(call, &job);
     return DQ_OK;
 }
@@ -225,21 +289,33 @@ static dq_status max_infer(dq_op_call *call, dq_error *err)
 
 static dq_status max_prepare(dq_op_call *call, dq_error *err)
 {
-    return pool_prepare(call, true, err);
+    return pool_prepare(call, true, sizeof(uint8_t), err);
 }
 
-static uint8_t greatest(const pool_job *job, const uint8_t *x, const cells *c)
+/* Codes with the sign bit flipped where they are signed, so that bytes compare as the codes do. */
+static void max_begin(const pool_job *job, void *sums)
 {
-    size_t last = c->rank - 1, lines = line_count(c);
-    int best = job->qx.min;
-    for (size_t k = 0; k < lines; k++) {
-        const uint8_t *line = x + line_start(c, k);
-        for (size_t i = 0; i < c->count[last]; i++) {
-            int code = dq_q8_code(&job->qx, line[i * c->step[last]]);
-            best = code > best ? code : best;
-        }
+    memset(sums, 0, job->line);
+}
+
+static void max_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end)
+{
+    uint8_t *restrict best = (uint8_t *)sums + first;
+    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
+    (void)step; /* channels are neighbours */
+    for (size_t i = 0; i < end - first; i++) {
+        uint8_t code = (uint8_t)(x[i] ^ flip);
+        best[i] = code > best[i] ? code : best[i];
     }
-    return (uint8_t)best;
+}
+
+static void max_finish(const pool_job *job, const void *sums, size_t total, uint8_t *out)
+{
+    const uint8_t *best = sums;
+    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
+    (void)total;
+    for (size_t i = 0; i < job->line; i++)
+        out[i] = (uint8_t)(best[i] ^ flip);
 }
 
 static dq_status max_run(const dq_op_call *call, dq_error *err)
@@ -247,7 +323,10 @@ static dq_status max_run(const dq_op_call *call, dq_error *err)
     (void)err;
     if (!call->out[0])
         return DQ_OK;
-    pool_job job = {.fn = greatest, .qx = {.min = call->in[0]->dtype == DQ_INT8 ? INT8_MIN : 0}};
+    pool_job job = {.qx = {.min = call->in[0]->dtype == DQ_INT8 ? INT8_MIN : 0},
+                    .begin = max_begin,
+                    .take = max_take,
+                    .finish = max_finish};
     pool_run(call, &job);
     return DQ_OK;
 }
@@ -288,34 +367,88 @@ static dq_status global_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
+/* Channels that are added up side by side where they are neighbours, and places until their sums move on to
+ * 64 bits. */
+enum { SIDE = 64, PLACES = 65536 };
+
 typedef struct global_job {
     const global_state *s;
     const uint8_t *x;
     uint8_t *out;
     dq_q8 qx, qy;
+    float ratio;
 } global_job;
+
+static void add_places(const uint8_t *x, size_t places, size_t step, size_t channels, bool is_signed,
+                       int32_t *sums)
+{
+    for (size_t k = 0; k < places; k++, x += step)
+        if (is_signed)
+            for (size_t c = 0; c < channels; c++)
+                sums[c] += (int8_t)x[c];
+        else
+            for (size_t c = 0; c < channels; c++)
+                sums[c] += x[c];
+}
+
+static void add_line(const uint8_t *x, size_t n, bool is_signed, int32_t *sum)
+{
+    int32_t total = 0;
+    if (is_signed)
+        for (size_t k = 0; k < n; k++)
+            total += (int8_t)x[k];
+    else
+        for (size_t k = 0; k < n; k++)
+            total += x[k];
+    *sum += total;
+}
+
+/* Results at … at + n - 1, of neighbouring channels when n is more than 1. */
+static void global_means(const global_job *job, const uint8_t *x, size_t at, size_t n)
+{
+    const global_state *s = job->s;
+    size_t step = s->channels_last ? s->channels : 1;
+    int64_t sums[SIDE] = {0};
+    for (size_t k = 0; k < s->size; k += PLACES) {
+        size_t places = s->size - k < PLACES ? s->size - k : PLACES;
+        int32_t part[SIDE] = {0};
+        if (s->channels_last)
+            add_places(x + k * step, places, step, n, job->qx.min < 0, part);
+        else
+            add_line(x + k, places, job->qx.min < 0, part);
+        for (size_t c = 0; c < n; c++)
+            sums[c] += part[c];
+    }
+    for (size_t c = 0; c < n; c++) {
+        int64_t sum = sums[c] - (int64_t)job->qx.zero * (int64_t)s->size;
+        job->out[at + c] = dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
+    }
+}
+
+static size_t global_pieces(const global_state *s) /* of an image */
+{
+    return s->channels_last ? (s->channels + SIDE - 1) / SIDE : s->channels;
+}
 
 static void global_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const global_job *job = arg;
     const global_state *s = job->s;
-    float ratio = job->qx.scale / (job->qy.scale * (float)s->size);
-    size_t step = s->channels_last ? s->channels : 1;
+    size_t pieces = global_pieces(s);
     for (size_t i = begin; i < end; i++) {
-        size_t start =
-            s->channels_last ? i / s->channels * s->channels * s->size + i % s->channels : i * s->size;
-        int64_t sum = -(int64_t)job->qx.zero * (int64_t)s->size;
-        for (size_t k = 0; k < s->size; k++)
-            sum += dq_q8_code(&job->qx, job->x[start + k * step]);
-        job->out[i] = dq_q8_round(&job->qy, (double)((float)sum * ratio));
+        size_t channel = i % pieces * (s->channels_last ? SIDE : 1);
+        size_t n = !s->channels_last ? 1 : s->channels - channel < SIDE ? s->channels - channel : SIDE;
+        const uint8_t *image = job->x + i / pieces * s->channels * s->size;
+        global_means(job, image + channel * (s->channels_last ? 1 : s->size),
+                     i / pieces * s->channels + channel, n);
     }
 }
 
 static dq_status global_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    if (!call->out[0])
+    if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
     dq_dtype dtype = call->in[0]->dtype;
     global_job job = {.s = call->state,
@@ -323,7 +456,9 @@ static dq_status global_run(const dq_op_call *call, dq_error *err)
                       .out = call->out[0]->data,
                       .qx = dq_q8_read(call, 1, 2, dtype),
                       .qy = dq_q8_read(call, 3, 4, dtype)};
-    dq_parallel(call->threads, call->out[0]->count, WORK / (job.s->size + 1) + 1, global_range, &job);
+    job.ratio = job.qx.scale / (job.qy.scale * (float)job.s->size);
+    size_t pieces = call->out[0]->count / job.s->channels * global_pieces(job.s);
+    dq_parallel(call->threads, pieces, WORK / (job.s->size + 1) + 1, global_range, &job);
     return DQ_OK;
 }
 

@@ -95,6 +95,7 @@ typedef struct concat_job {
     const uint8_t *x;
     uint8_t *y;
     size_t row, out_row;
+    bool copy; /* the table changes nothing */
     uint8_t table[256];
 } concat_job;
 
@@ -103,7 +104,10 @@ static void concat_rows(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const concat_job *job = arg;
     for (size_t i = begin; i < end; i++)
-        job->kernels->lookup_x8(job->x + i * job->row, job->row, job->table, job->y + i * job->out_row);
+        if (job->copy)
+            memcpy(job->y + i * job->out_row, job->x + i * job->row, job->row);
+        else
+            job->kernels->lookup_x8(job->x + i * job->row, job->row, job->table, job->y + i * job->out_row);
 }
 
 static dq_status concat_run(const dq_op_call *call, dq_error *err)
@@ -123,8 +127,8 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
                           .row = x->count / state->outer,
                           .out_row = state->out_row};
         dq_q8 from = dq_q8_read(call, i + 1, i + 2, x->dtype);
-        dq_q8_convert_table(&from, &to, job.table);
-        if (state->outer == 1)
+        job.copy = dq_q8_convert_table(&from, &to, job.table);
+        if (state->outer == 1 && !job.copy)
             dq_q8_map(call, job.table, job.x, job.row, job.y);
         else
             dq_parallel(call->threads, state->outer, 32768 / (job.row + 1) + 1, concat_rows, &job);
@@ -167,9 +171,11 @@ static void where_choose(void *arg, const dq_loop_run *run)
     const uint8_t *c = job->condition + run->offset[0];
     const uint8_t *x = job->x + run->offset[1], *y = job->y + run->offset[2];
     uint8_t *out = job->out + run->at;
+    size_t c_step = run->step[0], x_step = run->step[1], y_step = run->step[2];
     for (size_t i = 0; i < run->n; i++) {
-        uint8_t yes = job->x_table[x[i * run->step[1]]], no = job->y_table[y[i * run->step[2]]];
-        out[i] = c[i * run->step[0]] ? yes : no;
+        const uint8_t *from = c[i * c_step] ? x + i * x_step : y + i * y_step;
+        const uint8_t *table = c[i * c_step] ? job->x_table : job->y_table;
+        out[i] = table[*from];
     }
 }
 
