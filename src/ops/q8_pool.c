@@ -23,8 +23,9 @@ enum { WORK = 32768 };
 
 typedef struct pool_state {
     dq_window window;
-    bool channels_last, include_pad;
-    size_t channels, in_size, out_size;
+    bool include_pad;
+    size_t in_size, out_size; /* places of the input and the result */
+    size_t inner;             /* channels where they are last, else 1 */
     size_t kernel_size;
     size_t line;                 /* results that are worked out together, see pool_job */
     size_t strides[DQ_MAX_RANK]; /* elements between neighbours along each spatial axis of the input */
@@ -58,8 +59,7 @@ static dq_status read_shape(const dq_op_call *call, bool channels_last, pool_sta
     DQ_TRY(dq_window_infer(call, 0, dq_node_int(call->node, "ceil_mode", 0) != 0, w, err));
     memcpy(dims, x->dims, sizeof x->dims);
     memcpy(dims + first, w->out, w->rank * sizeof *dims);
-    s->channels_last = channels_last;
-    s->channels = (size_t)x->dims[channels_last ? x->rank - 1 : 1];
+    s->inner = channels_last ? (size_t)x->dims[x->rank - 1] : 1;
     s->in_size = dq_dims_product(x->dims, first, first + w->rank);
     s->out_size = dq_dims_product(dims, first, first + w->rank);
     return DQ_OK;
@@ -82,7 +82,7 @@ static dq_status pool_prepare(dq_op_call *call, bool channels_last, size_t width
     DQ_TRY(read_shape(call, channels_last, s, dims, err));
     s->include_pad = dq_node_int(call->node, "count_include_pad", 0) != 0;
     s->kernel_size = 1;
-    size_t stride = channels_last ? s->channels : 1;
+    size_t stride = s->inner;
     for (size_t i = s->window.rank; i-- > 0;) {
         s->strides[i] = stride;
         stride *= (size_t)s->window.in[i];
@@ -90,8 +90,9 @@ static dq_status pool_prepare(dq_op_call *call, bool channels_last, size_t width
             return dq_call_fail(call, err, DQ_OUT_OF_MEMORY,
                                 "the window has more elements than can be counted");
     }
-    s->line = channels_last ? s->channels : (size_t)s->window.out[s->window.rank - 1];
-    call->worker_scratch_size = s->line * width;
+    if (!dq_mul_size((size_t)s->window.out[s->window.rank - 1], s->inner, &s->line) ||
+        !dq_mul_size(s->line, width, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "a line of results");
     return DQ_OK;
 }
 
@@ -142,20 +143,19 @@ static void next_cell(const cells *c, size_t index[DQ_MAX_RANK], size_t *at)
     }
 }
 
-/* Results come in lines: with channels last the channels of one position, else those along the last axis. An
- * element of the windows is taken for the whole line at once: result i of it, first <= i < end, takes
- * x[(i - first) * step]. So each result sees its elements in row-major order. */
+/* Results come in lines along the last axis, with channels last all channels of each place. An element of the
+ * windows is taken for the whole line at once: result i of it, first <= i < end, takes x[(i - first) * step].
+ * So each result sees its elements in row-major order. */
 typedef struct pool_job pool_job;
 struct pool_job {
     const dq_op_call *call;
     const pool_state *s;
     const uint8_t *x;
     uint8_t *out;
-    size_t line; /* results of a line */
     dq_q8 qx, qy;
     void (*begin)(const pool_job *job, void *sums);
     void (*take)(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end);
-    /* `total` elements a result, times those along the last axis where that is the line's */
+    /* `total` elements a result, times those along the last axis */
     void (*finish)(const pool_job *job, const void *sums, size_t total, uint8_t *out);
 };
 
@@ -163,33 +163,38 @@ struct pool_job {
 static void take_along(const pool_job *job, void *sums, const uint8_t *row, int64_t k)
 {
     const dq_window *w = &job->s->window;
-    size_t last = w->rank - 1;
+    size_t last = w->rank - 1, inner = job->s->inner;
     int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
     int64_t first = shift < 0 ? (stride - 1 - shift) / stride : 0;
     int64_t end = shift < w->in[last] ? (w->in[last] - shift + stride - 1) / stride : 0;
     end = end < w->out[last] ? end : w->out[last];
-    if (first < end)
-        job->take(job, sums, row + (first * stride + shift), (size_t)stride, (size_t)first, (size_t)end);
+    if (first >= end)
+        return;
+    size_t from = (size_t)first, to = (size_t)end;
+    const uint8_t *x = row + (size_t)(first * stride + shift) * inner;
+    if (inner == 1)
+        job->take(job, sums, x, (size_t)stride, from, to);
+    else if (stride == 1)
+        job->take(job, sums, x, 1, from * inner, to * inner);
+    else
+        for (size_t i = from; i < to; i++)
+            job->take(job, sums, x + (i - from) * (size_t)stride * inner, 1, i * inner, (i + 1) * inner);
 }
 
 static void pool_line(const pool_job *job, size_t line, void *sums)
 {
     const pool_state *s = job->s;
-    size_t axes = s->channels_last ? s->window.rank : s->window.rank - 1;
-    size_t positions = s->out_size / (s->channels_last ? 1 : job->line);
-    const uint8_t *x = job->x + line / positions * s->in_size * (s->channels_last ? s->channels : 1);
-    cells c = cells_at(s, axes, line % positions);
-    job->begin(job, sums);
+    size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line;
+    const uint8_t *x = job->x + line / lines * s->in_size * s->inner;
+    cells c = cells_at(s, last, line % lines);
     size_t index[DQ_MAX_RANK] = {0}, at = c.base;
+    job->begin(job, sums);
     for (size_t i = 0; i < c.total; i++) {
-        if (s->channels_last)
-            job->take(job, sums, x + at, 1, 0, job->line);
-        else
-            for (int64_t k = 0; k < s->window.kernel[axes]; k++)
-                take_along(job, sums, x + at, k);
+        for (int64_t k = 0; k < s->window.kernel[last]; k++)
+            take_along(job, sums, x + at, k);
         next_cell(&c, index, &at);
     }
-    job->finish(job, sums, c.total, job->out + line * job->line);
+    job->finish(job, sums, c.total, job->out + line * s->line);
 }
 
 static void pool_range(void *arg, size_t begin, size_t end, unsigned worker)
@@ -210,7 +215,6 @@ static void pool_run(const dq_op_call *call, pool_job *job)
     job->s = s;
     job->x = call->in[0]->data;
     job->out = call->out[0]->data;
-    job->line = s->line;
     size_t work = s->kernel_size < WORK && s->line < WORK ? s->kernel_size * s->line : WORK;
     dq_parallel(call->threads, count / s->line, WORK / work + 1, pool_range, job);
 }
@@ -231,7 +235,7 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
 
 static void average_begin(const pool_job *job, void *sums)
 {
-    memset(sums, 0, job->line * sizeof(float));
+    memset(sums, 0, job->s->line * sizeof(float));
 }
 
 static void average_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first,
@@ -251,15 +255,14 @@ static void average_finish(const pool_job *job, const void *sums, size_t total, 
 {
     const pool_state *s = job->s;
     const float *sum = sums;
-    size_t first;
-    for (size_t i = 0; i < job->line; i++) {
-        size_t count =
-            s->channels_last ? total : total * axis_cells(&s->window, s->window.rank - 1, i, &first);
-        if (s->include_pad)
-            count = s->kernel_size;
-        float mean = count ? sum[i] / (float)count : 0;
-        float multiple = mean / job->qy.scale;
-        out[i] = dq_q8_saturate(&job->qy, multiple + (float)job->qy.zero);
+    for (size_t i = 0; i < s->line; i += s->inner) {
+        size_t first, along = axis_cells(&s->window, s->window.rank - 1, i / s->inner, &first);
+        float count = (float)(s->include_pad ? s->kernel_size : total * along);
+        for (size_t k = i; k < i + s->inner; k++) {
+            float mean = count > 0 ? sum[k] / count : 0;
+            float multiple = mean / job->qy.scale;
+            out[k] = dq_q8_saturate(&job->qy, multiple + (float)job->qy.zero);
+        }
     }
 }
 
@@ -295,18 +298,19 @@ static dq_status max_prepare(dq_op_call *call, dq_error *err)
 /* Codes with the sign bit flipped where they are signed, so that bytes compare as the codes do. */
 static void max_begin(const pool_job *job, void *sums)
 {
-    memset(sums, 0, job->line);
+    memset(sums, 0, job->s->line);
 }
 
 static void max_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end)
 {
     uint8_t *restrict best = (uint8_t *)sums + first;
     uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    (void)step; /* channels are neighbours */
-    for (size_t i = 0; i < end - first; i++) {
-        uint8_t code = (uint8_t)(x[i] ^ flip);
-        best[i] = code > best[i] ? code : best[i];
-    }
+    if (step == 1) /* which a compiler makes vectors of */
+        for (size_t i = 0; i < end - first; i++)
+            best[i] = (uint8_t)(x[i] ^ flip) > best[i] ? (uint8_t)(x[i] ^ flip) : best[i];
+    else
+        for (size_t i = 0; i < end - first; i++)
+            best[i] = (uint8_t)(x[i * step] ^ flip) > best[i] ? (uint8_t)(x[i * step] ^ flip) : best[i];
 }
 
 static void max_finish(const pool_job *job, const void *sums, size_t total, uint8_t *out)
@@ -314,7 +318,7 @@ static void max_finish(const pool_job *job, const void *sums, size_t total, uint
     const uint8_t *best = sums;
     uint8_t flip = (uint8_t)(job->qx.min & 0x80);
     (void)total;
-    for (size_t i = 0; i < job->line; i++)
+    for (size_t i = 0; i < job->s->line; i++)
         out[i] = (uint8_t)(best[i] ^ flip);
 }
 
