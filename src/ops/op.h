@@ -60,7 +60,7 @@ struct dq_op_call {
     dq_tensor **out;      /* NULL: not wanted. dtype is set before infer where the schema decides it */
     const char *const *in_formals; /* the schema's name of each input */
     uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
-    uint64_t lasting_inputs; /* bit i: … and its data lives as long as `packs` */
+    uint64_t lasting_inputs;       /* bit i: … and its data lives as long as `packs` */
     dq_arena *arena;               /* for state; lives as long as the state */
     void *state;                   /* prepare → run */
     size_t scratch_size;           /* set by prepare: bytes that run may use, shared by its threads … */
