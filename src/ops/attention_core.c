@@ -19,6 +19,17 @@ dq_status dq_attention_prepare(dq_op_call *call, size_t keys, size_t v_size, dq_
     return DQ_OK;
 }
 
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, size_t batch, size_t head,
+                       size_t position, size_t n, const dq_tensor *bias, size_t bias_at, float *to)
+{
+    const dq_tensor *t = call->in[from->input];
+    size_t at = from->base + batch * from->batch + head * from->head + position * from->row;
+    dq_load_floats(call->kernels, t->dtype, t->data, at, n, to);
+    for (size_t i = 0; bias && i < n; i++)
+        to[i] += bias->dtype == DQ_FLOAT ? dq_data(bias, float)[bias_at + i]
+                                         : (float)dq_tensor_get_double(bias, bias_at + i);
+}
+
 static float dot(const float *a, const float *b, size_t n)
 {
     float lane[LANES] = {0};

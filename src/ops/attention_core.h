@@ -16,6 +16,18 @@ typedef struct dq_attention_operand {
     size_t batch, head, row;
 } dq_attention_operand;
 
+/** Where such rows come from: elements of an input, of any float type, with the same strides from `base` on.
+ */
+typedef struct dq_attention_source {
+    uint32_t input;
+    size_t base, batch, head, row;
+} dq_attention_source;
+
+/** n elements of the row of (batch, head, position), plus those of `bias` from `bias_at` on unless it is
+ * NULL. */
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, size_t batch, size_t head,
+                       size_t position, size_t n, const dq_tensor *bias, size_t bias_at, float *to);
+
 /** One query on its way: what it sees is keys first … end - 1. scores[t] is that of key t. */
 typedef struct dq_attention_row {
     size_t batch, head, row;
