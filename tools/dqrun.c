@@ -1,5 +1,6 @@
 /* dqrun: runs a quantized ONNX model from the command line. What it takes and prints is in cli/options.c
  * (--help). */
+#include "cli/bench.h"
 #include "cli/inputs.h"
 #include "cli/lists.h"
 #include "cli/options.h"
@@ -207,7 +208,9 @@ static dq_status obey(const cli_options *o, bool *differ, dq_error *err)
     dq_schemas *schemas = NULL;
     dq_status status = load_schemas(o, &schemas, err);
     if (status == DQ_OK)
-        status = o->command == CLI_OPS ? cli_ops(schemas, o->json, err) : with_model(o, schemas, differ, err);
+        status = o->command == CLI_OPS     ? cli_ops(schemas, o->json, err)
+                 : o->command == CLI_BENCH ? cli_bench(schemas, o, err)
+                                           : with_model(o, schemas, differ, err);
     dq_schemas_free(schemas);
     return status;
 }

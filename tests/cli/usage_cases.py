@@ -21,7 +21,7 @@ def help_and_version(h):
         assert all(len(line) <= 110 for line in text.splitlines()), "a line of --help is too long"
         for option in ("--out", "--expect", "--rtol", "--atol", "--labels", "--output", "--random", "--dim",
                        "--threads", "--isa", "--no-fuse", "--schema-dir", "--verbose", "--why", "--quiet", "--help",
-                       "--version", "--json"):
+                       "--version", "--json", "--warmup", "--runs", "--seconds"):
             assert option in text, f"--help does not name {option}"
     h.case("--help", readable)
     h.check("help", ["help"], out=text)
@@ -63,6 +63,16 @@ def mistakes(h):
     bad("check with -o", ["check", "m", "-o", "x.npz"], f"dqrun check has no option --out{SEE}")
     bad("ops with a model", ["ops", "m"], f"unexpected argument 'm' after dqrun ops{SEE}")
     bad("--json of a run", ["m", "--json"], f"a run has no option --json{SEE}")
+    bad("bench without a model", ["bench"], f"dqrun bench needs a model{SEE}")
+    bad("bench with -o", ["bench", "m", "-o", "x.npz"], f"dqrun bench has no option --out{SEE}")
+    bad("--runs of a run", ["m", "--runs", "3"], f"a run has no option --runs{SEE}")
+    bad("--runs and --seconds", ["bench", "m", "--runs", "3", "--seconds", "1"],
+        "--runs and --seconds contradict each other")
+    for text in "0", "-1", "1.5", "1000000001":
+        bad(f"--runs {text}", ["bench", "m", "--runs", text],
+            f"--runs has the value '{text}', wanted a whole number from 1 to 1000000000")
+    bad("--warmup", ["bench", "m", "--warmup", "x"], "--warmup has the value 'x', wanted a whole number up to 1000000000")
+    bad("--seconds", ["bench", "m", "--seconds", "-1"], "--seconds has the value '-1', wanted a number of 0 or more")
     h.check("after -- nothing is an option", ["--", "--help"], code=3,
             err="--help: cannot be opened: No such file or directory")
     bad("no input", ["q.onnx", "picture.png"], "'picture.png' is no input: wanted FILE.npz, NAME=FILE.npy, "
@@ -129,6 +139,28 @@ def lists(h):
     h.case("ops", ops_table)
 
 
+def benches(h):
+    h.check("bench", ["bench", "q.onnx", "q.npz", "--runs", "3", "--threads", "1", "--isa", "c"], out=re.compile(
+        "".join(rf"{name} +\d+\.\d{{3}} ms\n" for name in ("load", "first run", "min", "median", "mean", "p90", "p99")) +
+        r"runs +3\npeak memory +\d+ KiB\nthreads +1\nISA +c\n"))
+    h.check("bench of an input that is missing", ["bench", "q.onnx"], code=4, err=re.compile(
+        r"dqrun: .*'image'.*\n"))
+
+    def figures(args, least, most):
+        done = h.run(["bench", "q.onnx", "q.npz", "--json", "--threads", "2", *args])
+        assert done.returncode == 0 and not done.stderr, done
+        got = json.loads(done.stdout)
+        assert set(got) == {"median_ms", "min_ms", "mean_ms", "p90_ms", "p99_ms", "runs", "load_ms", "first_run_ms",
+                            "peak_rss_kib", "threads", "isa"}, got
+        assert least <= got["runs"] <= most and got["threads"] == 2, got
+        assert 0 < got["min_ms"] <= got["median_ms"] <= got["p90_ms"] <= got["p99_ms"], got
+        assert got["min_ms"] <= got["mean_ms"] and got["load_ms"] > 0 and got["first_run_ms"] > 0, got
+        assert 500 < got["peak_rss_kib"] < 10 ** 6, got
+    h.case("bench --runs", lambda: figures(["--runs", "5000"], 5000, 5000))
+    h.case("bench --seconds 0 runs once", lambda: figures(["--seconds", "0", "--warmup", "0"], 1, 1))
+    h.case("bench --seconds", lambda: figures(["--seconds", "0.1"], 2, 10 ** 6))
+
+
 def schemas(h):
     """--schema-dir: a schema of the library's own text is taken as it is, and what an edited one says decides."""
     own = Path(__file__).parents[2] / "schemas/DynamicQuantizeLinear.yaml"
@@ -176,5 +208,5 @@ def streams(h):
 def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
-    for part in help_and_version, mistakes, spellings, lists, schemas, streams:
+    for part in help_and_version, mistakes, spellings, lists, benches, schemas, streams:
         part(h)

@@ -12,6 +12,7 @@
 const char cli_help[] =
     "usage: dqrun MODEL [INPUTS…] [options]     run a model and show or keep its outputs\n"
     "       dqrun check MODEL [options]         list every node that cannot run, and why\n"
+    "       dqrun bench MODEL [INPUTS…] [options]  measure how long loading and running takes\n"
     "       dqrun ops [--json]                  list the operators that are supported\n"
     "\n"
     "MODEL is an .onnx file. INPUTS are, in any number and mixture:\n"
@@ -43,6 +44,12 @@ const char cli_help[] =
     "  --no-fuse           run the graph as written\n"
     "  --schema-dir DIR    operator schemas that override or add to dqrun's own; may be given several times\n"
     "\n"
+    "What dqrun bench measures:\n"
+    "  --warmup N          runs after the first that do not count (default: 1)\n"
+    "  --runs N            runs that count, or\n"
+    "  --seconds S         how long to go on running (default: 2)\n"
+    "  --json              the figures as JSON\n"
+    "\n"
     "  -v, --verbose       say what is used and the time of each step, on stderr\n"
     "  --why               say what the planner decided, on stderr\n"
     "  -q, --quiet         nothing but errors\n"
@@ -70,10 +77,20 @@ enum id {
     ID_QUIET,
     ID_HELP,
     ID_VERSION,
-    ID_JSON
+    ID_JSON,
+    ID_WARMUP,
+    ID_RUNS,
+    ID_SECONDS
 };
 
-enum { FOR_RUN = 1 << CLI_RUN, FOR_CHECK = 1 << CLI_CHECK, FOR_OPS = 1 << CLI_OPS, FOR_ALL = 7 };
+enum {
+    FOR_RUN = 1 << CLI_RUN,
+    FOR_CHECK = 1 << CLI_CHECK,
+    FOR_OPS = 1 << CLI_OPS,
+    FOR_BENCH = 1 << CLI_BENCH,
+    FOR_ALL = 15
+};
+enum { FOR_RUNS = FOR_RUN | FOR_BENCH };
 
 typedef struct option {
     const char *name;
@@ -90,18 +107,21 @@ static const option options_table[] = {
     {"atol", 0, true, FOR_RUN, ID_ATOL},
     {"labels", 0, true, FOR_RUN, ID_LABELS},
     {"output", 0, true, FOR_RUN, ID_OUTPUT},
-    {"random", 0, true, FOR_RUN, ID_RANDOM},
-    {"dim", 0, true, FOR_RUN, ID_DIM},
-    {"threads", 0, true, FOR_RUN, ID_THREADS},
-    {"isa", 0, true, FOR_RUN, ID_ISA},
-    {"no-fuse", 0, false, FOR_RUN, ID_NO_FUSE},
+    {"random", 0, true, FOR_RUNS, ID_RANDOM},
+    {"dim", 0, true, FOR_RUNS, ID_DIM},
+    {"threads", 0, true, FOR_RUNS, ID_THREADS},
+    {"isa", 0, true, FOR_RUNS, ID_ISA},
+    {"no-fuse", 0, false, FOR_RUNS, ID_NO_FUSE},
     {"schema-dir", 0, true, FOR_ALL, ID_SCHEMA_DIR},
     {"verbose", 'v', false, FOR_RUN, ID_VERBOSE},
     {"why", 0, false, FOR_RUN, ID_WHY},
     {"quiet", 'q', false, FOR_RUN | FOR_CHECK, ID_QUIET},
     {"help", 'h', false, FOR_ALL, ID_HELP},
     {"version", 0, false, FOR_ALL, ID_VERSION},
-    {"json", 0, false, FOR_OPS, ID_JSON},
+    {"json", 0, false, FOR_OPS | FOR_BENCH, ID_JSON},
+    {"warmup", 0, true, FOR_BENCH, ID_WARMUP},
+    {"runs", 0, true, FOR_BENCH, ID_RUNS},
+    {"seconds", 0, true, FOR_BENCH, ID_SECONDS},
 };
 
 typedef struct reader {
@@ -170,6 +190,8 @@ static dq_status set_dim(reader *r, const option *o, const char *value)
     return DQ_OK;
 }
 
+enum { COUNT_MAX = 1000000000 };
+
 static dq_status set_number(reader *r, const option *o, const char *value)
 {
     cli_options *to = r->options;
@@ -184,6 +206,16 @@ static dq_status set_number(reader *r, const option *o, const char *value)
         return read_unsigned(value, UINT64_MAX, &to->seed)
                    ? DQ_OK
                    : wants(r, o, value, "a whole number from 0 to 2^64-1");
+    case ID_WARMUP:
+        return read_unsigned(value, COUNT_MAX, &to->warmup)
+                   ? DQ_OK
+                   : wants(r, o, value, "a whole number up to 1000000000");
+    case ID_RUNS:
+        return read_unsigned(value, COUNT_MAX, &to->runs) && to->runs
+                   ? DQ_OK
+                   : wants(r, o, value, "a whole number from 1 to 1000000000");
+    case ID_SECONDS:
+        return read_tolerance(value, &to->seconds) ? DQ_OK : wants(r, o, value, "a number of 0 or more");
     default:
         if (!read_unsigned(value, 1024, &number) || !number)
             return wants(r, o, value, "a whole number from 1 to 1024");
@@ -330,8 +362,10 @@ static dq_status read_arguments(reader *r, const char **words, size_t *word_coun
 /* An option that the command does not have. */
 static dq_status check_fitting(const reader *r)
 {
-    static const char *const names[] = {
-        [CLI_RUN] = "a run", [CLI_CHECK] = "dqrun check", [CLI_OPS] = "dqrun ops"};
+    static const char *const names[] = {[CLI_RUN] = "a run",
+                                        [CLI_CHECK] = "dqrun check",
+                                        [CLI_OPS] = "dqrun ops",
+                                        [CLI_BENCH] = "dqrun bench"};
     for (size_t i = 0; i < sizeof options_table / sizeof *options_table; i++) {
         const option *o = &options_table[i];
         if (r->used & 1u << o->id && !(o->commands & 1u << r->options->command))
@@ -354,14 +388,16 @@ static dq_status check_words(reader *r, const char **words, size_t count)
         to->command = CLI_OPS;
     else if (!strcmp(words[0], "check"))
         to->command = CLI_CHECK;
+    else if (!strcmp(words[0], "bench"))
+        to->command = CLI_BENCH;
     dq_status status = check_fitting(r);
     if (status != DQ_OK)
         return status;
     size_t first = to->command != CLI_RUN;
     if (to->command == CLI_OPS && count > 1)
         return usage(r, "unexpected argument", words[1], " after dqrun ops");
-    if (to->command == CLI_CHECK && count < 2)
-        return io_fail(r->err, DQ_INVALID_ARGUMENT, "dqrun check needs a model; see dqrun --help");
+    if (first && to->command != CLI_OPS && count < 2)
+        return io_fail(r->err, DQ_INVALID_ARGUMENT, "dqrun %s needs a model; see dqrun --help", words[0]);
     if (to->command == CLI_CHECK && count > 2)
         return usage(r, "unexpected argument", words[2], " after the model");
     if (to->command == CLI_OPS)
@@ -380,6 +416,8 @@ static dq_status check_together(const cli_options *o, unsigned used, dq_error *e
                        o->verbose ? "verbose" : "why");
     if (tolerance && !o->expect)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--rtol and --atol need --expect");
+    if (used & 1u << ID_RUNS && used & 1u << ID_SECONDS)
+        return io_fail(err, DQ_INVALID_ARGUMENT, "--runs and --seconds contradict each other");
     if (o->dim_count && !o->random)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--dim needs --random, whose inputs it sizes");
     return DQ_OK;
@@ -387,7 +425,7 @@ static dq_status check_together(const cli_options *o, unsigned used, dq_error *e
 
 dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
 {
-    *options = (cli_options){.rtol = COMPARE_RTOL, .atol = COMPARE_ATOL};
+    *options = (cli_options){.rtol = COMPARE_RTOL, .atol = COMPARE_ATOL, .warmup = 1, .seconds = 2};
     /* No list is longer than the command line. */
     size_t room = (size_t)argc + 1;
     options->inputs = calloc(room, sizeof *options->inputs);

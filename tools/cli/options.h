@@ -4,7 +4,7 @@
 
 #include <dqrun/dqrun.h>
 
-typedef enum cli_command { CLI_RUN, CLI_CHECK, CLI_OPS, CLI_HELP, CLI_VERSION } cli_command;
+typedef enum cli_command { CLI_RUN, CLI_CHECK, CLI_OPS, CLI_BENCH, CLI_HELP, CLI_VERSION } cli_command;
 
 /** --dim NAME=SIZE */
 typedef struct cli_dim {
@@ -29,6 +29,8 @@ typedef struct cli_options {
     bool random;
     uint64_t seed;
     double rtol, atol;
+    uint64_t warmup, runs; /**< of dqrun bench; no runs: for `seconds` */
+    double seconds;
 } cli_options;
 
 /** Reads the arguments; strings keep pointing into argv. DQ_INVALID_ARGUMENT with a sentence for anything

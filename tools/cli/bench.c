@@ -1,0 +1,150 @@
+#include "cli/bench.h"
+
+#include "cli/inputs.h"
+#include "io/common.h"
+#include "io/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+typedef struct bench {
+    dq_model *model;
+    dq_session *session;
+    cli_inputs inputs;
+    double load_ms, first_run_ms;
+    double *times; /* of the measured runs, in ms */
+    size_t count, room;
+} bench;
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
+{
+    dq_load_options load_options = {.schemas = schemas};
+    dq_session_options session_options = {.threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse};
+    double start = now_ms();
+    dq_status status = dq_model_load(o->model, &load_options, &b->model, err);
+    if (status == DQ_OK)
+        status = dq_session_create(b->model, &session_options, &b->session, err);
+    b->load_ms = now_ms() - start;
+    if (status == DQ_OK)
+        status = cli_inputs_gather(b->model, o, &b->inputs, err);
+    for (size_t i = 0; i < b->inputs.count && status == DQ_OK; i++)
+        if (b->inputs.tensors[i])
+            status = dq_session_set_input(b->session, b->inputs.infos[i].name, b->inputs.tensors[i], err);
+    return status;
+}
+
+static dq_status run_once(bench *b, double *ms, dq_error *err)
+{
+    double start = now_ms();
+    dq_status status = dq_session_run(b->session, err);
+    *ms = now_ms() - start;
+    return status;
+}
+
+static dq_status keep(bench *b, double ms, dq_error *err)
+{
+    if (b->count == b->room) {
+        size_t room = b->room ? 2 * b->room : 1024;
+        double *grown = realloc(b->times, room * sizeof *grown);
+        if (!grown)
+            return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory for the times of %zu runs", room);
+        b->times = grown;
+        b->room = room;
+    }
+    b->times[b->count++] = ms;
+    return DQ_OK;
+}
+
+static dq_status measure(bench *b, const cli_options *o, dq_error *err)
+{
+    double ms = 0;
+    dq_status status = run_once(b, &b->first_run_ms, err);
+    for (uint64_t i = 0; i < o->warmup && status == DQ_OK; i++)
+        status = run_once(b, &ms, err);
+    double end = now_ms() + o->seconds * 1e3;
+    while (status == DQ_OK && (o->runs ? b->count < o->runs : !b->count || now_ms() < end)) {
+        status = run_once(b, &ms, err);
+        if (status == DQ_OK)
+            status = keep(b, ms, err);
+    }
+    return status;
+}
+
+/* ---- Figures --------------------------------------------------------------------------------------------
+ */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the sorted times. */
+static double percentile(const bench *b, double percent)
+{
+    size_t rank = (size_t)ceil(percent / 100 * (double)b->count);
+    return b->times[rank ? rank - 1 : 0];
+}
+
+static void report(bench *b, const cli_options *o)
+{
+    qsort(b->times, b->count, sizeof *b->times, ascending);
+    double sum = 0;
+    for (size_t i = 0; i < b->count; i++)
+        sum += b->times[i];
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    size_t middle = b->count / 2;
+    double median = b->count % 2 ? b->times[middle] : (b->times[middle - 1] + b->times[middle]) / 2;
+    const struct {
+        const char *label, *key;
+        double ms;
+    } rows[] = {
+        {"load", "load_ms", b->load_ms},
+        {"first run", "first_run_ms", b->first_run_ms},
+        {"min", "min_ms", b->times[0]},
+        {"median", "median_ms", median},
+        {"mean", "mean_ms", sum / (double)b->count},
+        {"p90", "p90_ms", percentile(b, 90)},
+        {"p99", "p99_ms", percentile(b, 99)},
+    };
+    const char *isa = dq_session_isa(b->session);
+    unsigned threads = dq_session_threads(b->session);
+    if (o->json)
+        putchar('{');
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf(o->json ? "\"%s\": %.6f, " : "%-12s %12.3f ms\n", o->json ? rows[i].key : rows[i].label,
+               rows[i].ms);
+    if (o->json)
+        printf("\"runs\": %zu, \"peak_rss_kib\": %ld, \"threads\": %u, \"isa\": \"%s\"}\n", b->count,
+               usage.ru_maxrss, threads, isa);
+    else
+        printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n", "runs", b->count, "peak memory",
+               usage.ru_maxrss, "threads", threads, "ISA", isa);
+}
+
+dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
+{
+    bench b = {0};
+    dq_status status = load(&b, schemas, o, err);
+    if (status == DQ_OK)
+        status = measure(&b, o, err);
+    if (status == DQ_OK)
+        report(&b, o);
+    dq_session_free(b.session);
+    cli_inputs_clear(&b.inputs);
+    dq_model_free(b.model);
+    free(b.times);
+    return status;
+}
