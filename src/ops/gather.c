@@ -1,9 +1,8 @@
 /* Gather: slices of the data along an axis, chosen by indices. GatherElements: one element for each index. A
  * negative index counts from the end. */
-#include "ops/move.h"
+#include "ops/element.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { DATA, INDICES };
 
@@ -29,16 +28,6 @@ static dq_status read_index(const dq_op_call *call, size_t i, int64_t n, dq_stat
     if (err)
         err->status = fault;
     return fault;
-}
-
-static void copy(const dq_tensor *from, size_t at, dq_tensor *to, size_t to_at, size_t n)
-{
-    size_t width = dq_move_width(from->dtype);
-    if (width)
-        memcpy((char *)to->data + to_at * width, (const char *)from->data + at * width, n * width);
-    for (size_t i = 0; width == 0 && i < n; i++)
-        dq_put_bits(to->data, dq_dtype_get(from->dtype)->bits, to_at + i,
-                    dq_get_bits(from->data, dq_dtype_get(from->dtype)->bits, at + i));
 }
 
 /* Indices that the model fixes are looked at before the first run. */
@@ -81,7 +70,7 @@ static dq_status gather_run(const dq_op_call *call, dq_error *err)
         size_t index;
         DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
         for (size_t o = 0; o < outer && inner; o++)
-            copy(data, (o * n + index) * inner, out, (o * indices->count + i) * inner, inner);
+            dq_copy_elements(data, (o * n + index) * inner, out, (o * indices->count + i) * inner, inner);
     }
     return DQ_OK;
 }
@@ -119,12 +108,8 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
         DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
         for (size_t d = 0; d < data->rank; d++)
             at += (d == axis ? index : coord[d]) * strides[d];
-        copy(data, at, call->out[0], i, 1);
-        for (size_t d = data->rank; d-- > 0;) {
-            if (++coord[d] < (size_t)indices->dims[d])
-                break;
-            coord[d] = 0;
-        }
+        dq_copy_elements(data, at, call->out[0], i, 1);
+        dq_next_coord(data->rank, indices->dims, coord);
     }
     return DQ_OK;
 }

@@ -1,0 +1,38 @@
+/* Copying elements of any type, one stretch at a time. */
+#ifndef DQ_OPS_ELEMENT_H
+#define DQ_OPS_ELEMENT_H
+
+#include "ops/move.h"
+
+#include <string.h>
+
+/** Elements at … at + n - 1 of `from` to places to_at … of `to`, of the same type. Strings: who points to
+ * them. */
+static inline void dq_copy_elements(const dq_tensor *from, size_t at, dq_tensor *to, size_t to_at, size_t n)
+{
+    size_t width = dq_move_width(from->dtype);
+    unsigned bits = dq_dtype_get(from->dtype)->bits;
+    if (width)
+        memcpy((char *)to->data + to_at * width, (const char *)from->data + at * width, n * width);
+    for (size_t i = 0; width == 0 && i < n; i++)
+        dq_put_bits(to->data, bits, to_at + i, dq_get_bits(from->data, bits, at + i));
+}
+
+/** The next coordinate in row-major order; after the last comes the first. */
+static inline void dq_next_coord(size_t rank, const int64_t *dims, size_t *coord)
+{
+    for (size_t d = rank; d-- > 0;) {
+        if (++coord[d] < (size_t)dims[d])
+            return;
+        coord[d] = 0;
+    }
+}
+
+/** `given`, from -n on counted from the end, as an index below n; false when it is outside. */
+static inline bool dq_wrap_index(int64_t given, int64_t n, size_t *index)
+{
+    *index = (size_t)(given < 0 ? given + n : given);
+    return given >= -n && given < n;
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* NonZero: where the elements that are not zero stand. Compress: the slices that a condition names. The
+ * length of both results is known when the data is. */
+#include "ops/element.h"
+
+#include <inttypes.h>
+
+/* ---- NonZero --------------------------------------------------------------------------------------------
+ */
+
+static bool is_zero(const dq_tensor *t, size_t i)
+{
+    unsigned cls = dq_dtype_get(t->dtype)->cls;
+    if (cls == DQ_CLASS_STRING)
+        return dq_data(t, dq_string)[i].length == 0;
+    if (cls == DQ_CLASS_COMPLEX) {
+        size_t half = dq_dtype_get(t->dtype)->bits / 16u;
+        const char *parts = (const char *)t->data + i * 2 * half;
+        double re[2] = {0};
+        for (int k = 0; k < 2; k++) {
+            float single;
+            if (half == sizeof single) {
+                memcpy(&single, parts + (size_t)k * half, half);
+                re[k] = (double)single;
+            } else {
+                memcpy(&re[k], parts + (size_t)k * half, half);
+            }
+        }
+        return re[0] == 0 && re[1] == 0;
+    }
+    return cls == DQ_CLASS_FLOAT ? dq_tensor_get_double(t, i) == 0 : dq_tensor_get_int(t, i) == 0;
+}
+
+static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    DQ_TRY(dq_call_need(call, 0));
+    int64_t dims[2] = {in->rank, 0};
+    for (size_t i = 0; i < in->count; i++)
+        dims[1] += !is_zero(in, i);
+    return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
+}
+
+static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    size_t coord[DQ_MAX_RANK] = {0}, n = (size_t)out->dims[1], found = 0;
+    for (size_t i = 0; i < in->count && found < n; i++) {
+        if (!is_zero(in, i)) {
+            for (size_t d = 0; d < in->rank; d++)
+                dq_data(out, int64_t)[d * n + found] = (int64_t)coord[d];
+            found++;
+        }
+        dq_next_coord(in->rank, in->dims, coord);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_non_zero = {non_zero_infer, NULL, non_zero_run, 0};
+
+/* ---- Compress -------------------------------------------------------------------------------------------
+ */
+
+/* Without an axis the input counts as one list. */
+static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t *inner, size_t *axis,
+                       dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    *outer = *inner = 1;
+    *n = in->count;
+    *axis = DQ_MAX_RANK;
+    if (!dq_node_attr(call->node, "axis"))
+        return DQ_OK;
+    int64_t given = dq_node_int(call->node, "axis", 0);
+    if (!dq_axis(given, in->rank, axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
+    *outer = dq_dims_product(in->dims, 0, *axis);
+    *n = (size_t)in->dims[*axis];
+    *inner = dq_dims_product(in->dims, *axis + 1, in->rank);
+    return DQ_OK;
+}
+
+static bool wanted(const dq_tensor *condition, size_t i)
+{
+    return i < condition->count && dq_data(condition, uint8_t)[i] != 0;
+}
+
+static dq_status compress_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0], *condition = call->in[1];
+    size_t outer, n, inner, axis;
+    DQ_TRY(split(call, &outer, &n, &inner, &axis, err));
+    if (condition->rank != 1)
+        return dq_call_fail_input(call, err, 1, "has rank %u, wanted 1", condition->rank);
+    DQ_TRY(dq_call_need(call, 1));
+    int64_t dims[DQ_MAX_RANK], kept = 0;
+    for (size_t i = 0; i < n && i < condition->count; i++)
+        kept += wanted(condition, i);
+    for (size_t d = 0; d < in->rank; d++)
+        dims[d] = d == axis ? kept : in->dims[d];
+    return axis == DQ_MAX_RANK ? dq_call_output(call, 0, in->dtype, 1, &kept, err)
+                               : dq_call_output(call, 0, in->dtype, in->rank, dims, err);
+}
+
+static dq_status compress_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0], *condition = call->in[1];
+    size_t outer, n, inner, axis, to = 0;
+    DQ_TRY(split(call, &outer, &n, &inner, &axis, err));
+    if (call->out[0]->count == 0)
+        return DQ_OK;
+    for (size_t o = 0; o < outer; o++)
+        for (size_t i = 0; i < n && i < condition->count; i++)
+            if (wanted(condition, i)) {
+                dq_copy_elements(in, (o * n + i) * inner, call->out[0], to, inner);
+                to += inner;
+            }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_compress = {compress_infer, NULL, compress_run, 0};

@@ -1,0 +1,220 @@
+/* ScatterElements (and its older name Scatter), ScatterND: a copy of the data in which elements, or slices,
+ * are replaced by updates or joined with them. Updates are taken in order, so that of several for one place
+ * the last one stays, and sums have one order. */
+#include "ops/element.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { DATA, INDICES, UPDATES };
+
+typedef enum join { REPLACE, ADD, MUL, MIN, MAX } join;
+
+typedef struct state {
+    join join;
+    size_t axis; /* ScatterElements */
+} state;
+
+static dq_status read_join(const dq_op_call *call, join *out, dq_error *err)
+{
+    static const char *const names[] = {"none", "add", "mul", "min", "max"};
+    const char *given = dq_node_string(call->node, "reduction", "none");
+    dq_dtype dtype = call->in[DATA]->dtype;
+    unsigned cls = dq_dtype_get(dtype)->cls;
+    for (int i = 0; i < 5; i++)
+        if (strcmp(given, names[i]) == 0) {
+            *out = (join)i;
+            if (i != REPLACE && (cls == DQ_CLASS_STRING || cls == DQ_CLASS_COMPLEX))
+                return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                    "attribute 'reduction' is '%s', which tensor(%s) does not have", given,
+                                    dq_dtype_name(dtype));
+            return DQ_OK;
+        }
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'reduction' is '%s', wanted none, add, mul, min or max", given);
+}
+
+/* ---- Joining --------------------------------------------------------------------------------------------
+ */
+
+static double join_doubles(join how, double a, double b)
+{
+    switch (how) {
+    case ADD:
+        return a + b;
+    case MUL:
+        return a * b;
+    case MIN:
+        return isnan(a) || a < b ? a : b;
+    default:
+        return isnan(a) || a > b ? a : b;
+    }
+}
+
+static int64_t join_ints(join how, int64_t a, int64_t b, bool is_unsigned)
+{
+    bool less = is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
+    switch (how) {
+    case ADD:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case MUL:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case MIN:
+        return less ? a : b;
+    default:
+        return less ? b : a;
+    }
+}
+
+static void place(join how, const dq_tensor *updates, size_t from, dq_tensor *out, size_t at, size_t n)
+{
+    if (how == REPLACE) {
+        dq_copy_elements(updates, from, out, at, n);
+        return;
+    }
+    unsigned cls = dq_dtype_get(out->dtype)->cls;
+    for (size_t i = 0; i < n; i++) {
+        if (cls == DQ_CLASS_FLOAT) {
+            dq_tensor_put_double(out, at + i,
+                                 join_doubles(how, dq_tensor_get_double(out, at + i),
+                                              dq_tensor_get_double(updates, from + i)));
+            continue;
+        }
+        int64_t value = join_ints(how, dq_tensor_get_int(out, at + i), dq_tensor_get_int(updates, from + i),
+                                  cls == DQ_CLASS_UINT);
+        dq_tensor_put_int(out, at + i, cls == DQ_CLASS_BOOL ? value != 0 : value);
+    }
+}
+
+static dq_status outside(const dq_op_call *call, int64_t given, int64_t n, dq_error *err)
+{
+    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, given, n);
+    if (err)
+        err->status = DQ_BAD_INPUT;
+    return DQ_BAD_INPUT;
+}
+
+static void start(const dq_op_call *call)
+{
+    if (call->in[DATA]->size)
+        memcpy(call->out[0]->data, call->in[DATA]->data, call->in[DATA]->size);
+}
+
+/* ---- ScatterElements ------------------------------------------------------------------------------------
+ */
+
+static dq_status elements_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES], *updates = call->in[UPDATES];
+    char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+    int64_t given = dq_node_int(call->node, "axis", 0);
+    size_t axis;
+    join how;
+    if (!dq_axis(given, data->rank, &axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
+                            data->rank);
+    DQ_TRY(read_join(call, &how, err));
+    bool fits = data->rank == indices->rank;
+    for (size_t d = 0; fits && d < data->rank; d++)
+        fits = d == axis || indices->dims[d] <= data->dims[d];
+    if (!fits)
+        return dq_call_fail_input(call, err, INDICES, "has shape %s, wanted at most %s but for axis %zu",
+                                  dq_shape_text(indices->rank, indices->dims, mine),
+                                  dq_shape_text(data->rank, data->dims, theirs), axis);
+    if (!dq_tensor_same_shape(indices, updates))
+        return dq_call_fail_input(call, err, UPDATES, "has shape %s, wanted that of the indices, %s",
+                                  dq_shape_text(updates->rank, updates->dims, mine),
+                                  dq_shape_text(indices->rank, indices->dims, theirs));
+    return dq_call_output_like(call, 0, data->dtype, data, err);
+}
+
+static dq_status elements_prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    dq_axis(dq_node_int(call->node, "axis", 0), call->in[DATA]->rank, &s->axis);
+    return read_join(call, &s->join, err);
+}
+
+static dq_status elements_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    const state *s = call->state;
+    size_t strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
+    dq_strides(data->rank, data->dims, strides);
+    start(call);
+    for (size_t i = 0; i < indices->count; i++) {
+        int64_t given = dq_tensor_get_int(indices, i);
+        size_t index, at = 0;
+        if (!dq_wrap_index(given, data->dims[s->axis], &index))
+            return outside(call, given, data->dims[s->axis], err);
+        for (size_t d = 0; d < data->rank; d++)
+            at += (d == s->axis ? index : coord[d]) * strides[d];
+        place(s->join, call->in[UPDATES], i, call->out[0], at, 1);
+        dq_next_coord(indices->rank, indices->dims, coord);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_scatter_elements = {elements_infer, elements_prepare, elements_run, 0};
+
+/* ---- ScatterND ------------------------------------------------------------------------------------------
+ */
+
+static dq_status nd_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES], *updates = call->in[UPDATES];
+    join how;
+    DQ_TRY(read_join(call, &how, err));
+    if (indices->rank == 0 || indices->dims[indices->rank - 1] > data->rank)
+        return dq_call_fail_input(
+            call, err, INDICES, "has rank %u and tuples of %" PRId64 ", wanted tuples of at most %u",
+            indices->rank, indices->rank ? indices->dims[indices->rank - 1] : 0, data->rank);
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], rank = 0;
+    int64_t dims[2 * DQ_MAX_RANK];
+    for (size_t d = 0; d + 1 < indices->rank; d++)
+        dims[rank++] = indices->dims[d];
+    for (size_t d = tuple; d < data->rank; d++)
+        dims[rank++] = data->dims[d];
+    bool fits = rank == updates->rank;
+    for (size_t d = 0; fits && d < rank; d++)
+        fits = dims[d] == updates->dims[d];
+    if (!fits) {
+        char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(call, err, UPDATES, "has shape %s, wanted %s",
+                                  dq_shape_text(updates->rank, updates->dims, mine),
+                                  dq_shape_text(rank, dims, theirs));
+    }
+    return dq_call_output_like(call, 0, data->dtype, data, err);
+}
+
+static dq_status nd_prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    return read_join(call, &((state *)call->state)->join, err);
+}
+
+static dq_status nd_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    const state *s = call->state;
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], strides[DQ_MAX_RANK];
+    size_t tuples = dq_dims_product(indices->dims, 0, indices->rank - 1);
+    size_t slice = dq_dims_product(data->dims, tuple, data->rank);
+    dq_strides(data->rank, data->dims, strides);
+    start(call);
+    for (size_t i = 0; i < tuples && (slice || tuple); i++) {
+        size_t at = 0, index;
+        for (size_t d = 0; d < tuple; d++) {
+            int64_t given = dq_tensor_get_int(indices, i * tuple + d);
+            if (!dq_wrap_index(given, data->dims[d], &index))
+                return outside(call, given, data->dims[d], err);
+            at += index * strides[d];
+        }
+        place(s->join, call->in[UPDATES], i * slice, call->out[0], at, slice);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_scatter_nd = {nd_infer, nd_prepare, nd_run, 0};

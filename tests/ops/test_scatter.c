@@ -1,0 +1,212 @@
+/* Operators that put elements in places that other tensors name, and those whose result's length depends on
+ * data. */
+#include "harness.h"
+
+#include <math.h>
+
+static void scatter_elements(ops_case *c, const char *reduction, dq_dtype dtype, const double *data,
+                             const double *indices, const double *updates)
+{
+    ops_begin(c, "", "ScatterElements", 18);
+    ops_string(c, "reduction", reduction);
+    ops_in(c, dtype, OPS_DIMS(3), data);
+    ops_in(c, DQ_INT64, OPS_DIMS(2), indices);
+    ops_in(c, dtype, OPS_DIMS(2), updates);
+}
+
+START_TEST(joins)
+{
+    static const struct {
+        const char *reduction;
+        dq_dtype dtype;
+        double data[3], indices[2], updates[2], want[3];
+    } rows[] = {
+        {"none", DQ_UINT8, {1, 2, 3}, {-1, 2}, {8, 9}, {1, 2, 9}},
+        {"add", DQ_INT8, {100, 2, 3}, {0, 0}, {100, 100}, {44, 2, 3}},
+        {"mul", DQ_UINT16, {1, 300, 3}, {1, 0}, {300, 7}, {7, 24464, 3}},
+        {"min", DQ_INT32, {1, 2, 3}, {0, 1}, {-5, 9}, {-5, 2, 3}},
+        {"max", DQ_FLOAT, {1, 2, 3}, {0, 1}, {(double)NAN, 9}, {(double)NAN, 9, 3}},
+        {"min", DQ_FLOAT16, {(double)NAN, 2, 3}, {0, 1}, {1, 1.5}, {(double)NAN, 1.5, 3}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ops_case c;
+        scatter_elements(&c, rows[i].reduction, rows[i].dtype, rows[i].data, rows[i].indices,
+                         rows[i].updates);
+        ops_must_run(&c);
+        ops_want(&c, 0, rows[i].dtype, OPS_DIMS(3), rows[i].want);
+        ops_end(&c);
+    }
+    ops_case c; /* above INT64_MAX is more, not less */
+    ops_begin(&c, "", "ScatterElements", 18);
+    ops_string(&c, "reduction", "max");
+    ops_in_bits(&c, DQ_UINT64, OPS_DIMS(1), (const uint64_t[]){1});
+    ops_in(&c, DQ_INT32, OPS_DIMS(1), OPS_VALUES(0));
+    ops_in_bits(&c, DQ_UINT64, OPS_DIMS(1), (const uint64_t[]){UINT64_MAX});
+    ops_must_run(&c);
+    ops_want_bits(&c, 0, DQ_UINT64, OPS_DIMS(1), (const uint64_t[]){UINT64_MAX});
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(scatter_refusals)
+{
+    ops_case c;
+    scatter_elements(&c, "none", DQ_FLOAT, NULL, OPS_VALUES(0, 3), NULL);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds 3, outside an axis of 3");
+    ops_end(&c);
+    scatter_elements(&c, "none", DQ_FLOAT, NULL, OPS_VALUES(0, -4), NULL);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds -4, outside an axis of 3");
+    ops_end(&c);
+    scatter_elements(&c, "sum", DQ_FLOAT, NULL, OPS_VALUES(0, 1), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'reduction' is 'sum', wanted none, add, mul, min or max");
+    ops_end(&c);
+
+    ops_begin(&c, "", "ScatterND", 18);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1, 1), OPS_VALUES(-1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape 1x2, wanted 1x3");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(tuples)
+{
+    ops_case c;
+    ops_begin(&c, "", "ScatterND", 18);
+    ops_in(&c, DQ_INT4, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1, 1), OPS_VALUES(-1));
+    ops_in(&c, DQ_INT4, OPS_DIMS(1, 3), OPS_VALUES(-7, -6, -5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT4, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, -7, -6, -5));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GatherND", 13);
+    ops_int(&c, "batch_dims", 1);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2, 1), OPS_VALUES(2, -3));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(2), OPS_VALUES(3, 4));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GatherND", 13); /* empty tuples name the whole */
+    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2, 0), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(2, 2), OPS_VALUES(1, 2, 1, 2));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GatherND", 13);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(2));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds 2, outside an axis of 2");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(one_hot)
+{
+    for (int version = 9; version <= 11; version += 2) {
+        ops_case c;
+        ops_begin(&c, "", "OneHot", version);
+        ops_int(&c, "axis", 0);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(1.9, -1, 3, (double)NAN));
+        ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(2));
+        ops_in(&c, DQ_UINT8, OPS_DIMS(2), OPS_VALUES(5, 6));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_UINT8, OPS_DIMS(2, 4),
+                 version == 9 ? OPS_VALUES(5, 5, 5, 5, 6, 5, 5, 5) : OPS_VALUES(5, 5, 5, 5, 6, 6, 5, 5));
+        ops_end(&c);
+    }
+    ops_case c;
+    ops_begin(&c, "", "OneHot", 11);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), NULL);
+    ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(-1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 is -1, wanted 1 or more");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(chosen)
+{
+    ops_case c;
+    ops_begin(&c, "", "NonZero", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(-0.0, 1, (double)NAN, 0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(2, 2), OPS_VALUES(0, 1, 1, 0));
+    ops_end(&c);
+    ops_begin(&c, "", "NonZero", 13);
+    ops_in(&c, DQ_BOOL, OPS_SCALAR, OPS_VALUES(1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(0, 1), NULL);
+    ops_end(&c);
+    ops_begin(&c, "", "Compress", 11);
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_INT4, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_BOOL, OPS_DIMS(2), OPS_VALUES(0, 1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT4, OPS_DIMS(2, 1), OPS_VALUES(2, 5));
+    ops_end(&c);
+    ops_begin(&c, "", "Compress", 11);
+    ops_in(&c, DQ_INT16, OPS_DIMS(0), NULL);
+    ops_in(&c, DQ_BOOL, OPS_DIMS(2), OPS_VALUES(1, 1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT16, OPS_DIMS(0), NULL);
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(caches)
+{
+    ops_case c;
+    ops_begin(&c, "", "TensorScatter", 24);
+    ops_int(&c, "axis", 1);
+    ops_string(&c, "mode", "circular");
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 2), OPS_VALUES(-1, -2, -3, -4));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(2, 9223372036854774784.0));
+    ops_must_run(&c); /* 2^63 - 1024 is 1 modulo 3 */
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(2, 3), OPS_VALUES(-2, 2, -1, 4, -3, -4));
+    ops_end(&c);
+    ops_begin(&c, "", "TensorScatter", 24);
+    ops_int(&c, "axis", 1);
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 3), NULL);
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 2), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(2));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 2 holds 2: 2 steps from there on do not fit in a cache of 3");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(diagonals)
+{
+    ops_case c;
+    ops_begin(&c, "", "EyeLike", 22);
+    ops_int(&c, "dtype", DQ_INT64);
+    ops_int(&c, "k", -1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(3, 2), OPS_VALUES(0, 0, 1, 0, 0, 1));
+    ops_end(&c);
+    ops_begin(&c, "", "EyeLike", 22);
+    ops_int(&c, "k", INT64_MIN);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(0, 0));
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("scatter");
+    tcase_add_test(tests, joins);
+    tcase_add_test(tests, scatter_refusals);
+    tcase_add_test(tests, tuples);
+    tcase_add_test(tests, one_hot);
+    tcase_add_test(tests, chosen);
+    tcase_add_test(tests, caches);
+    tcase_add_test(tests, diagonals);
+    return ops_main(tests);
+}
