@@ -39,7 +39,8 @@ static inline uint8_t dq_q8_round(const dq_q8 *q, double multiple)
     double low = q->min - q->zero, high = q->max - q->zero;
     double v = multiple > low ? multiple : low;
     v = v < high ? v : high;
-    return (uint8_t)((int)nearbyint(v) + q->zero);
+    const double shift = 0x1.8p52; /* its last bit counts ones: the sum rounds v to even */
+    return (uint8_t)((int)((v + shift) - shift) + q->zero);
 }
 
 /** The code of a number: one float division, then as above. */
@@ -54,7 +55,7 @@ static inline uint8_t dq_q8_saturate(const dq_q8 *q, float code)
 {
     float v = code > (float)q->min ? code : (float)q->min;
     v = v < (float)q->max ? v : (float)q->max;
-    const float shift = 0x1.8p23f; /* its last bit counts ones: the sum rounds v to even */
+    const float shift = 0x1.8p23f; /* as above */
     return (uint8_t)(int)((v + shift) - shift);
 }
 

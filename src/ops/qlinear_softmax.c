@@ -73,30 +73,34 @@ typedef struct softmax_job {
     float factor;
 } softmax_job;
 
-/* e * factor / sum; a product beyond float's range, which short rows can have, is taken in double. */
-static float multiple_of(float e, float factor, float sum)
+/* Of an exponential: a product beyond float's range, which short rows can have, is taken in double. */
+static uint8_t result(const softmax_job *job, float e, float sum)
 {
-    float scaled = e * factor;
-    return isfinite(scaled) ? scaled / sum : (float)((double)e * (double)factor / (double)sum);
+    float scaled = e * job->factor;
+    double exact = (double)e * (double)job->factor / (double)sum;
+    return dq_q8_round(&job->qy, (double)(isfinite(scaled) ? scaled / sum : (float)exact));
 }
 
+/* `flip` brings codes into the order of bytes. A long row's results come from a table of all codes. */
 static void one_row(const softmax_job *job, size_t at)
 {
+    enum { LONG = 512 };
     size_t n = job->state->length, step = job->state->inner;
     const uint8_t *x = job->x + at;
-    uint8_t *y = job->y + at;
-    int highest = job->qx.min;
+    uint8_t *y = job->y + at, highest = 0, results[256];
+    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
     for (size_t i = 0; i < n; i++) {
-        int code = dq_q8_code(&job->qx, x[i * step]);
+        uint8_t code = (uint8_t)(x[i * step] ^ flip);
         highest = code > highest ? code : highest;
     }
+    const float *table = job->table + (255 - highest);
     float sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += job->table[255 - highest + dq_q8_code(&job->qx, x[i * step])];
-    for (size_t i = 0; i < n; i++) {
-        float e = job->table[255 - highest + dq_q8_code(&job->qx, x[i * step])];
-        y[i * step] = dq_q8_round(&job->qy, (double)multiple_of(e, job->factor, sum));
-    }
+        sum += table[x[i * step] ^ flip];
+    for (size_t c = 0; n >= LONG && c <= highest; c++)
+        results[c ^ flip] = result(job, table[c], sum);
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = n >= LONG ? results[x[i * step]] : result(job, table[x[i * step] ^ flip], sum);
 }
 
 static void rows(void *arg, size_t begin, size_t end, unsigned worker)
