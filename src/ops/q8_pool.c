@@ -8,8 +8,8 @@
  *     Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
  * each step rounded to float.
  *
- * A window that holds nothing but padding has the mean 0, and as its greatest element the least one of the
- * type. */
+ * A window that holds nothing but padding (or a channel without elements) has the mean 0, and as its greatest
+ * element the least one of the type. */
 #include "ops/conv_shape.h"
 #include "ops/q8.h"
 
@@ -460,7 +460,7 @@ static dq_status global_run(const dq_op_call *call, dq_error *err)
                       .out = call->out[0]->data,
                       .qx = dq_q8_read(call, 1, 2, dtype),
                       .qy = dq_q8_read(call, 3, 4, dtype)};
-    job.ratio = job.qx.scale / (job.qy.scale * (float)job.s->size);
+    job.ratio = job.s->size ? job.qx.scale / (job.qy.scale * (float)job.s->size) : 0;
     size_t pieces = call->out[0]->count / job.s->channels * global_pieces(job.s);
     dq_parallel(call->threads, pieces, WORK / (job.s->size + 1) + 1, global_range, &job);
     return DQ_OK;

@@ -21,6 +21,8 @@ static dq_status concat_axis(const dq_op_call *call, size_t rank, size_t *axis, 
     int64_t given = dq_node_int(call->node, "axis", 0);
     if (dq_axis(given, rank, axis))
         return DQ_OK;
+    if (rank == 0)
+        return dq_call_fail_input(call, err, 2, "is a scalar, wanted 1 axis or more");
     return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", wanted %d to %d", given,
                         -(int)rank, (int)rank - 1);
 }

@@ -23,6 +23,8 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
     int64_t given = dq_node_int(call->node, "axis", -1);
     if (dq_axis(given, rank, axis))
         return DQ_OK;
+    if (rank == 0)
+        return dq_call_fail_input(call, err, 0, "is a scalar, wanted 1 axis or more");
     return dq_call_fail(call, err, DQ_BAD_MODEL,
                         "attribute 'axis' is %" PRId64 ", wanted %d to %d for input 0 of rank %zu", given,
                         -(int)rank, (int)rank - 1, rank);

@@ -281,6 +281,28 @@ START_TEST(softmax_rows)
 }
 END_TEST
 
+START_TEST(softmax_of_a_long_row)
+{
+    /* 600 codes of 20 and one of 21, whose exponential is twice as large: 1 and 2 of 602, times 600 */
+    double x[601], want[601];
+    for (int i = 0; i < 601; i++) {
+        x[i] = i == 7 ? 21 : 20;
+        want[i] = i == 7 ? 102 : 101;
+    }
+    ops_case c;
+    ops_begin(&c, MS, "QLinearSoftmax", 1);
+    ops_int(&c, "opset", 13);
+    ops_in(&c, DQ_INT8, OPS_DIMS(601), x);
+    scale(&c, 0.69314718055994531);
+    ops_skip(&c);
+    scale(&c, 1.0 / 600);
+    zero(&c, DQ_INT8, 100);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT8, OPS_DIMS(601), want);
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(average_pool)
 {
     ops_case c;
@@ -332,6 +354,16 @@ START_TEST(global_average_pool)
             ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 2, 1), OPS_VALUES(9, 253));
         ops_end(&c);
     }
+    ops_begin(&c, MS, "QLinearGlobalAveragePool", 1); /* channels without elements */
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2, 0), NULL);
+    scale(&c, 1);
+    zero(&c, DQ_UINT8, 3);
+    scale(&c, 1);
+    zero(&c, DQ_UINT8, 7);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 2, 1), OPS_VALUES(7, 7));
+    ops_end(&c);
+
     ops_begin(&c, MS, "QLinearGlobalAveragePool", 1);
     ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2), NULL);
     scale(&c, 1);
@@ -442,6 +474,7 @@ int main(void)
     tcase_add_test(tests, concat_and_where);
     tcase_add_test(tests, concat_refuses);
     tcase_add_test(tests, softmax_rows);
+    tcase_add_test(tests, softmax_of_a_long_row);
     tcase_add_test(tests, average_pool);
     tcase_add_test(tests, global_average_pool);
     tcase_add_test(tests, max_pool_with_channels_last);
