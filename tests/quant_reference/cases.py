@@ -69,6 +69,20 @@ def integers(rng, type_name, shape, data="full"):
     return Tensor(type_name, values.astype(formats.TYPES[type_name].dtype))
 
 
+def odd_scales(rng, type_name, shape):
+    """Scales now and then negative, or tiny: subnormal in most types."""
+    if rng.random() < 0.06 and type_name != "float8e8m0":
+        scale = scales(rng, type_name, shape)
+        if type_name == "int32":
+            return Tensor(type_name, np.where(rng.random(shape) < 0.5, -scale.codes, scale.codes))
+        values = formats.decode(scale)
+        return formats.floats(type_name, np.where(rng.random(shape) < 0.5, -values, values))
+    if rng.random() < 0.06 and type_name not in ("float8e8m0", "int32"):
+        step = formats.smallest(type_name)
+        return formats.floats(type_name, rng.integers(1, 200, shape) * step)
+    return scales(rng, type_name, shape)
+
+
 def scales(rng, type_name, shape, kind=None):
     """Positive scales: powers of two (ties are then exact), one digit fractions, or any."""
     kind = kind or pick(rng, ["power", "digit", "any"])

@@ -7,7 +7,7 @@ import numpy as np
 import formats
 import operators
 import types_of
-from cases import Spec, any_shape, case, integers, pick, scales
+from cases import Spec, any_shape, case, integers, odd_scales, pick, scales
 from formats import FLOAT8, TINY, TYPES, Tensor, bounds
 
 GRANULARITIES = ["tensor", "first", "last", "negative", "default", "blocked"]
@@ -83,7 +83,10 @@ def _quantize_of_types(version, xt, st, yt, kinds, precisions):
 
 def make_quantize(rng, version, xt, st, yt, kind, zero, saturate, precision):
     shape, scale_shape, attributes, axis, block = layout(rng, kind, version)
-    scale = scales(rng, st, scale_shape, "power" if TYPES[yt].kind == "float" and zero == "any" else None)
+    if TYPES[yt].kind == "float" and zero == "any":
+        scale = scales(rng, st, scale_shape, "power")
+    else:  # a tiny scale may be 0 in a narrower precision
+        scale = (odd_scales if precision in (None, "double") else scales)(rng, st, scale_shape)
     zero_point = None
     if zero != "absent":
         zero_point = _zero_point(rng, yt, scale_shape, zero)
@@ -201,7 +204,7 @@ def _dequantize_of_types(version, xt, st, yt):
 
 def make_dequantize(rng, version, xt, st, yt, kind, zero):
     shape, scale_shape, attributes, axis, block = layout(rng, kind, version)
-    scale = scales(rng, st, scale_shape)
+    scale = odd_scales(rng, st, scale_shape)
     zero_point = None if zero == "absent" else _zero_point(rng, xt, scale_shape, zero)
     if TYPES[xt].kind == "float":
         codes = rng.integers(0, 1 << TYPES[xt].bits, shape).astype(np.uint8)
