@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Smallest and largest of x[0 … n-1] joined with the given *lo and *hi; NaN elements are passed over. */
+/** Smallest and largest of x[0 … n-1] joined with the given *lo and *hi; NaN elements are passed over. A zero
+ * is given as +0: which of equal zeros is met first depends on the order. */
 typedef void dq_minmax_f32_fn(const float *x, size_t n, float *lo, float *hi);
 
 /** y[i] = saturate(round(x[i] / scale[i * step]) + zero[i * step]): one float division, round to nearest

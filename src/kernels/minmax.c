@@ -8,6 +8,6 @@ void dq_minmax_f32_c(const float *x, size_t n, float *lo, float *hi)
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }
-    *lo = low;
-    *hi = high;
+    *lo = low + 0.0f; /* -0 becomes 0 */
+    *hi = high + 0.0f;
 }

@@ -227,6 +227,8 @@ static void check_transpose(const dq_kernels *k, size_t element)
         size_t from = cols + kernel_random(20), to = rows + kernel_random(20);
         if (round % 8 == 0) /* a row into a row */
             rows = to = 1;
+        if (round % 8 == 1) /* few rows, without gaps */
+            rows = to = 1 + kernel_random(20);
         uint8_t flip = element == 1 && kernel_random(2) ? 0x80 : 0;
         size_t src_size = rows && cols ? ((rows - 1) * from + cols) * element : 0;
         size_t dst_size = rows && cols ? ((cols - 1) * to + rows) * element : 0;

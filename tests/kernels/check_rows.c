@@ -22,14 +22,18 @@ void check_minmax_f32(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
-        float *x = kernel_floats(n), low = 5, high = -5, lo = low, hi = high;
+        float *x = kernel_floats(n), low = i % 2 ? 5.0f : -0.0f, high = i % 2 ? -5.0f : -0.0f, lo = low,
+              hi = high;
         k->minmax_f32(x, n, &lo, &hi);
         for (size_t j = 0; j < n; j++) {
             low = x[j] < low ? x[j] : low;
             high = x[j] > high ? x[j] : high;
         }
-        KERNEL_FAIL_UNLESS(lo == low && hi == high, "n %zu: %g … %g, wanted %g … %g", n, (double)lo,
-                           (double)hi, (double)low, (double)high);
+        low += 0.0f; /* -0 becomes 0 */
+        high += 0.0f;
+        KERNEL_FAIL_UNLESS(bits_of(lo) == bits_of(low) && bits_of(hi) == bits_of(high),
+                           "n %zu: %g … %g, wanted %g … %g", n, (double)lo, (double)hi, (double)low,
+                           (double)high);
         kernel_done();
     }
 }

@@ -88,10 +88,33 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
 #undef ROWS
 }
 
+/* vpsadbw against zero adds eight bytes to a 64-bit lane; a run of less than a vector is added byte by byte.
+ */
+void dq_qgemm_sums_u8_avx2(const dq_qgemm_a *a, size_t rows, int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++) {
+        __m256i sums = _mm256_setzero_si256();
+        uint32_t rest = 0;
+        for (size_t t = 0; t < a->runs; t++) {
+            const uint8_t *x = a->rows[i] + a->offsets[t];
+            size_t p = 0;
+            for (; p + 32 <= a->run; p += 32) {
+                __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(x + p));
+                sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
+            }
+            for (; p < a->run; p++)
+                rest += x[p];
+        }
+        uint64_t lanes[4];
+        _mm256_storeu_si256((__m256i *)(void *)lanes, sums);
+        out[i] = (int32_t)(rest + (uint32_t)(lanes[0] + lanes[1] + lanes[2] + lanes[3]));
+    }
+}
+
 const dq_qgemm dq_qgemm_avx2 = {.mr = MR,
                                 .nr = NR,
                                 .a_signed = false,
                                 .panel_size = panel_size,
                                 .pack = pack,
                                 .tile = tile,
-                                .sums = dq_qgemm_sums_u8};
+                                .sums = dq_qgemm_sums_u8_avx2};

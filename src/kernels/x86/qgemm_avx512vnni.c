@@ -80,4 +80,4 @@ const dq_qgemm dq_qgemm_avx512vnni = {.mr = MR,
                                       .panel_size = panel_size,
                                       .pack = pack,
                                       .tile = tile,
-                                      .sums = dq_qgemm_sums_u8};
+                                      .sums = dq_qgemm_sums_u8_avx2};

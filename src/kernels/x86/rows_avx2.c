@@ -1,0 +1,218 @@
+/* Rows of quantizing and dequantizing, eight floats at a time; the rest of a row is the portable kernel's.
+ * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there. */
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+
+static inline __m128i low_bytes(const void *p)
+{
+    return _mm_loadl_epi64(p);
+}
+
+/* Eight integers of each type as int32, and back (the values fit the type). */
+static inline __m256i load_u8(const uint8_t *x)
+{
+    return _mm256_cvtepu8_epi32(low_bytes(x));
+}
+static inline __m256i load_s8(const int8_t *x)
+{
+    return _mm256_cvtepi8_epi32(low_bytes(x));
+}
+static inline __m256i load_u16(const uint16_t *x)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+static inline __m256i load_s16(const int16_t *x)
+{
+    return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+static inline __m128i halves(__m256i v, bool is_signed)
+{
+    __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    return is_signed ? _mm_packs_epi32(low, high) : _mm_packus_epi32(low, high);
+}
+static inline void store_u8(uint8_t *y, __m256i v)
+{
+    __m128i words = halves(v, true);
+    _mm_storel_epi64((__m128i *)(void *)y, _mm_packus_epi16(words, words));
+}
+static inline void store_s8(int8_t *y, __m256i v)
+{
+    __m128i words = halves(v, true);
+    _mm_storel_epi64((__m128i *)(void *)y, _mm_packs_epi16(words, words));
+}
+static inline void store_u16(uint16_t *y, __m256i v)
+{
+    _mm_storeu_si128((__m128i *)(void *)y, halves(v, false));
+}
+static inline void store_s16(int16_t *y, __m256i v)
+{
+    _mm_storeu_si128((__m128i *)(void *)y, halves(v, true));
+}
+
+/* ---- Quantizing -----------------------------------------------------------------------------------------
+ */
+
+typedef struct bounds {
+    __m256 low, high; /* of a quotient */
+    __m256i zero;
+} bounds;
+
+static inline bounds bounds_of(__m256i zero, int32_t min, int32_t max)
+{
+    return (bounds){_mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_set1_epi32(min), zero)),
+                    _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_set1_epi32(max), zero)), zero};
+}
+
+static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
+{
+    __m256 q = _mm256_div_ps(_mm256_loadu_ps(x), scale);
+    q = _mm256_min_ps(_mm256_max_ps(q, b->low), b->high);
+    q = _mm256_round_ps(q, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_add_epi32(_mm256_cvttps_epi32(q), b->zero);
+}
+
+#define QUANTIZE(suffix, type, min, max)                                                                     \
+    void dq_quantize_f32_##suffix##_avx2(const float *x, size_t n, const float *scale, const type *zero,     \
+                                         size_t step, type *y)                                               \
+    {                                                                                                        \
+        size_t i = 0;                                                                                        \
+        if (n >= 8) {                                                                                        \
+            __m256 s = _mm256_set1_ps(scale[0]);                                                             \
+            bounds b = bounds_of(_mm256_set1_epi32(zero ? zero[0] : 0), min, max);                           \
+            for (; i + 8 <= n; i += 8) {                                                                     \
+                if (step) {                                                                                  \
+                    s = _mm256_loadu_ps(scale + i);                                                          \
+                    if (zero)                                                                                \
+                        b = bounds_of(load_##suffix(zero + i), min, max);                                    \
+                }                                                                                            \
+                store_##suffix(y + i, quantize(x + i, s, &b));                                               \
+            }                                                                                                \
+        }                                                                                                    \
+        dq_quantize_f32_##suffix##_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,    \
+                                     y + i);                                                                 \
+    }
+
+QUANTIZE(u8, uint8_t, 0, UINT8_MAX)
+QUANTIZE(s8, int8_t, INT8_MIN, INT8_MAX)
+QUANTIZE(u16, uint16_t, 0, UINT16_MAX)
+QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
+
+/* ---- Dequantizing ---------------------------------------------------------------------------------------
+ */
+
+#define DEQUANTIZE(suffix, type)                                                                             \
+    void dq_dequantize_##suffix##_f32_avx2(const type *x, size_t n, const float *scale, const type *zero,    \
+                                           size_t step, float *y)                                            \
+    {                                                                                                        \
+        size_t i = 0;                                                                                        \
+        if (n >= 8) {                                                                                        \
+            __m256 s = _mm256_set1_ps(scale[0]);                                                             \
+            __m256i z = _mm256_set1_epi32(zero ? zero[0] : 0);                                               \
+            for (; i + 8 <= n; i += 8) {                                                                     \
+                if (step) {                                                                                  \
+                    s = _mm256_loadu_ps(scale + i);                                                          \
+                    if (zero)                                                                                \
+                        z = load_##suffix(zero + i);                                                         \
+                }                                                                                            \
+                __m256i d = _mm256_sub_epi32(load_##suffix(x + i), z);                                       \
+                _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(d), s));                            \
+            }                                                                                                \
+        }                                                                                                    \
+        dq_dequantize_##suffix##_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,  \
+                                       y + i);                                                               \
+    }
+
+DEQUANTIZE(u8, uint8_t)
+DEQUANTIZE(s8, int8_t)
+DEQUANTIZE(u16, uint16_t)
+DEQUANTIZE(s16, int16_t)
+
+/* A difference of int32 is exact in double, and rounded to float once. */
+static inline __m128 difference(const int32_t *x, __m256d zero)
+{
+    __m256d wide = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
+    return _mm256_cvtpd_ps(_mm256_sub_pd(wide, zero));
+}
+
+void dq_dequantize_s32_f32_avx2(const int32_t *x, size_t n, const float *scale, const int32_t *zero,
+                                size_t step, float *y)
+{
+    size_t i = 0;
+    if (n >= 4) {
+        __m128 s = _mm_set1_ps(scale[0]);
+        __m256d z = _mm256_set1_pd(zero ? zero[0] : 0);
+        for (; i + 4 <= n; i += 4) {
+            if (step) {
+                s = _mm_loadu_ps(scale + i);
+                if (zero)
+                    z = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)(zero + i)));
+            }
+            _mm_storeu_ps(y + i, _mm_mul_ps(difference(x + i, z), s));
+        }
+    }
+    dq_dequantize_s32_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step, y + i);
+}
+
+/* ---- Minima, conversions --------------------------------------------------------------------------------
+ */
+
+static float least(__m256 v, float least_of)
+{
+    float lanes[8];
+    _mm256_storeu_ps(lanes, v);
+    for (int i = 0; i < 8; i++)
+        least_of = lanes[i] < least_of ? lanes[i] : least_of;
+    return least_of;
+}
+
+/* Two vectors of minima and maxima hide the instructions' latency. */
+void dq_minmax_f32_avx2(const float *x, size_t n, float *lo, float *hi)
+{
+    size_t i = 0;
+    __m256 low[2] = {_mm256_set1_ps(*lo), _mm256_set1_ps(*lo)};
+    __m256 high[2] = {_mm256_set1_ps(*hi), _mm256_set1_ps(*hi)};
+    for (; i + 16 <= n; i += 16)
+        for (int v = 0; v < 2; v++) {
+            __m256 some = _mm256_loadu_ps(x + i + 8 * v);
+            low[v] = _mm256_min_ps(some, low[v]);
+            high[v] = _mm256_max_ps(some, high[v]);
+        }
+    __m256 sign = _mm256_set1_ps(-0.0f), all_high = _mm256_max_ps(high[0], high[1]);
+    *lo = least(_mm256_min_ps(low[0], low[1]), *lo);
+    *hi = -least(_mm256_xor_ps(all_high, sign), -*hi);
+    dq_minmax_f32_c(x + i, n - i, lo, hi);
+}
+
+void dq_convert_f16_f32_avx2(const uint16_t *x, size_t n, float *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(x + i))));
+    dq_convert_f16_f32_c(x + i, n - i, y + i);
+}
+
+void dq_convert_f32_f16_avx2(const float *x, size_t n, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        _mm_storeu_si128((__m128i *)(void *)(y + i), h);
+    }
+    dq_convert_f32_f16_c(x + i, n - i, y + i);
+}
+
+/* ---- Sums -------------------------------------------------------------------------
+ */
+
+void dq_subtract_scaled_avx2(int32_t *c, size_t n, int32_t factor, const int32_t *v)
+{
+    size_t i = 0;
+    __m256i f = _mm256_set1_epi32(factor);
+    for (; i + 8 <= n; i += 8) {
+        __m256i *to = (__m256i *)(void *)(c + i);
+        __m256i product = _mm256_mullo_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(v + i)), f);
+        _mm256_storeu_si256(to, _mm256_sub_epi32(_mm256_loadu_si256(to), product));
+    }
+    dq_subtract_scaled_c(c + i, n - i, factor, v + i);
+}

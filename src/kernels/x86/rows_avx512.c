@@ -1,0 +1,110 @@
+/* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. */
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+
+enum { LANES = 16 };
+
+static inline __mmask16 some(size_t left)
+{
+    return left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
+}
+
+/* Sixteen integers of each type as int32, and back (the values fit the type). */
+#define INTEGERS(suffix, type, load_bits, widen, store_bits)                                                 \
+    static inline __m512i load_##suffix(__mmask16 m, const type *x)                                          \
+    {                                                                                                        \
+        return widen(load_bits(m, x));                                                                       \
+    }                                                                                                        \
+    static inline void store_##suffix(type *y, __mmask16 m, __m512i v)                                       \
+    {                                                                                                        \
+        store_bits(y, m, v);                                                                                 \
+    }
+
+INTEGERS(u8, uint8_t, _mm_maskz_loadu_epi8, _mm512_cvtepu8_epi32, _mm512_mask_cvtepi32_storeu_epi8)
+INTEGERS(s8, int8_t, _mm_maskz_loadu_epi8, _mm512_cvtepi8_epi32, _mm512_mask_cvtepi32_storeu_epi8)
+INTEGERS(u16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtepu16_epi32, _mm512_mask_cvtepi32_storeu_epi16)
+INTEGERS(s16, int16_t, _mm256_maskz_loadu_epi16, _mm512_cvtepi16_epi32, _mm512_mask_cvtepi32_storeu_epi16)
+
+typedef struct bounds {
+    __m512 low, high; /* of a quotient */
+    __m512i zero;
+} bounds;
+
+static inline bounds bounds_of(__m512i zero, int32_t min, int32_t max)
+{
+    return (bounds){_mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(min), zero)),
+                    _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(max), zero)), zero};
+}
+
+/* Where the quotient is NaN, the maximum is its second operand. */
+static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
+{
+    __m512 q = _mm512_min_ps(_mm512_max_ps(_mm512_div_ps(x, scale), b->low), b->high);
+    return _mm512_add_epi32(_mm512_cvt_roundps_epi32(q, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                            b->zero);
+}
+
+#define QUANTIZE(suffix, type, min, max)                                                                     \
+    void dq_quantize_f32_##suffix##_avx512(const float *x, size_t n, const float *scale, const type *zero,   \
+                                           size_t step, type *y)                                             \
+    {                                                                                                        \
+        if (n == 0)                                                                                          \
+            return;                                                                                          \
+        __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
+        bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                               \
+        for (size_t i = 0; i < n; i += LANES) {                                                              \
+            __mmask16 m = some(n - i);                                                                       \
+            if (step) {                                                                                      \
+                s = _mm512_maskz_loadu_ps(m, scale + i);                                                     \
+                if (zero)                                                                                    \
+                    b = bounds_of(load_##suffix(m, zero + i), min, max);                                     \
+            }                                                                                                \
+            store_##suffix(y + i, m, quantize(_mm512_maskz_loadu_ps(m, x + i), s, &b));                      \
+        }                                                                                                    \
+    }
+
+QUANTIZE(u8, uint8_t, 0, UINT8_MAX)
+QUANTIZE(s8, int8_t, INT8_MIN, INT8_MAX)
+QUANTIZE(u16, uint16_t, 0, UINT16_MAX)
+QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
+
+#define DEQUANTIZE(suffix, type)                                                                             \
+    void dq_dequantize_##suffix##_f32_avx512(const type *x, size_t n, const float *scale, const type *zero,  \
+                                             size_t step, float *y)                                          \
+    {                                                                                                        \
+        if (n == 0)                                                                                          \
+            return;                                                                                          \
+        __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
+        __m512i z = _mm512_set1_epi32(zero ? zero[0] : 0);                                                   \
+        for (size_t i = 0; i < n; i += LANES) {                                                              \
+            __mmask16 m = some(n - i);                                                                       \
+            if (step) {                                                                                      \
+                s = _mm512_maskz_loadu_ps(m, scale + i);                                                     \
+                if (zero)                                                                                    \
+                    z = load_##suffix(m, zero + i);                                                          \
+            }                                                                                                \
+            __m512i d = _mm512_sub_epi32(load_##suffix(m, x + i), z);                                        \
+            _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(_mm512_cvtepi32_ps(d), s));                        \
+        }                                                                                                    \
+    }
+
+DEQUANTIZE(u8, uint8_t)
+DEQUANTIZE(s8, int8_t)
+DEQUANTIZE(u16, uint16_t)
+DEQUANTIZE(s16, int16_t)
+
+void dq_minmax_f32_avx512(const float *x, size_t n, float *lo, float *hi)
+{
+    __m512 low[2] = {_mm512_set1_ps(*lo), _mm512_set1_ps(*lo)};
+    __m512 high[2] = {_mm512_set1_ps(*hi), _mm512_set1_ps(*hi)};
+    for (size_t i = 0; i < n; i += LANES) {
+        size_t v = i / LANES % 2;
+        __mmask16 m = some(n - i);
+        __m512 x16 = _mm512_maskz_loadu_ps(m, x + i);
+        low[v] = _mm512_mask_min_ps(low[v], m, x16, low[v]);
+        high[v] = _mm512_mask_max_ps(high[v], m, x16, high[v]);
+    }
+    *lo = _mm512_reduce_min_ps(_mm512_min_ps(low[0], low[1])) + 0.0f;
+    *hi = _mm512_reduce_max_ps(_mm512_max_ps(high[0], high[1])) + 0.0f;
+}
