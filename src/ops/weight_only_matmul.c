@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/codec.h"
 #include "ops/float_matmul.h"
+#include "ops/nbits.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -148,14 +149,6 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
                         to);
 }
 
-static float element(const dq_tensor *t, size_t i)
-{
-    if (t->dtype == DQ_FLOAT)
-        return dq_data(t, float)[i];
-    uint16_t bits = dq_data(t, uint16_t)[i];
-    return t->dtype == DQ_FLOAT16 ? dq_f16_to_f32(bits) : dq_bf16_to_f32(bits);
-}
-
 static float zero_point(const operands *o, size_t n, size_t group)
 {
     const state *s = o->s;
@@ -163,7 +156,7 @@ static float zero_point(const operands *o, size_t n, size_t group)
     if (!zeros)
         return (float)(1 << (s->bits - 1));
     if (!s->zeros_packed)
-        return element(zeros, n * s->blocks + group);
+        return dq_nbits_float(zeros, n * s->blocks + group);
     return (float)dq_get_bits(dq_data(zeros, uint8_t) + n * s->zero_row, s->bits, group);
 }
 
@@ -173,16 +166,12 @@ static void unpack_row(const operands *o, size_t n, size_t lane, float *to)
     const state *s = o->s;
     const dq_tensor *groups = dq_call_in(o->call, GROUPS);
     const uint8_t *codes = dq_data(o->call->in[B], uint8_t) + n * s->blocks * (s->block * s->bits / 8);
-    size_t last = SIZE_MAX;
-    float scale = 0, zero = 0;
-    for (size_t k = 0; k < s->mm.k; k++) {
-        size_t group = groups ? (size_t)dq_data(groups, int32_t)[k] : k / s->block;
-        if (group != last) {
-            scale = element(o->call->in[SCALES], n * s->blocks + group);
-            zero = zero_point(o, n, group);
-            last = group;
-        }
-        to[k * DQ_FMM_COLS + lane] = ((float)dq_get_bits(codes, s->bits, k) - zero) * scale;
+    for (size_t k = 0, count; k < s->mm.k; k += count) {
+        size_t group = groups ? (size_t)dq_data(groups, int32_t)[k] : k / s->block, left = s->mm.k - k;
+        count = groups ? 1 : left < s->block ? left : s->block;
+        dq_nbits_unpack(codes, s->bits, k, count, zero_point(o, n, group),
+                        dq_nbits_float(o->call->in[SCALES], n * s->blocks + group),
+                        to + k * DQ_FMM_COLS + lane, DQ_FMM_COLS);
     }
 }
 
@@ -193,7 +182,7 @@ static void unpack_bnb4(const operands *o, size_t n, size_t lane, float *to)
     for (size_t k = 0; k < s->mm.k; k++) {
         size_t i = s->transposed ? n * s->mm.k + k : k * s->mm.n + n;
         unsigned code = i % 2 ? codes[i / 2] & 15u : codes[i / 2] >> 4;
-        to[k * DQ_FMM_COLS + lane] = s->table[code] * element(o->call->in[SCALES], i / s->block);
+        to[k * DQ_FMM_COLS + lane] = s->table[code] * dq_nbits_float(o->call->in[SCALES], i / s->block);
     }
 }
 
@@ -220,7 +209,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
         float sums[DQ_FMM_COLS];
         memcpy(sums, (const float *)tile + i * DQ_FMM_COLS, cols * sizeof *sums);
         for (size_t j = 0; bias && j < cols; j++)
-            sums[j] += element(bias, col + j);
+            sums[j] += dq_nbits_float(bias, col + j);
         dq_fmm_write(y->data, y->dtype, (row + i) * o->s->mm.n + col, sums, cols);
     }
 }

@@ -22,7 +22,7 @@ import numpy as np
 
 import cases as harness
 
-MODULES = ["attention", "fused", "multi_head_attention", "normalization", "qlinear", "recurrent"]
+MODULES = ["attention", "fused", "multi_head_attention", "normalization", "qlinear", "recurrent", "weight_only"]
 TOGETHER = 100  # cases in one model
 
 
