@@ -81,12 +81,12 @@ static void gather(const dq_attention *a, const dq_attention_row *row, float *su
     }
 }
 
-static void fill_others(const dq_attention *a, const dq_attention_row *row, float value)
+static void clear_others(const dq_attention *a, const dq_attention_row *row)
 {
     for (size_t t = 0; t < row->first; t++)
-        row->scores[t] = value;
+        row->scores[t] = 0;
     for (size_t t = row->end; t < a->keys; t++)
-        row->scores[t] = value;
+        row->scores[t] = 0;
 }
 
 typedef struct job {
@@ -109,12 +109,12 @@ static void one_row(const job *j, size_t number, float *scores)
     if (a->bias)
         a->bias(a->arg, &row);
     if (a->look_before) {
-        fill_others(a, &row, -INFINITY);
+        clear_others(a, &row);
         a->look_before(a->arg, &row);
     }
     soften(a, &row);
     if (a->look_after) {
-        fill_others(a, &row, 0);
+        clear_others(a, &row);
         a->look_after(a->arg, &row);
     }
     if (!a->out)

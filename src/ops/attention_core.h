@@ -39,7 +39,7 @@ typedef struct dq_attention_row {
 typedef void dq_attention_range_fn(const void *arg, dq_attention_row *row);
 /** … after, to add to them; … */
 typedef void dq_attention_bias_fn(const void *arg, const dq_attention_row *row);
-/** … and, with all other keys' scores set (-inf before softmax, 0 after), to look at them. */
+/** … and, with the scores of all other keys set to 0, to look at them. */
 typedef void dq_attention_look_fn(const void *arg, const dq_attention_row *row);
 
 typedef struct dq_attention {

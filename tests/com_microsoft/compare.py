@@ -22,7 +22,16 @@ import numpy as np
 
 import cases as harness
 
-MODULES = ["attention", "fused", "multi_head_attention", "normalization", "qlinear", "recurrent", "weight_only"]
+MODULES = [
+    "attention",
+    "fused",
+    "group_query_attention",
+    "multi_head_attention",
+    "normalization",
+    "qlinear",
+    "recurrent",
+    "weight_only",
+]
 TOGETHER = 100  # cases in one model
 
 

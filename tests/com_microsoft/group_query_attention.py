@@ -1,0 +1,180 @@
+"""Cases of RotaryEmbedding and GroupQueryAttention."""
+
+import ml_dtypes
+import numpy as np
+
+from attention import FLOATS, RELATIVE, heads_first, normal, softmax, wide
+from cases import Case
+
+
+def rotate(x, cos, sin, interleaved):
+    """x: [..., size]; cos and sin: [..., pairs], those of each row."""
+    pairs = cos.shape[-1]
+    turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
+    a, b = (turned[..., ::2], turned[..., 1::2]) if interleaved else (turned[..., :pairs], turned[..., pairs:])
+    first, second = a * cos - b * sin, b * cos + a * sin
+    joined = np.stack([first, second], -1).reshape(turned.shape) if interleaved else np.concatenate([first, second], -1)
+    return np.concatenate([joined, rest], -1)
+
+
+def tables(rng, dtype, rows, pairs):
+    angles = rng.uniform(0, 6.3, (rows, pairs))
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
+def rotary(rng):
+    while True:
+        dtype = FLOATS[rng.integers(len(FLOATS))]
+        batch, rows, heads = (int(n) for n in rng.integers(1, 5, 3))
+        size = int(rng.choice([8, 16, 32]))
+        partial = rng.integers(3) == 0
+        pairs = size // 4 if partial else size // 2
+        cos, sin = tables(rng, dtype, 9, pairs)
+        first = int(rng.integers(0, 9 - rows))
+        positions = rng.integers(0, 9, (batch, rows)) if rng.integers(2) else np.array([first])
+        where = positions if positions.ndim == 2 else np.broadcast_to(first + np.arange(rows), (batch, rows))
+        attrs = {"interleaved": int(rng.integers(2))}
+        if partial:
+            attrs |= {"rotary_embedding_dim": 2 * pairs, "num_heads": heads}
+        x = normal(rng, dtype, batch, heads, rows, size)
+        y = rotate(wide(x), wide(cos)[where][:, None], wide(sin)[where][:, None], attrs["interleaved"]).astype(dtype)
+        if partial or rng.integers(2):
+            x, y = (t.transpose(0, 2, 1, 3).reshape(batch, rows, heads * size) for t in (x, y))
+        yield Case("RotaryEmbedding", [x, positions, cos, sin], [dtype], attrs, [y], fed=(0, 1),
+                   ort=dtype == np.float32, rtol=RELATIVE[dtype], atol=RELATIVE[dtype])
+
+
+class Cache:
+    """How keys or values are kept: as they are, or quantized."""
+
+    def __init__(self, rng, dtype, heads, size, kind):
+        self.dtype, self.kind, self.heads, self.size, self.scale = dtype, kind, heads, size, None
+        self.store = dtype if kind is None else {"int8": np.int8, "int4": np.uint8, "fp8": ml_dtypes.float8_e4m3fn}[kind]
+        if kind:
+            self.per_channel = bool(rng.integers(2))
+            least = {"int8": 0.02, "int4": 0.3, "fp8": 0.1}[kind]
+            form = (heads, 1, size) if self.per_channel else (1,)
+            self.scale = rng.uniform(least, 2 * least, form).astype(np.float32)
+
+    def quantized(self):
+        return "NONE" if self.kind is None else "PER_CHANNEL" if self.per_channel else "PER_TENSOR"
+
+    def put(self, x):
+        """[batch, heads, positions, size] as it is kept."""
+        if self.kind is None:
+            return x.astype(self.dtype)
+        q = x.astype(np.float32) / self.scale
+        if self.kind == "fp8":
+            return np.clip(q, -448, 448).astype(self.store)
+        if self.kind == "int8":
+            return np.clip(np.rint(q), -128, 127).astype(np.int8)
+        q = (np.clip(np.rint(q), -8, 7) + 8).astype(np.uint8)
+        return q[..., ::2] | q[..., 1::2] << 4
+
+    def get(self, kept):
+        if self.kind is None:
+            return wide(kept)
+        if self.kind == "int4":
+            kept = np.stack([kept & 15, kept >> 4], -1).reshape(*kept.shape[:-1], -1).astype(np.float64) - 8
+        return kept.astype(np.float64) * self.scale
+
+
+def root_mean_square(x, weight, epsilon=np.float32(1e-6)):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * wide(weight)
+
+
+def group_query(rng):
+    while True:
+        dtype = FLOATS[rng.integers(len(FLOATS))]
+        kv, size = int(rng.integers(1, 4)), int(rng.choice([8, 16, 32]))
+        heads, batch = kv * int(rng.integers(1, 4)), int(rng.integers(1, 4))
+        fresh = rng.integers(2) == 0
+        rows = int(rng.integers(1, 7)) if fresh else int(rng.choice([1, 1, 3]))
+        before = np.zeros(batch, int) if fresh else rng.integers(1, 8, batch)
+        lengths = before + rows
+        total = int(lengths.max())
+        kind = [None, None, None, "int8", "int4", "fp8"][rng.integers(6)]
+        caches = [Cache(rng, dtype, kv, size, kind) for _ in range(2)]
+        if kind and rng.integers(4):  # ONNX Runtime wants keys and values alike
+            caches[1] = caches[0]
+        room = 0 if fresh and (kind is None or rng.integers(2)) else int(before.max()) + int(rng.integers(3))
+        attrs = {"num_heads": heads, "kv_num_heads": kv, "k_quant_type": caches[0].quantized(),
+                 "v_quant_type": caches[1].quantized()}
+        if kind:
+            attrs["kv_cache_bit_width"] = 4 if kind == "int4" else 8
+        q, k, v = (normal(rng, dtype, batch, rows, n * size) for n in (heads, kv, kv))
+        inputs = [np.concatenate([q, k, v], -1), None, None] if rng.integers(3) == 0 else [q, k, v]
+        past = [None, None]
+        if room or kind:
+            past = [c.put(normal(rng, np.float32, batch, kv, room, size)) for c in caches]
+        q, k, v = heads_first(wide(q), heads), heads_first(wide(k), kv), heads_first(wide(v), kv)
+        where = before[:, None] + np.arange(rows)
+        norms = [None, None]
+        if rng.integers(6) == 0:
+            norms = [normal(rng, dtype, size) for _ in range(2)]
+            q, k = root_mean_square(q, norms[0]), root_mean_square(k, norms[1])
+        cos = sin = positions = None
+        if rng.integers(2) and size >= 16:
+            cos, sin = tables(rng, dtype, 24, size // 2)
+            attrs |= {"do_rotary": 1, "rotary_interleaved": int(rng.integers(2))}
+            if rng.integers(3) == 0:
+                positions = where = rng.integers(0, 18, (batch, rows))
+                if rows == total:  # of sequences that begin, only the first position counts
+                    where = np.broadcast_to(positions[0, 0] + np.arange(rows), (batch, rows))
+            q, k = (rotate(x, wide(cos)[where][:, None], wide(sin)[where][:, None], attrs["rotary_interleaved"]) for x in (q, k))
+        capacity = max(total, room)
+        presents = []
+        for cache, old, new in zip(caches, past, (k, v)):
+            kept = cache.put(new)
+            present = np.zeros((batch, kv, capacity, kept.shape[3]), kept.dtype)
+            for b in range(batch):
+                if before[b]:
+                    present[b, :, : before[b]] = old[b, :, : before[b]]
+                present[b, :, before[b] : lengths[b]] = kept[b]
+            presents.append(present)
+        bias = sink = None
+        if rng.integers(4) == 0:
+            bias = normal(rng, dtype, rng.choice([1, batch]), rng.choice([1, heads]), rows, total)
+        if rng.integers(4) == 0:
+            sink = normal(rng, dtype, heads)
+        elif rng.integers(4) == 0:
+            attrs["smooth_softmax"] = 1
+        if rng.integers(4) == 0:
+            attrs["softcap"] = float(np.float32(rng.uniform(0.5, 3)))
+        if rng.integers(4) == 0:
+            attrs["scale"] = float(np.float32(rng.uniform(0.1, 0.5)))
+        t = np.arange(total)
+        own = before[:, None, None] + np.arange(rows)[:, None]
+        seen = t <= own
+        if rng.integers(4) == 0:
+            attrs["local_window_size"] = int(rng.integers(1, 6))
+            seen = seen & (t > own - attrs["local_window_size"])
+        elif rng.integers(4) == 0:
+            attrs["causal"] = 0
+            seen = np.broadcast_to(t < lengths[:, None, None], seen.shape)
+        keys, values = (c.get(p)[:, :, :total].repeat(heads // kv, 1) for c, p in zip(caches, presents))
+        scores = q @ keys.swapaxes(-1, -2) * attrs.get("scale", 1 / np.sqrt(size))
+        if "softcap" in attrs:
+            scores = attrs["softcap"] * np.tanh(scores / attrs["softcap"])
+        scores = scores if bias is None else scores + wide(bias)
+        below = None
+        if sink is not None or "smooth_softmax" in attrs:
+            below = np.zeros((1, heads, 1, 1)) if sink is None else wide(sink)[None, :, None, None]
+        weights = softmax(np.where(seen[:, None], scores, -np.inf), below)
+        out = (weights @ values).transpose(0, 2, 1, 3).reshape(batch, rows, -1)
+        look = int(rng.integers(3)) if rng.integers(4) == 0 else 0
+        attrs["qk_output"] = look
+        looked = [None, np.where(seen[:, None], scores, 0), weights][look]
+        types = [dtype, caches[0].store, caches[1].store, dtype if look else None]
+        reference = [out.astype(dtype), *presents, looked.astype(dtype) if look else None]
+        refused = kind == "fp8" or norms[0] is not None or dtype != np.float32 or (rows > 1 and batch > 1 and not fresh)
+        refused |= look and lengths.min() < total  # its scores behind a sequence's end are left unwritten
+        relative = RELATIVE[dtype]
+        yield Case("GroupQueryAttention",
+                   [*inputs, *past, (lengths - 1).astype(np.int32), np.array(total, np.int32), cos, sin, positions, bias,
+                    sink, caches[0].scale, caches[1].scale, *norms],
+                   types, attrs, reference, ort=not refused, fed=[(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6)][rng.integers(2)],
+                   quantum=1 if kind else 0, rtol=relative, atol=(20 if kind is None else 2000) * relative)
+
+
+OPERATORS = {"RotaryEmbedding": (rotary, 200), "GroupQueryAttention": (group_query, 300)}
