@@ -104,6 +104,15 @@ DQ_API dq_dtype dq_dtype_from_name(const char *name);
  *  first element in the lowest bits (6-bit: four elements in three bytes, little endian). */
 DQ_API unsigned dq_dtype_bits(dq_dtype dtype);
 
+/** What a value is. */
+typedef enum dq_kind {
+    DQ_KIND_TENSOR,
+    DQ_KIND_SPARSE,   /**< only in declarations: no such value runs */
+    DQ_KIND_SEQUENCE, /**< a list of tensors of one element type, of any shapes */
+    DQ_KIND_OPTIONAL, /**< one tensor or one sequence, or nothing */
+    DQ_KIND_MAP       /**< only in declarations: no such value runs */
+} dq_kind;
+
 /* ---- Tensors ----------------------------------------------------------------------------------------- */
 
 #define DQ_MAX_RANK 16

@@ -16,14 +16,6 @@ typedef struct dq_ir dq_ir;
 
 /* ---- Types -------------------------------------------------------------------------------------------- */
 
-typedef enum dq_kind {
-    DQ_KIND_TENSOR,
-    DQ_KIND_SPARSE,
-    DQ_KIND_SEQUENCE,
-    DQ_KIND_OPTIONAL,
-    DQ_KIND_MAP
-} dq_kind;
-
 /** A declared type; tensor of DQ_UNDEFINED and no shape is "nothing declared". */
 typedef struct dq_type {
     dq_kind kind;
@@ -195,6 +187,13 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
  * assigned twice, a name that nothing gives, a cycle. Sorts nodes topologically, keeping the model's order
  * where it is one. An inner graph sees the values of its outer ones. */
 dq_status dq_graph_link(dq_graph *g, dq_error *err);
+
+/** Calls `use` for each value that the node needs of its own graph or of those around it: its inputs, and
+ * what the graphs in its attributes take from outside; some more than once. After link. */
+typedef void (*dq_use_fn)(void *arg, dq_value *v);
+void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg);
+/** The same for each value that an inner graph takes from the graphs around it. */
+void dq_graph_each_capture(const dq_graph *g, dq_use_fn use, void *arg);
 
 /* ---- Looking things up -------------------------------------------------------------------------------- */
 

@@ -52,38 +52,49 @@ static dq_status take_inputs(dq_graph *g, dq_node *node, dq_error *err)
 
 /* ---- Topological order -------------------------------------------------------------------------------- */
 
-/* What a node needs: the producers, in its own graph, of its inputs and of everything that the graphs in its
- * attributes take from there. */
-typedef void (*need_fn)(void *arg, const dq_node *needed);
+/* The values of g, and of the graphs around it, that a node needs; the node stands in g or in a graph inside
+ * it. */
+static void uses_of(const dq_graph *g, const dq_node *node, dq_use_fn use, void *arg);
 
-static void needs_of(const dq_graph *g, const dq_node *node, need_fn fn, void *arg);
-
-static void need(const dq_graph *g, const dq_value *v, need_fn fn, void *arg)
+static void use_of(const dq_graph *g, dq_value *v, dq_use_fn use, void *arg)
 {
-    if (v && v->graph == g && v->producer)
-        fn(arg, v->producer);
+    while (v && g && g != v->graph)
+        g = g->outer;
+    if (v && g)
+        use(arg, v);
 }
 
-static void needs_of_graph(const dq_graph *g, const dq_graph *inner, need_fn fn, void *arg)
+static void uses_of_graph(const dq_graph *g, const dq_graph *inner, dq_use_fn use, void *arg)
 {
     for (uint32_t i = 0; i < inner->node_count; i++)
-        needs_of(g, inner->nodes[i], fn, arg);
+        uses_of(g, inner->nodes[i], use, arg);
     for (uint32_t i = 0; i < inner->output_count; i++)
-        need(g, inner->outputs[i], fn, arg);
+        use_of(g, inner->outputs[i], use, arg);
 }
 
-static void needs_of(const dq_graph *g, const dq_node *node, need_fn fn, void *arg)
+static void uses_of(const dq_graph *g, const dq_node *node, dq_use_fn use, void *arg)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        need(g, node->in[i], fn, arg);
+        use_of(g, node->in[i], use, arg);
     for (uint32_t a = 0; a < node->attr_count; a++) {
         const dq_attr *attr = &node->attrs[a];
         if (attr->kind == DQ_ATTR_GRAPH)
-            needs_of_graph(g, attr->u.graph, fn, arg);
+            uses_of_graph(g, attr->u.graph, use, arg);
         else if (attr->kind == DQ_ATTR_GRAPHS)
             for (size_t k = 0; k < attr->count; k++)
-                needs_of_graph(g, attr->u.graphs[k], fn, arg);
+                uses_of_graph(g, attr->u.graphs[k], use, arg);
     }
+}
+
+void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg)
+{
+    uses_of(node->graph, node, use, arg);
+}
+
+void dq_graph_each_capture(const dq_graph *g, dq_use_fn use, void *arg)
+{
+    if (g->outer)
+        uses_of_graph(g->outer, g, use, arg);
 }
 
 /* Users of each node as one array of edges: those of node p are edges[start[p] … start[p + 1] - 1]. */
@@ -92,13 +103,17 @@ typedef struct edges {
     uint32_t *users;
     uint32_t *waiting; /* per node: needs that are not placed yet */
     size_t count;
+    const dq_graph *graph;
     uint32_t node; /* whose needs are being listed */
     bool sorted;   /* no need stands after its node */
 } edges;
 
-static void count_edge(void *arg, const dq_node *needed)
+static void count_edge(void *arg, dq_value *v)
 {
     edges *e = arg;
+    const dq_node *needed = v->producer;
+    if (!needed || v->graph != e->graph)
+        return;
     e->start[needed->position + 1]++;
     e->waiting[e->node]++;
     e->count++;
@@ -106,16 +121,17 @@ static void count_edge(void *arg, const dq_node *needed)
         e->sorted = false;
 }
 
-static void store_edge(void *arg, const dq_node *needed)
+static void store_edge(void *arg, dq_value *v)
 {
     edges *e = arg;
-    e->users[e->start[needed->position]++] = e->node;
+    if (v->producer && v->graph == e->graph)
+        e->users[e->start[v->producer->position]++] = e->node;
 }
 
-static void list_edges(const dq_graph *g, edges *e, need_fn fn)
+static void list_edges(const dq_graph *g, edges *e, dq_use_fn fn)
 {
     for (e->node = 0; e->node < g->node_count; e->node++)
-        needs_of(g, g->nodes[e->node], fn, e);
+        dq_node_each_use(g->nodes[e->node], fn, e);
 }
 
 static dq_status cycle(const dq_graph *g, const edges *e, dq_error *err)
@@ -159,7 +175,7 @@ static dq_status sort(dq_graph *g, dq_error *err)
     size_t n = g->node_count;
     if (n == 0)
         return DQ_OK;
-    edges e = {.sorted = true};
+    edges e = {.sorted = true, .graph = g};
     e.start = calloc(n + 1, sizeof *e.start);
     e.waiting = calloc(n, sizeof *e.waiting);
     dq_node **order = calloc(n, sizeof *order);

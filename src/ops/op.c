@@ -1,5 +1,7 @@
 #include "ops/op.h"
 
+#include "tensor/items.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +56,12 @@ dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, cons
                               dq_error *err)
 {
     return dq_call_output(call, i, dtype, like->rank, like->dims, err);
+}
+
+void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind item_kind, dq_dtype dtype)
+{
+    if (i < call->out_count && call->out[i])
+        dq_items_describe(call->out[i], kind, item_kind, dtype);
 }
 
 dq_status dq_call_need(const dq_op_call *call, uint32_t i)

@@ -36,7 +36,10 @@ enum {
                                   skipped       when the planner lets both share memory; `run` copies */
     DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
-    DQ_OP_SUBGRAPH = 1 << 3    /* holds graphs: run by the executor's control flow */
+    DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/flow.h); infer and
+                                  run are NULL */
+    DQ_OP_ITEMS = 1 << 4       /* takes or gives sequences or optionals, whose items are known only in a run:
+                                  planned in each run */
 };
 
 typedef struct dq_op_impl {
@@ -69,7 +72,8 @@ struct dq_op_call {
     void *worker_scratch;          /* in run: use dq_call_worker_scratch */
     dq_threads *threads;
     const dq_kernels *kernels;
-    dq_arena *strings;     /* in run: for the bytes of output strings; lives until the next run */
+    dq_arena *strings;     /* in run: for the bytes of output strings, and for items; lives until the next run
+                              of the session */
     dq_packs *packs;       /* NULL: nothing is cached, dq_call_pack makes it in `arena` */
     uint64_t tensor_limit; /* bytes of one tensor */
 };
@@ -80,6 +84,9 @@ dq_status dq_call_output(dq_op_call *call, uint32_t i, dq_dtype dtype, size_t ra
 /** The same with the shape of `like`. */
 dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, const dq_tensor *like,
                               dq_error *err);
+/** Makes output i a sequence or an optional of tensors (or sequences) of that type; `run` gives it its items.
+ */
+void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind item_kind, dq_dtype dtype);
 /** DQ_OK when input i is left out or has data, else DQ_LATE. */
 dq_status dq_call_need(const dq_op_call *call, uint32_t i);
 /** Input i, or NULL when it is left out or past the node's inputs. */

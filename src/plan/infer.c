@@ -1,30 +1,53 @@
 /* What planning and late steps share: a node's types and shapes from its inputs'. */
 #include "plan/plan.h"
 
-#include <inttypes.h>
+#include "tensor/items.h"
 
 enum { FEW = 16 };
+
+static dq_form form_of(const dq_tensor *t)
+{
+    if (t->kind == DQ_KIND_SEQUENCE)
+        return DQ_FORM_SEQUENCE;
+    if (t->kind == DQ_KIND_OPTIONAL)
+        return t->item_kind == DQ_KIND_SEQUENCE ? DQ_FORM_OPTIONAL_SEQUENCE : DQ_FORM_OPTIONAL;
+    return DQ_FORM_TENSOR;
+}
+
+static dq_status take_form(dq_tensor *t, dq_form form, uint32_t i, dq_error *err)
+{
+    static const char refusal[] = "output %u is a sparse tensor or a map, and only tensors, sequences and "
+                                  "optionals run in this build";
+    bool optional = form == DQ_FORM_OPTIONAL || form == DQ_FORM_OPTIONAL_SEQUENCE;
+    if (!optional && form != DQ_FORM_TENSOR && form != DQ_FORM_SEQUENCE)
+        return dq_fail(err, DQ_UNSUPPORTED, refusal, i);
+    t->kind = optional                    ? DQ_KIND_OPTIONAL
+              : form == DQ_FORM_SEQUENCE ? DQ_KIND_SEQUENCE
+                                          : DQ_KIND_TENSOR;
+    t->item_kind = form == DQ_FORM_OPTIONAL_SEQUENCE ? DQ_KIND_SEQUENCE : DQ_KIND_TENSOR;
+    return DQ_OK;
+}
 
 static dq_status bind(dq_plan *plan, dq_step *step, const dq_type **in, dq_type *in_types, dq_type *out_types,
                       dq_error *err)
 {
     const dq_node *node = step->node;
     for (uint32_t i = 0; i < node->in_count; i++) {
-        in_types[i] = (dq_type){0};
-        if (node->in[i])
-            in_types[i].dtype = plan->slots[node->in[i]->id].t.dtype;
+        if (node->in[i]) {
+            const dq_tensor *t = &plan->slots[node->in[i]->id].t;
+            in_types[i] = dq_type_make(form_of(t), t->dtype);
+        }
         in[i] = node->in[i] ? &in_types[i] : NULL;
     }
     DQ_TRY(dq_schema_bind_types(node->schema, node, in, out_types, err));
     for (uint32_t i = 0; i < node->out_count; i++) {
-        char text[DQ_TYPE_TEXT];
-        if (out_types[i].kind != DQ_KIND_TENSOR)
-            return dq_fail(err, DQ_UNSUPPORTED, "output %u is %s, and only tensors run in this build", i,
-                           dq_type_text(&out_types[i], text));
+        if (!step->call.out[i])
+            continue;
         /* where the schema leaves a choice, what the graph declares is one */
-        if (step->call.out[i])
-            step->call.out[i]->dtype =
-                out_types[i].dtype != DQ_UNDEFINED ? out_types[i].dtype : node->out[i]->type.dtype;
+        dq_form form = dq_form_of(&out_types[i], &step->call.out[i]->dtype);
+        if (step->call.out[i]->dtype == DQ_UNDEFINED)
+            form = dq_form_of(&node->out[i]->type, &step->call.out[i]->dtype);
+        DQ_TRY(take_form(step->call.out[i], form, i, err));
     }
     return DQ_OK;
 }
@@ -53,12 +76,12 @@ static dq_status check_output_types(const dq_step *step, dq_error *err)
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_formal *formal = dq_schema_output(node->schema, i);
         const dq_tensor *out = step->call.out[i];
-        if (!formal || !out || dq_type_set_has(&formal->types, DQ_FORM_TENSOR, out->dtype))
+        if (!formal || !out || dq_type_set_has(&formal->types, form_of(out), out->dtype))
             continue;
-        char wanted[512];
+        char wanted[512], text[DQ_KIND_TEXT];
         size_t length = dq_type_set_text(&formal->types, wanted, sizeof wanted);
-        return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is tensor(%s), wanted %s%s", i, formal->name,
-                       dq_dtype_name(out->dtype), wanted, length < sizeof wanted ? "" : "…");
+        return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is %s, wanted %s%s", i, formal->name,
+                       dq_tensor_kind_text(out, text), wanted, length < sizeof wanted ? "" : "…");
     }
     return DQ_OK;
 }
@@ -68,13 +91,27 @@ static dq_status check_declared(const dq_step *step, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
         const dq_tensor *out = step->call.out[i];
-        dq_dtype declared = out ? step->node->out[i]->type.dtype : DQ_UNDEFINED;
-        if (declared != DQ_UNDEFINED && out->dtype != declared)
-            return dq_fail(err, DQ_BAD_MODEL,
-                           "output %u '%s' is declared tensor(%s), and the node gives tensor(%s)", i,
-                           step->node->out_names[i], dq_dtype_name(declared), dq_dtype_name(out->dtype));
+        const dq_type *declared = out ? &step->node->out[i]->type : NULL;
+        char text[DQ_TYPE_TEXT], got[DQ_KIND_TEXT];
+        if (out && !dq_tensor_is(out, declared))
+            return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is declared %s, and the node gives %s", i,
+                           step->node->out_names[i], dq_type_text(declared, text),
+                           dq_tensor_kind_text(out, got));
     }
     return DQ_OK;
+}
+
+bool dq_tensor_is(const dq_tensor *t, const dq_type *type)
+{
+    dq_dtype dtype;
+    dq_form form = dq_form_of(type, &dtype);
+    return dtype == DQ_UNDEFINED || (form == form_of(t) && dtype == t->dtype);
+}
+
+dq_status dq_step_check_outputs(const dq_step *step, dq_error *err)
+{
+    DQ_TRY(check_output_types(step, err));
+    return check_declared(step, err);
 }
 
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
@@ -84,15 +121,24 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     for (uint32_t i = 0; i < call->in_count; i++)
         if (step->node->in[i] && !plan->slots[step->node->in[i]->id].shaped && !call->in[i]->data)
             return DQ_LATE;
-    DQ_TRY(step->node->op->impl->infer(&step->call, err));
-    DQ_TRY(check_output_types(step, err));
-    return check_declared(step, err);
+    const dq_op_impl *impl = step->node->op->impl;
+    if (!step->late && impl->flags & (DQ_OP_SUBGRAPH | DQ_OP_ITEMS))
+        return DQ_LATE;
+    if (impl->flags & DQ_OP_SUBGRAPH)
+        return DQ_OK;
+    DQ_TRY(impl->infer(&step->call, err));
+    return dq_step_check_outputs(step, err);
 }
 
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err)
 {
     char text[DQ_NODE_TEXT];
-    if (status != DQ_OK && status != DQ_LATE)
+    if (status == DQ_OK || status == DQ_LATE)
+        return status;
+    /* the sentence of an inner graph goes behind that of the node which holds the graph */
+    if (plan->graph->outer)
+        dq_error_prefix(err, "%s: ", dq_node_text(step->node, text));
+    else
         dq_error_prefix(err, "%s: %s: ", plan->program->ir->path, dq_node_text(step->node, text));
     return status;
 }

@@ -25,6 +25,11 @@ static dq_slot *slot_of(const builder *b, const dq_value *v)
 
 /* ---- What is needed ----------------------------------------------------------------------------------- */
 
+static void want(void *arg, dq_value *v)
+{
+    slot_of(arg, v)->wanted = true;
+}
+
 /* Backwards from what is wanted: the nodes are in topological order. */
 static void find_needed(builder *b)
 {
@@ -35,9 +40,8 @@ static void find_needed(builder *b)
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i] && slot_of(b, node->out[i])->wanted)
                 b->needed[n] = true;
-        for (uint32_t i = 0; b->needed[n] && i < node->in_count; i++)
-            if (node->in[i])
-                slot_of(b, node->in[i])->wanted = true;
+        if (b->needed[n])
+            dq_node_each_use(node, want, b);
     }
 }
 
@@ -53,22 +57,26 @@ static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool las
     slot->lasting = lasting;
 }
 
+/* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each run.
+ */
+static void set_given(dq_slot *slot, const dq_given *given)
+{
+    if (given->constant) {
+        set_constant(slot, given->tensor, given->fixed, given->lasting);
+        return;
+    }
+    slot->t = *given->tensor;
+    slot->t.data = NULL;
+    slot->t.owned = false;
+    slot->where = DQ_AT_INPUT;
+    slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !given->varying;
+}
+
 static dq_status take_inputs(builder *b, dq_error *err)
 {
     const dq_graph *g = b->plan->graph;
-    for (uint32_t i = 0; i < b->request->given_count; i++) {
-        const dq_given *given = &b->request->given[i];
-        dq_slot *slot = slot_of(b, given->value);
-        if (given->constant) {
-            set_constant(slot, given->tensor, false, false);
-            continue;
-        }
-        slot->t = *given->tensor;
-        slot->t.data = NULL;
-        slot->t.owned = false;
-        slot->where = DQ_AT_INPUT;
-        slot->shaped = true;
-    }
+    for (uint32_t i = 0; i < b->request->given_count; i++)
+        set_given(slot_of(b, b->request->given[i].value), &b->request->given[i]);
     for (uint32_t i = 0; i < g->value_count; i++) {
         const dq_value *v = g->all[i];
         dq_slot *slot = slot_of(b, v);
@@ -233,15 +241,23 @@ static dq_status fold(builder *b, dq_step *step, dq_error *err)
 
 /* ---- One node after the other ------------------------------------------------------------------------- */
 
+typedef struct use {
+    builder *b;
+    uint32_t at;
+} use;
+
+static void use_at(void *arg, dq_value *v)
+{
+    const use *u = arg;
+    const dq_slot *root = &u->b->plan->slots[slot_of(u->b, v)->root];
+    if (root->where == DQ_AT_BUFFER)
+        u->b->pieces[root->piece].last = u->at;
+}
+
 static void use_inputs(builder *b, const dq_step *step, uint32_t at)
 {
-    for (uint32_t i = 0; i < step->node->in_count; i++) {
-        if (!step->node->in[i])
-            continue;
-        const dq_slot *root = &b->plan->slots[slot_of(b, step->node->in[i])->root];
-        if (root->where == DQ_AT_BUFFER)
-            b->pieces[root->piece].last = at;
-    }
+    use u = {b, at};
+    dq_node_each_use(step->node, use_at, &u);
 }
 
 /* A view has its input's memory and needs no step. */
@@ -338,6 +354,8 @@ static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
         return DQ_OK;
     dq_copy *copy = &plan->copies[plan->copy_count++];
     *copy = (dq_copy){.from = v->id, .t = slot->t};
+    if (!slot->shaped)
+        return DQ_OK;
     DQ_TRY(add_piece(b, slot->t.size, plan->step_count, &copy->piece, err));
     return DQ_OK;
 }
@@ -386,7 +404,8 @@ static dq_status place_all(builder *b, dq_error *err)
             slot->offset = b->pieces[plan->slots[slot->root].piece].offset;
     }
     for (uint32_t i = 0; i < plan->copy_count; i++)
-        plan->copies[i].offset = b->pieces[plan->copies[i].piece].offset;
+        if (plan->slots[plan->copies[i].from].shaped)
+            plan->copies[i].offset = b->pieces[plan->copies[i].piece].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = &plan->steps[i];
         if (step->late)
@@ -433,6 +452,8 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->value_count = program->ir->value_count + request->made_count;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
+    plan->why = request->why;
+    plan->why_arg = request->why_arg;
     builder b = {.plan = plan, .request = request};
     dq_status status = build(&b, err);
     free(b.needed);
@@ -451,10 +472,13 @@ void dq_plan_free(dq_plan *plan)
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_arena_free(&plan->steps[i].late_arena);
         free(plan->steps[i].late_scratch);
+        if (plan->steps[i].free_flow)
+            plan->steps[i].free_flow(plan->steps[i].flow);
     }
     for (uint32_t id = 0; plan->slots && id < plan->value_count; id++)
-        if (plan->slots[id].where == DQ_AT_LATE)
-            free(plan->slots[id].t.data);
+        free(plan->slots[id].late_memory);
+    for (uint32_t i = 0; i < plan->copy_count; i++)
+        free(plan->copies[i].memory);
     dq_arena_free(&plan->arena);
     free(plan);
 }

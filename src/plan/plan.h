@@ -23,13 +23,14 @@ typedef enum dq_where {
 typedef struct dq_slot {
     dq_tensor t;
     dq_where where;
-    bool shaped;    /* type and shape are known while planning */
+    bool shaped;    /* type and shape are known while planning, and the same in each run */
     bool fixed;     /* follows from initializers alone: the same in every plan of the program */
     bool wanted;    /* a step or an output reads it */
     uint32_t root;  /* id of the value whose memory it has; its own, unless it is a view */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
-    size_t late_capacity; /* DQ_AT_LATE: bytes of t.data, malloc'ed */
+    void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */
+    size_t late_capacity;
     bool lasting;         /* DQ_AT_CONSTANT: the data lives as long as the program */
 } dq_slot;
 
@@ -42,6 +43,8 @@ typedef struct dq_step {
     dq_arena late_arena; /* late: for state */
     void *late_scratch;  /* late: malloc'ed, both kinds */
     size_t late_scratch_capacity;
+    struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/flow.h */
+    void (*free_flow)(struct dq_flow *flow);
 } dq_step;
 
 /** An output that would lie in the caller's input: copied at the end of a run. */
@@ -50,6 +53,8 @@ typedef struct dq_copy {
     dq_tensor t;
     uint32_t piece;
     size_t offset;
+    void *memory; /* malloc'ed, in place of the piece, when the shape varies */
+    size_t capacity;
 } dq_copy;
 
 typedef struct dq_plan {
@@ -60,6 +65,9 @@ typedef struct dq_plan {
     uint32_t value_count;
     dq_step *steps;
     uint32_t step_count;
+    const void *bound; /* the buffer that data pointers and scratch were set for */
+    void (*why)(void *arg, const char *sentence);
+    void *why_arg;
     uint32_t *moving; /* ids of values in callers' memory and their views: set anew in each run */
     uint32_t moving_count;
     dq_copy *copies;
@@ -72,9 +80,10 @@ typedef struct dq_plan {
 /** A value whose tensor the caller has. */
 typedef struct dq_given {
     const dq_value *value;
-    const dq_tensor *tensor;
-    bool constant; /* the data is the same in every run of the plan, and there already; else it is looked at
-                      in runs only */
+    const dq_tensor *tensor; /* its data is looked at in runs only, unless it is constant */
+    bool varying;            /* the next run may give it another shape: the steps behind it are late */
+    bool constant;           /* the data is there, and stays the same as long as the plan lives */
+    bool fixed, lasting;     /* of a constant, as in dq_slot */
 } dq_given;
 
 typedef struct dq_plan_request {
@@ -105,7 +114,13 @@ const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
  * a value is missing. Also for late steps in a run. */
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
 
-/** Puts "model: node: " in front of the sentence, once. */
+/** Holds the outputs' types against the schema and the graph's declarations. */
+dq_status dq_step_check_outputs(const dq_step *step, dq_error *err);
+
+/** Whether the tensor, sequence or optional is of the declared type, as far as something is declared. */
+bool dq_tensor_is(const dq_tensor *t, const dq_type *type);
+
+/** Puts "model: node: " in front of the sentence ("node: " inside an inner graph), once. */
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err);
 
 #endif

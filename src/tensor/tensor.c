@@ -47,6 +47,7 @@ dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const i
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "has shape %s of %s, over the limit of %" PRIu64 " bytes for one tensor",
                        dq_shape_text(rank, dims, text), dq_dtype_name(dtype), limit ? limit : SIZE_MAX);
+    t->kind = DQ_KIND_TENSOR;
     t->dtype = dtype;
     t->rank = (uint32_t)rank;
     if (rank)

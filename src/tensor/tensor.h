@@ -1,4 +1,5 @@
-/* Tensors inside the library: a view over memory that somebody owns. Dense, row-major. */
+/* Tensors inside the library: a view over memory that somebody owns. Dense, row-major. The same struct is a
+ * sequence or an optional (tensor/items.h). */
 #ifndef DQ_TENSOR_TENSOR_H
 #define DQ_TENSOR_TENSOR_H
 
@@ -12,17 +13,19 @@ typedef struct dq_string {
 } dq_string;
 
 struct dq_tensor {
-    dq_dtype dtype;
+    dq_dtype dtype; /* of a sequence or optional: that of its tensors */
     uint32_t rank;
     int64_t dims[DQ_MAX_RANK]; /* all >= 0 once the shape is known */
     size_t count;              /* product of dims */
     size_t size;               /* bytes of data: dq_dtype_size(dtype, count); dq_string array for strings */
     void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
                                   elements that may be read, also with count 0. */
-    bool owned;                /* data, and the strings in it, were malloc'ed for this tensor */
+    bool owned;                /* data, and the strings or items in it, were malloc'ed for this tensor */
+    dq_kind kind;              /* tensor, sequence or optional */
+    dq_kind item_kind;         /* of an optional: tensor or sequence */
 };
 
-/** Fills in type, shape, count and size (data untouched), refusing negative dimensions, a rank over
+/** Fills in kind, type, shape, count and size (data untouched), refusing negative dimensions, a rank over
  * DQ_MAX_RANK and a size over `limit` bytes (0: no limit) or over SIZE_MAX. `fault` is the status of a shape
  * that cannot be. */
 dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
