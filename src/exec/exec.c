@@ -1,7 +1,10 @@
 #include "exec/exec.h"
 
 #include "base/checked.h"
+#include "exec/flow.h"
+#include "tensor/items.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,22 +17,34 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Grows malloc'ed memory without keeping what was in it. Never NULL afterwards, so that empty tensors have an
- * address too. */
-static dq_status reserve(void **memory, size_t *capacity, size_t size, const char *what, dq_error *err)
+dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
+                          dq_error *err)
 {
     size_t wanted;
     if (*memory && *capacity >= size)
         return DQ_OK;
     if (!dq_align_size(size ? size : 1, DQ_PLACE_ALIGN, &wanted))
         return dq_no_memory(err, size, what);
-    free(*memory);
-    *capacity = 0;
-    *memory = aligned_alloc(DQ_PLACE_ALIGN, wanted);
-    if (!*memory)
+    if (!keep) { /* both at once would be more memory than is needed */
+        free(*memory);
+        *memory = NULL;
+        *capacity = 0;
+    }
+    void *grown = aligned_alloc(DQ_PLACE_ALIGN, wanted);
+    if (!grown)
         return dq_no_memory(err, wanted, what);
+    if (keep) {
+        memcpy(grown, *memory, keep);
+        free(*memory);
+    }
+    *memory = grown;
     *capacity = wanted;
     return DQ_OK;
+}
+
+static dq_status reserve(void **memory, size_t *capacity, size_t size, const char *what, dq_error *err)
+{
+    return dq_exec_reserve(memory, capacity, size, 0, what, err);
 }
 
 /* ---- Where everything is ------------------------------------------------------------------------------ */
@@ -37,11 +52,15 @@ static dq_status reserve(void **memory, size_t *capacity, size_t size, const cha
 static void bind_buffer(const dq_exec *exec, dq_plan *plan)
 {
     char *base = exec->buffer;
+    if (plan->bound == base)
+        return;
+    plan->bound = base;
     for (uint32_t id = 0; id < plan->value_count; id++)
         if (plan->slots[id].where == DQ_AT_BUFFER)
             plan->slots[id].t.data = base + plan->slots[id].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
-        plan->copies[i].t.data = base + plan->copies[i].offset;
+        if (plan->slots[plan->copies[i].from].shaped)
+            plan->copies[i].t.data = base + plan->copies[i].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = &plan->steps[i];
         if (step->late)
@@ -53,8 +72,15 @@ static void bind_buffer(const dq_exec *exec, dq_plan *plan)
 
 static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_count)
 {
-    for (uint32_t i = 0; i < given_count; i++)
-        plan->slots[given[i].value->id].t.data = given[i].tensor->data;
+    for (uint32_t i = 0; i < given_count; i++) {
+        dq_slot *slot = &plan->slots[given[i].value->id];
+        if (slot->where != DQ_AT_INPUT)
+            continue; /* a constant, which the plan has */
+        if (slot->shaped)
+            slot->t.data = given[i].tensor->data;
+        else if (given[i].tensor->kind == DQ_KIND_TENSOR || plan->graph->outer)
+            slot->t = *given[i].tensor; /* the main graph's lists are copied, see own_lists */
+    }
     for (uint32_t i = 0; i < plan->moving_count; i++) {
         dq_slot *slot = &plan->slots[plan->moving[i]];
         slot->t.data = plan->slots[slot->root].t.data;
@@ -88,7 +114,9 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
         if (!call->out[i])
             continue;
         dq_slot *slot = &plan->slots[step->node->out[i]->id];
-        DQ_TRY(reserve(&slot->t.data, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
+        DQ_TRY(
+            reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
+        slot->t.data = slot->late_memory;
     }
     dq_arena_reset(&step->late_arena);
     call->arena = &step->late_arena;
@@ -116,35 +144,79 @@ static void report(const dq_exec *exec, const dq_step *step, double seconds)
     exec->trace(exec->trace_arg, &event);
 }
 
-static dq_status run_step(dq_exec *exec, dq_plan *plan, dq_step *step, dq_error *err)
+static dq_status run_step(const dq_exec *exec, dq_plan *plan, dq_step *step, dq_arena *strings, dq_error *err)
 {
     double start = exec->trace ? now() : 0;
-    step->call.strings = &exec->strings;
-    if (step->late)
-        DQ_TRY(late_step(plan, step, err));
-    DQ_TRY(step->node->op->impl->run(&step->call, err));
+    step->call.strings = strings;
+    if (step->node->op->impl->flags & DQ_OP_SUBGRAPH) {
+        DQ_TRY(dq_flow_run(plan, step, err));
+    } else {
+        if (step->late)
+            DQ_TRY(late_step(plan, step, err));
+        DQ_TRY(step->node->op->impl->run(&step->call, err));
+    }
+    uint64_t limit = plan->program->ir->limits.session_bytes;
+    if (strings->used > limit)
+        return dq_fail(err, DQ_OUT_OF_MEMORY,
+                       "the strings and sequences of the run take %zu bytes, over the limit of %" PRIu64,
+                       strings->used, limit);
     if (exec->trace)
         report(exec, step, now() - start);
+    return DQ_OK;
+}
+
+/* Outputs that are inputs too get memory of the run's. */
+static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
+{
+    const dq_slot *from = &plan->slots[copy->from];
+    if (!from->shaped) {
+        copy->t = from->t;
+        copy->t.owned = false;
+        if (from->t.kind != DQ_KIND_TENSOR)
+            return DQ_OK; /* items are the run's already */
+        DQ_TRY(reserve(&copy->memory, &copy->capacity, from->t.size, "an output", err));
+        copy->t.data = copy->memory;
+    }
+    if (copy->t.size)
+        memcpy(copy->t.data, from->t.data, copy->t.size);
+    return DQ_OK;
+}
+
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+                            dq_arena *strings, dq_error *err)
+{
+    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
+    bind_buffer(exec, plan);
+    bind_inputs(plan, given, given_count);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        dq_step *step = &plan->steps[i];
+        DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++)
+        DQ_TRY(copy_output(plan, &plan->copies[i], err));
+    return DQ_OK;
+}
+
+/* Outputs may share the items of an input that is a sequence, and outlive the caller's. */
+static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_given *given, uint32_t given_count,
+                           dq_error *err)
+{
+    for (uint32_t i = 0; i < given_count; i++) {
+        const dq_tensor *t = given[i].tensor, *kept;
+        if (t->kind == DQ_KIND_TENSOR)
+            continue;
+        DQ_TRY(dq_tensor_keep(&exec->strings, t, &kept, err));
+        plan->slots[given[i].value->id].t = *kept;
+    }
     return DQ_OK;
 }
 
 dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
                       dq_error *err)
 {
-    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
     dq_arena_reset(&exec->strings);
-    bind_buffer(exec, plan);
-    bind_inputs(plan, given, given_count);
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        dq_step *step = &plan->steps[i];
-        DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, err), err));
-    }
-    for (uint32_t i = 0; i < plan->copy_count; i++) {
-        dq_copy *copy = &plan->copies[i];
-        if (copy->t.size)
-            memcpy(copy->t.data, plan->slots[copy->from].t.data, copy->t.size);
-    }
-    return DQ_OK;
+    DQ_TRY(own_lists(exec, plan, given, given_count, err));
+    return dq_exec_run_inner(exec, plan, given, given_count, &exec->strings, err);
 }
 
 void dq_exec_free(dq_exec *exec)

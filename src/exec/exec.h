@@ -1,5 +1,5 @@
-/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what late steps and strings
- * grow by. */
+/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what late steps, strings and
+ * the items of sequences grow by. */
 #ifndef DQ_EXEC_EXEC_H
 #define DQ_EXEC_EXEC_H
 
@@ -8,15 +8,26 @@
 typedef struct dq_exec {
     void *buffer; /* plan->buffer_size bytes */
     size_t buffer_capacity;
-    dq_arena strings; /* bytes of string tensors of the last run */
+    dq_arena strings; /* bytes of string tensors, and items of sequences, of the last run */
     void (*trace)(void *arg, const dq_trace_event *event);
     void *trace_arg;
 } dq_exec;
 
 /** Runs the plan over tensors for the same values, of the same types and shapes, that it was made for.
- * Outputs are then in dq_plan_output, until the next run. */
+ * Outputs are then in dq_plan_output, until the next run. Steps of inner graphs are not traced: the step that
+ * holds them is, with all of their time. */
 dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
                       dq_error *err);
+
+/** The same for the plan of an inner graph, with an `exec` of its own: strings and items go to the arena of
+ * the run around it, so that they outlive this one. */
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+                            dq_arena *strings, dq_error *err);
+
+/** Grows malloc'ed memory, aligned to 64 bytes; the first `keep` bytes of what was in it stay. Never NULL
+ * afterwards, so that empty tensors have an address too. */
+dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
+                          dq_error *err);
 
 void dq_exec_free(dq_exec *exec);
 

@@ -21,9 +21,7 @@ static dq_status take_form(dq_tensor *t, dq_form form, uint32_t i, dq_error *err
     bool optional = form == DQ_FORM_OPTIONAL || form == DQ_FORM_OPTIONAL_SEQUENCE;
     if (!optional && form != DQ_FORM_TENSOR && form != DQ_FORM_SEQUENCE)
         return dq_fail(err, DQ_UNSUPPORTED, refusal, i);
-    t->kind = optional                    ? DQ_KIND_OPTIONAL
-              : form == DQ_FORM_SEQUENCE ? DQ_KIND_SEQUENCE
-                                          : DQ_KIND_TENSOR;
+    t->kind = optional ? DQ_KIND_OPTIONAL : form == DQ_FORM_SEQUENCE ? DQ_KIND_SEQUENCE : DQ_KIND_TENSOR;
     t->item_kind = form == DQ_FORM_OPTIONAL_SEQUENCE ? DQ_KIND_SEQUENCE : DQ_KIND_TENSOR;
     return DQ_OK;
 }

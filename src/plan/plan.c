@@ -57,7 +57,8 @@ static void set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool las
     slot->lasting = lasting;
 }
 
-/* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each run.
+/* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each
+ * run.
  */
 static void set_given(dq_slot *slot, const dq_given *given)
 {

@@ -1,0 +1,298 @@
+#include "exec/inner.h"
+
+#include "ops/move.h"
+#include "tensor/items.h"
+#include "tensor/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Making and freeing ------------------------------------------------------------------------------- */
+
+static void free_inner(dq_inner *inner)
+{
+    if (!inner)
+        return;
+    dq_plan_free(inner->plan);
+    dq_exec_free(&inner->exec);
+    free(inner->inputs);
+    free(inner->given);
+    free(inner->planned);
+    free(inner);
+}
+
+void dq_kept_free(dq_kept *kept)
+{
+    free(kept->memory);
+    *kept = (dq_kept){0};
+}
+
+static void free_kept(dq_kept *kept, uint32_t count)
+{
+    for (uint32_t i = 0; kept && i < count; i++)
+        dq_kept_free(&kept[i]);
+    free(kept);
+}
+
+static void free_flow(dq_flow *flow)
+{
+    free_inner(flow->inners[0]);
+    free_inner(flow->inners[1]);
+    free_kept(flow->kept, flow->kept_count);
+    free_kept(flow->slices, flow->slice_count);
+    free(flow);
+}
+
+static void count_capture(void *arg, dq_value *v)
+{
+    (void)v;
+    ++*(uint32_t *)arg;
+}
+
+static void list_capture(void *arg, dq_value *v)
+{
+    dq_inner *inner = arg;
+    for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++)
+        if (inner->given[i].value == v)
+            return;
+    inner->given[inner->given_count++] = (dq_given){.value = v};
+}
+
+static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
+{
+    uint32_t captures = 0;
+    dq_graph_each_capture(g, count_capture, &captures);
+    size_t all = (size_t)g->input_count + captures + 1;
+    dq_inner *inner = calloc(1, sizeof *inner);
+    if (!inner)
+        return dq_no_memory(err, sizeof *inner, "an inner graph");
+    *out = inner;
+    inner->graph = g;
+    inner->inputs = calloc((size_t)g->input_count + 1, sizeof *inner->inputs);
+    inner->given = calloc(all, sizeof *inner->given);
+    inner->planned = calloc(all, sizeof *inner->planned);
+    if (!inner->inputs || !inner->given || !inner->planned)
+        return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
+    for (uint32_t i = 0; i < g->input_count; i++)
+        inner->given[inner->given_count++] = (dq_given){.value = g->inputs[i], .tensor = &inner->inputs[i]};
+    dq_graph_each_capture(g, list_capture, inner);
+    return DQ_OK;
+}
+
+dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_flow **out, dq_error *err)
+{
+    *out = step->flow;
+    if (step->flow)
+        return DQ_OK;
+    const char *names[2] = {first, second};
+    dq_flow *flow = calloc(1, sizeof *flow);
+    if (!flow)
+        return dq_no_memory(err, sizeof *flow, "an inner graph");
+    dq_status status = DQ_OK;
+    for (int i = 0; i < 2 && names[i] && status == DQ_OK; i++)
+        status = make_inner(dq_node_attr(step->node, names[i])->u.graph, &flow->inners[i], err);
+    if (status == DQ_OK) {
+        flow->kept_count = flow->inners[0]->graph->output_count + step->call.in_count;
+        flow->slice_count = flow->inners[0]->graph->input_count;
+        flow->kept = calloc((size_t)flow->kept_count + 1, sizeof *flow->kept);
+        flow->slices = calloc((size_t)flow->slice_count + 1, sizeof *flow->slices);
+        if (!flow->kept || !flow->slices)
+            status = dq_no_memory(err, sizeof *flow->kept, "an inner graph");
+    }
+    if (status != DQ_OK) {
+        free_flow(flow);
+        return status;
+    }
+    step->flow = *out = flow;
+    step->free_flow = free_flow;
+    return DQ_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+static dq_status check_inputs(const dq_inner *inner, const dq_step *step, dq_error *err)
+{
+    for (uint32_t i = 0; i < inner->graph->input_count; i++) {
+        const dq_value *v = inner->graph->inputs[i];
+        char declared[DQ_TYPE_TEXT], got[DQ_KIND_TEXT];
+        if (!dq_tensor_is(&inner->inputs[i], &v->type))
+            return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
+                                "input %u '%s' of graph '%s' is declared %s, and gets %s", i, v->name,
+                                inner->graph->name, dq_type_text(&v->type, declared),
+                                dq_tensor_kind_text(&inner->inputs[i], got));
+    }
+    return DQ_OK;
+}
+
+/* Whether the plan suits what is given; values whose shape it does not suit are varying ones from now on. */
+static bool fits(dq_inner *inner)
+{
+    bool all = inner->plan != NULL;
+    for (uint32_t i = 0; inner->plan && i < inner->given_count; i++) {
+        dq_given *given = &inner->given[i];
+        const dq_tensor *now = given->tensor, *planned = &inner->planned[i];
+        if (given->constant)
+            continue;
+        if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
+            now->dtype != planned->dtype) {
+            all = false;
+        } else if (now->kind == DQ_KIND_TENSOR && !given->varying && !dq_tensor_same_shape(now, planned)) {
+            given->varying = true;
+            all = false;
+        }
+    }
+    return all;
+}
+
+static void take_captures(dq_inner *inner, const dq_plan *outer)
+{
+    for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++) {
+        dq_given *given = &inner->given[i];
+        const dq_slot *from = &outer->slots[given->value->id];
+        given->tensor = &from->t;
+        given->constant = from->where == DQ_AT_CONSTANT;
+        given->fixed = given->constant && from->fixed;
+    }
+}
+
+static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
+{
+    dq_plan_free(inner->plan);
+    inner->plan = NULL;
+    dq_plan_request request = {.graph = inner->graph,
+                               .given = inner->given,
+                               .given_count = inner->given_count,
+                               .wanted = (const dq_value *const *)inner->graph->outputs,
+                               .wanted_count = inner->graph->output_count,
+                               .kernels = outer->kernels,
+                               .threads = outer->threads,
+                               .why = outer->why,
+                               .why_arg = outer->why_arg};
+    DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
+    for (uint32_t i = 0; i < inner->given_count; i++)
+        inner->planned[i] = *inner->given[i].tensor;
+    return DQ_OK;
+}
+
+dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *step, dq_error *err)
+{
+    take_captures(inner, outer);
+    DQ_TRY(check_inputs(inner, step, err));
+    if (!fits(inner))
+        DQ_TRY(make_plan(inner, outer, err));
+    return dq_exec_run_inner(&inner->exec, inner->plan, inner->given, inner->given_count, step->call.strings,
+                             err);
+}
+
+const dq_tensor *dq_inner_output(const dq_inner *inner, uint32_t i)
+{
+    return dq_plan_output(inner->plan, inner->graph->outputs[i]);
+}
+
+dq_status dq_inner_check_arity(const dq_inner *inner, const dq_step *step, uint32_t inputs, uint32_t outputs,
+                               dq_error *err)
+{
+    const dq_graph *g = inner->graph;
+    if (g->input_count == inputs && g->output_count == outputs)
+        return DQ_OK;
+    return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
+                        "graph '%s' has %u inputs and %u outputs, wanted %u and %u", g->name, g->input_count,
+                        g->output_count, inputs, outputs);
+}
+
+void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t)
+{
+    if (i >= step->call.out_count || !step->call.out[i])
+        return;
+    *step->call.out[i] = *t;
+    step->call.out[i]->owned = false;
+}
+
+/* ---- Values that outlive an iteration ----------------------------------------------------------------- */
+
+dq_status dq_kept_set(dq_kept *kept, const dq_tensor *t, dq_error *err)
+{
+    const void *from = t->data; /* t may be kept->t */
+    kept->t = *t;
+    kept->t.owned = false;
+    if (t->kind != DQ_KIND_TENSOR || from == kept->memory)
+        return DQ_OK;
+    DQ_TRY(dq_exec_reserve(&kept->memory, &kept->capacity, t->size, 0, "a value of a loop", err));
+    kept->t.data = kept->memory;
+    if (t->size)
+        memcpy(kept->memory, from, t->size);
+    return DQ_OK;
+}
+
+dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size_t rank, const int64_t *dims,
+                        bool keep, dq_error *err)
+{
+    size_t held = keep ? kept->t.size : 0, wanted;
+    DQ_TRY(dq_tensor_set_shape(&kept->t, dtype, rank, dims, step->call.tensor_limit, DQ_BAD_MODEL, err));
+    wanted = kept->t.size;
+    if (held && wanted > kept->capacity && wanted < SIZE_MAX / 2)
+        wanted *= 2; /* it is growing by a slice at a time */
+    DQ_TRY(dq_exec_reserve(&kept->memory, &kept->capacity, wanted, held, "a scan output", err));
+    kept->t.data = kept->memory;
+    if (kept->t.size > held)
+        memset((char *)kept->memory + held, 0, kept->t.size - held);
+    return DQ_OK;
+}
+
+static dq_move slice_of(const dq_tensor *whole, size_t axis, size_t at, bool into_whole)
+{
+    size_t outer = 1, inner = 1;
+    for (size_t d = 0; d < whole->rank; d++) {
+        if (d < axis)
+            outer *= (size_t)whole->dims[d];
+        else if (d > axis)
+            inner *= (size_t)whole->dims[d];
+    }
+    size_t stride = (size_t)whole->dims[axis] * inner;
+    dq_move m = {0};
+    if (into_whole)
+        m.to_base = at * inner;
+    else
+        m.from_base = at * inner;
+    dq_move_add(&m, outer, (int64_t)(into_whole ? inner : stride), into_whole ? stride : inner);
+    dq_move_add(&m, inner, 1, 1);
+    dq_move_join(&m);
+    return m;
+}
+
+void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice)
+{
+    dq_move m = slice_of(whole, axis, at, false);
+    dq_move_clear_tail(slice);
+    if (slice->count)
+        dq_move_run(&step->call, &m, whole->dtype, slice->data, whole->data);
+}
+
+void dq_slice_in(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice)
+{
+    dq_move m = slice_of(whole, axis, at, true);
+    if (slice->count)
+        dq_move_run(&step->call, &m, whole->dtype, whole->data, slice->data);
+}
+
+dq_status dq_empty_scan(const dq_inner *inner, const dq_step *step, uint32_t i, uint32_t to, int64_t axis,
+                        int64_t length, dq_kept *kept, dq_error *err)
+{
+    const dq_type *type = &inner->graph->output_types[i];
+    int64_t dims[DQ_MAX_RANK] = {0};
+    dq_dtype dtype = type->kind == DQ_KIND_TENSOR ? type->dtype : DQ_UNDEFINED;
+    if (dtype == DQ_UNDEFINED && to < step->node->out_count && step->node->out[to])
+        dtype = step->node->out[to]->type.dtype;
+    if (dtype == DQ_UNDEFINED)
+        return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
+                            "output %u of graph '%s' is not declared, and no iteration says its type", i,
+                            inner->graph->name);
+    size_t rank = type->has_shape && type->rank < DQ_MAX_RANK ? type->rank + 1 : 1, at = 0;
+    if (!dq_axis(axis, rank, &at))
+        at = 0; /* of a shape that is not declared */
+    for (size_t d = 0; d < rank; d++) {
+        int64_t declared = d == at ? length : type->dims[d - (d > at)];
+        dims[d] = declared < 0 ? 0 : declared;
+    }
+    return dq_kept_shape(kept, step, dtype, rank, dims, false, err);
+}
