@@ -148,6 +148,22 @@ DQ_API dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *b
  *  strings. For printing and comparing; slow. */
 DQ_API double dq_tensor_value(const dq_tensor *tensor, size_t i);
 
+/* ---- Sequences and optionals ------------------------------------------------------------------------- */
+
+/** A dq_tensor may also be a sequence of tensors, or an optional. Then dq_tensor_dtype is the element type of
+ *  the tensors inside, dq_tensor_count the number of items, rank and size are 0 and data is NULL. */
+DQ_API dq_kind dq_tensor_kind(const dq_tensor *tensor);
+/** Item i of a sequence, or what an optional holds (i = 0); NULL past the last. It belongs to the list. */
+DQ_API const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i);
+/** A sequence of tensors, all of that element type. On DQ_OK it owns the items: dq_tensor_free frees them
+ * with it. */
+DQ_API dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
+                                    dq_error *err);
+/** An optional that may hold what `kind` says, DQ_KIND_TENSOR or DQ_KIND_SEQUENCE, of that element type;
+ * `item` NULL: it is empty. On DQ_OK it owns the item. */
+DQ_API dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_tensor **out,
+                                    dq_error *err);
+
 /* ---- Limits ------------------------------------------------------------------------------------------ */
 
 /** Bounds on what a model may ask for, checked before memory is. Zero in a field means its default. */
@@ -223,6 +239,9 @@ typedef struct dq_value_info {
     const int64_t *dims;          /**< -1 where unknown or symbolic */
     const char *const *dim_names; /**< the symbol, or NULL */
     const char *type;             /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
+    dq_kind kind;      /**< for what is no tensor, the fields above but name and type say nothing, and … */
+    dq_kind item_kind; /**< … these say what an optional holds, … */
+    dq_dtype item_dtype; /**< … and the element type of the tensors inside a sequence or optional */
 } dq_value_info;
 
 /** Inputs that the caller feeds; initializers that are also inputs come after the others. */
@@ -344,8 +363,9 @@ DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *op
                                    dq_error *err);
 DQ_API void dq_session_free(dq_session *session);
 
-/** Sets an input for the runs to come; NULL takes it back. The tensor is not copied: it must live, unchanged,
- *  while runs use it. Its type and shape are checked against the model's declaration here. */
+/** Sets an input for the runs to come; NULL takes it back. The tensor, sequence or optional is not copied: it
+ *  must live, unchanged, while runs use it. Its type and shape are checked against the model's declaration
+ * here. */
 DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor,
                                       dq_error *err);
 /** Runs the graph. The first run of a set of input shapes plans and allocates; later ones do not. */

@@ -33,6 +33,14 @@ static dq_status describe(dq_model *model, const dq_value *v, dq_value_info *inf
                             .dim_names = type->dim_names};
     if (tensor && type->dtype == DQ_UNDEFINED && v->constant)
         info->dtype = v->constant->dtype;
+    if (!tensor) {
+        const dq_type *inside = type->element;
+        info->kind = type->kind;
+        info->item_kind = inside ? inside->kind : DQ_KIND_TENSOR;
+        while (inside && inside->kind != DQ_KIND_TENSOR)
+            inside = inside->element;
+        info->item_dtype = inside ? inside->dtype : type->dtype;
+    }
     dq_type_text(type, text);
     info->type = dq_arena_string(&model->arena, text, strlen(text));
     if (info->has_shape && info->rank && !info->dim_names)

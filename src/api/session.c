@@ -2,6 +2,7 @@
 
 #include "base/cpu.h"
 #include "plan/fuse.h"
+#include "tensor/items.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -119,9 +120,16 @@ static dq_status check_input(const dq_session *session, const dq_value *v, const
     const dq_type *type = &v->type;
     const char *path = session->model->program->ir->path;
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
-    if (type->kind != DQ_KIND_TENSOR)
-        return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, and only tensors run in this build", path,
+    if (type->kind == DQ_KIND_SPARSE || type->kind == DQ_KIND_MAP)
+        return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, which does not run in this build", path,
                        v->name, dq_type_text(type, text));
+    if (type->kind != DQ_KIND_TENSOR || t->kind != DQ_KIND_TENSOR) {
+        char kind[DQ_KIND_TEXT];
+        if (dq_tensor_is(t, type))
+            return DQ_OK;
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is %s, wanted %s", path, v->name,
+                       dq_tensor_kind_text(t, kind), dq_type_text(type, text));
+    }
     if (type->dtype != DQ_UNDEFINED && t->dtype != type->dtype)
         return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, wanted %s", path, v->name,
                        dq_dtype_name(t->dtype), dq_dtype_name(type->dtype));
@@ -175,7 +183,12 @@ static bool plan_fits(const dq_session *session)
         const dq_tensor *planned = &session->planned_inputs[i], *now = session->inputs[i];
         if (!now != (planned->dtype == DQ_UNDEFINED))
             return false;
-        if (now && (now->dtype != planned->dtype || !dq_tensor_same_shape(now, planned)))
+        if (!now)
+            continue;
+        if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
+            now->dtype != planned->dtype)
+            return false;
+        if (now->kind == DQ_KIND_TENSOR && !dq_tensor_same_shape(now, planned))
             return false;
     }
     return true;

@@ -1,4 +1,4 @@
-#include "tensor/tensor.h"
+#include "tensor/items.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,10 @@ void dq_tensor_free(dq_tensor *tensor)
     if (!tensor)
         return;
     if (tensor->owned) {
-        if (tensor->dtype == DQ_STRING)
+        if (tensor->kind != DQ_KIND_TENSOR)
+            for (size_t i = 0; i < tensor->count; i++)
+                dq_tensor_free((dq_tensor *)(uintptr_t)dq_items(tensor)[i]);
+        else if (tensor->dtype == DQ_STRING)
             for (size_t i = 0; i < tensor->count; i++)
                 free((void *)(uintptr_t)dq_data(tensor, dq_string)[i].bytes);
         free(tensor->data);
@@ -92,18 +95,18 @@ size_t dq_tensor_count(const dq_tensor *tensor)
 
 size_t dq_tensor_size(const dq_tensor *tensor)
 {
-    return tensor->dtype == DQ_STRING ? 0 : tensor->size;
+    return tensor->dtype == DQ_STRING || tensor->kind != DQ_KIND_TENSOR ? 0 : tensor->size;
 }
 
 void *dq_tensor_data(const dq_tensor *tensor)
 {
-    return tensor->dtype == DQ_STRING ? NULL : tensor->data;
+    return tensor->dtype == DQ_STRING || tensor->kind != DQ_KIND_TENSOR ? NULL : tensor->data;
 }
 
 const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length)
 {
     static const char empty[] = "";
-    if (tensor->dtype != DQ_STRING || i >= tensor->count) {
+    if (tensor->kind != DQ_KIND_TENSOR || tensor->dtype != DQ_STRING || i >= tensor->count) {
         if (length)
             *length = 0;
         return NULL;
@@ -116,7 +119,8 @@ const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length)
 
 dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length, dq_error *err)
 {
-    if (!tensor || tensor->dtype != DQ_STRING || !tensor->owned || i >= tensor->count || (length && !bytes))
+    if (!tensor || tensor->kind != DQ_KIND_TENSOR || tensor->dtype != DQ_STRING || !tensor->owned ||
+        i >= tensor->count || (length && !bytes))
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "dq_tensor_set_string: wanted an element of a string tensor made by dq_tensor_create");
     char *copy = malloc(length + 1);
@@ -133,5 +137,73 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
 
 double dq_tensor_value(const dq_tensor *tensor, size_t i)
 {
-    return i < tensor->count ? dq_tensor_get_double(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
+    return tensor->kind == DQ_KIND_TENSOR && i < tensor->count ? dq_tensor_get_double(tensor, i)
+                                                               : dq_tensor_get_double(&(dq_tensor){0}, 0);
+}
+
+/* ---- Sequences and optionals -------------------------------------------------------------------------- */
+
+dq_kind dq_tensor_kind(const dq_tensor *tensor)
+{
+    return tensor->kind;
+}
+
+const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i)
+{
+    return tensor->kind != DQ_KIND_TENSOR && i < tensor->count ? dq_items(tensor)[i] : NULL;
+}
+
+static dq_status make_list(const dq_tensor *like, size_t count, dq_tensor *const *items, dq_tensor **out,
+                           dq_error *err)
+{
+    dq_tensor *t = malloc(sizeof *t);
+    const dq_tensor **list = calloc(count + 1, sizeof *list);
+    if (!t || !list) {
+        free(t);
+        free((void *)list);
+        return dq_no_memory(err, count * sizeof *list, "a sequence");
+    }
+    for (size_t i = 0; i < count; i++)
+        list[i] = items[i];
+    *t = *like;
+    t->data = (void *)list;
+    t->count = count;
+    t->owned = true;
+    *out = t;
+    return DQ_OK;
+}
+
+dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
+                             dq_error *err)
+{
+    if (!out || (count && !items))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: a pointer is NULL");
+    if (!dq_dtype_valid((int64_t)dtype))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: %d is no element type", (int)dtype);
+    for (size_t i = 0; i < count; i++) {
+        char got[DQ_KIND_TEXT];
+        if (!items[i] || items[i]->kind != DQ_KIND_TENSOR || items[i]->dtype != dtype)
+            return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: item %zu is %s, wanted tensor(%s)",
+                           i, items[i] ? dq_tensor_kind_text(items[i], got) : "NULL", dq_dtype_name(dtype));
+    }
+    dq_tensor like;
+    dq_items_describe(&like, DQ_KIND_SEQUENCE, DQ_KIND_TENSOR, dtype);
+    return make_list(&like, count, items, out, err);
+}
+
+dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_tensor **out, dq_error *err)
+{
+    char got[DQ_KIND_TEXT];
+    if (!out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: a pointer is NULL");
+    if (!dq_dtype_valid((int64_t)dtype) || (kind != DQ_KIND_TENSOR && kind != DQ_KIND_SEQUENCE))
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_optional_create: wanted a tensor or sequence of an element type");
+    if (item && (item->kind != kind || item->dtype != dtype))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: the item is %s, wanted a %s of %s",
+                       dq_tensor_kind_text(item, got), kind == DQ_KIND_TENSOR ? "tensor" : "sequence",
+                       dq_dtype_name(dtype));
+    dq_tensor like;
+    dq_items_describe(&like, DQ_KIND_OPTIONAL, kind, dtype);
+    return make_list(&like, item ? 1 : 0, &item, out, err);
 }

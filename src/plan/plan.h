@@ -31,7 +31,7 @@ typedef struct dq_slot {
     size_t offset;
     void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */
     size_t late_capacity;
-    bool lasting;         /* DQ_AT_CONSTANT: the data lives as long as the program */
+    bool lasting; /* DQ_AT_CONSTANT: the data lives as long as the program */
 } dq_slot;
 
 typedef struct dq_step {
