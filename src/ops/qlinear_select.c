@@ -161,23 +161,39 @@ static dq_status where_prepare(dq_op_call *call, dq_error *err)
 }
 
 typedef struct where_job {
+    const dq_kernels *kernels;
     const dq_loop *loop;
     const uint8_t *condition, *x, *y;
     uint8_t *out;
     uint8_t x_table[256], y_table[256];
 } where_job;
 
+/* n codes of an operand, converted. */
+static void where_convert(const where_job *job, const uint8_t *x, size_t step, size_t n,
+                          const uint8_t table[256], uint8_t *out)
+{
+    if (step)
+        job->kernels->lookup_x8(x, n, table, out);
+    else
+        memset(out, table[*x], n);
+}
+
 static void where_choose(void *arg, const dq_loop_run *run)
 {
+    enum { BLOCK = 1024 };
     const where_job *job = arg;
-    const uint8_t *c = job->condition + run->offset[0];
-    const uint8_t *x = job->x + run->offset[1], *y = job->y + run->offset[2];
-    uint8_t *out = job->out + run->at;
-    size_t c_step = run->step[0], x_step = run->step[1], y_step = run->step[2];
-    for (size_t i = 0; i < run->n; i++) {
-        const uint8_t *from = c[i * c_step] ? x + i * x_step : y + i * y_step;
-        const uint8_t *table = c[i * c_step] ? job->x_table : job->y_table;
-        out[i] = table[*from];
+    uint8_t x[BLOCK], y[BLOCK];
+    for (size_t i = 0, n; i < run->n; i += n) {
+        n = run->n - i < BLOCK ? run->n - i : BLOCK;
+        const uint8_t *c = job->condition + run->offset[0] + i * run->step[0];
+        uint8_t *out = job->out + run->at + i;
+        where_convert(job, job->x + run->offset[1] + i * run->step[1], run->step[1], n, job->x_table, x);
+        where_convert(job, job->y + run->offset[2] + i * run->step[2], run->step[2], n, job->y_table, y);
+        if (run->step[0])
+            for (size_t k = 0; k < n; k++)
+                out[k] = c[k] ? x[k] : y[k];
+        else
+            memcpy(out, *c ? x : y, n);
     }
 }
 
@@ -194,7 +210,8 @@ static dq_status where_run(const dq_op_call *call, dq_error *err)
     dq_tensor *out = call->out[0];
     if (!out)
         return DQ_OK;
-    where_job job = {.loop = call->state,
+    where_job job = {.kernels = call->kernels,
+                     .loop = call->state,
                      .condition = call->in[0]->data,
                      .x = call->in[1]->data,
                      .y = call->in[4]->data,
