@@ -1,7 +1,9 @@
 """Runs the reference's cases through dqrun-conformance and counts what is right, by operator and version.
 
     python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--isa MASK]
-        [--threads N] [--show N] [--keep DIR]
+        [--threads N] [--show N] [--results FILE.tsv] [--keep DIR]
+
+tests/quant_reference/results.tsv has the counts of the last `--all`; docs/coverage.md is made from it.
 
 Without --all, a sample. The last line is "N passed, N failed, N skipped"; the exit code is 0 when nothing failed, 1 when
 something did, 2 when the runner itself could not run.
@@ -35,6 +37,7 @@ def arguments():
     parser.add_argument("--isa", help="highest instruction set, as dqrun-conformance takes it")
     parser.add_argument("--threads", type=int, default=1, help="threads of each case")
     parser.add_argument("--show", type=int, default=3, help="failures to show of each operator version")
+    parser.add_argument("--results", help="write the table's counts to this .tsv (op, version, passed, failed)")
     parser.add_argument("--keep", help="folder to leave the batch files in")
     return parser.parse_args()
 
@@ -87,7 +90,14 @@ def _run_number(number):
     return found
 
 
-def show(results, limit):
+def write_results(path, counts):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        file.write("op\tversion\tpassed\tfailed\n")
+        for (op, version), count in sorted(counts.items()):
+            file.write(f"{op}\t{version}\t{count['pass']}\t{count['cases'] - count['pass']}\n")
+
+
+def show(results, limit, path):
     """The first failures of each operator version, then the table; the number that passed and failed."""
     counts = collections.defaultdict(collections.Counter)
     kinds = collections.Counter()
@@ -103,6 +113,8 @@ def show(results, limit):
     print(f"{'operator':24}{'version':>8}{'cases':>8}{'passed':>8}{'failed':>8}")
     for (op, version), count in sorted(counts.items()):
         print(f"{op:24}{version:>8}{count['cases']:>8}{count['pass']:>8}{count['cases'] - count['pass']:>8}")
+    if path:
+        write_results(path, counts)
     passed = sum(c["pass"] for c in counts.values())
     return passed, len(results) - passed
 
@@ -118,7 +130,7 @@ def main():
         results = run_all(options, options.keep or temporary)
     if results is None:
         return 2
-    passed, failed = show(results, options.show)
+    passed, failed = show(results, options.show, options.results)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
