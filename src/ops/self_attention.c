@@ -118,9 +118,9 @@ dq_status dq_self_attention_infer(dq_op_call *call, const dq_self_inputs *at, dq
 {
     DQ_TRY(read_all(call, at, s, err));
     const dq_tensor *x = call->in[at->input];
-    dq_dtype type = call->out[OUTPUT] ? call->out[OUTPUT]->dtype : x->dtype;
-    if (at->bias < call->in_count && call->in[at->bias])
-        type = call->in[at->bias]->dtype;
+    /* that of the bias, where the input is quantized; such an operator always has one */
+    const dq_tensor *bias = dq_call_in(call, at->bias);
+    dq_dtype type = bias ? bias->dtype : x->dtype;
     int64_t dims[3] = {x->dims[0], x->dims[1], (int64_t)s->v_width};
     int64_t present[5] = {2, x->dims[0], (int64_t)s->heads, (int64_t)s->capacity, (int64_t)s->size};
     DQ_TRY(dq_call_output(call, OUTPUT, type, 3, dims, err));

@@ -1,0 +1,176 @@
+/* Attention with scores of 0, so that a result is the plain mean of what a query sees. */
+#include "harness.h"
+
+/* Values 2 and 4 of two positions. */
+static void begin_self(ops_case *c)
+{
+    ops_begin(c, "com.microsoft", "Attention", 1);
+    ops_int(c, "num_heads", 1);
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(2, 4));
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 3), OPS_VALUES(0, 0, 1));
+    ops_skip(c);
+}
+
+START_TEST(self)
+{
+    ops_case c;
+    begin_self(&c);
+    c.out_count = 2;
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(3, 3));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(2, 1, 1, 2, 1), OPS_VALUES(0, 0, 2, 4));
+    ops_end(&c);
+
+    begin_self(&c);
+    ops_int(&c, "unidirectional", 1);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(2, 3));
+    ops_end(&c);
+
+    begin_self(&c);
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 2), OPS_VALUES(0, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1, 1, 1), OPS_VALUES(0, 9));
+    ops_must_refuse(
+        &c, DQ_BAD_MODEL,
+        "input 3 has shape 1x2, wanted [1], [2], [1, 3], [1, 2, 3] or a square for each of the batch");
+    ops_end(&c);
+
+    begin_self(&c);
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 3), OPS_VALUES(1, 0, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1, 1, 1), OPS_VALUES(0, 9));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(6.5, 6.5));
+    ops_end(&c);
+
+    begin_self(&c);
+    ops_int(&c, "do_rotary", 1);
+    ops_must_refuse(
+        &c, DQ_UNSUPPORTED,
+        "attribute 'do_rotary' is 1: without tables of sines and cosines the rotation is not defined");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(quantized)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "QAttention", 1);
+    ops_int(&c, "num_heads", 1);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2, 1), OPS_VALUES(12, 255));
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 3), OPS_VALUES(3, 3, -128));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(0, 0, 1));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 1, 0.25));
+    ops_in(&c, DQ_INT32, OPS_DIMS(1), OPS_VALUES(1)); /* one position is valid */
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(10));
+    ops_in(&c, DQ_INT8, OPS_DIMS(3), OPS_VALUES(3, 3, 0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(-31, -31)); /* 2 * -128 / 8 + 1 */
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(many_heads)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "MultiHeadAttention", 1);
+    ops_int(&c, "num_heads", 2);
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 2), OPS_VALUES(0, 0));
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 2, 2, 2, 1),
+           OPS_VALUES(5, 1, 6, 2, 7, 3, 8, 6)); /* keys, values by turns */
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 2), OPS_VALUES(2, 4));
+    ops_end(&c);
+
+    ops_begin(&c, "com.microsoft", "MultiHeadAttention", 1);
+    ops_int(&c, "num_heads", 2);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
+    ops_must_refuse(
+        &c, DQ_BAD_MODEL,
+        "input 0 has shape 1x1x2, wanted batch, sequence, heads, 3, head size, as there are no keys");
+    ops_end(&c);
+}
+END_TEST
+
+/* One new position after `past` of 4 and 8, of which `length` count; values of two elements, the second 0. */
+static void begin_group(ops_case *c, double length)
+{
+    ops_begin(c, "com.microsoft", "GroupQueryAttention", 1);
+    ops_int(c, "num_heads", 2);
+    ops_int(c, "kv_num_heads", 1);
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 4), NULL);
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 2), OPS_VALUES(1, 3));
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 2), OPS_VALUES(12, 0));
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(7, 7, 7, 7));
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(4, 0, 8, 0));
+    ops_in(c, DQ_INT32, OPS_DIMS(1), (double[]){length});
+    ops_in(c, DQ_INT32, OPS_SCALAR, (double[]){length + 1});
+    c->out_count = 3;
+    c->out_types[1] = c->out_types[2] = DQ_FLOAT;
+}
+
+START_TEST(group)
+{
+    ops_case c;
+    begin_group(&c, 2);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4), OPS_VALUES(8, 0, 8, 0));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(1, 1, 3, 2), OPS_VALUES(7, 7, 7, 7, 1, 3));
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 3, 2), OPS_VALUES(4, 0, 8, 0, 12, 0));
+    ops_end(&c);
+
+    begin_group(&c, 1); /* the cache has room */
+    ops_int(&c, "smooth_softmax", 1);
+    ops_must_run(&c);
+    double third = (double)((float)(1.0 / 3) * 4 + (float)(1.0 / 3) * 12);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4), (double[]){third, 0, third, 0});
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(4, 0, 12, 0));
+    ops_end(&c);
+
+    begin_group(&c, 2);
+    ops_int(&c, "local_window_size", 2);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4), OPS_VALUES(10, 0, 10, 0));
+    ops_end(&c);
+
+    begin_group(&c, 3);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 5 says 4 positions for sequence 0, wanted 1 to 3");
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(rotary)
+{
+    ops_case c;
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        ops_begin(&c, "com.microsoft", "RotaryEmbedding", 1);
+        ops_int(&c, "interleaved", interleaved);
+        ops_in(&c, DQ_BFLOAT16, OPS_DIMS(1, 1, 4), OPS_VALUES(1, 2, 3, 4));
+        ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
+        ops_in(&c, DQ_BFLOAT16, OPS_DIMS(2, 2), OPS_VALUES(9, 9, 0, 1));
+        ops_in(&c, DQ_BFLOAT16, OPS_DIMS(2, 2), OPS_VALUES(9, 9, 1, 0));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_BFLOAT16, OPS_DIMS(1, 1, 4),
+                 interleaved ? OPS_VALUES(-2, 1, 3, 4) : OPS_VALUES(-3, 2, 1, 4));
+        ops_end(&c);
+    }
+    ops_begin(&c, "com.microsoft", "RotaryEmbedding", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), NULL);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 leads to position 2, outside the 2 rows of cosines");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("attention");
+    tcase_add_test(tests, self);
+    tcase_add_test(tests, quantized);
+    tcase_add_test(tests, many_heads);
+    tcase_add_test(tests, group);
+    tcase_add_test(tests, rotary);
+    return ops_main(tests);
+}
