@@ -110,9 +110,52 @@ static bool same_shape(const dq_tensor *got, const dq_tensor *want)
     return true;
 }
 
+static const char *kind_name(const dq_tensor *t)
+{
+    return dq_tensor_kind(t) == DQ_KIND_TENSOR     ? "a tensor"
+           : dq_tensor_kind(t) == DQ_KIND_SEQUENCE ? "a sequence"
+                                                   : "an optional";
+}
+
+/* A list is as its items are: the first that differs is told. */
+static void lists(const dq_tensor *got, const dq_tensor *want, const compare_tolerance *tolerance,
+                  compare_result *result)
+{
+    size_t count = dq_tensor_count(got);
+    *result = (compare_result){.same = true, .comparable = true, .count = count, .sentence = "equal"};
+    if (count != dq_tensor_count(want) || dq_tensor_dtype(got) != dq_tensor_dtype(want)) {
+        result->same = result->comparable = false;
+        snprintf(result->sentence, sizeof result->sentence, "got %s of %zu items of %s, wanted %zu of %s",
+                 kind_name(got), count, dq_dtype_name(dq_tensor_dtype(got)), dq_tensor_count(want),
+                 dq_dtype_name(dq_tensor_dtype(want)));
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        compare_result item;
+        compare_tensors(dq_tensor_item(got, i), dq_tensor_item(want, i), tolerance, &item);
+        result->differ += !item.same;
+        if (item.same || !result->same)
+            continue;
+        result->same = false;
+        result->where = i;
+        result->largest = item.largest;
+        snprintf(result->sentence, sizeof result->sentence, "item %zu: %.600s", i, item.sentence);
+    }
+}
+
 void compare_tensors(const dq_tensor *got, const dq_tensor *want, const compare_tolerance *tolerance,
                      compare_result *result)
 {
+    if (dq_tensor_kind(got) != dq_tensor_kind(want)) {
+        *result = (compare_result){.count = dq_tensor_count(got)};
+        snprintf(result->sentence, sizeof result->sentence, "got %s, wanted %s", kind_name(got),
+                 kind_name(want));
+        return;
+    }
+    if (dq_tensor_kind(got) != DQ_KIND_TENSOR) {
+        lists(got, want, tolerance, result);
+        return;
+    }
     *result = (compare_result){.count = dq_tensor_count(got)};
     dq_dtype dtype = dq_tensor_dtype(got);
     if (dtype != dq_tensor_dtype(want) || !same_shape(got, want)) {

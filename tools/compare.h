@@ -1,4 +1,4 @@
-/* Compares two tensors as `dqrun --expect` and dqrun-conformance do. */
+/* Compares two tensors, sequences or optionals as `dqrun --expect` and dqrun-conformance do. */
 #ifndef DQ_TOOLS_COMPARE_H
 #define DQ_TOOLS_COMPARE_H
 
@@ -19,8 +19,9 @@ typedef struct compare_tolerance {
 typedef struct compare_result {
     bool same;            /**< type, shape and every element */
     bool comparable;      /**< same type and shape: the counts below mean something */
-    size_t count, differ; /**< elements, and how many of them differ */
-    size_t where;         /**< the element with the largest difference, or the first string that differs */
+    size_t count, differ; /**< elements (items of a list), and how many of them differ */
+    size_t where;         /**< the element with the largest difference, or the first string or item that
+                               differs */
     double largest;       /**< the largest difference; NaN when one of the two is NaN, infinity or a string */
     char sentence[640];   /**< "equal", or what differs, by how much and where */
 } compare_result;

@@ -31,6 +31,11 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static dq_status write_outputs(const char *path, const cli_outputs *outputs, dq_error *err)
 {
+    for (size_t i = 0; i < outputs->count; i++)
+        if (dq_tensor_kind(outputs->tensors[i]) != DQ_KIND_TENSOR)
+            return io_fail(err, DQ_UNSUPPORTED,
+                           "%s: output '%s' is a sequence or optional, and .npz files hold tensors only",
+                           path, outputs->names[i]);
     enum { COUNT = sizeof signals / sizeof *signals };
     struct sigaction ours = {.sa_handler = on_signal}, before[COUNT];
     sigemptyset(&ours.sa_mask);

@@ -110,12 +110,34 @@ dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
+/* A body may declare as optional what the first iteration gets as an empty optional, and later ones as a plain
+ * value: that becomes an optional that holds it. */
+static dq_status wrap(dq_tensor *t, dq_arena *arena, dq_error *err)
+{
+    const dq_tensor *item, **items;
+    dq_tensor *head = DQ_NEW(arena, dq_tensor);
+    if (!head)
+        return dq_no_memory(err, sizeof *head, "an optional");
+    *head = *t;
+    item = head; /* the items of a sequence live as long as the run */
+    if (t->kind == DQ_KIND_TENSOR)
+        DQ_TRY(dq_tensor_keep(arena, t, &item, err));
+    dq_items_describe(t, DQ_KIND_OPTIONAL, item->kind, item->dtype);
+    DQ_TRY(dq_items_alloc(arena, t, 1, &items, err));
+    items[0] = item;
+    return DQ_OK;
+}
+
 static dq_status check_inputs(const dq_inner *inner, const dq_step *step, dq_error *err)
 {
     for (uint32_t i = 0; i < inner->graph->input_count; i++) {
         const dq_value *v = inner->graph->inputs[i];
+        const dq_type *type = &v->type;
         char declared[DQ_TYPE_TEXT], got[DQ_KIND_TEXT];
-        if (!dq_tensor_is(&inner->inputs[i], &v->type))
+        if (type->kind == DQ_KIND_OPTIONAL && type->element &&
+            inner->inputs[i].kind == type->element->kind && dq_tensor_is(&inner->inputs[i], type->element))
+            DQ_TRY(wrap(&inner->inputs[i], step->call.strings, err));
+        if (!dq_tensor_is(&inner->inputs[i], type))
             return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
                                 "input %u '%s' of graph '%s' is declared %s, and gets %s", i, v->name,
                                 inner->graph->name, dq_type_text(&v->type, declared),

@@ -35,7 +35,8 @@ static void compare_one(comparison *c, size_t output, const dq_tensor *want)
     snprintf(name, sizeof name, "%s", c->outputs->names[output]);
     printf("%s: %s", io_printable(name), result.sentence);
     if (result.same)
-        printf(" (%zu element%s)", result.count, result.count == 1 ? "" : "s");
+        printf(" (%zu %s%s)", result.count, dq_tensor_kind(want) == DQ_KIND_TENSOR ? "element" : "item",
+               result.count == 1 ? "" : "s");
     printf("\n");
 }
 
@@ -97,6 +98,15 @@ static dq_status expect_npz(comparison *c)
     return status;
 }
 
+/* What a file must hold to be compared with that output. */
+static dq_value_info declared_as(const dq_tensor *output)
+{
+    const dq_tensor *item = dq_tensor_item(output, 0);
+    return (dq_value_info){.kind = dq_tensor_kind(output),
+                           .item_kind = item ? dq_tensor_kind(item) : DQ_KIND_TENSOR,
+                           .item_dtype = dq_tensor_dtype(output)};
+}
+
 static dq_status expect_pb(comparison *c, const char *file, const char *name, size_t position)
 {
     size_t output = 0;
@@ -105,7 +115,8 @@ static dq_status expect_pb(comparison *c, const char *file, const char *name, si
         return status;
     char *inner = NULL;
     dq_tensor *want = NULL;
-    status = pb_read_file(file, IO_TENSOR_LIMIT, &inner, &want, c->err);
+    dq_value_info declared = declared_as(c->outputs->tensors[output]);
+    status = pb_read_value_file(file, &declared, IO_TENSOR_LIMIT, &inner, &want, c->err);
     if (status != DQ_OK)
         return io_prefix(c->err, status, file);
     free(inner);

@@ -21,7 +21,12 @@ enum { WANTS_TEXT = 700, DECLARED_TEXT = 400 };
 
 static bool is_tensor(const dq_value_info *info)
 {
-    return !info->type || !strncmp(info->type, "tensor(", 7) || !*info->type;
+    return info->kind == DQ_KIND_TENSOR;
+}
+
+static bool is_list(const dq_value_info *info)
+{
+    return info->kind == DQ_KIND_SEQUENCE || info->kind == DQ_KIND_OPTIONAL;
 }
 
 const char *cli_declared_text(const dq_value_info *info, char *buffer, size_t size)
@@ -83,16 +88,25 @@ static dq_status misfit(const candidate *c, const cli_inputs *inputs, const char
                    cli_declared_text(info, wanted, sizeof wanted));
 }
 
+static dq_status check_once(const candidate *c, const cli_inputs *inputs, dq_error *err)
+{
+    if (!inputs->tensors[c->input])
+        return DQ_OK;
+    return io_fail(err, DQ_BAD_INPUT, "%s: input '%s' is given a second time", c->file,
+                   inputs->infos[c->input].name);
+}
+
 static dq_status check_fit(const candidate *c, const cli_inputs *inputs, dq_dtype dtype, size_t rank,
                            const int64_t *dims, dq_error *err)
 {
     const dq_value_info *info = &inputs->infos[c->input];
     char got[IO_TYPE_TEXT], wanted[DECLARED_TEXT];
-    if (inputs->tensors[c->input])
-        return io_fail(err, DQ_BAD_INPUT, "%s: input '%s' is given a second time", c->file, info->name);
+    dq_status status = check_once(c, inputs, err);
+    if (status != DQ_OK)
+        return status;
     if (!is_tensor(info))
-        return io_fail(err, DQ_UNSUPPORTED, "%s: only tensors can be read from files, and the model wants %s",
-                       c->file, cli_declared_text(info, wanted, sizeof wanted));
+        return io_fail(err, DQ_UNSUPPORTED, "%s: the file holds a tensor, and the model wants %s", c->file,
+                       cli_declared_text(info, wanted, sizeof wanted));
     bool fits = info->dtype == DQ_UNDEFINED || info->dtype == dtype;
     fits = fits && (!info->has_shape || info->rank == rank);
     for (size_t i = 0; fits && info->has_shape && i < rank; i++)
@@ -191,14 +205,15 @@ static dq_status take_pb(const char *path, size_t input, cli_inputs *inputs, dq_
     dq_tensor *tensor = NULL;
     candidate c = {.file = path, .input = input};
     const dq_value_info *info = &inputs->infos[input];
-    if (!is_tensor(info))
-        return check_fit(&c, inputs, DQ_UNDEFINED, 0, NULL, err);
-    dq_status status = pb_read_file(path, IO_TENSOR_LIMIT, &name, &tensor, err);
+    dq_status status = pb_read_value_file(path, info, IO_TENSOR_LIMIT, &name, &tensor, err);
     if (status != DQ_OK)
         return io_prefix(err, status, path);
     free(name);
-    status =
-        check_fit(&c, inputs, dq_tensor_dtype(tensor), dq_tensor_rank(tensor), dq_tensor_dims(tensor), err);
+    if (is_list(info))
+        status = check_once(&c, inputs, err); /* its tensors have any shape */
+    else
+        status = check_fit(&c, inputs, dq_tensor_dtype(tensor), dq_tensor_rank(tensor),
+                           dq_tensor_dims(tensor), err);
     if (status == DQ_OK)
         inputs->tensors[input] = tensor;
     else

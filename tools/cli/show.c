@@ -84,10 +84,45 @@ static void fill(const char *name, const dq_tensor *t, row *r)
 {
     snprintf(r->cell[0], CELL, "%s", name);
     io_printable(r->cell[0]);
+    if (dq_tensor_kind(t) != DQ_KIND_TENSOR) {
+        size_t count = dq_tensor_count(t);
+        bool sequence = dq_tensor_kind(t) == DQ_KIND_SEQUENCE;
+        snprintf(r->cell[1], CELL, "%s(%s)", sequence ? "seq" : "optional",
+                 dq_dtype_name(dq_tensor_dtype(t)));
+        if (sequence)
+            snprintf(r->cell[2], CELL, "%zu item%s", count, count == 1 ? "" : "s");
+        else
+            snprintf(r->cell[2], CELL, count ? "holds a value" : "empty");
+        for (int c = 3; c < COLUMNS; c++)
+            snprintf(r->cell[c], CELL, "-");
+        return;
+    }
     snprintf(r->cell[1], CELL, "%s", dq_dtype_name(dq_tensor_dtype(t)));
     put_shape(t, r->cell[2]);
     put_statistics(t, r->cell[3], r->cell[4]);
     put_values(t, r->cell[5]);
+}
+
+/* A list has a row for itself and rows for its items, as far as a table is good for it. */
+enum { MOST_ITEMS = 100 };
+
+static size_t rows_of(const dq_tensor *t)
+{
+    size_t rows = 1;
+    for (size_t i = 0; i < MOST_ITEMS && dq_tensor_item(t, i); i++)
+        rows += rows_of(dq_tensor_item(t, i));
+    return rows;
+}
+
+static row *fill_all(const char *name, const dq_tensor *t, row *r)
+{
+    fill(name, t, r++);
+    for (size_t i = 0; i < MOST_ITEMS && dq_tensor_item(t, i); i++) {
+        char item[CELL];
+        snprintf(item, sizeof item, "%.280s[%zu]", name, i);
+        r = fill_all(item, dq_tensor_item(t, i), r);
+    }
+    return r;
 }
 
 static void print(const row *r, const int widths[COLUMNS])
@@ -99,20 +134,24 @@ static void print(const row *r, const int widths[COLUMNS])
 
 dq_status cli_show(const cli_outputs *outputs, dq_error *err)
 {
-    row *rows = calloc(outputs->count + 1, sizeof *rows);
+    size_t count = 0;
+    for (size_t i = 0; i < outputs->count; i++)
+        count += rows_of(outputs->tensors[i]);
+    row *rows = calloc(count + 1, sizeof *rows);
     if (!rows)
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     int widths[COLUMNS] = {0};
     rows[0] = titles;
+    row *next = rows + 1;
     for (size_t i = 0; i < outputs->count; i++)
-        fill(outputs->names[i], outputs->tensors[i], &rows[i + 1]);
-    for (size_t i = 0; i <= outputs->count; i++) {
+        next = fill_all(outputs->names[i], outputs->tensors[i], next);
+    for (size_t i = 0; i <= count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
             int w = width(rows[i].cell[c]);
             widths[c] = w > widths[c] ? w : widths[c];
         }
     }
-    for (size_t i = 0; i <= outputs->count; i++)
+    for (size_t i = 0; i <= count; i++)
         print(&rows[i], widths);
     free(rows);
     return DQ_OK;

@@ -58,6 +58,17 @@ static void grow(values *v)
     v->count++;
 }
 
+/* What the model declares for the value of that number; nothing for one that it does not have. */
+static dq_value_info declaration(const case_run *run, const char *kind, size_t i)
+{
+    dq_value_info info = {0};
+    if (strcmp(kind, "input") == 0)
+        dq_model_input(run->model, i, &info);
+    else
+        dq_model_output(run->model, i, &info);
+    return info;
+}
+
 /* The files <kind>_0.pb, <kind>_1.pb… of a folder, up to the first that is not there. */
 static bool read_files(case_run *run, const char *folder, const char *kind, values *v)
 {
@@ -71,7 +82,9 @@ static bool read_files(case_run *run, const char *folder, const char *kind, valu
         grow(v);
         dq_error err;
         size_t i = v->count - 1;
-        dq_status status = pb_read_file(path, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i], &err);
+        dq_value_info declared = declaration(run, kind, i);
+        dq_status status =
+            pb_read_value_file(path, &declared, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i], &err);
         if (status != DQ_OK)
             fail(run, "%s_%zu.pb: %s", kind, i, err.message);
         free(path);
@@ -89,7 +102,9 @@ static bool read_record(case_run *run, cf_bytes *bytes, uint32_t count, const ch
         grow(v);
         if (!cf_next_value(bytes, &value))
             return fail(run, "%s %u is cut off", kind, i);
-        if (pb_read(value.data, value.size, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i], &err) != DQ_OK)
+        dq_value_info declared = declaration(run, kind, i);
+        if (pb_read_value(value.data, value.size, &declared, IO_TENSOR_LIMIT, &v->names[i], &v->tensors[i],
+                          &err) != DQ_OK)
             return fail(run, "%s %u: %s", kind, i, err.message);
     }
     return true;

@@ -268,16 +268,3 @@ dq_status pb_read(const void *bytes, size_t size, uint64_t limit, char **name, d
     onnx__tensor_proto__free_unpacked(p, NULL);
     return status;
 }
-
-dq_status pb_read_file(const char *path, uint64_t limit, char **name, dq_tensor **out, dq_error *err)
-{
-    void *bytes = NULL;
-    size_t size = 0;
-    /* A TensorProto is never much larger than its tensor: ten bytes an element of a typed field. */
-    dq_status status = io_read_file(path, limit > UINT64_MAX / 10 ? limit : limit * 10, &bytes, &size, err);
-    if (status != DQ_OK)
-        return status;
-    status = pb_read(bytes, size, limit, name, out, err);
-    free(bytes);
-    return status;
-}

@@ -1,4 +1,5 @@
-/* TensorProto files, the form of the ONNX test data (test_data_set_N/input_M.pb). */
+/* Files of TensorProto, SequenceProto and OptionalProto, the form of the ONNX test data
+ * (test_data_set_N/input_M.pb). */
 #ifndef DQ_TOOLS_IO_PB_H
 #define DQ_TOOLS_IO_PB_H
 
@@ -11,7 +12,12 @@
 dq_status pb_read(const void *bytes, size_t size, uint64_t limit, char **name, dq_tensor **out,
                   dq_error *err);
 
+/** The same for a value of a model: a TensorProto, SequenceProto or OptionalProto, as `declared` says. */
+dq_status pb_read_value(const void *bytes, size_t size, const dq_value_info *declared, uint64_t limit,
+                        char **name, dq_tensor **out, dq_error *err);
+
 /** The same from a file. The sentence does not name the path. */
-dq_status pb_read_file(const char *path, uint64_t limit, char **name, dq_tensor **out, dq_error *err);
+dq_status pb_read_value_file(const char *path, const dq_value_info *declared, uint64_t limit, char **name,
+                             dq_tensor **out, dq_error *err);
 
 #endif

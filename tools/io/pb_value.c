@@ -1,0 +1,234 @@
+/* SequenceProto and OptionalProto, which the distribution's onnx.proto does not describe, straight from the
+ * wire format: both have the name in field 1 and the kind of what they hold in 2; a sequence has its tensors
+ * in 3; an optional a tensor in 3 or a sequence in 5. */
+#include "pb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIELD_NAME = 1, FIELD_TENSOR = 3, FIELD_SEQUENCE = 5, FIELD_MAP = 6 };
+enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+typedef struct view {
+    const uint8_t *at;
+    size_t left;
+} view;
+
+typedef struct field {
+    uint64_t number;
+    view bytes; /* of a field that has a length; else empty */
+} field;
+
+static bool varint(view *in, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; shift < 64 && in->left; shift += 7) {
+        uint8_t byte = *in->at++;
+        in->left--;
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* False at what is no field. */
+static bool next_field(view *in, field *f)
+{
+    uint64_t key, size = 0;
+    if (!varint(in, &key))
+        return false;
+    f->number = key >> 3;
+    f->bytes = (view){in->at, 0};
+    switch (key & 7) {
+    case WIRE_VARINT:
+        return varint(in, &size);
+    case WIRE_64:
+    case WIRE_32:
+        size = (key & 7) == WIRE_64 ? 8 : 4;
+        break;
+    case WIRE_BYTES:
+        if (!varint(in, &size))
+            return false;
+        break;
+    default:
+        return false;
+    }
+    if (size > in->left)
+        return false;
+    if ((key & 7) == WIRE_BYTES)
+        f->bytes = (view){in->at, (size_t)size};
+    in->at += size;
+    in->left -= (size_t)size;
+    return true;
+}
+
+/* What has been read of a list. */
+typedef struct list {
+    uint64_t limit; /* bytes that its tensors may still take */
+    char *name;     /* NULL: none yet */
+    dq_tensor **items;
+    size_t count;
+} list;
+
+static void clear(list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        dq_tensor_free(l->items[i]);
+    free(l->items);
+    free(l->name);
+    *l = (list){0};
+}
+
+static dq_status no_memory(dq_error *err)
+{
+    return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
+}
+
+static dq_status take_name(list *l, view text, dq_error *err)
+{
+    free(l->name);
+    l->name = malloc(text.left + 1);
+    if (!l->name)
+        return no_memory(err);
+    if (text.left)
+        memcpy(l->name, text.at, text.left);
+    l->name[text.left] = '\0';
+    return DQ_OK;
+}
+
+static dq_status take_item(list *l, dq_tensor *item, dq_error *err)
+{
+    dq_tensor **grown = realloc(l->items, (l->count + 1) * sizeof(dq_tensor *));
+    if (!grown) {
+        dq_tensor_free(item);
+        return no_memory(err);
+    }
+    l->items = grown;
+    l->items[l->count++] = item;
+    return DQ_OK;
+}
+
+static dq_status take_tensor(list *l, view bytes, dq_error *err)
+{
+    char *name = NULL, where[40];
+    dq_tensor *t = NULL;
+    dq_status status = pb_read(bytes.at, bytes.left, l->limit, &name, &t, err);
+    free(name);
+    if (status != DQ_OK) {
+        snprintf(where, sizeof where, "tensor %zu", l->count);
+        return io_prefix(err, status, where);
+    }
+    size_t size = dq_tensor_size(t);
+    l->limit -= size < l->limit ? size : l->limit;
+    return take_item(l, t, err);
+}
+
+static dq_status read_sequence(view in, dq_dtype dtype, uint64_t limit, char **name, dq_tensor **out,
+                               dq_error *err)
+{
+    list l = {.limit = limit};
+    dq_status status = DQ_OK;
+    while (status == DQ_OK && in.left) {
+        field f;
+        if (!next_field(&in, &f))
+            status = io_fail(err, DQ_BAD_INPUT, "is no SequenceProto: it cannot be parsed as one");
+        else if (f.number == FIELD_NAME)
+            status = take_name(&l, f.bytes, err);
+        else if (f.number == FIELD_TENSOR)
+            status = take_tensor(&l, f.bytes, err);
+        else if (f.number > FIELD_TENSOR && f.number <= FIELD_MAP + 1)
+            status = io_fail(err, DQ_UNSUPPORTED, "is a sequence of something else than tensors");
+    }
+    if (status == DQ_OK && !dtype)
+        dtype = l.count ? dq_tensor_dtype(l.items[0]) : DQ_FLOAT;
+    if (status == DQ_OK && !l.name)
+        status = take_name(&l, (view){NULL, 0}, err);
+    if (status == DQ_OK) {
+        status = dq_sequence_create(dtype, l.count, l.items, out, err);
+        if (status == DQ_INVALID_ARGUMENT) /* tensors of several types: the file's fault, not the caller's */
+            status = io_fail(err, DQ_BAD_INPUT, "holds tensors that are not all of %s", dq_dtype_name(dtype));
+    }
+    if (status == DQ_OK) {
+        *name = l.name;
+        l.name = NULL;
+        l.count = 0; /* the sequence has them */
+    }
+    clear(&l);
+    return status;
+}
+
+static dq_status take_sequence(list *l, view bytes, dq_dtype dtype, dq_error *err)
+{
+    char *name = NULL;
+    dq_tensor *t = NULL;
+    dq_status status = read_sequence(bytes, dtype, l->limit, &name, &t, err);
+    free(name);
+    return status == DQ_OK ? take_item(l, t, err) : status;
+}
+
+static dq_status read_optional(view in, const dq_value_info *declared, uint64_t limit, char **name,
+                               dq_tensor **out, dq_error *err)
+{
+    list l = {.limit = limit};
+    dq_status status = DQ_OK;
+    while (status == DQ_OK && in.left) {
+        field f;
+        if (!next_field(&in, &f))
+            status = io_fail(err, DQ_BAD_INPUT, "is no OptionalProto: it cannot be parsed as one");
+        else if (f.number == FIELD_NAME)
+            status = take_name(&l, f.bytes, err);
+        else if (f.number == FIELD_TENSOR)
+            status = take_tensor(&l, f.bytes, err);
+        else if (f.number == FIELD_SEQUENCE)
+            status = take_sequence(&l, f.bytes, declared->item_dtype, err);
+        else if (f.number > FIELD_TENSOR && f.number <= FIELD_MAP + 1)
+            status = io_fail(err, DQ_UNSUPPORTED, "is an optional of neither a tensor nor a sequence");
+    }
+    if (status == DQ_OK && l.count > 1)
+        status = io_fail(err, DQ_BAD_INPUT, "holds %zu values, wanted one or none", l.count);
+    if (status == DQ_OK && !l.name)
+        status = take_name(&l, (view){NULL, 0}, err);
+    dq_dtype dtype = l.count ? dq_tensor_dtype(l.items[0]) : declared->item_dtype;
+    dq_kind kind = l.count ? dq_tensor_kind(l.items[0]) : declared->item_kind;
+    if (status == DQ_OK)
+        status = dq_optional_create(kind, dtype, l.count ? l.items[0] : NULL, out, err);
+    if (status == DQ_OK) {
+        *name = l.name;
+        l.name = NULL;
+        l.count = 0;
+    }
+    clear(&l);
+    return status;
+}
+
+dq_status pb_read_value(const void *bytes, size_t size, const dq_value_info *declared, uint64_t limit,
+                        char **name, dq_tensor **out, dq_error *err)
+{
+    view all = {bytes, size};
+    switch (declared->kind) {
+    case DQ_KIND_SEQUENCE:
+        return read_sequence(all, declared->item_dtype, limit, name, out, err);
+    case DQ_KIND_OPTIONAL:
+        return read_optional(all, declared, limit, name, out, err);
+    case DQ_KIND_TENSOR:
+        return pb_read(bytes, size, limit, name, out, err);
+    default:
+        return io_fail(err, DQ_UNSUPPORTED, "is read for %s, wanted a tensor, sequence or optional",
+                       declared->type);
+    }
+}
+
+dq_status pb_read_value_file(const char *path, const dq_value_info *declared, uint64_t limit, char **name,
+                             dq_tensor **out, dq_error *err)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    /* A TensorProto is never much larger than its tensor: ten bytes an element of a typed field. */
+    dq_status status = io_read_file(path, limit > UINT64_MAX / 10 ? limit : limit * 10, &bytes, &size, err);
+    if (status != DQ_OK)
+        return status;
+    status = pb_read_value(bytes, size, declared, limit, name, out, err);
+    free(bytes);
+    return status;
+}
