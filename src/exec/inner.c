@@ -110,8 +110,8 @@ dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* A body may declare as optional what the first iteration gets as an empty optional, and later ones as a plain
- * value: that becomes an optional that holds it. */
+/* A body may declare as optional what the first iteration gets as an empty optional, and later ones as a
+ * plain value: that becomes an optional that holds it. */
 static dq_status wrap(dq_tensor *t, dq_arena *arena, dq_error *err)
 {
     const dq_tensor *item, **items;
@@ -134,8 +134,8 @@ static dq_status check_inputs(const dq_inner *inner, const dq_step *step, dq_err
         const dq_value *v = inner->graph->inputs[i];
         const dq_type *type = &v->type;
         char declared[DQ_TYPE_TEXT], got[DQ_KIND_TEXT];
-        if (type->kind == DQ_KIND_OPTIONAL && type->element &&
-            inner->inputs[i].kind == type->element->kind && dq_tensor_is(&inner->inputs[i], type->element))
+        if (type->kind == DQ_KIND_OPTIONAL && type->element && inner->inputs[i].kind == type->element->kind &&
+            dq_tensor_is(&inner->inputs[i], type->element))
             DQ_TRY(wrap(&inner->inputs[i], step->call.strings, err));
         if (!dq_tensor_is(&inner->inputs[i], type))
             return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
