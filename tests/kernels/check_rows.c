@@ -56,6 +56,16 @@ static double quantized(float x, float scale, double zero, double lo, double hi)
     return v >= hi ? hi : v > lo ? v : lo;
 }
 
+/* Some elements stand as near the middle between two codes as floats come. */
+static void put_ties(float *x, size_t n, const float *scale, size_t step)
+{
+    for (size_t i = 0; i < n; i++) {
+        float tie = ((float)kernel_random(600) - 299.5f) * scale[i * step];
+        if (kernel_random(8) == 0)
+            x[i] = kernel_random(3) == 0 ? tie : nextafterf(tie, kernel_random(2) ? INFINITY : -INFINITY);
+    }
+}
+
 #define CHECK_QUANTIZE(slot, type, lo, hi)                                                                   \
     void check_##slot(const dq_kernels *k)                                                                   \
     {                                                                                                        \
@@ -65,6 +75,7 @@ static double quantized(float x, float scale, double zero, double lo, double hi)
             float *x = kernel_floats(n), *scale = some_scales(scales);                                       \
             type *zero = i / 2 % 2 ? kernel_bytes(scales * sizeof *zero) : NULL,                             \
                  *y = kernel_bytes(n * sizeof *y);                                                           \
+            put_ties(x, n, scale, step);                                                                     \
             k->slot(x, n, scale, zero, step, y);                                                             \
             for (size_t j = 0; j < n; j++) {                                                                 \
                 double z = zero ? zero[j * step] : 0, want = quantized(x[j], scale[j * step], z, lo, hi);    \

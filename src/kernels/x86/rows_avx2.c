@@ -1,6 +1,7 @@
 /* Rows of quantizing and dequantizing, eight floats at a time; the rest of a row is the portable kernel's.
  * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there. */
 #include "kernels/kernels.h"
+#include "kernels/reciprocal.h"
 
 #include <immintrin.h>
 
@@ -72,6 +73,31 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
     return _mm256_add_epi32(_mm256_cvttps_epi32(q), b->zero);
 }
 
+/* 32 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
+ * the middle between two integers for that. Adding 1.5 * 2^23 rounds to an integer, which is then in the low
+ * bits. */
+static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *b, bool is_signed, void *y)
+{
+    const __m256 magic = _mm256_set1_ps(12582912.0f), sign = _mm256_set1_ps(-0.0f);
+    const __m256i zero = _mm256_sub_epi32(b->zero, _mm256_castps_si256(magic));
+    __m256i v[4];
+    __m256 off = _mm256_setzero_ps();
+    for (int i = 0; i < 4; i++) {
+        __m256 q = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), reciprocal);
+        q = _mm256_min_ps(_mm256_max_ps(q, b->low), b->high);
+        __m256 r = _mm256_add_ps(q, magic);
+        off = _mm256_max_ps(off, _mm256_andnot_ps(sign, _mm256_sub_ps(q, _mm256_sub_ps(r, magic))));
+        v[i] = _mm256_add_epi32(_mm256_castps_si256(r), zero);
+    }
+    if (_mm256_movemask_ps(_mm256_cmp_ps(off, _mm256_set1_ps(DQ_ROUNDS_ALIKE), _CMP_GT_OQ)))
+        return false;
+    __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+    __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256(y, bytes);
+    return true;
+}
+
 #define QUANTIZE(suffix, type, min, max)                                                                     \
     void dq_quantize_f32_##suffix##_avx2(const float *x, size_t n, const float *scale, const type *zero,     \
                                          size_t step, type *y)                                               \
@@ -80,7 +106,13 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
         if (n >= 8) {                                                                                        \
             __m256 s = _mm256_set1_ps(scale[0]);                                                             \
             bounds b = bounds_of(_mm256_set1_epi32(zero ? zero[0] : 0), min, max);                           \
+            bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                    \
+            __m256 reciprocal = _mm256_set1_ps(1 / scale[0]);                                                \
             for (; i + 8 <= n; i += 8) {                                                                     \
+                if (fast && n - i >= 32 && quantize_32(x + i, reciprocal, &b, (min) < 0, y + i)) {           \
+                    i += 24;                                                                                 \
+                    continue;                                                                                \
+                }                                                                                            \
                 if (step) {                                                                                  \
                     s = _mm256_loadu_ps(scale + i);                                                          \
                     if (zero)                                                                                \

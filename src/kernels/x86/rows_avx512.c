@@ -1,5 +1,6 @@
 /* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. */
 #include "kernels/kernels.h"
+#include "kernels/reciprocal.h"
 
 #include <immintrin.h>
 
@@ -45,6 +46,31 @@ static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
                             b->zero);
 }
 
+/* 64 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
+ * the middle between two integers for that. Adding 1.5 * 2^23 rounds to an integer, which is then in the low
+ * bits. */
+static inline bool quantize_64(const float *x, __m512 reciprocal, const bounds *b, bool is_signed, void *y)
+{
+    const __m512 magic = _mm512_set1_ps(12582912.0f);
+    const __m512i zero = _mm512_sub_epi32(b->zero, _mm512_castps_si512(magic));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i v[4];
+    __m512 off = _mm512_setzero_ps();
+    for (int i = 0; i < 4; i++) {
+        __m512 q = _mm512_mul_ps(_mm512_loadu_ps(x + i * LANES), reciprocal);
+        q = _mm512_min_ps(_mm512_max_ps(q, b->low), b->high);
+        __m512 r = _mm512_add_ps(q, magic);
+        off = _mm512_max_ps(off, _mm512_abs_ps(_mm512_sub_ps(q, _mm512_sub_ps(r, magic))));
+        v[i] = _mm512_add_epi32(_mm512_castps_si512(r), zero);
+    }
+    if (_mm512_cmp_ps_mask(off, _mm512_set1_ps(DQ_ROUNDS_ALIKE), _CMP_GT_OQ))
+        return false;
+    __m512i low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+    __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes));
+    return true;
+}
+
 #define QUANTIZE(suffix, type, min, max)                                                                     \
     void dq_quantize_f32_##suffix##_avx512(const float *x, size_t n, const float *scale, const type *zero,   \
                                            size_t step, type *y)                                             \
@@ -53,7 +79,13 @@ static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
             return;                                                                                          \
         __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
         bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                               \
+        bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                        \
+        __m512 reciprocal = _mm512_set1_ps(1 / scale[0]);                                                    \
         for (size_t i = 0; i < n; i += LANES) {                                                              \
+            if (fast && n - i >= 4 * LANES && quantize_64(x + i, reciprocal, &b, (min) < 0, y + i)) {        \
+                i += 3 * LANES;                                                                              \
+                continue;                                                                                    \
+            }                                                                                                \
             __mmask16 m = some(n - i);                                                                       \
             if (step) {                                                                                      \
                 s = _mm512_maskz_loadu_ps(m, scale + i);                                                     \
@@ -93,18 +125,3 @@ DEQUANTIZE(u8, uint8_t)
 DEQUANTIZE(s8, int8_t)
 DEQUANTIZE(u16, uint16_t)
 DEQUANTIZE(s16, int16_t)
-
-void dq_minmax_f32_avx512(const float *x, size_t n, float *lo, float *hi)
-{
-    __m512 low[2] = {_mm512_set1_ps(*lo), _mm512_set1_ps(*lo)};
-    __m512 high[2] = {_mm512_set1_ps(*hi), _mm512_set1_ps(*hi)};
-    for (size_t i = 0; i < n; i += LANES) {
-        size_t v = i / LANES % 2;
-        __mmask16 m = some(n - i);
-        __m512 x16 = _mm512_maskz_loadu_ps(m, x + i);
-        low[v] = _mm512_mask_min_ps(low[v], m, x16, low[v]);
-        high[v] = _mm512_mask_max_ps(high[v], m, x16, high[v]);
-    }
-    *lo = _mm512_reduce_min_ps(_mm512_min_ps(low[0], low[1])) + 0.0f;
-    *hi = _mm512_reduce_max_ps(_mm512_max_ps(high[0], high[1])) + 0.0f;
-}
