@@ -34,7 +34,7 @@ class Case:
     reference  the wanted arrays, one an output (None: not compared), worked out here in numpy; or None
     ort        whether ONNX Runtime is asked (it may refuse: that is counted). Off where it crashes or is wrong
     fed        positions of inputs that are fed at run time; the others are initializers
-    quantum    integers may differ by this much
+    quantum    integers may differ by this much from ONNX Runtime's; those that do are counted
     rtol atol  floats are equal within atol + rtol * |wanted|; both 0: the same bits (NaN equal to NaN)
     opset      of the standard's domain
     """
@@ -47,7 +47,7 @@ class Case:
         self.quantum, self.rtol, self.atol = quantum, rtol, atol
         self.domain, self.opset = domain, opset
 
-    def close(self, got, want):
+    def close(self, got, want, quantum=0):
         """A mask of the elements that are as wanted; None when type or shape differ."""
         want = np.asarray(want)
         if got.shape != want.shape or got.dtype != want.dtype:
@@ -57,7 +57,7 @@ class Case:
             same = (got == want) | (np.isnan(g) & np.isnan(w))
             with np.errstate(invalid="ignore"):
                 return same | (np.abs(g - w) <= self.atol + self.rtol * np.abs(w))
-        return np.abs(got.astype(np.int64) - want.astype(np.int64)) <= self.quantum
+        return np.abs(got.astype(np.int64) - want.astype(np.int64)) <= quantum
 
     def parts(self, prefix):
         """Node, graph inputs with their arrays, initializers, outputs; all names begin with the prefix."""

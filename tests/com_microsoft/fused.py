@@ -171,7 +171,7 @@ def qlinear_conv(rng):
             x, want = np.moveaxis(x, 1, -1), np.moveaxis(want, 1, -1)
         inputs = [x, sx, zx, w, sw, zw, sy, zy] + ([] if bias is None else [bias])
         yield Case("QLinearConv", inputs, [ty], {**attrs, "channels_last": int(last)}, reference=[want],
-                   fed=either(rng, (0,), (0, 3)))
+                   fed=either(rng, (0,), (0, 3)), quantum=1)
 
 
 OPERATORS = {"FusedMatMul": (fused_matmul, 300), "FusedConv": (fused_conv, 300), "QLinearConv": (qlinear_conv, 400)}
