@@ -1,5 +1,6 @@
 /* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
  * the C library's for the type; float16 and bfloat16 go through float and are rounded once. */
+#include "ops/cast.h"
 #include "ops/elementwise.h"
 
 #include <math.h>
@@ -233,3 +234,65 @@ static const dq_ew_table prelu_table = {
     .fn = {FLOAT_ROWS(prelu), [DQ_INT32] = prelu_i32, [DQ_INT64] = prelu_i64, [DQ_UINT32] = prelu_u32,
            [DQ_UINT64] = prelu_u64}};
 DQ_EW_OP(dq_op_prelu, prelu_table);
+
+/* ---- SwiGLU and Shrink ----------------------------------------------------------------------------------
+ */
+
+DQ_EW_BINARY(swiglu_f32, float, float, a *sigmoid_of_f32((float)params->alpha *a) * b)
+DQ_EW_BINARY(swiglu_f64, double, double, a *sigmoid_of_f64(params->alpha *a) * b)
+static const dq_ew_table swiglu_table = {.fn = {FLOAT_ROWS(swiglu)}, .params = read_alpha};
+
+static dq_status swiglu_infer(dq_op_call *call, dq_error *err)
+{
+    char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+    if (!dq_tensor_same_shape(call->in[0], call->in[1]))
+        return dq_call_fail_input(call, err, 1, "has shape %s, wanted that of input 0, %s",
+                                  dq_shape_text(call->in[1]->rank, call->in[1]->dims, mine),
+                                  dq_shape_text(call->in[0]->rank, call->in[0]->dims, theirs));
+    return dq_ew_infer(call, &swiglu_table, err);
+}
+
+static dq_status swiglu_prepare(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_prepare(call, &swiglu_table, NULL, 0, err);
+}
+
+const dq_op_impl dq_op_swiglu = {swiglu_infer, swiglu_prepare, dq_ew_run, 0};
+
+static dq_status read_shrink(dq_op_call *call, dq_ew_params *params, dq_error *err)
+{
+    (void)err;
+    params->alpha = (double)dq_node_float(call->node, "lambd", 0.5f);
+    params->beta = (double)dq_node_float(call->node, "bias", 0);
+    return DQ_OK;
+}
+
+/* Integers are shrunk as reals, and cut. */
+static double shrink(double a, const dq_ew_params *params)
+{
+    if (a < -params->alpha)
+        return a + params->beta;
+    return a > params->alpha ? a - params->beta : 0;
+}
+
+static int64_t shrunk(double a, const dq_ew_params *params)
+{
+    return dq_cast_to_int(shrink(a, params), DQ_INT64);
+}
+
+DQ_EW_UNARY(shrink_f32, float, float, a<-ALPHA ? a + BETA : a> ALPHA ? a - BETA : 0)
+DQ_EW_UNARY(shrink_f64, double, double, shrink(a, params))
+DQ_EW_UNARY(shrink_i8, int8_t, int8_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_i16, int16_t, int16_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_i32, int32_t, int32_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_i64, int64_t, int64_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_u8, uint8_t, uint8_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_u16, uint16_t, uint16_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_u32, uint32_t, uint32_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_u64, uint64_t, uint64_t, shrunk((double)a, params))
+static const dq_ew_table shrink_table = {
+    .fn = {FLOAT_ROWS(shrink), [DQ_INT8] = shrink_i8, [DQ_INT16] = shrink_i16, [DQ_INT32] = shrink_i32,
+           [DQ_INT64] = shrink_i64, [DQ_UINT8] = shrink_u8, [DQ_UINT16] = shrink_u16,
+           [DQ_UINT32] = shrink_u32, [DQ_UINT64] = shrink_u64},
+    .params = read_shrink};
+DQ_EW_OP(dq_op_shrink, shrink_table);

@@ -1,0 +1,286 @@
+/* Einsum: products of the operands' elements, summed over the letters that the result lacks. Integers wrap
+ * around; floats are summed in double, in row-major order of the letters as they first appear. */
+#include "base/checked.h"
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
+
+typedef struct state {
+    size_t operands, rank; /* of the result: the first labels; those that are summed over follow */
+    size_t labels, terms;  /* all labels; terms of a sum */
+    size_t dims[LABELS];
+    size_t strides[OPERANDS][LABELS];
+} state;
+
+typedef struct parse {
+    const char *equation;
+    int64_t dims[LABELS]; /* -1: not seen */
+    unsigned uses[LABELS];
+    size_t rank[OPERANDS], labels[OPERANDS][DQ_MAX_RANK]; /* of each operand's axes */
+    size_t ellipsis;                                      /* axes of it, aligned at its end */
+    size_t out_rank, out[LABELS];
+} parse;
+
+static dq_status bad(const dq_op_call *call, const parse *p, dq_error *err)
+{
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'equation' is '%.200s', which does not fit its inputs", p->equation);
+}
+
+/* Letters in the order of ASCII. */
+static size_t letter(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (size_t)(c - 'A');
+    return c >= 'a' && c <= 'z' ? (size_t)(c - 'a') + 26 : LABELS;
+}
+
+static const char *skip(const char *c)
+{
+    while (*c == ' ')
+        c++;
+    return c;
+}
+
+/* The labels of a term; *rest is what follows it. `axes` is how many it must have; the ellipsis takes what
+ * the letters leave. */
+static bool read_term(const char *c, size_t axes, size_t *labels, size_t *count, size_t *ellipsis,
+                      const char **rest)
+{
+    size_t letters = 0;
+    const char *end = c;
+    bool dots = false;
+    for (end = skip(c); *end && *end != ',' && *end != '-'; end = skip(end + 1)) {
+        if (strncmp(end, "...", 3) == 0 && !dots) {
+            dots = true;
+            end += 2;
+        } else if (letter(*end) == LABELS || letters++ >= DQ_MAX_RANK) {
+            return false;
+        }
+    }
+    *rest = end;
+    if (letters > axes || (!dots && letters != axes))
+        return false;
+    *ellipsis = axes - letters;
+    *count = 0;
+    for (const char *at = skip(c); at != end; at = skip(at + 1)) {
+        if (*at != '.') {
+            labels[(*count)++] = letter(*at);
+            continue;
+        }
+        for (size_t d = 0; d < *ellipsis; d++)
+            labels[(*count)++] = LABELS - *ellipsis + d;
+        at += 2;
+    }
+    return true;
+}
+
+static bool read_operands(const dq_op_call *call, parse *p, const char **rest)
+{
+    const char *c = p->equation;
+    for (size_t d = 0; d < LABELS; d++)
+        p->dims[d] = -1;
+    for (size_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        size_t ellipsis = 0;
+        if (!read_term(c, t->rank, p->labels[i], &p->rank[i], &ellipsis, &c))
+            return false;
+        p->ellipsis = ellipsis > p->ellipsis ? ellipsis : p->ellipsis;
+        for (size_t d = 0; d < t->rank; d++) {
+            size_t label = p->labels[i][d];
+            if (p->dims[label] >= 0 && p->dims[label] != t->dims[d] && p->dims[label] != 1 && t->dims[d] != 1)
+                return false;
+            if (p->dims[label] < 0 || p->dims[label] == 1)
+                p->dims[label] = t->dims[d];
+            p->uses[label]++;
+        }
+        if (i + 1 < call->in_count && *c++ != ',')
+            return false;
+    }
+    *rest = c;
+    return true;
+}
+
+static bool read_result(parse *p, const char *c)
+{
+    size_t dots = LABELS - p->ellipsis;
+    if (*c == 0) { /* the letters that appear once, in order */
+        for (size_t d = dots; d < LABELS; d++)
+            p->out[p->out_rank++] = d;
+        for (size_t d = 0; d < 52; d++)
+            if (p->uses[d] == 1)
+                p->out[p->out_rank++] = d;
+        return true;
+    }
+    if (strncmp(c, "->", 2) != 0)
+        return false;
+    bool seen[LABELS] = {false};
+    for (c = skip(c + 2); *c; c = skip(c + 1)) {
+        if (strncmp(c, "...", 3) == 0) {
+            for (size_t d = dots; d < LABELS && !seen[LABELS - 1]; d++)
+                p->out[p->out_rank++] = d;
+            seen[LABELS - 1] = p->ellipsis > 0;
+            c += 2;
+            continue;
+        }
+        size_t label = letter(*c);
+        if (label == LABELS || seen[label] || p->dims[label] < 0)
+            return false;
+        seen[label] = true;
+        p->out[p->out_rank++] = label;
+    }
+    return true;
+}
+
+static dq_status read_all(const dq_op_call *call, parse *p, dq_error *err)
+{
+    const char *rest = NULL;
+    *p = (parse){.equation = dq_node_string(call->node, "equation", "")};
+    if (call->in_count > OPERANDS)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "has %u inputs, and at most %d run", call->in_count,
+                            OPERANDS);
+    if (!read_operands(call, p, &rest) || !read_result(p, rest))
+        return bad(call, p, err);
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    parse p;
+    int64_t dims[LABELS];
+    DQ_TRY(read_all(call, &p, err));
+    for (size_t d = 0; d < p.out_rank; d++)
+        dims[d] = p.dims[p.out[d]];
+    return dq_call_output(call, 0, call->in[0]->dtype, p.out_rank, dims, err);
+}
+
+static void add_label(state *s, const dq_op_call *call, const parse *p, size_t label)
+{
+    size_t strides[DQ_MAX_RANK];
+    for (size_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        dq_strides(t->rank, t->dims, strides);
+        for (size_t d = 0; d < t->rank; d++)
+            if (p->labels[i][d] == label && t->dims[d] != 1)
+                s->strides[i][s->labels] += strides[d];
+    }
+    s->dims[s->labels++] = (size_t)p->dims[label];
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    parse p;
+    bool taken[LABELS] = {false};
+    DQ_TRY(read_all(call, &p, err));
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    s->operands = call->in_count;
+    s->rank = p.out_rank;
+    for (size_t d = 0; d < p.out_rank; d++) {
+        add_label(s, call, &p, p.out[d]);
+        taken[p.out[d]] = true;
+    }
+    s->terms = 1;
+    for (size_t d = 0; d < LABELS; d++)
+        if (!taken[d] && p.dims[d] >= 0) {
+            if (!dq_mul_size(s->terms, (size_t)p.dims[d], &s->terms))
+                return dq_call_fail(call, err, DQ_BAD_MODEL, "sums over more terms than can be counted");
+            add_label(s, call, &p, d);
+        }
+    return DQ_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------
+ */
+
+/* The next term, and where its elements are. */
+static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])
+{
+    for (size_t d = s->labels; d-- > s->rank;) {
+        bool more = ++coord[d] < s->dims[d];
+        for (size_t i = 0; i < s->operands; i++)
+            at[i] = more ? at[i] + s->strides[i][d] : at[i] - (s->dims[d] - 1) * s->strides[i][d];
+        if (more)
+            return;
+        coord[d] = 0;
+    }
+}
+
+/* Two float operands whose innermost label is summed over: a stretch of it at a time. */
+static double float_stretch(const dq_op_call *call, const size_t at[OPERANDS], size_t d)
+{
+    const state *s = call->state;
+    const float *a = dq_data(call->in[0], float) + at[0], *b = dq_data(call->in[1], float) + at[1];
+    size_t step_a = s->strides[0][d], step_b = s->strides[1][d];
+    double sum = 0;
+    for (size_t k = 0; k < s->dims[d]; k++)
+        sum += (double)a[k * step_a] * (double)b[k * step_b];
+    return sum;
+}
+
+static double float_sum(const dq_op_call *call, size_t at[OPERANDS])
+{
+    const state *s = call->state;
+    size_t coord[LABELS] = {0}, last = s->labels - 1;
+    double sum = 0;
+    bool stretches = s->labels > s->rank && s->operands == 2 && call->in[0]->dtype == DQ_FLOAT;
+    for (size_t k = 0; k < s->terms; k += stretches ? s->dims[last] : 1) {
+        if (stretches) {
+            sum += float_stretch(call, at, last);
+            for (size_t i = 0; i < s->operands; i++)
+                at[i] += (s->dims[last] - 1) * s->strides[i][last];
+            coord[last] = s->dims[last] - 1;
+        } else {
+            double product = 1;
+            for (size_t i = 0; i < s->operands; i++)
+                product *= dq_tensor_get_double(call->in[i], at[i]);
+            sum += product;
+        }
+        advance(s, coord, at);
+    }
+    return sum;
+}
+
+static uint64_t integer_sum(const dq_op_call *call, size_t at[OPERANDS])
+{
+    const state *s = call->state;
+    size_t coord[LABELS] = {0};
+    uint64_t sum = 0;
+    for (size_t k = 0; k < s->terms; k++) {
+        uint64_t product = 1;
+        for (size_t i = 0; i < s->operands; i++)
+            product *= (uint64_t)dq_tensor_get_int(call->in[i], at[i]);
+        sum += product;
+        advance(s, coord, at);
+    }
+    return sum;
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    for (size_t o = begin; o < end; o++) {
+        size_t at[OPERANDS] = {0};
+        for (size_t d = s->rank, rest = o; d-- > 0; rest /= s->dims[d])
+            for (size_t i = 0; i < s->operands; i++)
+                at[i] += rest % s->dims[d] * s->strides[i][d];
+        if (dq_dtype_is_float(call->out[0]->dtype))
+            dq_tensor_put_double(call->out[0], o, float_sum(call, at));
+        else
+            dq_tensor_put_int(call->out[0], o, (int64_t)integer_sum(call, at));
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    dq_parallel(call->threads, call->out[0]->count, 64, piece, &call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_einsum = {infer, prepare, run, 0};

@@ -1,0 +1,279 @@
+/* GridSample: an image read at places between its pixels, each axis from one, two or four pixels. AffineGrid:
+ * the grid of places that an affine map gives. Places and weights are in double (places rounded to float),
+ * results are rounded once. */
+#include "ops/element.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { X, GRID };
+enum { TAPS = 4 };
+
+typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
+typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
+
+typedef struct state {
+    mode mode;
+    padding padding;
+    bool align;
+    size_t axes, plane, places; /* spatial axes; elements of an image; places of a batch element */
+    size_t strides[DQ_MAX_RANK];
+    int64_t dims[DQ_MAX_RANK];
+} state;
+
+/* The pixels of one axis that a place is made of; index -1 stands for a zero. */
+typedef struct taps {
+    size_t count;
+    int64_t index[TAPS];
+    double weight[TAPS];
+} taps;
+
+static dq_status read_state(const dq_op_call *call, state *s, dq_error *err)
+{
+    static const struct {
+        const char *name;
+        mode mode;
+    } modes[] = {
+        {"nearest", NEAREST}, {"linear", LINEAR}, {"bilinear", LINEAR}, {"cubic", CUBIC}, {"bicubic", CUBIC}};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    const char *how = dq_node_string(call->node, "mode", "linear");
+    const char *outside = dq_node_string(call->node, "padding_mode", "zeros");
+    size_t m = 0, p = 0;
+    while (m < 5 && strcmp(how, modes[m].name) != 0)
+        m++;
+    while (p < 3 && strcmp(outside, paddings[p]) != 0)
+        p++;
+    if (m == 5 || p == 3)
+        return dq_call_fail(
+            call, err, DQ_BAD_MODEL,
+            "attributes 'mode' and 'padding_mode' are '%s' and '%s', which the standard does not "
+            "know",
+            how, outside);
+    *s = (state){.mode = modes[m].mode,
+                 .padding = (padding)p,
+                 .align = dq_node_int(call->node, "align_corners", 0) != 0};
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *x = call->in[X], *grid = call->in[GRID];
+    state s;
+    char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+    DQ_TRY(read_state(call, &s, err));
+    if (x->rank < 3)
+        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+    if (grid->rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != x->rank - 2)
+        return dq_call_fail_input(call, err, GRID,
+                                  "has shape %s, wanted places of %u numbers for images of %s",
+                                  dq_shape_text(grid->rank, grid->dims, mine), x->rank - 2,
+                                  dq_shape_text(x->rank, x->dims, theirs));
+    if (!dq_dtype_is_float(x->dtype) && !dq_dtype_is_int(x->dtype) &&
+        (s.mode != NEAREST || x->dtype == DQ_STRING))
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "interpolates %s, which has no arithmetic here",
+                            dq_dtype_name(x->dtype));
+    int64_t dims[DQ_MAX_RANK] = {x->dims[0], x->dims[1]};
+    for (size_t d = 2; d < x->rank; d++)
+        dims[d] = grid->dims[d - 1];
+    DQ_TRY(dq_call_output(call, 0, x->dtype, x->rank, dims, err));
+    for (size_t d = 2; d < x->rank; d++)
+        if (x->dims[d] == 0 && grid->count)
+            return dq_call_fail_input(call, err, X, "has no pixels");
+    return DQ_OK;
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *x = call->in[X];
+    size_t strides[DQ_MAX_RANK];
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read_state(call, s, err));
+    dq_strides(x->rank, x->dims, strides);
+    s->axes = x->rank - 2;
+    s->plane = dq_dims_product(x->dims, 2, x->rank);
+    s->places = dq_dims_product(call->out[0]->dims, 2, x->rank);
+    for (size_t d = 0; d < s->axes; d++) {
+        s->dims[d] = x->dims[d + 2];
+        s->strides[d] = strides[d + 2];
+    }
+    return DQ_OK;
+}
+
+/* ---- Places ---------------------------------------------------------------------------------------------
+ */
+
+static double reflect(double x, double low, double high)
+{
+    double range = high - low;
+    if (x >= low && x <= high)
+        return x;
+    if (range <= 0)
+        return low;
+    double off = x < low ? low - x : x - high, rest = fmod(off, range);
+    bool even = fmod(floor(off / range), 2) == 0;
+    return (x < low) == even ? low + rest : high - rest;
+}
+
+/* A pixel's number, brought inside as the padding says. */
+static int64_t pixel(const state *s, double x, int64_t n)
+{
+    double last = (double)(n - 1);
+    if (x >= 0 && x <= last)
+        return (int64_t)x;
+    if (s->padding == ZEROS)
+        return -1;
+    if (s->padding == REFLECTION)
+        x = trunc(s->align ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5));
+    return x > 0 ? (int64_t)fmin(x, last) : 0;
+}
+
+/* Keys' cubic convolution with a = -0.75, for a place `t` past the second of four pixels. */
+static void cubic(double t, double weight[TAPS])
+{
+    static const double a = -0.75;
+    for (int k = 0; k < TAPS; k++) {
+        double d = fabs(t + 1 - k);
+        weight[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+    }
+}
+
+static taps axis_taps(const state *s, double place, int64_t n)
+{
+    double length = (double)n, last = length - 1;
+    double x = (double)(float)(s->align ? (place + 1) / 2 * last : ((place + 1) * length - 1) / 2);
+    taps t = {.count = 1, .weight = {1}};
+    if (!isfinite(x))
+        x = s->padding == ZEROS ? -10 : 0; /* no place: as far outside */
+    if (s->mode == NEAREST)
+        x = nearbyint(x);
+    if (s->padding == BORDER)
+        x = fmin(fmax(x, 0), last);
+    else if (s->padding == REFLECTION)
+        x = s->align ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
+    if (s->mode == NEAREST) {
+        t.index[0] = pixel(s, trunc(x), n);
+        return t;
+    }
+    double first = floor(x);
+    if (s->mode == CUBIC) {
+        cubic(x - first, t.weight);
+        first -= 1;
+    } else {
+        t.weight[0] = 1 - (x - first);
+        t.weight[1] = x - first;
+    }
+    t.count = s->mode == CUBIC ? TAPS : 2;
+    for (size_t k = 0; k < t.count; k++)
+        t.index[k] = pixel(s, first + (double)k, n);
+    return t;
+}
+
+/* The weighted sum over axes d and on. */
+static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d, size_t at)
+{
+    if (d == s->axes)
+        return dq_tensor_get_double(x, at);
+    double sum = 0;
+    for (size_t k = 0; k < t[d].count; k++)
+        if (t[d].index[k] >= 0)
+            sum += t[d].weight[k] * blend(s, x, t, d + 1, at + (size_t)t[d].index[k] * s->strides[d]);
+    return sum;
+}
+
+static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t to)
+{
+    const state *s = call->state;
+    bool inside = true;
+    for (size_t d = 0; d < s->axes; d++) {
+        inside = inside && t[d].index[0] >= 0;
+        base += inside ? (size_t)t[d].index[0] * s->strides[d] : 0;
+    }
+    if (inside)
+        dq_copy_elements(call->in[X], base, call->out[0], to, 1);
+    else
+        memset((char *)call->out[0]->data + to * dq_move_width(call->out[0]->dtype), 0,
+               dq_move_width(call->out[0]->dtype));
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    size_t channels = (size_t)call->in[X]->dims[1];
+    for (size_t i = begin; i < end; i++) {
+        taps t[DQ_MAX_RANK];
+        size_t batch = i / s->places, place = i % s->places;
+        for (size_t d = 0; d < s->axes; d++)
+            t[d] =
+                axis_taps(s, dq_tensor_get_double(call->in[GRID], i * s->axes + s->axes - 1 - d), s->dims[d]);
+        for (size_t c = 0; c < channels; c++) {
+            size_t base = (batch * channels + c) * s->plane, to = (batch * channels + c) * s->places + place;
+            if (s->mode == NEAREST)
+                nearest(call, t, base, to);
+            else
+                dq_tensor_put_double(call->out[0], to, blend(s, call->in[X], t, 0, base));
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    if (call->out[0]->count)
+        dq_parallel(call->threads, (size_t)call->in[X]->dims[0] * s->places, 64, piece, &call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_grid_sample = {infer, prepare, run, 0};
+
+/* ---- AffineGrid -----------------------------------------------------------------------------------------
+ */
+
+static dq_status affine_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *theta = call->in[0], *size = call->in[1];
+    if (size->rank != 1 || size->count < 4 || size->count > 5)
+        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 4 or 5", size->count);
+    DQ_TRY(dq_call_need(call, 1));
+    int64_t axes = (int64_t)size->count - 2, dims[5] = {dq_tensor_get_int(size, 0)};
+    char text[DQ_SHAPE_TEXT];
+    if (theta->rank != 3 || theta->dims[0] != dims[0] || theta->dims[1] != axes || theta->dims[2] != axes + 1)
+        return dq_call_fail_input(call, err, 0, "has shape %s, wanted %" PRId64 "x%" PRId64 "x%" PRId64,
+                                  dq_shape_text(theta->rank, theta->dims, text), dims[0], axes, axes + 1);
+    for (size_t d = 0; d < (size_t)axes; d++)
+        dims[d + 1] = dq_tensor_get_int(size, d + 2);
+    dims[axes + 1] = axes;
+    return dq_call_output(call, 0, theta->dtype, (size_t)axes + 2, dims, err);
+}
+
+static dq_status affine_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_tensor *theta = call->in[0];
+    dq_tensor *out = call->out[0];
+    size_t axes = out->rank - 2u, places = dq_dims_product(out->dims, 1, out->rank - 1u), coord[3] = {0};
+    bool align = dq_node_int(call->node, "align_corners", 0) != 0;
+    for (size_t i = 0; i < out->count / (axes ? axes : 1); i++) {
+        const size_t matrix = i / places * axes * (axes + 1);
+        double at[3]; /* last axis first */
+        for (size_t d = 0; d < axes; d++) {
+            double n = (double)out->dims[d + 1], k = (double)coord[d];
+            double place = align ? (n > 1 ? 2 * k / (n - 1) - 1 : 0) : (2 * k + 1) / n - 1;
+            at[axes - 1 - d] = place;
+        }
+        for (size_t row = 0; row < axes; row++) {
+            size_t base = matrix + row * (axes + 1);
+            double sum = dq_tensor_get_double(theta, base + axes);
+            for (size_t d = 0; d < axes; d++)
+                sum += dq_tensor_get_double(theta, base + d) * at[d];
+            dq_tensor_put_double(out, i * axes + row, sum);
+        }
+        dq_next_coord(axes, out->dims + 1, coord);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_affine_grid = {affine_infer, NULL, affine_run, 0};
