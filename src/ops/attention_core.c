@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 8, WORK = 1 << 16 /* products of a piece of parallel work, about */ };
+enum { LANES = 8, KEYS = 4, WORK = 1 << 16 /* products of a piece of parallel work, about */ };
 
 dq_status dq_attention_prepare(dq_op_call *call, size_t keys, size_t v_size, dq_error *err)
 {
@@ -30,24 +30,36 @@ void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, 
                                          : (float)dq_tensor_get_double(bias, bias_at + i);
 }
 
-static float dot(const float *a, const float *b, size_t n)
+/* One query times `count` keys, at most KEYS, side by side: each has its own sums. */
+static void dots(const float *q, const float *k, size_t k_row, size_t n, size_t count, float *out)
 {
-    float lane[LANES] = {0};
+    float lane[KEYS][LANES] = {{0}};
+    const float *keys[KEYS];
+    for (size_t t = 0; t < KEYS; t++)
+        keys[t] = k + (t < count ? t : 0) * k_row;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        for (size_t k = 0; k < LANES; k++)
-            lane[k] += a[i + k] * b[i + k];
+        for (size_t t = 0; t < KEYS; t++)
+            for (size_t l = 0; l < LANES; l++)
+                lane[t][l] += q[i + l] * keys[t][i + l];
     for (; i < n; i++)
-        lane[i % LANES] += a[i] * b[i];
-    return ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7]));
+        for (size_t t = 0; t < KEYS; t++)
+            lane[t][i % LANES] += q[i] * keys[t][i];
+    for (size_t t = 0; t < count; t++)
+        out[t] = ((lane[t][0] + lane[t][4]) + (lane[t][1] + lane[t][5])) +
+                 ((lane[t][2] + lane[t][6]) + (lane[t][3] + lane[t][7]));
 }
 
 static void score(const dq_attention *a, const dq_attention_row *row)
 {
     const float *q = a->q.data + row->batch * a->q.batch + row->head * a->q.head + row->row * a->q.row;
     const float *k = a->k.data + row->batch * a->k.batch + row->head / a->heads_per_kv * a->k.head;
-    for (size_t t = row->first; t < row->end; t++)
-        row->scores[t] = dot(q, k + t * a->k.row, a->size) * a->scale;
+    for (size_t t = row->first; t < row->end; t += KEYS) {
+        size_t count = row->end - t < KEYS ? row->end - t : KEYS;
+        dots(q, k + t * a->k.row, a->k.row, a->size, count, row->scores + t);
+        for (size_t i = t; i < t + count; i++)
+            row->scores[i] *= a->scale;
+    }
     for (size_t t = row->first; t < row->end && a->softcap > 0; t++)
         row->scores[t] = a->softcap * tanhf(row->scores[t] / a->softcap);
 }
@@ -69,16 +81,20 @@ static void soften(const dq_attention *a, const dq_attention_row *row)
         s[t] /= total;
 }
 
-static void gather(const dq_attention *a, const dq_attention_row *row, float *sum)
+static void gather(const dq_attention *a, const dq_attention_row *row, float *restrict sum)
 {
     const float *v = a->v.data + row->batch * a->v.batch + row->head / a->heads_per_kv * a->v.head;
-    memset(sum, 0, a->v_size * sizeof *sum);
-    for (size_t t = row->first; t < row->end; t++) {
-        float weight = row->scores[t];
-        const float *from = v + t * a->v.row;
-        for (size_t i = 0; i < a->v_size; i++)
-            sum[i] += weight * from[i];
+    size_t t = row->first, step = a->v.row, n = a->v_size;
+    memset(sum, 0, n * sizeof *sum);
+    for (; t + KEYS <= row->end; t += KEYS) {
+        const float *w = row->scores + t, *from = v + t * step;
+        for (size_t i = 0; i < n; i++) /* key after key, as below */
+            sum[i] = sum[i] + w[0] * from[i] + w[1] * from[step + i] + w[2] * from[2 * step + i] +
+                     w[3] * from[3 * step + i];
     }
+    for (; t < row->end; t++)
+        for (size_t i = 0; i < n; i++)
+            sum[i] += row->scores[t] * v[t * step + i];
 }
 
 static void clear_others(const dq_attention *a, const dq_attention_row *row)
@@ -210,6 +226,8 @@ void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
 {
     const dq_tensor *bias = mask->bias;
     size_t at = 0;
+    if (!bias && mask->kind == DQ_MASK_NONE && !mask->causal)
+        return;
     if (bias) {
         size_t heads = (size_t)bias->dims[1], batch = bias->dims[0] == 1 ? 0 : row->batch;
         at = ((batch * heads + (heads == 1 ? 0 : row->head)) * (size_t)bias->dims[2] + row->row) *

@@ -55,14 +55,15 @@ static void store(const dq_int_sums *sums)
     float *to = dq_self_attention_projected(call, &s->attention);
     float input_scale = (float)dq_qparam_scale(call, &s->input_scale, 0);
     size_t n = s->mm.s.n;
-    for (size_t i = 0; i < sums->rows; i++)
-        for (size_t j = 0; j < sums->cols; j++) {
-            size_t col = sums->col + j;
-            float scale =
-                input_scale * (float)dq_qparam_scale(call, &s->weight_scale, col * s->weight_scale.step);
-            to[(sums->batch * s->mm.m + sums->row + i) * n + col] =
-                (float)sums->c[i * sums->c_stride + j] * scale + (float)dq_tensor_get_double(bias, col);
-        }
+    for (size_t j = 0; j < sums->cols; j++) {
+        size_t col = sums->col + j;
+        float scale =
+            input_scale * (float)dq_qparam_scale(call, &s->weight_scale, col * s->weight_scale.step);
+        float add = (float)dq_tensor_get_double(bias, col),
+              *down = to + (sums->batch * s->mm.m + sums->row) * n + col;
+        for (size_t i = 0; i < sums->rows; i++)
+            down[i * n] = (float)sums->c[i * sums->c_stride + j] * scale + add;
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
