@@ -55,27 +55,45 @@ static void add_products(const uint8_t *x, const int16_t *w, size_t n, int32_t *
         sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)(x[c] * w[c]));
 }
 
+/* Output channels that are stored together: of whole input channels, where those have few enough. */
+static size_t channels_at_a_time(const dq_conv_shape *s)
+{
+    size_t most = DQ_QCONV_CHANNELS;
+    return s->group_out <= most ? most / s->group_out * s->group_out : most;
+}
+
+/* sums[c] of output channels (first + c) * group_out + multiple, for c < n. */
+static void sum_multiple(const dq_qconv_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
+                         size_t n, int32_t *sums)
+{
+    const dq_qconv *conv = pass->conv;
+    const dq_conv_shape *s = &conv->s;
+    const int32_t *starts = (const int32_t *)((const char *)pass->packed + conv->sums_offset);
+    const int16_t *w = (const int16_t *)pass->packed + multiple * s->kernel_size * s->in_channels + first;
+    for (size_t c = 0; c < n; c++)
+        sums[c] = starts[(first + c) * s->group_out + multiple];
+    for (size_t t = 0; t < s->kernel_size; t++, w += s->in_channels)
+        add_products(corner + conv->offsets[t] + first, w, n, sums);
+}
+
 /* The sums of output channels first … end - 1 at one output position. */
 static void sum_pixel(const dq_qconv_pass *pass, const uint8_t *corner, size_t first, size_t end,
                       int32_t *sums)
 {
-    const dq_qconv *conv = pass->conv;
-    const dq_conv_shape *s = &conv->s;
-    const int16_t *weights = pass->packed;
-    const int32_t *starts = (const int32_t *)((const char *)pass->packed + conv->sums_offset);
-    for (size_t m = first; m < end; m++)
-        sums[m - first] = starts[m];
-    if (s->group_out == 1) {
-        for (size_t t = 0; t < s->kernel_size; t++)
-            add_products(corner + conv->offsets[t] + first, weights + t * s->in_channels + first, end - first,
-                         sums);
-        return;
-    }
-    for (size_t m = first; m < end; m++) {
-        size_t channel = m / s->group_out;
-        const int16_t *w = weights + m % s->group_out * s->kernel_size * s->in_channels + channel;
-        for (size_t t = 0; t < s->kernel_size; t++)
-            add_products(corner + conv->offsets[t] + channel, w + t * s->in_channels, 1, sums + m - first);
+    const dq_conv_shape *s = &pass->conv->s;
+    size_t multiples = s->group_out, channel = first / multiples, n = (end - first) / multiples;
+    int32_t few[DQ_QCONV_CHANNELS];
+    if (multiples == 1) {
+        sum_multiple(pass, corner, 0, first, n, sums);
+    } else if (multiples <= DQ_QCONV_CHANNELS) {
+        for (size_t j = 0; j < multiples; j++) {
+            sum_multiple(pass, corner, j, channel, n, few);
+            for (size_t c = 0; c < n; c++)
+                sums[c * multiples + j] = few[c];
+        }
+    } else {
+        for (size_t m = first; m < end; m++)
+            sum_multiple(pass, corner, m % multiples, m / multiples, 1, sums + m - first);
     }
 }
 
@@ -94,9 +112,10 @@ static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
     out.count = s->out_size - first < PIXELS ? s->out_size - first : PIXELS;
     out.c_stride = DQ_QCONV_CHANNELS;
     out.c = sums;
+    size_t most = channels_at_a_time(s);
     for (; out.channel < s->out_channels; out.channel += out.channels) {
         size_t left = s->out_channels - out.channel;
-        out.channels = left < DQ_QCONV_CHANNELS ? left : DQ_QCONV_CHANNELS;
+        out.channels = left < most ? left : most;
         for (size_t i = 0; i < out.count; i++)
             sum_pixel(pass, image + dq_qimage_corner(&conv->image, &s->window, first + i), out.channel,
                       out.channel + out.channels, sums + i * out.c_stride);

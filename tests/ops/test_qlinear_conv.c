@@ -248,7 +248,7 @@ START_TEST(random_linear)
         int kind = round % 3;
         g.last = kind == 2;
         if (g.last && g.axes < 3 && naive_random(&state, 8) == 0) /* more than is stored at a time */
-            g.group = 70;
+            *(naive_random(&state, 2) ? &g.group : &g.group_out) = 70;
         dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1], ty = types[round >> 2 & 1];
         int64_t channels = g.group * g.group_out, dim;
         const int64_t one = 1;
