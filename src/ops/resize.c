@@ -1,6 +1,6 @@
-/* Resize (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an output
- * element is the weighted sum over the product of its axes' elements, in double, rounded once (cut, for
- * integers). */
+/* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
+ * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
+ * for integers). */
 #include "ops/lists.h"
 #include "ops/move.h"
 #include "ops/resize_axis.h"
@@ -158,10 +158,46 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     return by_size ? from_sizes(call, sizes, &axes, s, err) : from_scales(call, scales, &axes, s, err);
 }
 
-static dq_status infer(dq_op_call *call, dq_error *err)
+/* Upsample: scales of one or more, from two attributes, a list of floats or an input; coordinates as in
+ * Resize-10, rounded down. */
+static dq_status read_upsample(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *in = call->in[0], *scales = dq_call_in(call, 1);
+    const dq_attr *list = dq_node_attr(call->node, "scales");
+    static const char *const modes[] = {"nearest", "linear", "bilinear"};
+    unsigned mode = 0;
+    DQ_TRY(choice(call, "mode", "nearest", modes, 3, &mode, err));
+    s->how = (dq_resize){
+        mode ? DQ_RESIZE_LINEAR : DQ_RESIZE_NEAREST, DQ_ASYMMETRIC, DQ_NEAREST_FLOOR, -0.75, false, false};
+    s->rank = in->rank;
+    DQ_TRY(dq_call_need(call, 1));
+    size_t count = scales ? scales->count : list ? list->count : 4;
+    if (count != in->rank)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu scales, wanted %u (one for each axis)", count,
+                            in->rank);
+    for (size_t d = 0; d < in->rank; d++) {
+        float scale = 1;
+        if (scales)
+            scale = (float)dq_tensor_get_double(scales, d);
+        else if (list)
+            scale = list->u.floats[d];
+        else if (d >= 2)
+            scale = dq_node_float(call->node, d == 2 ? "height_scale" : "width_scale", 1);
+        if (!(scale >= 1) || isinf(scale))
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "has scale %g for axis %zu, wanted 1 or more",
+                                (double)scale, d);
+        s->axis[d] = (dq_resize_axis){.in = (size_t)in->dims[d], .scale = (double)scale, .roi_end = 1};
+        DQ_TRY(set_length(call, &s->axis[d], d, (double)floorf((float)in->dims[d] * scale), err));
+    }
+    return DQ_OK;
+}
+
+typedef dq_status read_fn(const dq_op_call *call, state *s, dq_error *err);
+
+static dq_status infer_by(dq_op_call *call, read_fn *read, dq_error *err)
 {
     state s = {0};
-    DQ_TRY(read_lengths(call, &s, err));
+    DQ_TRY(read(call, &s, err));
     int64_t dims[DQ_MAX_RANK];
     for (size_t d = 0; d < s.rank; d++)
         dims[d] = (int64_t)s.axis[d].out;
@@ -173,11 +209,11 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, dtype, s.rank, dims, err);
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
-    DQ_TRY(read_lengths(call, s, err));
+    DQ_TRY(read(call, s, err));
     s->extrapolation = (double)dq_node_float(call->node, "extrapolation_value", 0);
     dq_strides(s->rank, call->in[0]->dims, s->strides);
     for (size_t d = 0; d < s->rank && call->out[0]->count; d++) {
@@ -185,11 +221,31 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         dq_resize_axis *a = &s->axis[d];
         if (a->in == a->out && a->scale == 1 && how.coordinate != DQ_TF_CROP_AND_RESIZE)
             how.mode = DQ_RESIZE_NEAREST; /* the axis stays as it is */
-        if (call->version == 10 && a->scale < 1)
+        if (ceil_when_less && a->scale < 1)
             how.nearest = DQ_NEAREST_CEIL;
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
     return DQ_OK;
+}
+
+static dq_status resize_infer(dq_op_call *call, dq_error *err)
+{
+    return infer_by(call, read_lengths, err);
+}
+
+static dq_status resize_prepare(dq_op_call *call, dq_error *err)
+{
+    return prepare_by(call, read_lengths, call->version == 10, err);
+}
+
+static dq_status upsample_infer(dq_op_call *call, dq_error *err)
+{
+    return infer_by(call, read_upsample, err);
+}
+
+static dq_status upsample_prepare(dq_op_call *call, dq_error *err)
+{
+    return prepare_by(call, read_upsample, false, err);
 }
 
 /* ---- Running --------------------------------------------------------------------------------------------
@@ -262,4 +318,5 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_resize = {infer, prepare, run, 0};
+const dq_op_impl dq_op_resize = {resize_infer, resize_prepare, run, 0};
+const dq_op_impl dq_op_upsample = {upsample_infer, upsample_prepare, run, 0};

@@ -1,0 +1,249 @@
+/* RoiAlign and MaxRoiPool: regions of images brought to a fixed size. Coordinates are in double. */
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { X, ROIS, BATCH };
+enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
+
+typedef struct state {
+    size_t channels, height, width, bins_high, bins_wide;
+    double scale, offset;
+    bool max, at_least_one; /* regions count as one pixel or more */
+    int64_t ratio;
+} state;
+
+static dq_status infer_shape(dq_op_call *call, int64_t rows, int64_t cols, uint32_t roi_size, dq_error *err)
+{
+    const dq_tensor *x = call->in[X], *rois = call->in[ROIS];
+    char text[DQ_SHAPE_TEXT];
+    if (x->rank != 4)
+        return dq_call_fail_input(call, err, X, "has rank %u, wanted 4", x->rank);
+    if (rois->rank != 2 || rois->dims[1] != roi_size)
+        return dq_call_fail_input(call, err, ROIS, "has shape %s, wanted rows of %u numbers",
+                                  dq_shape_text(rois->rank, rois->dims, text), roi_size);
+    if (rows < 1 || cols < 1)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "pools to %" PRId64 "x%" PRId64 ", wanted 1 or more",
+                            rows, cols);
+    const int64_t dims[4] = {rois->dims[0], x->dims[1], rows, cols};
+    return dq_call_output(call, 0, x->dtype, 4, dims, err);
+}
+
+static state *new_state(dq_op_call *call, dq_error *err)
+{
+    if (dq_call_state(call, sizeof(state), err) != DQ_OK)
+        return NULL;
+    state *s = call->state;
+    const int64_t *in = call->in[X]->dims, *out = call->out[0]->dims;
+    *s = (state){.channels = (size_t)in[1],
+                 .height = (size_t)in[2],
+                 .width = (size_t)in[3],
+                 .bins_high = (size_t)out[2],
+                 .bins_wide = (size_t)out[3],
+                 .scale = (double)dq_node_float(call->node, "spatial_scale", 1)};
+    return s;
+}
+
+static dq_status read_image(const dq_op_call *call, double given, size_t *image, dq_error *err)
+{
+    int64_t images = call->in[X]->dims[0];
+    if (!(given >= 0 && given < (double)images))
+        return dq_call_fail(call, err, DQ_BAD_INPUT, "has a region of image %g, wanted 0 to %" PRId64, given,
+                            images - 1);
+    *image = (size_t)given;
+    return DQ_OK;
+}
+
+/* ---- RoiAlign -------------------------------------------------------------------------------------------
+ */
+
+static dq_status align_infer(dq_op_call *call, dq_error *err)
+{
+    const char *mode = dq_node_string(call->node, "mode", "avg");
+    const char *how = dq_node_string(call->node, "coordinate_transformation_mode", "half_pixel");
+    if (strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', wanted avg or max", mode);
+    if (strcmp(how, "half_pixel") != 0 && strcmp(how, "output_half_pixel") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'coordinate_transformation_mode' is '%s', wanted half_pixel or "
+                            "output_half_pixel",
+                            how);
+    if (call->in[BATCH]->rank != 1 || call->in[BATCH]->dims[0] != call->in[ROIS]->dims[0])
+        return dq_call_fail_input(call, err, BATCH, "has %zu elements, wanted one for each region",
+                                  call->in[BATCH]->count);
+    return infer_shape(call, dq_node_int(call->node, "output_height", 1),
+                       dq_node_int(call->node, "output_width", 1), 4, err);
+}
+
+static dq_status align_prepare(dq_op_call *call, dq_error *err)
+{
+    state *s = new_state(call, err);
+    if (!s)
+        return DQ_OUT_OF_MEMORY;
+    const char *how = dq_node_string(call->node, "coordinate_transformation_mode", "half_pixel");
+    bool half = call->version >= 16 && strcmp(how, "half_pixel") == 0;
+    s->max = strcmp(dq_node_string(call->node, "mode", "avg"), "max") == 0;
+    s->offset = half ? 0.5 : 0;
+    s->at_least_one = !half;
+    s->ratio = dq_node_int(call->node, "sampling_ratio", 0);
+    return DQ_OK;
+}
+
+typedef struct corner {
+    size_t at[4];
+    double weight[4];
+} corner;
+
+/* The four pixels around a place and their weights; false when it is outside the image. */
+static bool corners(const state *s, double y, double x, corner *c)
+{
+    if (!(y >= -1 && y <= (double)s->height && x >= -1 && x <= (double)s->width))
+        return false;
+    double place[2] = {fmax(y, 0), fmax(x, 0)}, part[2];
+    size_t size[2] = {s->height, s->width}, low[2], high[2];
+    for (int d = 0; d < 2; d++) {
+        low[d] = (size_t)place[d];
+        bool last = low[d] + 1 >= size[d];
+        low[d] = last ? size[d] - 1 : low[d];
+        high[d] = last ? low[d] : low[d] + 1;
+        part[d] = last ? 0 : place[d] - (double)low[d];
+    }
+    *c = (corner){
+        {low[0] * s->width + low[1], low[0] * s->width + high[1], high[0] * s->width + low[1],
+         high[0] * s->width + high[1]},
+        {(1 - part[0]) * (1 - part[1]), (1 - part[0]) * part[1], part[0] * (1 - part[1]), part[0] * part[1]}};
+    return true;
+}
+
+typedef struct region {
+    size_t plane; /* first element of the channel's image */
+    double top, left, bin_high, bin_wide;
+    size_t samples_high, samples_wide; /* of a bin */
+} region;
+
+static double pool_bin(const state *s, const dq_tensor *x, const region *r, size_t row, size_t col)
+{
+    double sum = 0, most = 0;
+    bool any = false;
+    for (size_t i = 0; i < r->samples_high; i++)
+        for (size_t k = 0; k < r->samples_wide; k++) {
+            double y = r->top + ((double)row + ((double)i + 0.5) / (double)r->samples_high) * r->bin_high;
+            double at = r->left + ((double)col + ((double)k + 0.5) / (double)r->samples_wide) * r->bin_wide;
+            corner c = {{0}, {0}};
+            bool inside = corners(s, y, at, &c);
+            double value = inside ? -(double)INFINITY : 0;
+            for (int n = 0; n < 4 && inside; n++) {
+                double part = c.weight[n] * dq_tensor_get_double(x, r->plane + c.at[n]);
+                sum += part;
+                value = fmax(value, part);
+            }
+            most = any ? fmax(most, value) : value;
+            any = true;
+        }
+    double count = (double)(r->samples_high * r->samples_wide);
+    return s->max ? most : count > 0 ? sum / count : 0;
+}
+
+static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_error *err)
+{
+    const state *s = call->state;
+    double edge[4], size[2], bins[2] = {(double)s->bins_wide, (double)s->bins_high}, samples[2];
+    for (size_t k = 0; k < 4; k++)
+        edge[k] = dq_tensor_get_double(call->in[ROIS], n * 4 + k) * s->scale - s->offset;
+    for (size_t d = 0; d < 2; d++) {
+        size[d] = edge[d + 2] - edge[d];
+        if (s->at_least_one)
+            size[d] = fmax(size[d], 1);
+        samples[d] = s->ratio > 0 ? (double)s->ratio : fmax(ceil(size[d] / bins[d]), 0);
+        if (!(samples[d] <= MOST_SAMPLES))
+            return dq_call_fail(call, err, DQ_BAD_INPUT, "takes %g samples of a bin, and at most %d run",
+                                samples[d], MOST_SAMPLES);
+    }
+    *r = (region){
+        0, edge[1], edge[0], size[1] / bins[1], size[0] / bins[0], (size_t)samples[1], (size_t)samples[0]};
+    return DQ_OK;
+}
+
+static dq_status align_run(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    size_t bins = s->bins_high * s->bins_wide, plane = s->height * s->width;
+    for (size_t n = 0; plane && n < (size_t)call->in[ROIS]->dims[0]; n++) {
+        region r = {0};
+        size_t image = 0;
+        DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
+        DQ_TRY(align_region(call, n, &r, err));
+        for (size_t i = 0; i < s->channels * bins; i++) {
+            r.plane = (image * s->channels + i / bins) * plane;
+            dq_tensor_put_double(call->out[0], n * s->channels * bins + i,
+                                 pool_bin(s, call->in[X], &r, i % bins / s->bins_wide, i % s->bins_wide));
+        }
+    }
+    if (!plane && call->out[0]->size)
+        memset(call->out[0]->data, 0, call->out[0]->size);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_roi_align = {align_infer, align_prepare, align_run, 0};
+
+/* ---- MaxRoiPool -----------------------------------------------------------------------------------------
+ */
+
+static dq_status pool_infer(dq_op_call *call, dq_error *err)
+{
+    size_t count = 0;
+    const int64_t *shape = dq_node_ints(call->node, "pooled_shape", &count);
+    if (count != 2)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'pooled_shape' has %zu elements, wanted 2",
+                            count);
+    return infer_shape(call, shape[0], shape[1], 5, err);
+}
+
+static dq_status pool_prepare(dq_op_call *call, dq_error *err)
+{
+    return new_state(call, err) ? DQ_OK : DQ_OUT_OF_MEMORY;
+}
+
+/* Pixels from … to - 1 of a bin along an axis of n pixels, for a region from first to last. */
+static void bin_range(double first, double last, size_t bin, size_t bins, size_t n, size_t *from, size_t *to)
+{
+    double size = fmax(last - first + 1, 1) / (double)bins;
+    double low = floor((double)bin * size) + first, high = ceil((double)(bin + 1) * size) + first;
+    *from = (size_t)fmin(fmax(low, 0), (double)n);
+    *to = (size_t)fmin(fmax(high, 0), (double)n);
+}
+
+static double largest(const state *s, const dq_tensor *x, size_t plane, const double edge[4], size_t bin)
+{
+    size_t top, bottom, left, right;
+    double most = -(double)INFINITY;
+    bin_range(edge[1], edge[3], bin / s->bins_wide, s->bins_high, s->height, &top, &bottom);
+    bin_range(edge[0], edge[2], bin % s->bins_wide, s->bins_wide, s->width, &left, &right);
+    for (size_t row = top; row < bottom; row++)
+        for (size_t col = left; col < right; col++)
+            most = fmax(most, dq_tensor_get_double(x, plane + row * s->width + col));
+    return top < bottom && left < right ? most : 0;
+}
+
+static dq_status pool_run(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    size_t bins = s->bins_high * s->bins_wide;
+    for (size_t n = 0; n < (size_t)call->in[ROIS]->dims[0]; n++) {
+        size_t image = 0;
+        double edge[4];
+        DQ_TRY(read_image(call, dq_tensor_get_double(call->in[ROIS], n * 5), &image, err));
+        for (size_t k = 0; k < 4; k++)
+            edge[k] = round(dq_tensor_get_double(call->in[ROIS], n * 5 + 1 + k) * s->scale);
+        for (size_t i = 0; i < s->channels * bins; i++) {
+            size_t plane = (image * s->channels + i / bins) * s->height * s->width;
+            dq_tensor_put_double(call->out[0], n * s->channels * bins + i,
+                                 largest(s, call->in[X], plane, edge, i % bins));
+        }
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_max_roi_pool = {pool_infer, pool_prepare, pool_run, 0};

@@ -1,0 +1,184 @@
+/* Unique: the different elements, or slices along an axis. NaNs are equal to each other and come last. The
+ * number of them is known when the data is: infer sorts to count, run to tell. */
+#include "base/checked.h"
+#include "ops/element.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { Y, FIRST, INVERSE, COUNTS };
+
+/* Slices: element k of slice i is number (k / inner · n + i) · inner + k % inner. */
+typedef struct slices {
+    const dq_tensor *t;
+    size_t n, size, inner;
+    size_t axis; /* DQ_MAX_RANK: the flattened input */
+} slices;
+
+static dq_status read_slices(const dq_op_call *call, slices *s, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    *s = (slices){in, in->count, 1, 1, DQ_MAX_RANK};
+    if (!dq_node_attr(call->node, "axis"))
+        return DQ_OK;
+    int64_t given = dq_node_int(call->node, "axis", 0);
+    if (!dq_axis(given, in->rank, &s->axis))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
+    s->n = (size_t)in->dims[s->axis];
+    s->inner = dq_dims_product(in->dims, s->axis + 1, in->rank);
+    s->size = s->n ? in->count / s->n : 0;
+    return DQ_OK;
+}
+
+/* ---- Order ----------------------------------------------------------------------------------------------
+ */
+
+static int compare_elements(const dq_tensor *t, size_t a, size_t b)
+{
+    unsigned cls = dq_dtype_get(t->dtype)->cls;
+    if (cls == DQ_CLASS_STRING) {
+        const dq_string *x = &dq_data(t, dq_string)[a], *y = &dq_data(t, dq_string)[b];
+        size_t common = x->length < y->length ? x->length : y->length;
+        int order = common ? memcmp(x->bytes, y->bytes, common) : 0;
+        return order ? order : (x->length > y->length) - (x->length < y->length);
+    }
+    if (cls == DQ_CLASS_FLOAT) {
+        double x = dq_tensor_get_double(t, a), y = dq_tensor_get_double(t, b);
+        if (isnan(x) || isnan(y))
+            return (isnan(x) != 0) - (isnan(y) != 0);
+        return (x > y) - (x < y);
+    }
+    int64_t x = dq_tensor_get_int(t, a), y = dq_tensor_get_int(t, b);
+    if (cls == DQ_CLASS_UINT)
+        return ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y);
+    return (x > y) - (x < y);
+}
+
+static int compare(const slices *s, size_t a, size_t b)
+{
+    int order = 0;
+    for (size_t k = 0; order == 0 && k < s->size; k++) {
+        size_t base = k / s->inner * s->n * s->inner + k % s->inner;
+        order = compare_elements(s->t, base + a * s->inner, base + b * s->inner);
+    }
+    return order;
+}
+
+static bool after(const slices *s, size_t a, size_t b)
+{
+    int order = compare(s, a, b);
+    return order > 0 || (order == 0 && a > b);
+}
+
+static void sink(const slices *s, size_t *heap, size_t n, size_t at)
+{
+    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && after(s, heap[child + 1], heap[child]))
+            child++;
+        if (!after(s, heap[child], heap[at]))
+            return;
+        size_t kept = heap[at];
+        heap[at] = heap[child];
+        heap[child] = kept;
+        at = child;
+    }
+}
+
+/* The slices' numbers in ascending order, equal ones by number. */
+static void sort(const slices *s, size_t *order)
+{
+    for (size_t i = 0; i < s->n; i++)
+        order[i] = i;
+    for (size_t i = s->n / 2; i-- > 0;)
+        sink(s, order, s->n, i);
+    for (size_t n = s->n; n > 1; n--) {
+        size_t last = order[0];
+        order[0] = order[n - 1];
+        order[n - 1] = last;
+        sink(s, order, n - 1, 0);
+    }
+}
+
+/* ---- The operator ---------------------------------------------------------------------------------------
+ */
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    slices s;
+    size_t found = 0;
+    DQ_TRY(read_slices(call, &s, err));
+    DQ_TRY(dq_call_need(call, 0));
+    if (dq_dtype_get(s.t->dtype)->cls == DQ_CLASS_COMPLEX)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "sorts %s, which has no order here",
+                            dq_dtype_name(s.t->dtype));
+    size_t *order = calloc(s.n + 1, sizeof *order);
+    if (!order)
+        return dq_no_memory(err, s.n * sizeof *order, "sorting");
+    sort(&s, order);
+    for (size_t i = 0; i < s.n; i++)
+        found += i == 0 || compare(&s, order[i - 1], order[i]) != 0;
+    free(order);
+    int64_t dims[DQ_MAX_RANK], different = (int64_t)found, all = (int64_t)s.n;
+    for (size_t d = 0; d < s.t->rank; d++)
+        dims[d] = d == s.axis ? different : s.t->dims[d];
+    DQ_TRY(s.axis == DQ_MAX_RANK ? dq_call_output(call, Y, s.t->dtype, 1, &different, err)
+                                 : dq_call_output(call, Y, s.t->dtype, s.t->rank, dims, err));
+    DQ_TRY(dq_call_output(call, FIRST, DQ_INT64, 1, &different, err));
+    DQ_TRY(dq_call_output(call, INVERSE, DQ_INT64, 1, &all, err));
+    return dq_call_output(call, COUNTS, DQ_INT64, 1, &different, err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    slices s;
+    DQ_TRY(read_slices(call, &s, err));
+    if (!dq_mul_size(s.n, 4 * sizeof(size_t), &call->scratch_size))
+        return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "sorts %zu elements", s.n);
+    return DQ_OK;
+}
+
+static void put(const dq_op_call *call, uint32_t i, size_t at, size_t value)
+{
+    if (i < call->out_count && call->out[i])
+        dq_data(call->out[i], int64_t)[at] = (int64_t)value;
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    slices s;
+    DQ_TRY(read_slices(call, &s, err));
+    size_t *order = call->scratch, *group = order + s.n, *first = group + s.n, *name = first + s.n;
+    size_t groups = 0, named = 0;
+    bool sorted = dq_node_int(call->node, "sorted", 1) != 0;
+    sort(&s, order);
+    for (size_t i = 0; i < s.n; i++) {
+        if (i == 0 || compare(&s, order[i - 1], order[i]) != 0)
+            first[groups++] = order[i];
+        group[order[i]] = groups - 1;
+    }
+    for (size_t g = 0; g < groups; g++) {
+        name[g] = g;
+        put(call, COUNTS, g, 0);
+    }
+    for (size_t i = 0; !sorted && i < s.n; i++)
+        if (first[group[i]] == i)
+            name[group[i]] = named++;
+    for (size_t i = 0; i < s.n; i++) {
+        size_t to = name[group[i]];
+        put(call, INVERSE, i, to);
+        if (COUNTS < call->out_count && call->out[COUNTS])
+            dq_data(call->out[COUNTS], int64_t)[to]++;
+    }
+    size_t outer = s.inner ? s.size / s.inner : 0;
+    for (size_t g = 0; g < groups; g++) {
+        put(call, FIRST, name[g], first[g]);
+        for (size_t o = 0; call->out[Y] && o < outer; o++)
+            dq_copy_elements(s.t, (o * s.n + first[g]) * s.inner, call->out[Y],
+                             (o * groups + name[g]) * s.inner, s.inner);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_unique = {infer, prepare, run, 0};

@@ -1,0 +1,276 @@
+/* MaxUnpool: pooled elements back in their places. Col2Im: blocks added back up to an image. CenterCropPad:
+ * axes cut or padded around their middle. */
+#include "base/checked.h"
+#include "ops/element.h"
+#include "ops/lists.h"
+
+#include <inttypes.h>
+
+/* ---- MaxUnpool ------------------------------------------------------------------------------------------
+ */
+
+enum { X, PLACES, SHAPE };
+
+static dq_status wanted_count(const dq_op_call *call, const char *what, size_t count, size_t wanted,
+                              dq_error *err)
+{
+    if (count == wanted)
+        return DQ_OK;
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "%s has %zu elements, wanted %zu", what, count, wanted);
+}
+
+static dq_status spatial_list(const dq_op_call *call, const char *name, size_t count, int64_t absent,
+                              dq_list *list, dq_error *err)
+{
+    DQ_TRY(dq_list_from_attr(call, name, list, err));
+    for (size_t d = 0; !list->given && d < count; d++)
+        list->at[d] = absent;
+    if (!list->given)
+        list->count = count;
+    return wanted_count(call, name, list->count, count, err);
+}
+
+/* The shape before the pooling. */
+static dq_status unpooled(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], dq_error *err)
+{
+    const dq_tensor *x = call->in[X];
+    dq_list kernel, strides, pads;
+    if (x->rank < 3)
+        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+    size_t axes = x->rank - 2;
+    DQ_TRY(spatial_list(call, "kernel_shape", axes, 1, &kernel, err));
+    DQ_TRY(spatial_list(call, "strides", axes, 1, &strides, err));
+    DQ_TRY(spatial_list(call, "pads", 2 * axes, 0, &pads, err));
+    dims[0] = x->dims[0];
+    dims[1] = x->dims[1];
+    for (size_t d = 0; d < axes; d++) {
+        int64_t *to = &dims[d + 2];
+        bool fits = dq_mul_i64(x->dims[d + 2] - 1, strides.at[d], to) && dq_add_i64(*to, kernel.at[d], to) &&
+                    pads.at[d] >= 0 && pads.at[axes + d] >= 0 && dq_add_i64(*to, -pads.at[d], to) &&
+                    dq_add_i64(*to, -pads.at[axes + d], to);
+        if (!fits || *to < 0)
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "unpools axis %zu to a length that cannot be",
+                                d + 2);
+    }
+    return DQ_OK;
+}
+
+static dq_status unpool_infer(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *x = call->in[X];
+    int64_t dims[DQ_MAX_RANK];
+    dq_list given;
+    DQ_TRY(unpooled(call, dims, err));
+    if (!dq_tensor_same_shape(x, call->in[PLACES]))
+        return dq_call_fail_input(call, err, PLACES, "has another shape than input 0");
+    DQ_TRY(dq_list_from_input(call, SHAPE, &given, err));
+    if (given.given) {
+        DQ_TRY(wanted_count(call, "input 2", given.count, x->rank, err));
+        for (size_t d = 0; d < x->rank; d++) {
+            if (given.at[d] < dims[d])
+                return dq_call_fail_input(call, err, SHAPE,
+                                          "has %" PRId64 " for axis %zu, wanted %" PRId64 " or more",
+                                          given.at[d], d, dims[d]);
+            dims[d] = given.at[d];
+        }
+    }
+    return dq_call_output(call, 0, x->dtype, x->rank, dims, err);
+}
+
+static dq_status unpool_run(const dq_op_call *call, dq_error *err)
+{
+    dq_tensor *out = call->out[0];
+    int64_t dims[DQ_MAX_RANK];
+    size_t strides[DQ_MAX_RANK];
+    DQ_TRY(unpooled(call, dims, err));
+    size_t places = dq_dims_product(dims, 0, out->rank);
+    dq_strides(out->rank, out->dims, strides);
+    dq_move_fill(out->dtype, out->data, out->count, NULL);
+    for (size_t i = 0; i < call->in[X]->count; i++) {
+        int64_t given = dq_tensor_get_int(call->in[PLACES], i);
+        if (given < 0 || (uint64_t)given >= places)
+            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds place %" PRId64 ", wanted 0 to %zu",
+                                given, places - 1);
+        size_t at = 0, rest = (size_t)given;
+        for (size_t d = out->rank; d-- > 0; rest /= (size_t)dims[d])
+            at += rest % (size_t)dims[d] * strides[d];
+        dq_copy_elements(call->in[X], i, out, at, 1);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_max_unpool = {unpool_infer, NULL, unpool_run, 0};
+
+/* ---- Col2Im ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct blocks {
+    size_t axes, taps, count; /* elements of a block; blocks of an image */
+    int64_t image[DQ_MAX_RANK], block[DQ_MAX_RANK], steps[DQ_MAX_RANK];
+    dq_list strides, dilations, pads;
+} blocks;
+
+static dq_status count_steps(const dq_op_call *call, blocks *b, size_t d, dq_error *err)
+{
+    int64_t span, room;
+    bool fits = b->image[d] >= 0 && b->block[d] >= 1 && b->strides.at[d] >= 1 && b->dilations.at[d] >= 1 &&
+                b->pads.at[d] >= 0 && b->pads.at[b->axes + d] >= 0 &&
+                dq_mul_i64(b->block[d] - 1, b->dilations.at[d], &span) &&
+                dq_add_i64(b->image[d], b->pads.at[d], &room) &&
+                dq_add_i64(room, b->pads.at[b->axes + d], &room) && room > span;
+    if (!fits)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has blocks of %" PRId64 " for an image of %" PRId64
+                            " along spatial axis %zu, which do not fit",
+                            b->block[d], b->image[d], d);
+    b->steps[d] = (room - span - 1) / b->strides.at[d] + 1;
+    if (!dq_mul_size(b->count, (size_t)b->steps[d], &b->count) ||
+        !dq_mul_size(b->taps, (size_t)b->block[d], &b->taps))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has more blocks than can be counted");
+    return DQ_OK;
+}
+
+static dq_status read_blocks(const dq_op_call *call, blocks *b, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    dq_list image, block;
+    DQ_TRY(dq_list_from_input(call, 1, &image, err));
+    DQ_TRY(dq_list_from_input(call, 2, &block, err));
+    *b = (blocks){.axes = image.count, .taps = 1, .count = 1};
+    if (image.count == 0 || image.count + 2 > DQ_MAX_RANK)
+        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 1 to %d", image.count,
+                                  DQ_MAX_RANK - 2);
+    DQ_TRY(wanted_count(call, "input 2", block.count, image.count, err));
+    DQ_TRY(spatial_list(call, "strides", b->axes, 1, &b->strides, err));
+    DQ_TRY(spatial_list(call, "dilations", b->axes, 1, &b->dilations, err));
+    DQ_TRY(spatial_list(call, "pads", 2 * b->axes, 0, &b->pads, err));
+    for (size_t d = 0; d < b->axes; d++) {
+        b->image[d] = image.at[d];
+        b->block[d] = block.at[d];
+        DQ_TRY(count_steps(call, b, d, err));
+    }
+    char text[DQ_SHAPE_TEXT];
+    if (in->rank != 3 || (size_t)in->dims[1] % b->taps != 0 || (size_t)in->dims[2] != b->count)
+        return dq_call_fail_input(
+            call, err, 0, "has shape %s, wanted a multiple of %zu (a block) by %zu (blocks of an image)",
+            dq_shape_text(in->rank, in->dims, text), b->taps, b->count);
+    return DQ_OK;
+}
+
+static dq_status col2im_infer(dq_op_call *call, dq_error *err)
+{
+    blocks b;
+    int64_t dims[DQ_MAX_RANK];
+    DQ_TRY(read_blocks(call, &b, err));
+    dims[0] = call->in[0]->dims[0];
+    dims[1] = call->in[0]->dims[1] / (int64_t)b.taps;
+    for (size_t d = 0; d < b.axes; d++)
+        dims[d + 2] = b.image[d];
+    return dq_call_output(call, 0, call->in[0]->dtype, b.axes + 2, dims, err);
+}
+
+/* Place in the image of a block's element, or -1 in the padding. */
+static int64_t block_place(const blocks *b, size_t block, size_t tap)
+{
+    int64_t place = 0, step = 1;
+    for (size_t d = b->axes; d-- > 0;) {
+        size_t steps = (size_t)b->steps[d], taps = (size_t)b->block[d];
+        int64_t x = (int64_t)(block % steps) * b->strides.at[d] + (int64_t)(tap % taps) * b->dilations.at[d] -
+                    b->pads.at[d];
+        if (x < 0 || x >= b->image[d])
+            return -1;
+        place += x * step;
+        step *= b->image[d];
+        block /= steps;
+        tap /= taps;
+    }
+    return place;
+}
+
+static void add_element(const dq_tensor *from, size_t i, dq_tensor *to, size_t at)
+{
+    unsigned cls = dq_dtype_get(to->dtype)->cls;
+    if (cls == DQ_CLASS_FLOAT)
+        dq_tensor_put_double(to, at, dq_tensor_get_double(to, at) + dq_tensor_get_double(from, i));
+    else if (cls == DQ_CLASS_BOOL)
+        dq_tensor_put_int(to, at, dq_tensor_get_int(to, at) | dq_tensor_get_int(from, i));
+    else
+        dq_tensor_put_int(
+            to, at, (int64_t)((uint64_t)dq_tensor_get_int(to, at) + (uint64_t)dq_tensor_get_int(from, i)));
+}
+
+static dq_status col2im_run(const dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    blocks b;
+    DQ_TRY(read_blocks(call, &b, err));
+    unsigned cls = dq_dtype_get(in->dtype)->cls;
+    if (cls == DQ_CLASS_STRING || cls == DQ_CLASS_COMPLEX)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "adds up %s, which has no arithmetic here",
+                            dq_dtype_name(in->dtype));
+    size_t plane = dq_dims_product(out->dims, 2, out->rank);
+    dq_move_fill(out->dtype, out->data, out->count, NULL);
+    for (size_t i = 0; i < in->count; i++) {
+        size_t block = i % b.count, tap = i / b.count % b.taps, channel = i / b.count / b.taps;
+        int64_t place = block_place(&b, block, tap);
+        if (place >= 0)
+            add_element(in, i, out, channel * plane + (size_t)place);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_col2im = {col2im_infer, NULL, col2im_run, 0};
+
+/* ---- CenterCropPad --------------------------------------------------------------------------------------
+ */
+
+static dq_status crop_shape(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    dq_list axes, lengths;
+    DQ_TRY(dq_list_from_attr(call, "axes", &axes, err));
+    for (size_t d = 0; d < in->rank; d++) {
+        dims[d] = in->dims[d];
+        if (!axes.given)
+            axes.at[axes.count++] = (int64_t)d;
+    }
+    DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
+    DQ_TRY(dq_list_from_input(call, 1, &lengths, err));
+    DQ_TRY(wanted_count(call, "input 1", lengths.count, axes.count, err));
+    for (size_t k = 0; k < axes.count; k++) {
+        if (lengths.at[k] < 0)
+            return dq_call_fail_input(call, err, 1, "holds %" PRId64 ", wanted a length", lengths.at[k]);
+        dims[axes.at[k]] = lengths.at[k];
+    }
+    return DQ_OK;
+}
+
+static dq_status crop_infer(dq_op_call *call, dq_error *err)
+{
+    int64_t dims[DQ_MAX_RANK];
+    DQ_TRY(crop_shape(call, dims, err));
+    return dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, dims, err);
+}
+
+static dq_status crop_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
+    dq_move m = {0};
+    dq_strides(in->rank, in->dims, from);
+    dq_strides(out->rank, out->dims, to);
+    for (size_t d = 0; d < in->rank; d++) {
+        int64_t more = out->dims[d] - in->dims[d]; /* the odd element goes, or comes, at the end */
+        m.from_base += more < 0 ? (size_t)(-more / 2) * from[d] : 0;
+        m.to_base += more > 0 ? (size_t)(more / 2) * to[d] : 0;
+        dq_move_add(&m, (size_t)(more < 0 ? out->dims[d] : in->dims[d]), (int64_t)from[d], to[d]);
+    }
+    dq_move_fill(out->dtype, out->data, out->count, NULL);
+    dq_move_run(call, &m, in->dtype, out->data, in->data);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_center_crop_pad = {crop_infer, NULL, crop_run, 0};
