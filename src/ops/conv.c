@@ -170,7 +170,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      shape->group_in * shape->kernel_size,
                      pack_weights,
                      pack_windows,
-                     store};
+                     store,
+                     NULL};
     if (dq_conv_direct_suits(shape, call->in[X]->dtype))
         return DQ_OK;
     return dq_fmm_prepare(call, &s->mm, err);

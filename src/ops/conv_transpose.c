@@ -212,8 +212,15 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->in_size = dq_dims_product(s->in, 0, s->rank);
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
-    st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype), s->batch * s->group, s->group_out, s->out_size,
-                      s->group_in * s->kernel_size,    pack_weights,        pack_sources, store};
+    st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
+                      s->batch * s->group,
+                      s->group_out,
+                      s->out_size,
+                      s->group_in * s->kernel_size,
+                      pack_weights,
+                      pack_sources,
+                      store,
+                      NULL};
     return dq_fmm_prepare(call, &st->mm, err);
 }
 

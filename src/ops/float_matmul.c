@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ROW_BLOCK = 64, COL_BLOCK = 64, ALIGN = 64 };
+enum { ROW_BLOCK = 128, COL_BLOCK = 128, ALIGN = 64 };
 
 dq_dtype dq_fmm_type(dq_dtype dtype)
 {
@@ -31,39 +31,85 @@ static size_t width_of(dq_dtype type)
 /* ---- One tile ----------------------------------------------------------------------------------------- */
 
 #define TILE(name, T)                                                                                        \
-    static void name(const void *a_strip, const void *b_strip, size_t k, void *out)                          \
+    static void name(const void *a_strip, const void *b_strip, size_t k, size_t rows, void *out)             \
     {                                                                                                        \
-        const T *a = a_strip, *b = b_strip;                                                                  \
-        T sum[DQ_FMM_ROWS][DQ_FMM_COLS] = {{0}};                                                             \
-        for (size_t p = 0; p < k; p++, a += DQ_FMM_ROWS, b += DQ_FMM_COLS)                                   \
-            for (size_t i = 0; i < DQ_FMM_ROWS; i++)                                                         \
-                for (size_t j = 0; j < DQ_FMM_COLS; j++)                                                     \
-                    sum[i][j] += a[i] * b[j];                                                                \
-        memcpy(out, sum, sizeof sum);                                                                        \
+        enum { STEP = 8 };                                                                                   \
+        T *to = out;                                                                                         \
+        for (size_t i = 0; i < rows; i++)                                                                    \
+            for (size_t j = 0; j < DQ_FMM_COLS; j += STEP) {                                                 \
+                const T *a = (const T *)a_strip + i, *b = (const T *)b_strip + j;                            \
+                T sum[STEP] = {0};                                                                           \
+                for (size_t p = 0; p < k; p++, a += DQ_FMM_ROWS, b += DQ_FMM_COLS)                           \
+                    for (size_t v = 0; v < STEP; v++)                                                        \
+                        sum[v] += *a * b[v];                                                                 \
+                memcpy(to + i * DQ_FMM_COLS + j, sum, sizeof sum);                                           \
+            }                                                                                                \
     }
 
-TILE(tile_f32, float)
 TILE(tile_f64, double)
 TILE(tile_u32, uint32_t)
 TILE(tile_u64, uint64_t)
 
-typedef void tile_fn(const void *a_strip, const void *b_strip, size_t k, void *out);
-
-static tile_fn *tile_of(dq_dtype type)
+static void tile(const dq_kernels *kernels, dq_dtype type, const void *a_strip, const void *b_strip, size_t k,
+                 size_t rows, void *out)
 {
-    return type == DQ_FLOAT    ? tile_f32
-           : type == DQ_DOUBLE ? tile_f64
-           : type == DQ_UINT32 ? tile_u32
-                               : tile_u64;
+    switch (type) {
+    case DQ_FLOAT:
+        kernels->fgemm(a_strip, b_strip, k, rows, out);
+        break;
+    case DQ_DOUBLE:
+        tile_f64(a_strip, b_strip, k, rows, out);
+        break;
+    case DQ_UINT32:
+        tile_u32(a_strip, b_strip, k, rows, out);
+        break;
+    default:
+        tile_u64(a_strip, b_strip, k, rows, out);
+    }
 }
 
 /* ---- Blocks ------------------------------------------------------------------------------------------- */
 
+typedef struct strips {
+    dq_dtype dtype;
+    size_t n, k, col_stride, step_stride;
+} strips;
+
+static void make_strips(void *packed, const dq_tensor *from, const void *key)
+{
+    const strips *s = key;
+    for (size_t col = 0; col < s->n; col += DQ_FMM_COLS)
+        dq_fmm_pack_strided(from->data, s->dtype, col * s->col_stride, s->col_stride, s->step_stride,
+                            s->n - col < DQ_FMM_COLS ? s->n - col : DQ_FMM_COLS, DQ_FMM_COLS, s->k,
+                            (float *)packed + col * s->k);
+}
+
+dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
+                            dq_error *err)
+{
+    size_t cols, size;
+    strips key;
+    mm->packed_b = NULL;
+    if (mm->type != DQ_FLOAT || !dq_call_constant(call, i) || call->in[i]->count != mm->n * mm->k ||
+        call->in[i]->count == 0)
+        return DQ_OK;
+    if (!dq_align_size(mm->n, DQ_FMM_COLS, &cols) || !dq_mul_size(cols, mm->k, &size) ||
+        !dq_mul_size(size, sizeof(float), &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.dtype = call->in[i]->dtype;
+    key.n = mm->n;
+    key.k = mm->k;
+    key.col_stride = col_stride;
+    key.step_stride = step_stride;
+    return dq_call_pack(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
+}
+
 dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)
 {
     size_t bytes;
-    if (!dq_mul_size(mm->k, (COL_BLOCK + DQ_FMM_ROWS) * width_of(mm->type), &bytes) ||
-        !dq_align_size(bytes, ALIGN, &bytes))
+    size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + DQ_FMM_ROWS;
+    if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, ALIGN, &bytes))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
                             mm->k);
     call->worker_scratch_size = bytes;
@@ -75,7 +121,6 @@ typedef struct job {
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
-    tile_fn *tile;
 } job;
 
 static size_t least(size_t a, size_t b)
@@ -83,22 +128,27 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void block(const job *j, size_t batch, size_t row, size_t col, char *b_strips)
+static void block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_fmm *mm = j->mm;
     size_t width = width_of(mm->type);
     size_t b_strip_size = mm->k * DQ_FMM_COLS * width;
-    char *a_strip = b_strips + mm->k * COL_BLOCK * width;
-    double tile[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
+    const char *b_strips = scratch;
+    char *a_strip = scratch + mm->k * COL_BLOCK * width;
+    double sums[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
     size_t row_end = least(row + ROW_BLOCK, mm->m), col_end = least(col + COL_BLOCK, mm->n);
-    for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++)
-        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), b_strips + s * b_strip_size);
+    if (mm->packed_b) {
+        a_strip = scratch;
+        b_strips = (const char *)mm->packed_b + col * mm->k * width;
+    }
+    for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_FMM_COLS, s++)
+        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
     for (size_t r = row; r < row_end; r += DQ_FMM_ROWS) {
         size_t rows = least(DQ_FMM_ROWS, row_end - r);
         mm->pack_a(j->arg, batch, r, rows, a_strip);
         for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
-            j->tile(a_strip, b_strips + s * b_strip_size, mm->k, tile);
-            mm->store(j->arg, batch, r, c, rows, least(DQ_FMM_COLS, col_end - c), tile);
+            tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, sums);
+            mm->store(j->arg, batch, r, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
         }
     }
 }
@@ -115,12 +165,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
 {
-    job j = {mm,
-             call,
-             arg,
-             (mm->m + ROW_BLOCK - 1) / ROW_BLOCK,
-             (mm->n + COL_BLOCK - 1) / COL_BLOCK,
-             tile_of(mm->type)};
+    job j = {mm, call, arg, (mm->m + ROW_BLOCK - 1) / ROW_BLOCK, (mm->n + COL_BLOCK - 1) / COL_BLOCK};
     dq_parallel(call->threads, mm->batches * j.row_blocks * j.col_blocks, 1, piece, &j);
 }
 
@@ -132,6 +177,14 @@ void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
     {                                                                                                        \
         const S *from = data;                                                                                \
         T *out = to;                                                                                         \
+        if (count == lanes && lane_stride == 1) {                                                            \
+            for (size_t p = 0; p < k; p++, out += lanes)                                                     \
+                for (size_t i = 0; i < lanes; i++) {                                                         \
+                    const S x = from[base + p * step_stride + i];                                            \
+                    out[i] = value;                                                                          \
+                }                                                                                            \
+            return;                                                                                          \
+        }                                                                                                    \
         for (size_t p = 0; p < k; p++, out += lanes)                                                         \
             for (size_t i = 0; i < lanes; i++) {                                                             \
                 if (i < count) {                                                                             \

@@ -1,15 +1,15 @@
-/* Matrix products that are not quantized, in portable C: MatMul, Gemm and Conv give the operands and take the
+/* Matrix products that are not quantized, MatMul, Gemm and Conv give the operands and take the
  * results through callbacks, block by block. Each sum runs over k from 0 up, one after the other, in the
- * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. The
- * bits do not depend on threads. */
+ * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. A
+ * product is rounded before it is added (dq_fgemm_fn): the bits do not depend on threads or the processor. */
 #ifndef DQ_OPS_FLOAT_MATMUL_H
 #define DQ_OPS_FLOAT_MATMUL_H
 
 #include "ops/op.h"
 
 enum {
-    DQ_FMM_ROWS = 4, /* lanes of a strip of A */
-    DQ_FMM_COLS = 8  /* lanes of a strip of B */
+    DQ_FMM_ROWS = DQ_FGEMM_ROWS, /* lanes of a strip of A */
+    DQ_FMM_COLS = DQ_FGEMM_COLS  /* lanes of a strip of B */
 };
 
 /** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
@@ -25,10 +25,16 @@ typedef struct dq_fmm {
     size_t batches, m, n, k;
     dq_fmm_pack_fn *pack_a, *pack_b;
     dq_fmm_store_fn *store;
+    const void *packed_b; /* the strips of the only matrix B, or NULL: pack_b makes them */
 } dq_fmm;
 
 /** The computing type of an element type. */
 dq_dtype dq_fmm_type(dq_dtype dtype);
+
+/** Packs input i once for all runs when it is constant and one float matrix of k by n: column j, step p is element
+ * j * col_stride + p * step_stride. In prepare, before dq_fmm_prepare. */
+dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
+                            dq_error *err);
 
 /** Asks for the worker scratch that dq_fmm_run needs; in prepare. */
 dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err);

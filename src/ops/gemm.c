@@ -148,7 +148,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(shape_of(call, &sh, err));
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
-    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store};
+    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store, NULL};
     s->a_row = sh.trans_a ? 1 : sh.k;
     s->a_step = sh.trans_a ? sh.m : 1;
     s->b_col = sh.trans_b ? sh.k : 1;
@@ -163,6 +163,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->c_row = strides[0];
         s->c_col = strides[1];
     }
+    DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 

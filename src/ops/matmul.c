@@ -121,7 +121,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      s->shape.k,
                      pack_a,
                      pack_b,
-                     store};
+                     store,
+                     NULL};
+    DQ_TRY(dq_fmm_constant_b(call, 1, s->b.col, s->b.row, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 

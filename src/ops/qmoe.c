@@ -379,7 +379,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
 static void multiply(const job *j, const layer *l, const float *from, float *to)
 {
     product p = {j, l, from, to};
-    dq_fmm mm = {DQ_FLOAT, 1, j->count, l->rows, l->cols, pack_rows, pack_weights, store};
+    dq_fmm mm = {DQ_FLOAT, 1, j->count, l->rows, l->cols, pack_rows, pack_weights, store, NULL};
     dq_fmm_run(j->call, &mm, &p);
 }
 

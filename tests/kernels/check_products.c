@@ -217,6 +217,40 @@ void check_subtract_scaled(const dq_kernels *k)
     }
 }
 
+/* ---- Float products ---------------------------------------------------------------------------------- */
+
+static bool same_or_nan(float a, float b)
+{
+    return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
+}
+
+void check_fgemm(const dq_kernels *k)
+{
+    for (int round = 0; round < 200; round++) {
+        size_t depth = kernel_random(60), rows = 1 + kernel_random(DQ_FGEMM_ROWS);
+        float *a = kernel_floats(depth * DQ_FGEMM_ROWS), *b = kernel_floats(depth * DQ_FGEMM_COLS);
+        float *c = kernel_memory(DQ_FGEMM_ROWS * DQ_FGEMM_COLS * sizeof *c);
+        for (size_t i = 0; round % 2 && i < depth * DQ_FGEMM_ROWS; i++)
+            a[i] = ldexpf((float)kernel_random(1 << 24), -24); /* no infinities: sums of finite numbers */
+        for (size_t i = 0; round % 2 && i < depth * DQ_FGEMM_COLS; i++)
+            b[i] = ldexpf((float)kernel_random(1 << 24), -24) - 0.5f;
+        k->fgemm(a, b, depth, rows, c);
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
+                volatile float sum = 0, term; /* each rounded */
+                for (size_t p = 0; p < depth; p++) {
+                    term = a[p * DQ_FGEMM_ROWS + i] * b[p * DQ_FGEMM_COLS + j];
+                    sum = sum + term;
+                }
+                float got = c[i * DQ_FGEMM_COLS + j], wanted = sum;
+                KERNEL_FAIL_UNLESS(same_or_nan(got, wanted),
+                                   "depth %zu, row %zu of %zu, column %zu: %.9g, wanted %.9g", depth, i, rows,
+                                   j, (double)got, (double)wanted);
+            }
+        kernel_done();
+    }
+}
+
 /* ---- Transposes -------------------------------------------------------------------------------------- */
 
 /* Both transposes, by bytes of an element; memory between the rows of dst must stay. */
