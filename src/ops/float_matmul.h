@@ -31,8 +31,8 @@ typedef struct dq_fmm {
 /** The computing type of an element type. */
 dq_dtype dq_fmm_type(dq_dtype dtype);
 
-/** Packs input i once for all runs when it is constant and one float matrix of k by n: column j, step p is element
- * j * col_stride + p * step_stride. In prepare, before dq_fmm_prepare. */
+/** Packs input i once for all runs when it is constant and one float matrix of k by n: column j, step p is
+ * element j * col_stride + p * step_stride. In prepare, before dq_fmm_prepare. */
 dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
                             dq_error *err);
 
