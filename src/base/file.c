@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "base/file.h"
 
 #include <errno.h>
@@ -52,6 +53,15 @@ void dq_file_unmap(dq_file *file)
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size);
     *file = (dq_file){0};
+}
+
+void dq_file_forget(const void *bytes, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)bytes + page - 1) & ~(page - 1),
+              end = ((uintptr_t)bytes + size) & ~(page - 1);
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)

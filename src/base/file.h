@@ -20,6 +20,15 @@ dq_status dq_file_map(const char *path, uint64_t limit, dq_status fault, dq_file
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
                          dq_error *err);
 void dq_file_unmap(dq_file *file);
+/** Gives back the memory of the whole pages in bytes[0 … size-1], part of a mapped file; they are read again
+ * when they are looked at again. */
+void dq_file_forget(const void *bytes, size_t size);
+/** Whether p points into the file's bytes. */
+static inline bool dq_file_holds(const dq_file *file, const void *p)
+{
+    const unsigned char *at = p;
+    return file->mapped && at >= file->bytes && at < file->bytes + file->size;
+}
 
 /** A file that is being written under a temporary name beside its own. */
 typedef struct dq_file_out {

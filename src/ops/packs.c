@@ -1,10 +1,13 @@
 #include "ops/packs.h"
 
 #include "base/checked.h"
+#include "base/file.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { WORTH_FORGETTING = 1 << 16 };
 
 typedef struct form {
     struct form *next;
@@ -82,6 +85,9 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, 
             f->key_size = key_size;
             memcpy(f->key, key, key_size);
             make(f->packed, from, key);
+            /* the packed form stands for the original from now on */
+            if (from->mapped && from->size >= WORTH_FORGETTING)
+                dq_file_forget(from->data, from->size);
             f->next = packs->forms;
             packs->forms = f;
             packs->bytes += size;

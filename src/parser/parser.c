@@ -340,11 +340,12 @@ static dq_status create(const char *name, const dq_limits *limits, dq_ir **ir, b
     return DQ_OK;
 }
 
-static dq_status parse(dq_ir *ir, backing *b, const uint8_t *bytes, size_t size, const char *base_dir,
-                       dq_error *err)
+/* `file`: where the bytes are mapped from, or NULL. */
+static dq_status parse(dq_ir *ir, backing *b, const dq_file *file, const uint8_t *bytes, size_t size,
+                       const char *base_dir, dq_error *err)
 {
     DQ_TRY(dq_externals_create(&ir->arena, base_dir, ir->limits.file_bytes, &b->externals, err));
-    dq_reader reader = {.ir = ir, .bytes = bytes, .externals = b->externals};
+    dq_reader reader = {.ir = ir, .bytes = bytes, .file = file, .externals = b->externals};
     return parse_bytes(&reader, size, err);
 }
 
@@ -369,7 +370,7 @@ static dq_status parse_mapped(const char *path, dq_ir *ir, backing *b, dq_error 
                                       : dq_arena_string(&ir->arena, path, (size_t)(slash - path));
     if (!dir)
         return dq_no_memory(err, strlen(path), "the model's folder");
-    return parse(ir, b, b->file.bytes, b->file.size, dir, err);
+    return parse(ir, b, &b->file, b->file.bytes, b->file.size, dir, err);
 }
 
 dq_status dq_parse_file(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err)
@@ -397,6 +398,6 @@ dq_status dq_parse_memory(const void *bytes, size_t size, const char *name, cons
         status = dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu bytes, over the limit of %" PRIu64, size,
                          ir->limits.file_bytes);
     else
-        status = parse(ir, b, bytes, size, base_dir, err);
+        status = parse(ir, b, NULL, bytes, size, base_dir, err);
     return finish(status, ir, name, out, err);
 }

@@ -2,6 +2,7 @@
 #ifndef DQ_PARSER_READER_H
 #define DQ_PARSER_READER_H
 
+#include "base/file.h"
 #include "graph/graph.h"
 #include "parser/pb.h"
 
@@ -11,6 +12,7 @@ typedef struct dq_reader {
     dq_ir *ir;
     dq_pb_memory memory;     /* of the unpacked messages; gone once the graph is built */
     const uint8_t *bytes;    /* the model file */
+    const dq_file *file;     /* NULL: `bytes` are a caller's */
     dq_externals *externals; /* open files of external data */
     uint64_t dense_bytes;    /* of tensors made from sparse ones so far */
 } dq_reader;

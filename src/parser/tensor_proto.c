@@ -79,8 +79,10 @@ static dq_status read_external(dq_reader *r, const Onnx__TensorProto *proto, dq_
                        "wants %" PRIu64 " bytes at offset %" PRIu64
                        " of external data '%s', which has %zu bytes",
                        length, entry.offset, entry.location, file->size);
-    return dq_payload_bytes(&r->ir->arena, file->bytes + entry.offset, (size_t)length, "external data", t,
-                            err);
+    DQ_TRY(
+        dq_payload_bytes(&r->ir->arena, file->bytes + entry.offset, (size_t)length, "external data", t, err));
+    t->mapped = dq_file_holds(file, t->data);
+    return DQ_OK;
 }
 
 /* ---- Dense -------------------------------------------------------------------------------------------- */
@@ -107,6 +109,8 @@ dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq
         DQ_TRY(read_external(r, proto, t, err));
     else
         DQ_TRY(dq_payload_read(&r->ir->arena, original(r, proto), t, err));
+    if (r->file && dq_file_holds(r->file, t->data))
+        t->mapped = true;
     *out = t;
     return DQ_OK;
 }

@@ -20,9 +20,10 @@ struct dq_tensor {
     size_t size;               /* bytes of data: dq_dtype_size(dtype, count); dq_string array for strings */
     void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
                                   elements that may be read, also with count 0. */
-    bool owned;                /* data, and the strings or items in it, were malloc'ed for this tensor */
-    dq_kind kind;              /* tensor, sequence or optional */
-    dq_kind item_kind;         /* of an optional: tensor or sequence */
+    bool mapped;  /* data lies in a mapped file: pages that are not needed for a while may be given back */
+    bool owned;   /* data, and the strings or items in it, were malloc'ed for this tensor */
+    dq_kind kind; /* tensor, sequence or optional */
+    dq_kind item_kind; /* of an optional: tensor or sequence */
 };
 
 /** Fills in kind, type, shape, count and size (data untouched), refusing negative dimensions, a rank over
