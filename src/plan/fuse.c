@@ -287,8 +287,9 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
         uint32_t before = f->count;
         if (f->nodes[at]->made)
             continue;
-        if (dq_fuse_products(f, at) || dq_fuse_elements(f, at) || dq_fuse_dynamic(f, at) ||
-            dq_fuse_table(f, at))
+        /* tables before elements: x * x is cheaper and exact as a table */
+        if (dq_fuse_products(f, at) || dq_fuse_table(f, at) || dq_fuse_elements(f, at) ||
+            dq_fuse_dynamic(f, at))
             at += f->count - before;
     }
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;

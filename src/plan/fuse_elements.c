@@ -57,11 +57,18 @@ static bool no_dilation(const dq_node *node)
     return true;
 }
 
+/* The last windows of ceil_mode may reach beyond the padding. AveragePool leaves that part out of its count;
+ * QLinearAveragePool with count_include_pad counts whole windows. */
+static bool counts_alike(const dq_node *node)
+{
+    return dq_node_int(node, "ceil_mode", 0) == 0 || dq_node_int(node, "count_include_pad", 0) == 0;
+}
+
 static dq_node *make_pool(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
     dq_dequantized x;
     if (!dq_fuser_dequantized(f, node->in[0], false, &x) || !x.per_tensor || x.dtype != q->dtype ||
-        !no_dilation(node))
+        !no_dilation(node) || !counts_alike(node))
         return NULL;
     dq_value *in[5] = {x.codes, x.scale, dq_fuser_zero_value(f, x.zero, x.dtype), q->scale,
                        dq_fuser_zero_value(f, q->zero, q->dtype)};

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Hold fused models against the same models run as they are written.
+
+    check.py DQRUN [--cases N] [--seed N] [--pattern NAME]… [-v]
+
+Random small quantized graphs, the same for the same seed, many in one model. Each pattern says what --why must tell
+about it, and how far the fused result may be from the result with --no-fuse: nothing where src/plan/fuse_*.c call a
+pattern exact, else one quantum (floats: the rounding of a sum). The fused result must also have the same bits with one
+thread, with two, and with portable C. The last line is "N passed, N failed, N skipped".
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zlib
+
+import numpy as np
+from onnx import helper
+
+from patterns import PATTERNS, Case
+
+TIMEOUT = 300
+RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
+        "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
+
+
+def model_of(cases, opset):
+    parts = {"nodes": [], "inputs": [], "outputs": [], "constants": []}
+    for case in cases:
+        for key, items in parts.items():
+            items.extend(getattr(case, key))
+    graph = helper.make_graph(parts["nodes"], "patterns", parts["inputs"], parts["outputs"], parts["constants"])
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10 if opset >= 21 else 8)
+
+
+class Runner:
+    def __init__(self, program, folder):
+        self.program, self.folder = program.resolve(), pathlib.Path(folder)
+
+    def run(self, options, wanted):
+        """Arrays by name, and what was said."""
+        command = [str(self.program), "model.onnx", "in.npz", "-o", "out.npz", "--why", *options]
+        for name in wanted:
+            command += ["--output", name]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        if done.returncode != 0:
+            return None, f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+        with np.load(self.folder / "out.npz") as file:
+            return dict(file), done.stderr
+
+    def run_all(self, cases, opset):
+        """By run its arrays and text, all cases in one model."""
+        (self.folder / "model.onnx").write_bytes(model_of(cases, opset).SerializeToString())
+        np.savez(self.folder / "in.npz", **{n: x for case in cases for n, x in case.feeds.items()})
+        wanted = [name for case in cases for name in case.wanted()]
+        return {name: self.run(options, wanted) for name, options in RUNS.items()}
+
+
+def compare(case, name, fused, written):
+    """The sentence of a difference, or None."""
+    if fused.shape != written.shape or fused.dtype != written.dtype:
+        return f"{name} is {fused.dtype}{list(fused.shape)} fused, {written.dtype}{list(written.shape)} as written"
+    if fused.dtype.kind == "f":
+        bad = ~np.isclose(fused, written, rtol=case.rtol, atol=case.atol, equal_nan=True)
+    else:
+        bad = np.abs(fused.astype(np.int64) - written.astype(np.int64)) > case.quanta
+    if not bad.any():
+        return None
+    at = tuple(np.argwhere(bad)[0])
+    return f"{name} has {bad.sum()} of {bad.size} apart, first {at}: {fused[at]} fused, {written[at]} as written"
+
+
+def judge(case, results):
+    """Problems of a case."""
+    problems = []
+    fused, why = results["fused"]
+    for name in case.wanted():
+        problems.append(compare(case, name, fused[name], results["as written"][0][name]))
+        for other in ("one thread", "portable C"):
+            if fused[name].tobytes() != results[other][0][name].tobytes():
+                problems.append(f"{name} has other bits with {other}")
+    for node, sentence, told in case.expected:
+        found = any(f"'{case.prefix}{node}'" in line and sentence in line for line in why.splitlines())
+        if found != told:
+            problems.append(f"--why {'does not tell' if told else 'tells'} \"{sentence}\" of {node}")
+    return [p for p in problems if p]
+
+
+def run_pattern(name, make, opset, options, runner):
+    rng = np.random.default_rng([options.seed, opset, zlib.crc32(name.encode())])
+    cases = []
+    for number in range(options.cases):
+        case = Case(f"c{number}_", opset, rng)
+        make(case)
+        cases.append(case)
+    results = runner.run_all(cases, opset)
+    refused = [f"{run}: {text}" for run, (arrays, text) in results.items() if arrays is None]
+    if refused:
+        print(f"FAIL {name}, opset {opset}: {refused[0]}")
+        return 0, len(cases)
+    failed = 0
+    for case in cases:
+        problems = judge(case, results)
+        failed += bool(problems)
+        if problems and (options.verbose or failed <= 2):
+            print(f"FAIL {name}, opset {opset}, {case.prefix} ({case.note}): {'; '.join(problems)}")
+    return len(cases) - failed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Hold fused models against the same models as they are written.")
+    parser.add_argument("dqrun", type=pathlib.Path)
+    parser.add_argument("--cases", type=int, default=24, help="of each pattern and opset")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pattern", action="append", choices=PATTERNS)
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the last model and its inputs")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print every failure")
+    options = parser.parse_args()
+    total_passed = total_failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        runner = Runner(options.dqrun, options.keep or folder)
+        for name in options.pattern or PATTERNS:
+            for opset in (13, 21):
+                passed, failed = run_pattern(name, PATTERNS[name], opset, options, runner)
+                total_passed, total_failed = total_passed + passed, total_failed + failed
+    print(f"{total_passed} passed, {total_failed} failed, 0 skipped")
+    return 1 if total_failed or not total_passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

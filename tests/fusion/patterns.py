@@ -1,0 +1,437 @@
+"""The patterns that check.py tries: each a function that builds one random case.
+
+A pattern draws its shapes, types and parameters from case.rng, adds nodes, and says what is to come of it:
+case.expect(node, sentence) for what --why must tell, case.expect(..., told=False) for what it must not, case.quanta
+(0: exact), case.rtol and case.atol for floats, case.also for values inside the graph that the caller wants.
+"""
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+U8, S8 = np.dtype(np.uint8), np.dtype(np.int8)
+PRODUCT = "fused with its quantization into "
+MOVES = "works on the quantized codes"
+TABLE = "become one look-up in a table"
+
+
+class Case:
+    def __init__(self, prefix, opset, rng):
+        self.prefix, self.opset, self.rng = prefix, opset, rng
+        self.nodes, self.inputs, self.outputs, self.constants = [], [], [], []
+        self.feeds, self.expected, self.also = {}, [], []
+        self.quanta, self.rtol, self.atol, self.note = 1, 0.0, 0.0, ""
+
+    def wanted(self):
+        return [o.name for o in self.outputs] + self.also
+
+    def expect(self, node, sentence, told=True):
+        self.expected.append((node, sentence, told))
+
+    # ---- Drawing
+
+    def chance(self, share):
+        return self.rng.random() < share
+
+    def pick(self, *options):
+        return options[self.rng.integers(len(options))]
+
+    def size(self, low, high):
+        return int(self.rng.integers(low, high + 1))
+
+    def code_type(self):
+        return self.pick(U8, S8)
+
+    def codes(self, dtype, shape):
+        info = np.iinfo(dtype)
+        return self.rng.integers(info.min, info.max + 1, shape).astype(dtype)
+
+    def zero(self, dtype):
+        """A zero point, sometimes none, sometimes at an end of the range."""
+        if self.chance(0.2):
+            return None
+        info = np.iinfo(dtype)
+        if self.chance(0.2):
+            return np.array(self.pick(info.min, info.max), dtype)
+        return np.array(self.rng.integers(info.min // 2 + info.max // 4, info.max // 2 + 1), dtype)
+
+    def scale(self, low=0.002, high=0.2):
+        return np.float32(np.exp(self.rng.uniform(np.log(low), np.log(high))))
+
+    # ---- Building
+
+    def constant(self, name, array):
+        self.constants.append(numpy_helper.from_array(np.asarray(array), self.prefix + name))
+        return self.prefix + name
+
+    def fed(self, name, array):
+        info = helper.make_tensor_value_info(self.prefix + name, helper.np_dtype_to_tensor_dtype(array.dtype),
+                                             array.shape)
+        self.inputs.append(info)
+        self.feeds[self.prefix + name] = array
+        return self.prefix + name
+
+    def node(self, op, inputs, name, domain="", **attributes):
+        """One node of one output; both have its name."""
+        self.nodes.append(helper.make_node(op, inputs, [self.prefix + name], name=self.prefix + name, domain=domain,
+                                           **attributes))
+        return self.prefix + name
+
+    def output(self, value, dtype):
+        self.outputs.append(helper.make_tensor_value_info(value, helper.np_dtype_to_tensor_dtype(dtype), None))
+
+    def parameters(self, name, scale, zero):
+        inputs = [self.constant(name + "_scale", scale)]
+        return inputs if zero is None else [*inputs, self.constant(name + "_zero", zero)]
+
+    def dequantize(self, name, value, scale, zero, **attributes):
+        return self.node("DequantizeLinear", [value, *self.parameters(name, scale, zero)], name, **attributes)
+
+    def input(self, name, shape, dtype=None, scale=None, zero="draw"):
+        """A fed tensor of codes, dequantized. Returns its float value, type, scale and zero point."""
+        dtype = dtype or self.code_type()
+        scale = scale or self.scale()
+        zero = self.zero(dtype) if isinstance(zero, str) else zero
+        value = self.fed(name + "_codes", self.codes(dtype, shape))
+        return self.dequantize(name, value, scale, zero), dtype, scale, zero
+
+    def quantize(self, name, value, scale, dtype, zero="draw"):
+        """Quantized, and an output of the graph."""
+        zero = self.zero(dtype) if isinstance(zero, str) else zero
+        attributes = {}
+        if zero is None and dtype != U8:
+            if self.opset >= 21:
+                attributes["output_dtype"] = helper.np_dtype_to_tensor_dtype(dtype)
+            else:
+                zero = np.array(0, dtype)
+        result = self.node("QuantizeLinear", [value, *self.parameters(name, np.float32(scale), zero)], name,
+                           **attributes)
+        self.output(result, dtype)
+        return result
+
+    def clip(self, value):
+        """Relu, Clip or nothing behind a product."""
+        kind = self.pick("none", "Relu", "Clip", "Clip", "both")
+        if kind in ("Relu", "both"):
+            value = self.node("Relu", [value], "relu")
+        if kind in ("Clip", "both"):
+            low, high = sorted(self.rng.uniform(-3, 6, 2))
+            bounds = [self.constant("low", np.float32(low)), self.constant("high", np.float32(high))]
+            value = self.node("Clip", [value, *bounds], "clip")
+        self.note += f" {kind}"
+        return value
+
+    def weights(self, shape, axis, per_channel):
+        """Constant codes, dequantized; the float value and the scales."""
+        dtype = self.code_type()
+        count = shape[axis] if per_channel else 1
+        scales = np.array([self.scale(0.002, 0.02) for _ in range(count)], np.float32)
+        zero = self.pick(None, np.zeros(count, dtype), self.rng.integers(0, 9, count).astype(dtype))
+        value = self.constant("w_codes", self.codes(dtype, shape))
+        self.note += f" {dtype} weights {list(shape)}{' per channel' if per_channel else ''}"
+        if not per_channel:
+            zero = None if zero is None else zero[0]
+            return self.dequantize("w", value, scales[0], zero), scales
+        return self.dequantize("w", value, scales, zero, axis=self.pick(axis, axis - len(shape))), scales
+
+    def bias(self, channels, scales):
+        """Bias of a product as quantizers write it, or as floats, or none; scales are those of the sums."""
+        kind = self.pick("none", "int32", "float", "int32")
+        self.note += f" bias {kind}"
+        if kind == "none":
+            return []
+        if kind == "float":
+            return [self.constant("bias", (self.rng.normal(0, 20, channels) * scales.max()).astype(np.float32))]
+        value = self.constant("bias_codes", self.rng.integers(-5000, 5000, channels).astype(np.int32))
+        if scales.size == 1:
+            return [self.dequantize("bias", value, scales.astype(np.float32).reshape(()), None)]
+        zero = self.pick(None, np.zeros(channels, np.int32))
+        return [self.dequantize("bias", value, scales.astype(np.float32), zero, axis=0)]
+
+
+def sum_scale(case, terms, x_scale, w_scales):
+    """A scale for the results of sums of products, that uses much of the range and is left at times."""
+    return max(float(x_scale) * float(np.max(w_scales)) * 70 * 70 * np.sqrt(terms) / case.size(20, 120),
+               float(x_scale) * float(np.max(w_scales)))
+
+
+# ---- Products ----------------------------------------------------------------------------------------------------
+
+def conv(case):
+    spatial = case.pick(1, 2, 2, 2, 3)
+    groups = case.pick(1, 1, 2, 3, 8)
+    inner, outer = case.pick(1, 1, 2, 3, 5), case.pick(1, 1, 2, 4)
+    depthwise = groups == 8
+    channels, filters = (8, 8) if depthwise else (groups * inner, groups * outer)
+    kernel = [case.size(1, 3) for _ in range(spatial)]
+    x, _, x_scale, _ = case.input("x", (case.size(1, 2), channels, *[case.size(4, 9) for _ in range(spatial)]))
+    shape = (filters, channels // groups, *kernel)
+    w, w_scales = case.weights(shape, 0, case.chance(0.5))
+    attributes = {"group": groups, "strides": [case.size(1, 2) for _ in kernel]}
+    if case.chance(0.5):
+        attributes["pads"] = [case.size(0, k - 1) for k in kernel * 2]
+    elif case.chance(0.3):
+        attributes["auto_pad"] = case.pick("SAME_UPPER", "SAME_LOWER", "VALID")
+    sums = np.float64(x_scale) * w_scales
+    y = case.node("Conv", [x, w, *case.bias(filters, sums)], "conv", **attributes)
+    terms = int(np.prod(shape[1:]))
+    case.quantize("y", case.clip(y), sum_scale(case, terms, x_scale, w_scales), case.code_type())
+    case.expect("conv", PRODUCT + "QLinearConv")
+
+
+def gemm(case):
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    turn_a, turn_b = case.size(0, 1), case.size(0, 1)
+    a, _, a_scale, _ = case.input("a", (k, m) if turn_a else (m, k))
+    w, w_scales = case.weights((n, k) if turn_b else (k, n), 0 if turn_b else 1, case.chance(0.5))
+    y = case.node("Gemm", [a, w, *case.bias(n, np.float64(a_scale) * w_scales)], "gemm", transA=turn_a, transB=turn_b)
+    case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, w_scales), case.code_type())
+    case.expect("gemm", PRODUCT + "QGemm")
+
+
+def matmul_shapes(case):
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    batch = case.pick((), (), (2,), (2, 3))
+    return (*batch, m, k), (k, n), k
+
+
+def matmul(case):
+    a_shape, b_shape, k = matmul_shapes(case)
+    a, _, a_scale, _ = case.input("a", a_shape)
+    if case.chance(0.4):
+        b, _, b_scale, _ = case.input("b", (*a_shape[:-2], *b_shape))
+        scales = np.array([b_scale])
+    else:
+        b, scales = case.weights(b_shape, 1, case.chance(0.5))
+    y = case.node("MatMul", [a, b], "matmul")
+    case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, scales), case.code_type())
+    case.expect("matmul", PRODUCT + "QLinearMatMul")
+
+
+def matmul_to_float(case):
+    a_shape, b_shape, k = matmul_shapes(case)
+    a, _, a_scale, _ = case.input("a", a_shape)
+    b, scales = case.weights(b_shape, 1, case.chance(0.5))
+    y = case.node("MatMul", [a, b], "matmul")
+    if case.chance(0.6):
+        bias = case.constant("bias", case.rng.normal(0, 1, b_shape[1]).astype(np.float32))
+        y = case.node("Add", [y, bias] if case.chance(0.5) else [bias, y], "add")
+    case.output(y, np.dtype(np.float32))
+    case.rtol, case.atol = 1e-5, 1e-6 * float(a_scale) * float(np.max(scales)) * 70 * 70 * k
+    case.expect("matmul", "into MatMulIntegerToFloat")
+
+
+def product_wanted(case):
+    """The float result of a product is wanted, too, or read twice: it stays as written."""
+    a, _, a_scale, _ = case.input("a", (3, 20))
+    w, w_scales = case.weights((20, 7), 1, False)
+    y = case.node("Gemm", [a, w], "gemm")
+    if case.chance(0.5):
+        case.also.append(y)
+    else:
+        case.output(case.node("Neg", [y], "neg"), np.dtype(np.float32))
+    case.quantize("y", y, sum_scale(case, 20, a_scale, w_scales), case.code_type())
+    case.quanta = 0
+    case.expect("gemm", PRODUCT, told=False)
+
+
+def shared(case):
+    """One DequantizeLinear read by several nodes that fuse."""
+    x, dtype, scale, zero = case.input("x", (2, 6, 5, 5))
+    w, w_scales = case.weights((4, 6, 1, 1), 0, True)
+    y = case.node("Conv", [x, w], "conv")
+    case.quantize("y", y, sum_scale(case, 6, scale, w_scales), case.code_type())
+    pooled = case.node("MaxPool", [x], "pool", kernel_shape=[2, 2])
+    case.quantize("z", pooled, scale, dtype, zero)
+    total = case.node("Add", [x, x], "add")
+    case.quantize("t", total, scale * 2, dtype)
+    case.expect("conv", PRODUCT + "QLinearConv")
+    case.expect("pool", MOVES)
+    case.expect("t", TABLE)
+
+
+# ---- Elements ----------------------------------------------------------------------------------------------------
+
+def binary(case):
+    op = case.pick("Add", "Mul")
+    dtype = case.code_type()
+    shape = (case.size(1, 3), case.size(1, 5), case.size(1, 40))
+    other = case.pick(shape, shape, (1, shape[1], 1), shape[1:], shape[2:], (1,))
+    a, _, a_scale, _ = case.input("a", shape, dtype)
+    b, _, b_scale, _ = case.input("b", other, dtype)
+    y = case.node(op, [a, b] if case.chance(0.5) else [b, a], "op")
+    scale = (a_scale + b_scale) * 0.8 if op == "Add" else a_scale * b_scale * 90
+    case.quantize("y", y, scale, dtype)
+    case.expect("op", MOVES)
+    case.note = op
+
+
+def pool(case):
+    dtype = case.code_type()
+    x, _, scale, _ = case.input("x", (case.size(1, 2), case.size(1, 6), case.size(4, 9), case.size(4, 9)), dtype)
+    ceil, include = case.size(0, 1), case.size(0, 1)
+    if case.chance(0.3):
+        ceil = 0
+        y = case.node("GlobalAveragePool", [x], "pool")
+    else:
+        kernel = [case.size(1, 4), case.size(1, 4)]
+        pads = [min(k - 1, case.size(0, 1)) for k in kernel]
+        y = case.node("AveragePool", [x], "pool", kernel_shape=kernel, pads=pads * 2, strides=[case.size(1, 2)] * 2,
+                      count_include_pad=include, ceil_mode=ceil)
+    case.quantize("y", y, scale * case.rng.uniform(0.4, 1.2), dtype)
+    # the two operators count otherwise where a window reaches beyond the padding
+    case.expect("pool", MOVES, told=not (ceil and include))
+
+
+def concat(case):
+    dtype = case.code_type()
+    axis = case.size(0, 2)
+    parts = []
+    for i in range(case.size(1, 4)):
+        shape = [2, 3, 4]
+        shape[axis] = case.size(1, 5)
+        value, _, scale, _ = case.input(f"x{i}", tuple(shape), dtype)
+        parts.append(value)
+    y = case.node("Concat", parts, "concat", axis=case.pick(axis, axis - 3))
+    case.quantize("y", y, scale * case.rng.uniform(0.5, 1.5), dtype)
+    case.expect("concat", MOVES)
+    case.quanta = 0
+
+
+def where(case):
+    dtype = case.code_type()
+    condition = case.fed("condition", case.rng.integers(0, 2, case.pick((3, 5), (5,), (3, 1))).astype(bool))
+    x, _, scale, _ = case.input("x", (3, 5), dtype)
+    y, _, _, _ = case.input("y", case.pick((3, 5), (1,), (5,)), dtype)
+    z = case.node("Where", [condition, x, y], "where")
+    case.quantize("z", z, scale * case.rng.uniform(0.5, 1.5), dtype)
+    case.expect("where", MOVES)
+    case.quanta = 0
+
+
+def moved(case, x):
+    """One node that only moves elements of [2, 4, 6, 6]."""
+    def ints(name, *values):
+        return case.constant(name, np.array(values, np.int64))
+
+    makers = {
+        "Reshape": lambda: ([x, ints("shape", 2, -1, 4)], {}),
+        "Transpose": lambda: ([x], {"perm": [0, 2, 3, 1]}),
+        "Flatten": lambda: ([x], {"axis": 2}),
+        "Unsqueeze": lambda: ([x, ints("axes", 1)], {}),
+        "Slice": lambda: ([x, ints("from", 1, -1), ints("to", 4, -7), ints("axes", 1, 3), ints("step", 2, -2)], {}),
+        "Gather": lambda: ([x, ints("at", 3, 0, -1)], {"axis": 1}),
+        "Expand": lambda: ([x, ints("shape", 3, 2, 1, 1, 1)], {}),
+        "Identity": lambda: ([x], {}),
+        "Tile": lambda: ([x, ints("times", 1, 2, 1, 3)], {}),
+        "MaxPool": lambda: ([x], {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [case.size(1, 2), 1]}),
+        "DepthToSpace": lambda: ([x], {"blocksize": 2}),
+        "SpaceToDepth": lambda: ([x], {"blocksize": 3}),
+        "GatherElements": lambda: ([x, case.constant("at", case.rng.integers(-4, 4, (2, 3, 6, 6)))], {"axis": 1}),
+    }
+    op = case.pick(*makers)
+    case.note = op
+    inputs, attributes = makers[op]()
+    return case.node(op, inputs, "move", **attributes)
+
+
+def move(case):
+    x, dtype, scale, zero = case.input("x", (2, 4, 6, 6))
+    y = moved(case, x)
+    case.quanta = 0
+    if case.chance(0.75):
+        # a zero point left out is the same as one that is 0
+        if zero is not None and zero == 0 and dtype == U8 and case.chance(0.5):
+            zero = None
+        case.quantize("y", y, scale, dtype, zero)
+        case.expect("move", MOVES)
+    else:
+        case.quantize("y", y, scale * 1.5, dtype, zero)
+
+
+# ---- Functions of one value --------------------------------------------------------------------------------------
+
+def unary_chain(case, x):
+    """Float nodes that depend on x and scalars alone."""
+    def number(name, value):
+        return case.constant(name, np.float32(value))
+
+    def hard_swish():
+        return case.node("Mul", [x, case.node("HardSigmoid", [x], "gate", alpha=1 / 6, beta=0.5)], "out")
+
+    def gelu():
+        erf = case.node("Erf", [case.node("Div", [x, number("root", np.sqrt(2))], "scaled")], "erf")
+        product = case.node("Mul", [x, case.node("Add", [erf, number("one", 1)], "sum")], "product")
+        return case.node("Mul", [product, number("half", 0.5)], "out")
+
+    def relu6_add():
+        raised = case.node("Add", [x, number("three", 3)], "raised")
+        clipped = case.node("Clip", [raised, number("low", 0), number("high", 6)], "clipped")
+        return case.node("Div", [case.node("Mul", [clipped, x], "product"), number("six", 6)], "out")
+
+    def one(op, **attributes):
+        return lambda: case.node(op, [x], "out", **attributes)
+
+    makers = {"Relu": one("Relu"), "Sigmoid": one("Sigmoid"), "Tanh": one("Tanh"), "Abs": one("Abs"),
+              "LeakyRelu": one("LeakyRelu", alpha=0.1), "HardSwish": one("HardSwish"), "Elu": one("Elu", alpha=0.7),
+              "Softplus": one("Softplus"), "Exp": one("Exp"), "silu": lambda: case.node(
+                  "Mul", [x, case.node("Sigmoid", [x], "gate")], "out"),
+              "x * HardSigmoid(x)": hard_swish, "gelu": gelu, "relu6": relu6_add, "nothing": lambda: x,
+              "square": lambda: case.node("Mul", [x, x], "out"),
+              "affine": lambda: case.node("Add", [case.node("Mul", [x, number("factor", 0.37)], "m"),
+                                                  number("shift", -0.2)], "out")}
+    if case.opset < 14:
+        makers.pop("HardSwish")
+    name = case.pick(*makers)
+    case.note = name
+    return makers[name]()
+
+
+def table(case):
+    x, _, scale, _ = case.input("x", (2, 3, case.size(1, 300)), scale=case.scale(0.01, 0.06))
+    y = unary_chain(case, x)
+    case.quantize("y", y, scale * case.rng.uniform(0.5, 1.5), case.code_type())
+    case.quanta = 0
+    case.expect("y", TABLE)
+
+
+def table_wanted(case):
+    """A value inside the chain is wanted: no table."""
+    x, _, scale, _ = case.input("x", (2, 30))
+    gate = case.node("Sigmoid", [x], "gate")
+    y = case.node("Mul", [x, gate], "out")
+    case.also.append(case.pick(gate, y))
+    case.quantize("y", y, scale, case.code_type())
+    case.quanta = 0
+    case.expect("y", TABLE, told=False)
+
+
+# ---- Dynamic quantization ----------------------------------------------------------------------------------------
+
+def dynamic(case):
+    m, k, n = case.size(1, 6), case.size(1, 70), case.size(1, 20)
+    per_column = case.chance(0.5)
+    x = case.fed("x", case.rng.normal(0, 1, case.pick((m, k), (2, m, k))).astype(np.float32))
+    prefix = case.prefix
+    case.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], [prefix + "q", prefix + "s", prefix + "z"],
+                                       name=prefix + "quantize"))
+    dtype = case.code_type()
+    w = case.constant("w", case.codes(dtype, (k, n)))
+    w_scale = case.constant("w_scale", np.array([case.scale() for _ in range(n if per_column else 1)], np.float32)
+                            if per_column else np.float32(case.scale()))
+    inputs = [prefix + "q", w, prefix + "z"]
+    if case.chance(0.7):
+        inputs.append(case.constant("w_zero", np.zeros(n if per_column and case.chance(0.5) else (), dtype)
+                                    + dtype.type(case.pick(0, 3))))
+    total = case.node("MatMulInteger", inputs, "product")
+    floats = case.node("Cast", [total], "cast", to=TensorProto.FLOAT)
+    scales = case.node("Mul", [prefix + "s", w_scale], "scales")
+    y = case.node("Mul", [floats, scales], "scaled")
+    if case.chance(0.6):
+        bias = case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))
+        y = case.node("Add", [y, bias] if case.chance(0.5) else [bias, y], "biased")
+    case.output(y, np.dtype(np.float32))
+    case.expect("product", "MatMulIntegerToFloat")
+
+
+PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, product_wanted, shared, binary, pool, concat,
+                                    where, move, table, table_wanted, dynamic)}

