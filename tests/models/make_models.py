@@ -128,7 +128,6 @@ def make_classifier(name):
     fill_weights(model, np.random.default_rng(zlib.crc32(f"{name} weights".encode())))
     model.ir_version = 8  # initializers need not be inputs
     model = version_converter.convert_version(model, OPSET)
-
     input_name = model.graph.input[0].name
     feeds = [{input_name: x} for x in images(name, EVALUATION + CALIBRATION)]
     centre_scores(model, feeds)
