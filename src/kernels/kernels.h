@@ -73,6 +73,12 @@ enum { DQ_FGEMM_ROWS = 8, DQ_FGEMM_COLS = 32 };
  * hold anything after. Which NaN stands for a NaN is open. */
 typedef void dq_fgemm_fn(const float *a, const float *b, size_t k, size_t rows, float *c);
 
+/** Weights of 4 bits for dq_fgemm_fn: out[p * DQ_FGEMM_COLS + j] = (code - zero[j]) * scale[j] for p < k,
+ * each of the two steps rounded to float. Step p has 16 bytes: byte j holds the codes of columns j (low bits)
+ * and j + 16. */
+typedef void dq_unpack_u4_fn(const uint8_t *codes, size_t k, const float *zero, const float *scale,
+                             float *out);
+
 typedef struct dq_kernels {
 #define DQ_SLOT(type, name) type *name;
 #include "kernels/slots.def"

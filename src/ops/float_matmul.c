@@ -128,12 +128,31 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Few rows: a strip of B serves once, and is used while it is in the cache. */
+static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
+{
+    const dq_fmm *mm = j->mm;
+    size_t rows = least(DQ_FMM_ROWS, mm->m - row), col_end = least(col + COL_BLOCK, mm->n);
+    char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
+    double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
+    mm->pack_a(j->arg, batch, row, rows, scratch);
+    for (size_t c = col; c < col_end; c += DQ_FMM_COLS) {
+        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), b_strip);
+        tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, sums);
+        mm->store(j->arg, batch, row, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
+    }
+}
+
 static void block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_fmm *mm = j->mm;
     size_t width = width_of(mm->type);
     size_t b_strip_size = mm->k * DQ_FMM_COLS * width;
     const char *b_strips = scratch;
+    if (mm->m - row <= DQ_FMM_ROWS && !mm->packed_b) {
+        flat_block(j, batch, row, col, scratch);
+        return;
+    }
     char *a_strip = scratch + mm->k * COL_BLOCK * width;
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
     size_t row_end = least(row + ROW_BLOCK, mm->m), col_end = least(col + COL_BLOCK, mm->n);

@@ -20,10 +20,11 @@ typedef struct state {
     dq_fmm mm;
     size_t block, blocks; /* values of a block; blocks of a row */
     unsigned bits;
-    bool zeros_packed;  /* as codes, else in the type of A */
-    size_t zero_row;    /* packed: bytes of a row's zero points */
-    const float *table; /* MatMulBnb4 */
-    bool transposed;    /* MatMulBnb4: B stands as [N, K] */
+    bool zeros_packed;                  /* as codes, else in the type of A */
+    size_t zero_row;                    /* packed: bytes of a row's zero points */
+    const float *table;                 /* MatMulBnb4 */
+    bool transposed;                    /* MatMulBnb4: B stands as [N, K] */
+    const void *codes, *scales, *zeros; /* MatMulNBits: packed, or NULL; see make_codes */
 } state;
 
 typedef struct operands {
@@ -186,10 +187,98 @@ static void unpack_bnb4(const operands *o, size_t n, size_t lane, float *to)
     }
 }
 
+/* ---- 4-bit weights, packed once ------------------------------------------------------------------------ */
+
+/* Strips of DQ_FMM_COLS rows of B side by side: codes as dq_unpack_u4_fn wants them; scales and zero points
+ * as floats, one of each column a block. */
+typedef struct strips {
+    size_t n, k, block, blocks, zero_row;
+    bool codes; /* zero points are packed codes */
+} strips;
+
+enum { STRIP_BYTES = DQ_FMM_COLS / 2 };
+
+static strips strips_of(const state *s)
+{
+    strips key;
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.n = s->mm.n;
+    key.k = s->mm.k;
+    key.block = s->block;
+    key.blocks = s->blocks;
+    key.zero_row = s->zero_row;
+    key.codes = s->zeros_packed;
+    return key;
+}
+
+static void make_codes(void *packed, const dq_tensor *from, const void *arg)
+{
+    const strips *key = arg;
+    size_t row_bytes = key->blocks * (key->block / 2);
+    for (size_t n = 0; n < key->n; n++) {
+        const uint8_t *codes = dq_data(from, uint8_t) + n * row_bytes;
+        size_t lane = n % DQ_FMM_COLS;
+        uint8_t *to = (uint8_t *)packed + n / DQ_FMM_COLS * key->k * STRIP_BYTES + lane % STRIP_BYTES;
+        for (size_t k = 0; k < key->k; k++) {
+            unsigned code = codes[k / 2] >> k % 2 * 4 & 15u;
+            to[k * STRIP_BYTES] = (uint8_t)(to[k * STRIP_BYTES] | code << (lane < STRIP_BYTES ? 0 : 4));
+        }
+    }
+}
+
+static void make_floats(void *packed, const dq_tensor *from, const void *arg)
+{
+    const strips *key = arg;
+    float *to = packed;
+    for (size_t n = 0; n < key->n; n++)
+        for (size_t g = 0; g < key->blocks; g++)
+            to[(n / DQ_FMM_COLS * key->blocks + g) * DQ_FMM_COLS + n % DQ_FMM_COLS] =
+                key->codes ? (float)dq_get_bits(dq_data(from, uint8_t) + n * key->zero_row, 4, g)
+                           : dq_nbits_float(from, n * key->blocks + g);
+}
+
+static dq_status pack_strips(dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *zeros = dq_call_in(call, ZEROS);
+    strips key = strips_of(s);
+    size_t lanes, codes, floats;
+    if (s->bits != 4 || s->mm.type != DQ_FLOAT || dq_call_in(call, GROUPS) || !dq_call_constant(call, B) ||
+        !dq_call_constant(call, SCALES) || (zeros && !dq_call_constant(call, ZEROS)))
+        return DQ_OK;
+    if (!dq_align_size(s->mm.n, DQ_FMM_COLS, &lanes) || !dq_mul_size(lanes / 2, s->mm.k, &codes) ||
+        !dq_mul_size(lanes, s->blocks * sizeof(float), &floats))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    if (zeros)
+        DQ_TRY(dq_call_pack(call, ZEROS, make_floats, &key, sizeof key, floats, &s->zeros, err));
+    key.codes = false;
+    DQ_TRY(dq_call_pack(call, SCALES, make_floats, &key, sizeof key, floats, &s->scales, err));
+    return dq_call_pack(call, B, make_codes, &key, sizeof key, codes, &s->codes, err);
+}
+
+static void unpack_strip(const operands *o, size_t strip, float *to)
+{
+    const state *s = o->s;
+    const uint8_t *codes = (const uint8_t *)s->codes + strip * s->mm.k * STRIP_BYTES;
+    const float *scales = (const float *)s->scales + strip * s->blocks * DQ_FMM_COLS;
+    const float *zeros = s->zeros ? (const float *)s->zeros + strip * s->blocks * DQ_FMM_COLS : NULL;
+    float middle[DQ_FMM_COLS];
+    for (size_t j = 0; j < DQ_FMM_COLS; j++)
+        middle[j] = 8;
+    for (size_t k = 0, g = 0; k < s->mm.k; k += s->block, g++) {
+        size_t count = s->mm.k - k < s->block ? s->mm.k - k : s->block;
+        o->call->kernels->unpack_u4(codes + k * STRIP_BYTES, count, zeros ? zeros + g * DQ_FMM_COLS : middle,
+                                    scales + g * DQ_FMM_COLS, to + k * DQ_FMM_COLS);
+    }
+}
+
 static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
 {
     (void)batch;
     const operands *o = arg;
+    if (o->s->codes) {
+        unpack_strip(o, col / DQ_FMM_COLS, to);
+        return;
+    }
     if (count < DQ_FMM_COLS)
         memset(to, 0, o->s->mm.k * DQ_FMM_COLS * sizeof(float));
     for (size_t lane = 0; lane < count; lane++)
@@ -237,6 +326,8 @@ static dq_status prepare_with(dq_op_call *call, resolve_fn resolve, dq_error *er
     s->mm.pack_a = pack_a;
     s->mm.pack_b = pack_b;
     s->mm.store = store;
+    if (!s->table)
+        DQ_TRY(pack_strips(call, s, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
