@@ -37,7 +37,7 @@ static size_t encode(uint32_t code, char to[4])
     size_t more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
     for (size_t k = more; k > 0; k--, code >>= 6)
         to[k] = (char)(0x80 | (code & 0x3F));
-    to[0] = (char)((0xF00u >> more & 0xFF) | code);
+    to[0] = (char)((0xFF00u >> (more + 1) & 0xFF) | code);
     return more + 1;
 }
 

@@ -1,0 +1,314 @@
+/* Operators that choose or sort: NonMaxSuppression, Unique, strings; those that read or write at given places
+ * and refuse places outside; Einsum; Fourier transforms; random numbers. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+START_TEST(sums_of_products)
+{
+    ops_case c; /* integers wrap around; the ellipsis broadcasts */
+    ops_begin(&c, "", "Einsum", 12);
+    ops_string(&c, "equation", "...ij, ...jk -> ...ik");
+    ops_in(&c, DQ_UINT8, OPS_DIMS(2, 1, 2), OPS_VALUES(16, 1, 3, 4));
+    ops_in(&c, DQ_UINT8, OPS_DIMS(2, 1), OPS_VALUES(16, 5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT8, OPS_DIMS(2, 1, 1), OPS_VALUES(5, 68));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Einsum", 12); /* the trace, and letters in the order of ASCII */
+    ops_string(&c, "equation", "ii");
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, 2, 3, 4));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(5));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Einsum", 12);
+    ops_string(&c, "equation", "bA");
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(1, 2));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(1, 2));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Einsum", 12); /* an empty sum is 0 */
+    ops_string(&c, "equation", "ij,jk->ik");
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0, 2), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(0, 0));
+    ops_end(&c);
+
+    static const char *const wrong[] = {"ij,jk", "i->j", "ij->ii", "i.j", "ijk", "ij-", "ij->i,j", ""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char sentence[128];
+        snprintf(sentence, sizeof sentence, "attribute 'equation' is '%s', which does not fit its inputs",
+                 wrong[i]);
+        ops_begin(&c, "", "Einsum", 12);
+        ops_string(&c, "equation", wrong[i]);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), NULL);
+        ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+static void boxes(ops_case *c, double most, double overlap)
+{
+    ops_begin(c, "", "NonMaxSuppression", 11);
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 3, 4), OPS_VALUES(0, 0, 1, 1, 0, 0, 1, 0.5, 1, 1, 0, 0.5));
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1, 1, 3), OPS_VALUES(0.5, 0.5, 0.75));
+    ops_in(c, DQ_INT64, OPS_DIMS(1), &most);
+    ops_in(c, DQ_FLOAT, OPS_SCALAR, &overlap);
+}
+
+START_TEST(suppression)
+{
+    ops_case c; /* boxes 0 and 1, and 0 and 2, overlap by exactly a half; 1 and 2 touch */
+    boxes(&c, 9e18, 0.5);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(3, 3), OPS_VALUES(0, 0, 2, 0, 0, 0, 0, 0, 1));
+    ops_end(&c);
+    boxes(&c, 2, 0.25);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(2, 3), OPS_VALUES(0, 0, 2, 0, 0, 1));
+    ops_end(&c);
+    boxes(&c, -1, 0.5);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT64, OPS_DIMS(0, 3), NULL);
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(different_elements)
+{
+    ops_case c; /* NaNs are one, and last; -0 is 0 */
+    ops_begin(&c, "", "Unique", 11);
+    c.out_count = 4;
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(5), OPS_VALUES((double)NAN, 0, -1, -0.0, (double)NAN));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(-1, 0, (double)NAN));
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(3), OPS_VALUES(2, 1, 0));
+    ops_want(&c, 2, DQ_INT64, OPS_DIMS(5), OPS_VALUES(2, 1, 0, 1, 2));
+    ops_want(&c, 3, DQ_INT64, OPS_DIMS(3), OPS_VALUES(1, 2, 2));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(different_slices)
+{
+    ops_case c;
+    ops_begin(&c, "", "Unique", 11);
+    c.out_count = 3;
+    ops_int(&c, "sorted", 0);
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(2, 4), OPS_VALUES(9, 1, 9, 1, 0, 2, 0, 3));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT8, OPS_DIMS(2, 3), OPS_VALUES(9, 1, 1, 0, 2, 3));
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(3), OPS_VALUES(0, 1, 3));
+    ops_want(&c, 2, DQ_INT64, OPS_DIMS(4), OPS_VALUES(0, 1, 0, 2));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Unique", 11);
+    ops_in_strings(&c, OPS_DIMS(4), (const char *const[]){"b", "", "ab", "b"});
+    ops_must_run(&c);
+    ops_want_strings(&c, 0, OPS_DIMS(3), (const char *const[]){"", "ab", "b"});
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(split_strings)
+{
+    ops_case c;
+    ops_begin(&c, "", "StringSplit", 20);
+    c.out_count = 2;
+    ops_in_strings(&c, OPS_DIMS(3), (const char *const[]){"  a b ", "", "c"});
+    ops_must_run(&c);
+    ops_want_strings(&c, 0, OPS_DIMS(3, 2), (const char *const[]){"a", "b", "", "", "c", ""});
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(3), OPS_VALUES(2, 0, 1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "StringSplit", 20);
+    ops_string(&c, "delimiter", "--");
+    ops_int(&c, "maxsplit", 1);
+    ops_in_strings(&c, OPS_SCALAR, (const char *const[]){"--a--b"});
+    ops_must_run(&c);
+    ops_want_strings(&c, 0, OPS_DIMS(2), (const char *const[]){"", "a--b"});
+    ops_end(&c);
+
+    ops_begin(&c, "", "StringNormalizer", 10);
+    ops_string(&c, "case_change_action", "UPPER");
+    ops_in_strings(&c, OPS_DIMS(1, 3),
+                   (const char *const[]){"stra\xC3\x9F"
+                                         "e",
+                                         "\xC3\xA9\xFF", "\xD1\x91"});
+    ops_must_run(&c); /* the sharp s has no upper case of one letter; a stray byte stays */
+    ops_want_strings(&c, 0, OPS_DIMS(1, 3),
+                     (const char *const[]){"STRA\xC3\x9F"
+                                           "E",
+                                           "\xC3\x89\xFF", "\xD0\x81"});
+    ops_end(&c);
+}
+END_TEST
+
+/* All lengths up to 70 against the definition; 37 and up, but for 64, go by a chirp. */
+START_TEST(transforms)
+{
+    for (int64_t n = 1; n <= 70; n++) {
+        double x[70], want[140];
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (double)(i * i % 13) - 6;
+        for (int64_t k = 0; k < n; k++) {
+            double sum[2] = {0};
+            for (int64_t i = 0; i < n; i++) {
+                double angle = -6.283185307179586 * (double)(i * k % n) / (double)n;
+                sum[0] += x[i] * cos(angle);
+                sum[1] += x[i] * sin(angle);
+            }
+            memcpy(want + 2 * k, sum, sizeof sum);
+        }
+        ops_case c;
+        ops_begin(&c, "", "DFT", 20);
+        ops_in(&c, DQ_DOUBLE, OPS_DIMS(n, 1), x);
+        ops_must_run(&c);
+        for (int64_t i = 0; i < 2 * n; i++)
+            ck_assert_double_eq_tol(dq_data(c.out[0], double)[i], want[i], 1e-11);
+        ops_end(&c);
+
+        ops_begin(&c, "", "DFT", 20); /* half a spectrum back to the signal */
+        ops_int(&c, "inverse", 1);
+        ops_int(&c, "onesided", 1);
+        ops_in(&c, DQ_DOUBLE, OPS_DIMS(n / 2 + 1, 2), want);
+        ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES((double)n));
+        ops_must_run(&c);
+        ck_assert_int_eq(c.out[0]->dims[0], n);
+        for (int64_t i = 0; i < n; i++)
+            ck_assert_double_eq_tol(dq_data(c.out[0], double)[i], x[i], 1e-11);
+        ops_end(&c);
+    }
+    ops_case c;
+    ops_begin(&c, "", "DFT", 20);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(4, 1), NULL);
+    ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has a length of 0, wanted 1 or more");
+    ops_end(&c);
+}
+END_TEST
+
+/* A seed gives its numbers, and another one others; their mean and spread are those asked for. */
+START_TEST(random_numbers)
+{
+    enum { N = 20000 };
+    static float kept[2][N];
+    for (int seed = 0; seed < 2; seed++)
+        for (int normal = 0; normal < 2; normal++) {
+            double sum = 0, squares = 0;
+            ops_case c;
+            ops_begin(&c, "", normal ? "RandomNormal" : "RandomUniform", 22);
+            ops_ints(&c, "shape", 1, (const int64_t[]){N});
+            ops_float(&c, "seed", (float)seed);
+            ops_must_run(&c);
+            for (size_t i = 0; i < N; i++) {
+                double x = (double)dq_data(c.out[0], float)[i];
+                ck_assert(normal || (x >= 0 && x <= 1));
+                sum += x;
+                squares += x * x;
+            }
+            double mean = sum / N, variance = squares / N - mean * mean;
+            ck_assert_double_eq_tol(mean, normal ? 0 : 0.5, 0.03);
+            ck_assert_double_eq_tol(variance, normal ? 1 : 1.0 / 12, normal ? 0.05 : 0.005);
+            if (!normal)
+                memcpy(kept[seed], c.out[0]->data, sizeof kept[0]);
+            ops_end(&c);
+        }
+    ck_assert(memcmp(kept[0], kept[1], sizeof kept[0]) != 0);
+}
+END_TEST
+
+START_TEST(outside)
+{
+    ops_case c;
+    ops_begin(&c, "", "MaxUnpool", 22);
+    ops_ints(&c, "kernel_shape", 1, (const int64_t[]){2});
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1, 1, 1), OPS_VALUES(2));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds place 2, wanted 0 to 1");
+    ops_end(&c);
+
+    ops_begin(&c, "", "RoiAlign", 22);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4), OPS_VALUES(0, 0, 1, 1));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "has a region of image 1, wanted 0 to 0");
+    ops_end(&c);
+
+    ops_begin(&c, "", "RoiAlign", 22); /* a region as large as a float can say does not run for ever */
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4), OPS_VALUES(0, 0, 1048576, 1));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(0));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "takes 1.04858e+06 samples of a bin, and at most 65536 run");
+    ops_end(&c);
+
+    ops_begin(&c, "", "NegativeLogLikelihoodLoss", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(-1));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds class -1, wanted 0 to 2");
+    ops_end(&c);
+
+    ops_begin(&c, "", "Col2Im", 18);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4, 1), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(4));
+    ops_must_refuse(&c, DQ_BAD_MODEL,
+                    "has blocks of 4 for an image of 3 along spatial axis 0, which do not fit");
+    ops_end(&c);
+}
+END_TEST
+
+/* Two queries, three keys, of which one is cached: the causal bound and a boolean mask leave the first query
+ * none. */
+START_TEST(attention)
+{
+    ops_case c;
+    ops_begin(&c, "", "Attention", 24);
+    ops_int(&c, "is_causal", 1);
+    c.out_count = 3;
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(1, 0));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(5, 7));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(2, 4));
+    ops_in(&c, DQ_BOOL, OPS_DIMS(2, 3), OPS_VALUES(0, 0, 1, 1, 0, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(0, 2.5));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(1, 1, 3, 1), OPS_VALUES(3, 5, 7));
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 3, 1), OPS_VALUES(1, 2, 4));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Attention", 24);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), NULL);
+    ops_skip(&c);
+    ops_skip(&c);
+    ops_skip(&c);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 6 holds 3, wanted 0 to 2 (keys)");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("select");
+    tcase_add_test(tests, sums_of_products);
+    tcase_add_test(tests, suppression);
+    tcase_add_test(tests, different_elements);
+    tcase_add_test(tests, different_slices);
+    tcase_add_test(tests, split_strings);
+    tcase_add_test(tests, transforms);
+    tcase_add_test(tests, random_numbers);
+    tcase_add_test(tests, outside);
+    tcase_add_test(tests, attention);
+    return ops_main(tests);
+}
