@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import struct
 import zipfile
 
@@ -303,6 +304,36 @@ def broken_npz(h):
     h.case("a size that the packed bytes cannot have", refused)
 
 
+def lists(h):
+    """Sequences and optionals in a test_data_set folder, through a model that changes nothing."""
+    float_list = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    arrays = [np.array([1, 2], "f4"), np.array([[3]], "f4")]
+    for folder, kind, message, items in (
+        ("seq", float_list, numpy_helper.from_list(arrays), "2 items"),
+        ("none", float_list, numpy_helper.from_list([], dtype=TensorProto.FLOAT), "0 items"),
+        ("opt", helper.make_optional_type_proto(float_list), numpy_helper.from_optional(arrays), "1 item"),
+    ):
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "test",
+                                  [helper.make_value_info("x", kind)], [helper.make_value_info("y", kind)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10),
+                  h.path(f"{folder}.onnx"))
+        h.path(folder).mkdir()
+        h.path(f"{folder}/input_0.pb").write_bytes(message.SerializeToString())
+        h.path(f"{folder}/output_0.pb").write_bytes(message.SerializeToString())
+        h.check(f"{folder} through Identity", [f"{folder}.onnx", folder, "--expect", folder], out=f"y: equal ({items})\n")
+    h.check("a table of a sequence", ["seq.onnx", "seq"],
+            out=re.compile(r"output .*\ny       seq\(float\)  2 items .*\ny\[0\]    float       \[2\] .*\n"
+                           r"y\[1\]    float       \[1,1\] .*\n"))
+    other = numpy_helper.from_list([arrays[0], arrays[1] + 1]).SerializeToString()
+    h.path("seq/output_0.pb").write_bytes(other)
+    h.check("a sequence that differs", ["seq.onnx", "seq", "--expect", "seq"], code=1,
+            out="y: item 1: 1 of 1 elements differ; the largest difference is 1, at [0,0]: got 3, wanted 4\n")
+    h.check("a sequence is no .npz", ["seq.onnx", "seq", "-o", "out.npz"], code=5,
+            err="out.npz: output 'y' is a sequence or optional, and .npz files hold tensors only")
+    h.path("seq/input_0.pb").write_bytes(other[:-1])
+    h.check("a sequence cut short", ["seq.onnx", "seq"], code=4, err="seq/input_0.pb: is no SequenceProto: it cannot be parsed as one")
+
+
 def broken_pb(h):
     save_identity(h.path("float.onnx"), TensorProto.FLOAT, None)
     good = helper.make_tensor("", TensorProto.FLOAT, [2, 3], range(6))
@@ -341,4 +372,5 @@ def run(h):
     small_integers(h)
     broken_npy(h)
     broken_npz(h)
+    lists(h)
     broken_pb(h)

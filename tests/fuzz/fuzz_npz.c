@@ -1,8 +1,9 @@
 /* Fuzz target of the tensor files: .npz, .npy and TensorProto from hostile bytes.
  *
- * The first byte chooses: its upper two bits the format (0 and 3 .npz, 1 .npy, 2 TensorProto), the rest the
- * element type that is wanted. The others are the file. Nothing may crash or take much memory, and what was
- * read must be the same after it is written as .npy and read again. */
+ * The first byte chooses: its upper two bits the format (0 .npz, 1 .npy, 2 TensorProto, 3 OptionalProto or,
+ * when it is odd, SequenceProto), the rest the element type that is wanted. The others are the file. Nothing
+ * may crash or take much memory, and what was read must be the same after it is written as .npy and read
+ * again. */
 #include "io/npz.h"
 #include "io/pb.h"
 
@@ -114,6 +115,23 @@ static void try_npz(const uint8_t *bytes, size_t size, dq_dtype wanted)
     npz_close(archive);
 }
 
+/* A sequence or optional: what is read is whole, and can be freed. */
+static void read_list(const uint8_t *bytes, size_t size, dq_dtype wanted, bool sequence)
+{
+    dq_error err;
+    dq_tensor *list = NULL;
+    char *name = NULL;
+    dq_value_info declared = {.kind = sequence ? DQ_KIND_SEQUENCE : DQ_KIND_OPTIONAL, .item_dtype = wanted};
+    if (pb_read_value(bytes, size, &declared, LIMIT, &name, &list, &err) != DQ_OK)
+        return;
+    must(name != NULL && dq_tensor_kind(list) == declared.kind);
+    for (size_t i = 0; i < dq_tensor_count(list); i++)
+        must(dq_tensor_item(list, i) != NULL);
+    must(dq_tensor_item(list, dq_tensor_count(list)) == NULL);
+    dq_tensor_free(list);
+    free(name);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     dq_error err;
@@ -131,6 +149,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (pb_read(data + 1, size - 1, LIMIT, &name, &tensor, &err) == DQ_OK)
             write_and_read(tensor);
         free(name);
+        break;
+    case 3:
+        read_list(data + 1, size - 1, wanted, data[0] & 1);
         break;
     default:
         try_npz(data + 1, size - 1, wanted);
