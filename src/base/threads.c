@@ -76,5 +76,5 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
     }
     job j = {.fn = fn, .arg = arg, .n = n, .grain = grain};
     atomic_init(&j.next, 0);
-    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, 0);
+    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, PTHREADPOOL_FLAG_YIELD_WORKERS);
 }
