@@ -1,6 +1,7 @@
 /* MaxPool, AveragePool, LpPool over windows, and their global forms over all spatial elements. Sums are in
  * double, in row-major order of the window, and rounded once. Padding is never a maximum. */
 #include "base/codec.h"
+#include "ops/pool_rows.h"
 #include "ops/window_walk.h"
 
 #include <inttypes.h>
@@ -275,11 +276,27 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_tensor *in = j->call->in[0];
+    dq_max_rows(&j->s->window, in->dtype, in->data, j->call->out[0]->data, begin, end);
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
     job j = {s, call};
+    bool indices = call->out_count > 1 && call->out[1];
+    if (s->kind == MAX && !indices && dq_max_rows_fits(&s->window, call->in[0]->dtype)) {
+        size_t columns = (size_t)s->window.out[1], each = s->kernel_size * columns;
+        if (call->out[0]->count)
+            dq_parallel(call->threads, call->out[0]->count / columns, each < WORK ? WORK / (each + 1) + 1 : 1,
+                        rows_piece, &j);
+        return DQ_OK;
+    }
     const dq_tensor *out = call->out[0] ? call->out[0] : call->out[1];
     if (out->count)
         dq_parallel(call->threads, out->count, s->kernel_size < WORK ? WORK / (s->kernel_size + 1) + 1 : 1,
