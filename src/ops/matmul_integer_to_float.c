@@ -126,33 +126,50 @@ static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-static void store_row(const dq_int_sums *sums, const state *st, size_t row, const int32_t *c)
+/* What all rows of a block of sums share: scales of the columns, and the bias. */
+typedef struct columns {
+    float scales[DQ_QGEMM_NR_MAX], bias[DQ_QGEMM_NR_MAX];
+} columns;
+
+static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
+{
+    const dq_op_call *call = sums->call;
+    const dq_tensor *bias = call->in[st->at->bias];
+    size_t b_at = dq_qparam_offset(&st->b_scale, &st->mm.s, sums->batch);
+    for (size_t j = 0; j < sums->cols; j++) {
+        size_t col = sums->col + j;
+        to->scales[j] = (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
+        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col) : 0;
+    }
+}
+
+static void store_row(const dq_int_sums *sums, const state *st, const columns *shared, size_t row,
+                      const int32_t *c)
 {
     const dq_op_call *call = sums->call;
     const dq_matmul_shape *s = &st->mm.s;
-    const dq_tensor *y = call->out[0], *bias = call->in[st->at->bias];
-    size_t from = (sums->batch * sums->mm->m + row) * s->n + sums->col;
-    size_t b_at = dq_qparam_offset(&st->b_scale, s, sums->batch);
+    const dq_tensor *y = call->out[0];
+    size_t from = (sums->batch * s->m + row) * s->n + sums->col;
+    float factors[DQ_QGEMM_NR_MAX], halves[DQ_QGEMM_NR_MAX];
+    float *values = y->dtype == DQ_FLOAT ? dq_data(y, float) + from : halves;
     float a_scale = (float)dq_qparam_scale(
         call, &st->a_scale, dq_qparam_offset(&st->a_scale, s, sums->batch) + row * st->a_scale.step);
-    for (size_t j = 0; j < sums->cols; j++) {
-        size_t col = sums->col + j;
-        float b_scale = (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
-        float value = (float)c[j] * (a_scale * b_scale);
-        if (bias)
-            value += (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col);
-        if (y->dtype == DQ_FLOAT)
-            dq_data(y, float)[from + j] = value;
-        else
-            dq_data(y, uint16_t)[from + j] = dq_f32_to_f16(value);
-    }
+    for (size_t j = 0; j < sums->cols; j++)
+        factors[j] = a_scale * shared->scales[j];
+    call->kernels->dequantize_s32_f32(c, sums->cols, factors, NULL, 1, values);
+    for (size_t j = 0; j < sums->cols && call->in[st->at->bias]; j++)
+        values[j] += shared->bias[j];
+    if (values == halves)
+        call->kernels->convert_f32_f16(halves, sums->cols, dq_data(y, uint16_t) + from);
 }
 
 static void store(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
+    columns shared;
+    find_columns(sums, st, &shared);
     for (size_t i = 0; i < sums->rows; i++)
-        store_row(sums, st, sums->row + i, sums->c + i * sums->c_stride);
+        store_row(sums, st, &shared, sums->row + i, sums->c + i * sums->c_stride);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
