@@ -1,7 +1,8 @@
-/* StringConcat, StringSplit, StringNormalizer. Parts of strings point into the input's bytes; new ones are
- * made in call->strings. */
+/* StringConcat, StringSplit, StringNormalizer, RegexFullMatch. Parts of strings point into the input's bytes;
+ * new ones are made in call->strings. */
 #include "base/checked.h"
 #include "ops/broadcast.h"
+#include "ops/regex.h"
 #include "ops/text_case.h"
 
 #include <inttypes.h>
@@ -217,3 +218,33 @@ static dq_status normalizer_run(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_string_normalizer = {normalizer_infer, NULL, normalizer_run, 0};
+
+/* ---- RegexFullMatch -------------------------------------------------------------------------------------
+ */
+
+static dq_status match_infer(dq_op_call *call, dq_error *err)
+{
+    if (!dq_node_attr(call->node, "pattern"))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has no attribute 'pattern'");
+    return dq_call_output_like(call, 0, DQ_BOOL, call->in[0], err);
+}
+
+static dq_status match_prepare(dq_op_call *call, dq_error *err)
+{
+    dq_regex *regex = NULL;
+    DQ_TRY(dq_regex_compile(dq_node_attr(call->node, "pattern")->u.s, call->arena, &regex, err));
+    call->state = regex;
+    call->scratch_size = dq_regex_scratch(regex);
+    return DQ_OK;
+}
+
+static dq_status match_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < call->in[0]->count; i++)
+        dq_data(call->out[0], uint8_t)[i] =
+            dq_regex_matches(call->state, strings_of(call->in[0])[i], call->scratch);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_regex_full_match = {match_infer, match_prepare, match_run, 0};

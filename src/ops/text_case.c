@@ -50,7 +50,7 @@ static bool is_pair(uint32_t c, bool *upper)
     return even || odd;
 }
 
-static uint32_t to_lower(uint32_t c)
+uint32_t dq_code_lower(uint32_t c)
 {
     bool upper;
     if ((c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE && c != 0xD7) ||
@@ -61,7 +61,7 @@ static uint32_t to_lower(uint32_t c)
     return is_pair(c, &upper) && upper ? c + 1 : c == 0x178 ? 0xFF : c;
 }
 
-static uint32_t to_upper(uint32_t c)
+uint32_t dq_code_upper(uint32_t c)
 {
     bool upper;
     if ((c >= 'a' && c <= 'z') || (c >= 0xE0 && c <= 0xFE && c != 0xF7) ||
@@ -82,7 +82,7 @@ bool dq_text_change(dq_arena *arena, dq_string text, bool upper, dq_string *out)
     for (size_t at = 0; at < text.length; at += length) {
         char coded[4];
         uint32_t code = dq_text_code(text, at, &length);
-        size_t n = encode(upper ? to_upper(code) : to_lower(code), coded);
+        size_t n = encode(upper ? dq_code_upper(code) : dq_code_lower(code), coded);
         memcpy(bytes + at, coded, n < length ? n : length);
     }
     *out = (dq_string){bytes, text.length};
@@ -93,7 +93,7 @@ bool dq_text_same(dq_string a, dq_string b)
 {
     size_t i = 0, k = 0, n, m;
     for (; i < a.length && k < b.length; i += n, k += m)
-        if (to_lower(dq_text_code(a, i, &n)) != to_lower(dq_text_code(b, k, &m)))
+        if (dq_code_lower(dq_text_code(a, i, &n)) != dq_code_lower(dq_text_code(b, k, &m)))
             return false;
     return i == a.length && k == b.length;
 }

@@ -8,6 +8,10 @@
 /** The text in upper or lower case, in the arena; false when memory ran out. Bytes that are no UTF-8 stay. */
 bool dq_text_change(dq_arena *arena, dq_string text, bool upper, dq_string *out);
 
+/** The other case of a code point; itself when it has none. */
+uint32_t dq_code_lower(uint32_t code);
+uint32_t dq_code_upper(uint32_t code);
+
 /** Whether two texts are the same but for case. */
 bool dq_text_same(dq_string a, dq_string b);
 
