@@ -2,12 +2,14 @@
  *
  *   QuantizeLinear(op(DequantizeLinear x …))
  *
- *   Add, Mul                          → com.microsoft QLinearAdd, QLinearMul: the sum is rounded with its
+ *   Add, Sum of two, Mul              → com.microsoft QLinearAdd, QLinearMul: the sum is rounded with its
  * zero point, so that ties may fall one quantum apart from the graph as written AveragePool,
  * GlobalAveragePool    → com.microsoft QLinearAveragePool, QLinearGlobalAveragePool: likewise Concat, Where
  * → com.microsoft QLinearConcat, QLinearWhere: exact MaxPool, Reshape, Transpose and others that only choose
  * and move elements → the same operator on the codes, when both ends have the same scale and zero point:
- * exact, as Q(DQ(code)) is the code */
+ * exact, as Q(DQ(code)) is the code
+ *
+ * A Relu or Clip before the QuantizeLinear becomes one of codes (fuse_clip.c). */
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -179,7 +181,7 @@ static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
         return make_move(f, node, q);
     if (q->dtype != DQ_UINT8 && q->dtype != DQ_INT8)
         return NULL;
-    if (dq_fuser_is(node, "Add"))
+    if (dq_fuser_is(node, "Add") || dq_fuser_is(node, "Sum"))
         return make_binary(f, node, q, "QLinearAdd");
     if (dq_fuser_is(node, "Mul"))
         return make_binary(f, node, q, "QLinearMul");
@@ -197,15 +199,19 @@ static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 bool dq_fuse_elements(dq_fuser *f, uint32_t at)
 {
     dq_quantized q;
+    dq_clip c;
     if (!dq_fuser_quantized(f, f->nodes[at], true, &q))
         return false;
     const dq_value *v = q.node->in[0];
+    if (q.dtype == DQ_UINT8 || q.dtype == DQ_INT8)
+        v = dq_fuser_before_clips(f, v, &c);
+    else
+        c = (dq_clip){-INFINITY, INFINITY};
     if (!v->producer || v->graph != f->graph || !dq_fuser_once(f, v))
         return false;
     dq_node *made = make(f, v->producer, &q);
-    if (!made || !dq_fuser_bind(f, made))
+    if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place_clipped(f, at, made, &q, &c))
         return false;
-    f->nodes[at] = made;
     dq_fuser_tell(f, v->producer, "works on the quantized codes");
     return true;
 }

@@ -6,85 +6,14 @@
  *   MatMul(DQ a, DQ b) (+ bias)                   → com.microsoft.MatMulIntegerToFloat
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
- * requantized once: at most one quantum apart. A bias that is float, or int32 in another scale, is rounded to
- * int32 in the scale of the products (x_scale * w_scale), which moves a result by at most half of that scale:
- * only done where that is at most half a quantum.
- *
- * A Relu or Clip between product and QuantizeLinear becomes a Clip of the codes, which is exact as quantizing
- * is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls away where the type's range
- * already clips. */
+ * requantized once: at most one quantum apart. A Relu or Clip in between becomes one of codes (fuse_clip.c).
+ * A bias that is float, or int32 in another scale, is rounded to int32 in the scale of the products (x_scale
+ * * w_scale), which moves a result by at most half of that scale: only done where that is at most half a
+ * quantum. */
 #include "plan/fuser.h"
 
 #include <math.h>
 #include <string.h>
-
-/* What stands between the product and the QuantizeLinear. */
-typedef struct clip {
-    float lo, hi;
-} clip;
-
-/* ---- Activation ---------------------------------------------------------------------------------------- */
-
-static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
-{
-    if (node->in_count <= i || !node->in[i])
-        return true;
-    const dq_tensor *t = dq_fuser_constant(node->in[i]);
-    if (!t || t->dtype != DQ_FLOAT || t->count != 1)
-        return false;
-    *bound = dq_data(t, float)[0];
-    return true;
-}
-
-/* Reads a Relu or Clip; its input is then the product's output. */
-static bool read_clip(const dq_node *node, clip *c)
-{
-    if (dq_fuser_is(node, "Relu")) {
-        c->lo = fmaxf(c->lo, 0);
-        return true;
-    }
-    if (!dq_fuser_is(node, "Clip"))
-        return false;
-    float lo = dq_node_float(node, "min", -INFINITY), hi = dq_node_float(node, "max", INFINITY);
-    if (!constant_bound(node, 1, &lo) || !constant_bound(node, 2, &hi) || !(lo <= hi))
-        return false;
-    *c = (clip){fmaxf(c->lo, lo), fminf(c->hi, hi)};
-    return c->lo <= c->hi;
-}
-
-static int64_t quantize(float v, const dq_quantized *q)
-{
-    const dq_dtype_row *row = dq_dtype_get(q->dtype);
-    double code =
-        nearbyint((double)(v / dq_fuser_scale(q->scale_t, 0))) + (double)dq_fuser_zero(q->zero_t, 0);
-    return code <= (double)row->min ? row->min : code >= (double)row->max ? row->max : (int64_t)code;
-}
-
-/* Puts a Clip of codes behind `product`, which gives the QuantizeLinear's output. */
-static bool clip_codes(dq_fuser *f, uint32_t at, dq_node *product, const dq_quantized *q, const clip *c)
-{
-    int64_t lo = quantize(c->lo, q), hi = quantize(c->hi, q);
-    const dq_dtype_row *row = dq_dtype_get(q->dtype);
-    if (lo == row->min && hi == row->max) {
-        f->nodes[at] = product;
-        return true;
-    }
-    dq_tensor *lo_t, *hi_t;
-    dq_value *out = product->out[0];
-    dq_value *in[] = {dq_fuser_make_value(f, out->name, q->dtype),
-                      dq_fuser_make_constant(f, q->dtype, 0, NULL, &lo_t),
-                      dq_fuser_make_constant(f, q->dtype, 0, NULL, &hi_t)};
-    if (!in[0] || !in[1] || !in[2])
-        return false;
-    dq_tensor_put_int(lo_t, 0, lo);
-    dq_tensor_put_int(hi_t, 0, hi);
-    dq_node *node = dq_fuser_node(f, "", "Clip", 13, q->node, 3, in, out, 0);
-    if (!node || !dq_fuser_bind(f, node))
-        return false;
-    product->out[0] = in[0];
-    f->nodes[at] = node;
-    return dq_fuser_insert(f, at, product);
-}
 
 /* ---- Bias ---------------------------------------------------------------------------------------------- */
 
@@ -268,12 +197,10 @@ static bool fuse_quantized(dq_fuser *f, uint32_t at)
 {
     dq_quantized q;
     product p;
-    clip c = {-INFINITY, INFINITY};
+    dq_clip c;
     if (!dq_fuser_quantized(f, f->nodes[at], false, &q))
         return false;
-    const dq_value *v = q.node->in[0];
-    while (v->producer && dq_fuser_once(f, v) && read_clip(v->producer, &c))
-        v = v->producer->in[0];
+    const dq_value *v = dq_fuser_before_clips(f, q.node->in[0], &c);
     const dq_node *node = v->producer;
     if (!node || !is_product(node))
         return false;
@@ -294,7 +221,7 @@ static bool fuse_quantized(dq_fuser *f, uint32_t at)
         fused = make_gemm(f, &p, &q);
     else if (dq_fuser_is(node, "MatMul") && matmul_channels(&p))
         fused = make_matmul(f, &p, &q);
-    if (!fused || !dq_fuser_bind(f, fused) || !clip_codes(f, at, fused, &q, &c))
+    if (!fused || !dq_fuser_bind(f, fused) || !dq_fuser_place_clipped(f, at, fused, &q, &c))
         return false;
     dq_fuser_tell(f, node, "fused with its quantization into %s", fused->op_type);
     return true;

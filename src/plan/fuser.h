@@ -81,6 +81,20 @@ bool dq_fuser_bind(dq_fuser *f, dq_node *node);
 /** Puts `node` before position `at` of the list. */
 bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node);
 
+/** What Relu and Clip nodes between an operator and its QuantizeLinear leave of a value. */
+typedef struct dq_clip {
+    float lo, hi;
+} dq_clip;
+
+/** Narrows *c by a Relu or Clip with constant bounds, whose input then stands for it; false: another node. */
+bool dq_fuser_read_clip(const dq_node *node, dq_clip *c);
+/** Walks from the QuantizeLinear's input back through Relu and Clip that nobody else reads, to the value
+ * before them. */
+const dq_value *dq_fuser_before_clips(const dq_fuser *f, const dq_value *v, dq_clip *c);
+/** Puts `made`, which gives the QuantizeLinear's output, at `at`; behind it a Clip of the codes where one is
+ * needed. */
+bool dq_fuser_place_clipped(dq_fuser *f, uint32_t at, dq_node *made, const dq_quantized *q, const dq_clip *c);
+
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 

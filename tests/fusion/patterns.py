@@ -252,17 +252,17 @@ def shared(case):
 # ---- Elements ----------------------------------------------------------------------------------------------------
 
 def binary(case):
-    op = case.pick("Add", "Mul")
+    op = case.pick("Add", "Mul", "Sum")
     dtype = case.code_type()
     shape = (case.size(1, 3), case.size(1, 5), case.size(1, 40))
     other = case.pick(shape, shape, (1, shape[1], 1), shape[1:], shape[2:], (1,))
     a, _, a_scale, _ = case.input("a", shape, dtype)
     b, _, b_scale, _ = case.input("b", other, dtype)
     y = case.node(op, [a, b] if case.chance(0.5) else [b, a], "op")
-    scale = (a_scale + b_scale) * 0.8 if op == "Add" else a_scale * b_scale * 90
-    case.quantize("y", y, scale, dtype)
-    case.expect("op", MOVES)
+    scale = a_scale * b_scale * 90 if op == "Mul" else (a_scale + b_scale) * 0.8
     case.note = op
+    case.quantize("y", case.clip(y), scale, dtype)
+    case.expect("op", MOVES)
 
 
 def pool(case):
@@ -292,7 +292,7 @@ def concat(case):
         value, _, scale, _ = case.input(f"x{i}", tuple(shape), dtype)
         parts.append(value)
     y = case.node("Concat", parts, "concat", axis=case.pick(axis, axis - 3))
-    case.quantize("y", y, scale * case.rng.uniform(0.5, 1.5), dtype)
+    case.quantize("y", case.clip(y), scale * case.rng.uniform(0.5, 1.5), dtype)
     case.expect("concat", MOVES)
     case.quanta = 0
 
