@@ -289,7 +289,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
             continue;
         /* tables before elements: x * x is cheaper and exact as a table */
         if (dq_fuse_products(f, at) || dq_fuse_table(f, at) || dq_fuse_elements(f, at) ||
-            dq_fuse_dynamic(f, at))
+            dq_fuse_dynamic(f, at) || dq_fuse_blocks(f, at))
             at += f->count - before;
     }
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;

@@ -105,6 +105,7 @@ bool dq_fuse_products(dq_fuser *f, uint32_t at); /* fuse_products.c: Conv, Gemm,
 bool dq_fuse_elements(dq_fuser *f,
                       uint32_t at); /* fuse_elements.c: Add, Mul, Concat, pools, Where, data movement */
 bool dq_fuse_table(dq_fuser *f, uint32_t at);   /* fuse_table.c: chains of functions of one 8-bit value */
+bool dq_fuse_blocks(dq_fuser *f, uint32_t at);  /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at); /* fuse_dynamic.c: dynamic quantization */
 
 #endif

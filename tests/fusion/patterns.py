@@ -434,5 +434,31 @@ def dynamic(case):
     case.expect("product", "MatMulIntegerToFloat")
 
 
+# ---- Blocked weights ---------------------------------------------------------------------------------------------
+
+def blocks(case):
+    """4-bit weights with scales of blocks; opset 21 has them."""
+    m, k, n, block = case.size(1, 6), case.size(1, 100), case.size(1, 40), case.pick(16, 32, 64)
+    count = -(-k // block)
+    x = case.fed("x", case.rng.normal(0, 1, case.pick((m, k), (2, m, k))).astype(np.float32))
+    if case.opset < 21:
+        case.output(case.node("Neg", [x], "y"), np.dtype(np.float32))
+        return
+    kind, low = case.pick((TensorProto.INT4, -8), (TensorProto.UINT4, 0))
+
+    def packed(name, shape):
+        values = case.rng.integers(low, low + 16, shape)
+        case.constants.append(helper.make_tensor(case.prefix + name, kind, shape, values.flatten().tolist()))
+        return case.prefix + name
+
+    scale = case.constant("scale", np.exp(case.rng.normal(-3, 1, (count, n))).astype(np.float32))
+    inputs = [packed("w", (k, n)), scale] + ([packed("zero", (count, n))] if case.chance(0.6) else [])
+    w = case.node("DequantizeLinear", inputs, "weights", axis=case.pick(0, -2), block_size=block)
+    y = case.node("MatMul", [x, w], "matmul")
+    case.output(y, np.dtype(np.float32))
+    case.rtol, case.atol = 1e-5, 1e-4
+    case.expect("matmul", "into MatMulNBits")
+
+
 PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, product_wanted, shared, binary, pool, concat,
-                                    where, move, table, table_wanted, dynamic)}
+                                    where, move, table, table_wanted, dynamic, blocks)}

@@ -224,7 +224,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--model", action="append")
     parser.add_argument("--form", action="append")
-    parser.add_argument("--floor", type=float, default=1e-5, help="a difference that never counts")
+    parser.add_argument("--floor", type=float, default=1e-4, help="a difference that never counts")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--to", help=argparse.SUPPRESS)
     options = parser.parse_args()
