@@ -118,7 +118,7 @@ def main():
     p.add_argument("--only", default="")
     p.add_argument("--isa")
     p.add_argument("--history", action="store_true")
-    options = p.parse_args()
+    options = p.parse_intermixed_args()
     rows, failed = [], 0
     print(f"{processor()}, {options.threads} thread(s), ONNX Runtime {onnxruntime.__version__}")
     print(f"{'':44} {'dqrun ms':>10} {'peer ms':>10} {'ratio':>7}")
