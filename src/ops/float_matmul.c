@@ -204,6 +204,14 @@ void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
                 }                                                                                            \
             return;                                                                                          \
         }                                                                                                    \
+        if (count == DQ_FMM_ROWS && lanes == DQ_FMM_ROWS) {                                                  \
+            for (size_t p = 0; p < k; p++, out += DQ_FMM_ROWS)                                               \
+                for (size_t i = 0; i < DQ_FMM_ROWS; i++) {                                                   \
+                    const S x = from[base + i * lane_stride + p * step_stride];                              \
+                    out[i] = value;                                                                          \
+                }                                                                                            \
+            return;                                                                                          \
+        }                                                                                                    \
         for (size_t p = 0; p < k; p++, out += lanes)                                                         \
             for (size_t i = 0; i < lanes; i++) {                                                             \
                 if (i < count) {                                                                             \
