@@ -24,7 +24,9 @@ HEAD = """# Coverage
 
 Made by tools/coverage.py from the operator registry, the schemas and the test results; tools/test checks that it is
 current. One row a version of an operator. *Types* are those that the schema's type variables allow: where the row is
-implemented, all of them run. *Node tests* are the cases of onnx's own node tests for the operator (passed / all, over
+implemented, they run, but for arithmetic that a type does not have: GridSample and Resize do not interpolate strings, booleans
+and complex numbers, ScatterElements, ScatterND and Col2Im do not reduce strings and complex numbers, Unique does not sort complex
+numbers. DeformConv runs with two spatial axes, BatchNormalization and Dropout for inference only. *Node tests* are the cases of onnx's own node tests for the operator (passed / all, over
 all versions: the cases use the newest one). *Reference* is the number of models of this version that tests/quant_reference
 makes and that give the right bits; com.microsoft's operators are compared with ONNX Runtime and numpy by
 tests/com_microsoft instead.
