@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 struct dq_threads {
-    pthreadpool_t pool; /* NULL: one thread, nothing to wake */
+    pthreadpool_t pool; /* NULL until there is work for it: a small model never starts a thread */
+    bool refused;       /* the system gave no threads */
     unsigned count;
 };
 
@@ -22,13 +23,6 @@ dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
     if (!threads)
         return dq_no_memory(err, sizeof *threads, "the thread pool");
     threads->count = count ? count : 1;
-    if (threads->count > 1) {
-        threads->pool = pthreadpool_create(threads->count);
-        if (!threads->pool) {
-            free(threads);
-            return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a pool of %u threads", count);
-        }
-    }
     *out = threads;
     return DQ_OK;
 }
@@ -61,13 +55,25 @@ static void work(void *context, size_t worker)
     }
 }
 
+/* Whether there are workers: started with the first work that is worth sharing. */
+static bool has_workers(dq_threads *threads)
+{
+    if (!threads || threads->count < 2)
+        return false;
+    if (!threads->pool && !threads->refused) {
+        threads->pool = pthreadpool_create(threads->count);
+        threads->refused = !threads->pool;
+    }
+    return threads->pool != NULL;
+}
+
 void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
 {
     if (n == 0)
         return;
     if (grain == 0)
         grain = 1;
-    if (!threads || !threads->pool || n <= grain) {
+    if (n <= grain || !has_workers(threads)) {
         for (size_t begin = 0; begin < n; begin += grain) {
             size_t end = n - begin < grain ? n : begin + grain;
             fn(arg, begin, end, 0);

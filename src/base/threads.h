@@ -6,7 +6,8 @@
 
 typedef struct dq_threads dq_threads;
 
-/** `count` threads in all, the caller's among them; at least 1. */
+/** `count` threads in all, the caller's among them; at least 1. They start with the first work that is
+ * shared; when the system refuses them, the caller does all of it. */
 dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err);
 void dq_threads_free(dq_threads *threads);
 unsigned dq_threads_count(const dq_threads *threads); /**< 1 for NULL */
