@@ -20,9 +20,6 @@ struct dq_model {
  * it fails. */
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err);
 
-/** Gives back one use of the model; the last one frees it. */
-void dq_model_release(dq_model *model);
-
 /** "image: float[N,1,8,8], mask: bool[N]" into buffer, which is always terminated. */
 void dq_model_wants(const dq_model *model, char *buffer, size_t size);
 

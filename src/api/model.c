@@ -170,7 +170,7 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
     else
         status = describe_all(model, err);
     if (status != DQ_OK)
-        dq_model_release(model);
+        dq_model_free(model);
     else
         *out = model;
     return status;
@@ -196,7 +196,8 @@ dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
     return dq_model_from_ir(ir, options, out, err);
 }
 
-void dq_model_release(dq_model *model)
+/* Gives back one use of the model; the last one frees it. */
+void dq_model_free(dq_model *model)
 {
     if (!model || atomic_fetch_sub(&model->users, 1) != 1)
         return;
@@ -211,11 +212,6 @@ dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err)
     if (!model || !path)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save: a pointer is NULL");
     return dq_write_file(model->program->ir, path, err);
-}
-
-void dq_model_free(dq_model *model)
-{
-    dq_model_release(model);
 }
 
 dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why), void *arg,

@@ -101,7 +101,7 @@ void dq_session_free(dq_session *session)
     free(session->planned_inputs);
     free(session->given);
     free(session->wanted);
-    dq_model_release(session->model);
+    dq_model_free(session->model);
     free(session);
 }
 
