@@ -155,10 +155,29 @@ dq_value *dq_fuser_make_value(dq_fuser *f, const char *name, dq_dtype dtype)
     return v;
 }
 
-dq_value *dq_fuser_zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype)
+static dq_value *zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype)
 {
     dq_tensor *t;
     return v ? v : dq_fuser_make_constant(f, dtype, 0, NULL, &t);
+}
+
+void dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in)
+{
+    in[0] = x->codes;
+    in[1] = x->scale;
+    in[2] = zero_value(f, x->zero, x->dtype);
+}
+
+void dq_fuser_result(dq_fuser *f, const dq_quantized *q, dq_value **in)
+{
+    in[0] = q->scale;
+    in[1] = zero_value(f, q->zero, q->dtype);
+}
+
+void dq_fuser_copy_attrs(const dq_node *from, dq_node *to)
+{
+    for (uint32_t i = 0; i < from->attr_count; i++)
+        to->attrs[i] = from->attrs[i];
 }
 
 dq_node *dq_fuser_node(dq_fuser *f, const char *domain, const char *op, int opset, const dq_node *like,

@@ -25,14 +25,10 @@ static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized
         !dq_fuser_dequantized(f, node->in[1], false, &b) || !a.per_tensor || !b.per_tensor ||
         a.dtype != b.dtype || a.dtype != q->dtype)
         return NULL;
-    dq_value *in[8] = {a.codes,
-                       a.scale,
-                       dq_fuser_zero_value(f, a.zero, a.dtype),
-                       b.codes,
-                       b.scale,
-                       dq_fuser_zero_value(f, b.zero, b.dtype),
-                       q->scale,
-                       dq_fuser_zero_value(f, q->zero, q->dtype)};
+    dq_value *in[8];
+    dq_fuser_operand(f, &a, in);
+    dq_fuser_operand(f, &b, in + 3);
+    dq_fuser_result(f, q, in + 6);
     return f->failed ? NULL : dq_fuser_node(f, "com.microsoft", op, 1, node, 8, in, q->node->out[0], 0);
 }
 
@@ -72,8 +68,9 @@ static dq_node *make_pool(dq_fuser *f, const dq_node *node, const dq_quantized *
     if (!dq_fuser_dequantized(f, node->in[0], false, &x) || !x.per_tensor || x.dtype != q->dtype ||
         !no_dilation(node) || !counts_alike(node))
         return NULL;
-    dq_value *in[5] = {x.codes, x.scale, dq_fuser_zero_value(f, x.zero, x.dtype), q->scale,
-                       dq_fuser_zero_value(f, q->zero, q->dtype)};
+    dq_value *in[5];
+    dq_fuser_operand(f, &x, in);
+    dq_fuser_result(f, q, in + 3);
     if (f->failed)
         return NULL;
     dq_node *made = dq_fuser_node(f, "com.microsoft", op, 1, node, 5, in, q->node->out[0], node->attr_count);
@@ -94,18 +91,16 @@ enum { MOST_PARTS = 64 };
 static dq_node *make_concat(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
     dq_value *in[2 + 3 * MOST_PARTS];
-    uint32_t count = 0;
+    uint32_t count = 2;
     if (node->in_count > MOST_PARTS)
         return NULL;
-    in[count++] = q->scale;
-    in[count++] = dq_fuser_zero_value(f, q->zero, q->dtype);
+    dq_fuser_result(f, q, in);
     for (uint32_t i = 0; i < node->in_count; i++) {
         dq_dequantized x;
         if (!dq_fuser_dequantized(f, node->in[i], false, &x) || !x.per_tensor || x.dtype != q->dtype)
             return NULL;
-        in[count++] = x.codes;
-        in[count++] = x.scale;
-        in[count++] = dq_fuser_zero_value(f, x.zero, x.dtype);
+        dq_fuser_operand(f, &x, in + count);
+        count += 3;
     }
     if (f->failed)
         return NULL;
@@ -123,15 +118,10 @@ static dq_node *make_where(dq_fuser *f, const dq_node *node, const dq_quantized 
         !dq_fuser_dequantized(f, node->in[2], false, &y) || !x.per_tensor || !y.per_tensor ||
         x.dtype != q->dtype || y.dtype != q->dtype)
         return NULL;
-    dq_value *in[9] = {node->in[0],
-                       x.codes,
-                       x.scale,
-                       dq_fuser_zero_value(f, x.zero, x.dtype),
-                       y.codes,
-                       y.scale,
-                       dq_fuser_zero_value(f, y.zero, y.dtype),
-                       q->scale,
-                       dq_fuser_zero_value(f, q->zero, q->dtype)};
+    dq_value *in[9] = {node->in[0]};
+    dq_fuser_operand(f, &x, in + 1);
+    dq_fuser_operand(f, &y, in + 4);
+    dq_fuser_result(f, q, in + 7);
     return f->failed ? NULL
                      : dq_fuser_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
 }
@@ -167,8 +157,7 @@ static dq_node *make_move(dq_fuser *f, const dq_node *node, const dq_quantized *
         return NULL;
     made->in[0] = x.codes;
     made->in_names[0] = x.codes->name;
-    for (uint32_t i = 0; i < node->attr_count; i++)
-        made->attrs[i] = node->attrs[i];
+    dq_fuser_copy_attrs(node, made);
     return made;
 }
 

@@ -78,29 +78,14 @@ static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, siz
     return given == axis && w->scale_t->count == channels;
 }
 
-static dq_value *zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype)
-{
-    return dq_fuser_zero_value(f, v, dtype);
-}
-
-static void copy_attrs(const dq_node *from, dq_node *to)
-{
-    for (uint32_t i = 0; i < from->attr_count; i++)
-        to->attrs[i] = from->attrs[i];
-}
-
 static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
 {
     const dq_node *conv = p->node;
     bool biased = conv->in_count > 2 && conv->in[2];
-    dq_value *in[9] = {p->x.codes,
-                       p->x.scale,
-                       zero_value(f, p->x.zero, p->x.dtype),
-                       p->w.codes,
-                       p->w.scale,
-                       zero_value(f, p->w.zero, p->w.dtype),
-                       q->scale,
-                       zero_value(f, q->zero, q->dtype)};
+    dq_value *in[9] = {NULL};
+    dq_fuser_operand(f, &p->x, in);
+    dq_fuser_operand(f, &p->w, in + 3);
+    dq_fuser_result(f, q, in + 6);
     if (biased && !(in[8] = int32_bias(f, p, conv->in[2])))
         return NULL;
     if (f->failed)
@@ -108,7 +93,7 @@ static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
     dq_node *node =
         dq_fuser_node(f, "", "QLinearConv", 10, conv, biased ? 9 : 8, in, q->node->out[0], conv->attr_count);
     if (node)
-        copy_attrs(conv, node);
+        dq_fuser_copy_attrs(conv, node);
     return node;
 }
 
@@ -116,9 +101,10 @@ static dq_node *make_gemm(dq_fuser *f, const product *p, const dq_quantized *q)
 {
     const dq_node *gemm = p->node;
     bool biased = gemm->in_count > 2 && gemm->in[2];
-    dq_value *in[9] = {p->x.codes, p->x.scale, zero_value(f, p->x.zero, p->x.dtype),
-                       p->w.codes, p->w.scale, zero_value(f, p->w.zero, p->w.dtype),
-                       NULL,       q->scale,   zero_value(f, q->zero, q->dtype)};
+    dq_value *in[9] = {NULL};
+    dq_fuser_operand(f, &p->x, in);
+    dq_fuser_operand(f, &p->w, in + 3);
+    dq_fuser_result(f, q, in + 7);
     if (biased && !(in[6] = int32_bias(f, p, gemm->in[2])))
         return NULL;
     if (f->failed)
@@ -156,14 +142,10 @@ static bool gemm_channels(product *p)
 
 static dq_node *make_matmul(dq_fuser *f, const product *p, const dq_quantized *q)
 {
-    dq_value *in[8] = {p->x.codes,
-                       p->x.scale,
-                       zero_value(f, p->x.zero, p->x.dtype),
-                       p->w.codes,
-                       p->w.scale,
-                       zero_value(f, p->w.zero, p->w.dtype),
-                       q->scale,
-                       zero_value(f, q->zero, q->dtype)};
+    dq_value *in[8];
+    dq_fuser_operand(f, &p->x, in);
+    dq_fuser_operand(f, &p->w, in + 3);
+    dq_fuser_result(f, q, in + 6);
     return f->failed ? NULL : dq_fuser_node(f, "", "QLinearMatMul", 21, p->node, 8, in, q->node->out[0], 0);
 }
 

@@ -69,8 +69,13 @@ dq_value *dq_fuser_make_constant(dq_fuser *f, dq_dtype dtype, size_t rank, const
                                  dq_tensor **t);
 /** A new value that a new node gives. */
 dq_value *dq_fuser_make_value(dq_fuser *f, const char *name, dq_dtype dtype);
-/** A scalar constant of zeros in that type, for a zero point that was left out; `v` when it is there. */
-dq_value *dq_fuser_zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype);
+/** An operand as quantized operators take it: writes codes, scale and zero point to in[0 … 2]. A
+ *  zero point that was left out becomes a constant 0 of the codes' type. */
+void dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in);
+/** A result likewise: writes scale and zero point to in[0 … 1]. */
+void dq_fuser_result(dq_fuser *f, const dq_quantized *q, dq_value **in);
+/** Gives `to` the attributes of `from`, in the room that it has for them. */
+void dq_fuser_copy_attrs(const dq_node *from, dq_node *to);
 
 /** A node of (domain, op) that gives `out`, with room for `attr_count` attributes, named after `like`. Its
  * opset is `opset`. NULL: memory ran out. */
