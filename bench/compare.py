@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Times dqrun against ONNX Runtime on single operators and on models, alternating in one run.
 
-usage: compare.py DQRUN [--threads N] [--rounds N] [--seconds S] [--only TEXT] [--isa LEVEL] [--history] [MODEL:INPUTS.npz …]
+usage: compare.py DQRUN [--threads N] [--rounds N] [--seconds S] [--only TEXT] [--isa LEVEL] [--exact] [--history] [MODEL:INPUTS.npz …]
 
 Each line is the ratio ONNX Runtime time / dqrun time of medians: above 1, dqrun is faster. ONNX Runtime runs in its
-default mode. With --history the ratios are added to history.tsv beside this file, with the processor's name.
+default mode, with --exact in the one whose products of uint8 and int8 do not saturate. With --history the ratios are added to history.tsv beside this file, with the processor's name.
 Needs the Python packages onnx, onnxruntime and numpy."""
 
 import argparse
@@ -51,11 +51,13 @@ def save_case(case, folder):
     return folder / "case.onnx", folder / "case.npz"
 
 
-def time_peer(model, inputs, threads, seconds):
+def time_peer(model, inputs, threads, seconds, exact):
     """Median of an ONNX Runtime session's runs, in ms."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     with np.load(inputs) as arrays:
         values = {i.name: arrays[i.name] for i in session.get_inputs()}
@@ -90,7 +92,7 @@ def compare(name, model, inputs, options):
     for _ in range(options.rounds):
         got = time_dqrun(options.dqrun, model, inputs, arguments)
         ours.append(got["median_ms"])
-        peers.append(time_peer(model, inputs, options.threads, options.seconds))
+        peers.append(time_peer(model, inputs, options.threads, options.seconds, options.exact))
     mine, peer = min(ours), min(peers)
     print(f"{name:44} {mine:10.3f} {peer:10.3f} {peer / mine:7.2f}", flush=True)
     return {"case": name, "isa": got["isa"], "ratio": peer / mine}
@@ -105,7 +107,7 @@ def add_history(rows, options):
             f.write("date\tprocessor\tthreads\tisa\tonnxruntime\tcase\tratio\n")
         for r in rows:
             f.write(f"{today}\t{processor()}\t{options.threads}\t{r['isa']}\t{onnxruntime.__version__}\t"
-                    f"{r['case']}\t{r['ratio']:.2f}\n")
+                    f"{r['case']}{', exact peer' if options.exact else ''}\t{r['ratio']:.2f}\n")
 
 
 def main():
@@ -117,6 +119,7 @@ def main():
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--only", default="")
     p.add_argument("--isa")
+    p.add_argument("--exact", action="store_true")
     p.add_argument("--history", action="store_true")
     options = p.parse_intermixed_args()
     rows, failed = [], 0
