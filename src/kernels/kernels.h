@@ -7,6 +7,7 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
+#include "kernels/epilogue.h"
 #include "kernels/qgemm.h"
 
 #include <stddef.h>
