@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-#include "base/codec.h"
+#include "ops/rows.h"
 
 #include <string.h>
 
@@ -169,6 +169,7 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
         dq_broadcast_strides(&shape, out->rank, out->dims, o->strides);
     }
     s->params.operands = s->operand_count;
+    s->params.rows = call->kernels->float_rows;
     s->out = out->dtype;
     s->out_width = width_of(out->dtype);
     s->count = out->count;
@@ -193,31 +194,23 @@ typedef struct job {
     void *out;
 } job;
 
-static void widen(const state *s, const operand *o, const char *from, size_t n, block *to)
+static void widen(const job *j, const operand *o, const char *from, size_t n, block *to)
 {
     dq_tensor view = {.dtype = o->dtype, .data = (void *)(uintptr_t)from};
-    if (s->stage == DQ_DOUBLE)
-        for (size_t i = 0; i < n; i++)
-            to->d[i] = dq_tensor_get_double(&view, i);
-    else if (o->dtype == DQ_FLOAT16)
-        for (size_t i = 0; i < n; i++)
-            to->f[i] = dq_f16_to_f32(((const uint16_t *)view.data)[i]);
-    else if (o->dtype == DQ_BFLOAT16)
-        for (size_t i = 0; i < n; i++)
-            to->f[i] = dq_bf16_to_f32(((const uint16_t *)view.data)[i]);
+    if (j->s->stage == DQ_FLOAT)
+        dq_load_floats(j->call->kernels, o->dtype, from, 0, n, to->f);
     else
         for (size_t i = 0; i < n; i++)
-            to->f[i] = dq_decode_float(o->dtype, (uint32_t)dq_get_bits(view.data, 8, i));
+            to->d[i] = dq_tensor_get_double(&view, i);
 }
 
-static void narrow(const state *s, const block *from, size_t n, char *to)
+static void narrow(const job *j, const block *from, size_t n, char *to)
 {
-    dq_tensor view = {.dtype = s->out, .data = to};
-    for (size_t i = 0; i < n; i++)
-        if (s->stage == DQ_FLOAT)
-            dq_put_bits(to, (unsigned)s->out_width * 8, i,
-                        dq_encode_float(s->out, from->f[i], true, DQ_ROUND_NEAREST));
-        else
+    dq_tensor view = {.dtype = j->s->out, .data = to};
+    if (j->s->stage == DQ_FLOAT)
+        dq_store_from_floats(j->call->kernels, j->s->out, to, 0, n, from->f, true);
+    else
+        for (size_t i = 0; i < n; i++)
             dq_tensor_put_double(&view, i, from->d[i]);
 }
 
@@ -230,7 +223,7 @@ static const void *load(const job *j, size_t i, size_t offset, size_t n, size_t 
     *step = o->strides[j->s->rank - 1];
     if (j->s->stage == DQ_UNDEFINED)
         return from;
-    widen(j->s, o, from, *step ? n : 1, to);
+    widen(j, o, from, *step ? n : 1, to);
     return to;
 }
 
@@ -274,7 +267,7 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
         s->then(to, again, &one, n, &s->params);
     }
     if (s->stage_out)
-        narrow(s, &result, n, out);
+        narrow(j, &result, n, out);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)

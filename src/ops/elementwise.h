@@ -12,7 +12,8 @@
 /** What a kernel knows besides its operands; each table says what it keeps here. */
 typedef struct dq_ew_params {
     double alpha, beta, gamma;
-    size_t operands; /* of the node: what Mean divides by */
+    size_t operands;           /* of the node: what Mean divides by */
+    const dq_float_rows *rows; /* kernels */
 } dq_ew_params;
 
 typedef void dq_ew_fn(void *out, const void *const in[], const size_t step[], size_t n,
@@ -94,5 +95,17 @@ dq_status dq_ew_run(const dq_op_call *call, dq_error *err);
             }                                                                                                \
         }                                                                                                    \
     }
+
+/* Float kernels that are members of dq_float_rows; with a parameter: alpha. */
+#define DQ_EW_ROW(name, call)                                                                                \
+    static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
+                     const dq_ew_params *params)                                                             \
+    {                                                                                                        \
+        (void)step;                                                                                          \
+        params->rows->call;                                                                                  \
+    }
+#define DQ_EW_ROW_MAP(name, member) DQ_EW_ROW(name, member(in[0], n, out))
+#define DQ_EW_ROW_MAP1(name, member) DQ_EW_ROW(name, member(in[0], n, (float)params->alpha, out))
+#define DQ_EW_ROW_PAIR(name, member) DQ_EW_ROW(name, member(in[0], step[0], in[1], step[1], n, out))
 
 #endif

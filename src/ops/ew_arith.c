@@ -31,19 +31,19 @@
 /* ---- Add, Sub, Mul ------------------------------------------------------------------------------------ */
 
 MODULAR(add, +)
-DQ_EW_BINARY(add_f32, float, float, a + b)
+DQ_EW_ROW_PAIR(add_f32, add)
 DQ_EW_BINARY(add_f64, double, double, a + b)
 static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}};
 DQ_EW_OP(dq_op_add, add);
 
 MODULAR(sub, -)
-DQ_EW_BINARY(sub_f32, float, float, a - b)
+DQ_EW_ROW_PAIR(sub_f32, sub)
 DQ_EW_BINARY(sub_f64, double, double, a - b)
 static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64}};
 DQ_EW_OP(dq_op_sub, sub);
 
 MODULAR(mul, *)
-DQ_EW_BINARY(mul_f32, float, float, a *b)
+DQ_EW_ROW_PAIR(mul_f32, mul)
 DQ_EW_BINARY(mul_f64, double, double, a *b)
 static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64}};
 DQ_EW_OP(dq_op_mul, mul);
@@ -83,7 +83,7 @@ static int64_t remainder_of(int64_t a, int64_t b)
     DQ_EW_BINARY(name##_i64, int64_t, int64_t, function(a, b))
 
 SIGNED_AND_UNSIGNED(div, quotient, b ? a / b : 0)
-DQ_EW_BINARY(div_f32, float, float, a / b)
+DQ_EW_ROW_PAIR(div_f32, div)
 DQ_EW_BINARY(div_f64, double, double, a / b)
 static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64}};
 DQ_EW_OP(dq_op_div, div_table);
@@ -145,14 +145,14 @@ DQ_EW_OP(dq_op_pow, pow_table);
 /* ---- Min, Max: a NaN operand makes the result NaN ------------------------------------------------------ */
 
 EACH(min, a < b ? a : b)
-DQ_EW_BINARY(min_f32, float, float, a < b || isnan(a) ? a : b)
+DQ_EW_ROW_PAIR(min_f32, min)
 DQ_EW_BINARY(min_f64, double, double, a < b || isnan(a) ? a : b)
 static const dq_ew_table min_table = {.fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64},
                                       .fold = true};
 DQ_EW_OP(dq_op_min, min_table);
 
 EACH(max, a > b ? a : b)
-DQ_EW_BINARY(max_f32, float, float, a > b || isnan(a) ? a : b)
+DQ_EW_ROW_PAIR(max_f32, max)
 DQ_EW_BINARY(max_f64, double, double, a > b || isnan(a) ? a : b)
 static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64},
                                       .fold = true};

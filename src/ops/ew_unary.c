@@ -1,5 +1,6 @@
 /* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
- * the C library's for the type; float16 and bfloat16 go through float and are rounded once. */
+ * kernels for float where the networks of today use them, otherwise the C library's; float16 and bfloat16 go
+ * through float and are rounded once. */
 #include "ops/cast.h"
 #include "ops/elementwise.h"
 
@@ -14,6 +15,17 @@
 #define FLOAT_OP(name, f32, f64)                                                                             \
     FLOATS(name, f32, f64)                                                                                   \
     static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
+    DQ_EW_OP(dq_op_##name, name##_table);
+/* The same over a member of dq_float_rows. */
+#define ROW_OP(name, f64)                                                                                    \
+    DQ_EW_ROW_MAP(name##_f32, name)                                                                          \
+    DQ_EW_UNARY(name##_f64, double, double, f64)                                                             \
+    static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
+    DQ_EW_OP(dq_op_##name, name##_table);
+#define ROW_OP_WITH(name, member, reader, f64)                                                               \
+    DQ_EW_ROW_MAP1(name##_f32, member)                                                                       \
+    DQ_EW_UNARY(name##_f64, double, double, f64)                                                             \
+    static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}, .params = reader};                    \
     DQ_EW_OP(dq_op_##name, name##_table);
 #define FLOAT_OP_WITH(name, reader, f32, f64)                                                                \
     FLOATS(name, f32, f64)                                                                                   \
@@ -74,9 +86,9 @@ FLOAT_OP(reciprocal, 1 / a, 1 / a)
 FLOAT_OP(floor, floorf(a), floor(a))
 FLOAT_OP(ceil, ceilf(a), ceil(a))
 FLOAT_OP(round, rintf(a), rint(a)) /* ties to even: the mode every C program starts in */
-FLOAT_OP(exp, expf(a), exp(a))
-FLOAT_OP(log, logf(a), log(a))
-FLOAT_OP(erf, erff(a), erf(a))
+ROW_OP(exp, exp(a))
+ROW_OP(log, log(a))
+ROW_OP(erf, erf(a))
 FLOAT_OP(sin, sinf(a), sin(a))
 FLOAT_OP(cos, cosf(a), cos(a))
 FLOAT_OP(tan, tanf(a), tan(a))
@@ -85,7 +97,7 @@ FLOAT_OP(acos, acosf(a), acos(a))
 FLOAT_OP(atan, atanf(a), atan(a))
 FLOAT_OP(sinh, sinhf(a), sinh(a))
 FLOAT_OP(cosh, coshf(a), cosh(a))
-FLOAT_OP(tanh, tanhf(a), tanh(a))
+ROW_OP(tanh, tanh(a))
 FLOAT_OP(asinh, asinhf(a), asinh(a))
 FLOAT_OP(acosh, acoshf(a), acosh(a))
 FLOAT_OP(atanh, atanhf(a), atanh(a))
@@ -119,11 +131,6 @@ static double sigmoid_of_f64(double x)
 }
 
 /* log(1 + exp(x)) without overflow */
-static float softplus_of_f32(float x)
-{
-    return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
-}
-
 static double softplus_of_f64(double x)
 {
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
@@ -140,21 +147,21 @@ static float unit_f32(float x)
     return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-FLOAT_OP(sigmoid, sigmoid_of_f32(a), sigmoid_of_f64(a))
-FLOAT_OP(softplus, softplus_of_f32(a), softplus_of_f64(a))
+ROW_OP(sigmoid, sigmoid_of_f64(a))
+ROW_OP(softplus, softplus_of_f64(a))
 FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
 FLOAT_OP(hard_swish, a *unit_f32(a / 6 + 0.5f), a *unit(a / 6 + 0.5))
-FLOAT_OP(mish, a *tanhf(softplus_of_f32(a)), a *tanh(softplus_of_f64(a)))
+ROW_OP(mish, a *tanh(softplus_of_f64(a)))
 FLOAT_OP_WITH(leaky_relu, read_alpha, a < 0 ? ALPHA * a : a, a < 0 ? params->alpha * a : a)
 FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
               a > params->alpha || isnan(a) ? a : 0)
 FLOAT_OP_WITH(hard_sigmoid, read_alpha, unit_f32(ALPHA *a + BETA), unit(params->alpha *a + params->beta))
-FLOAT_OP_WITH(elu, read_alpha, a < 0 ? ALPHA * expm1f(a) : a, a < 0 ? params->alpha * expm1(a) : a)
+ROW_OP_WITH(elu, elu, read_alpha, a < 0 ? params->alpha * expm1(a) : a)
 FLOAT_OP_WITH(selu, read_alpha, GAMMA *(a < 0 ? ALPHA * expm1f(a) : a),
               params->gamma *(a < 0 ? params->alpha * expm1(a) : a))
 FLOAT_OP_WITH(celu, read_alpha, a < 0 ? ALPHA * expm1f(a / ALPHA) : a,
               a < 0 ? params->alpha * expm1(a / params->alpha) : a)
-FLOAT_OP_WITH(swish, read_alpha, a *sigmoid_of_f32(ALPHA *a), a *sigmoid_of_f64(params->alpha *a))
+ROW_OP_WITH(swish, silu, read_alpha, a *sigmoid_of_f64(params->alpha *a))
 
 /* ---- Gelu -----------------------------------------------------------------------------------------------
  */
@@ -162,9 +169,10 @@ FLOAT_OP_WITH(swish, read_alpha, a *sigmoid_of_f32(ALPHA *a), a *sigmoid_of_f64(
 #define SQRT_HALF 0.70710678118654752440
 #define SQRT_2_OVER_PI 0.79788456080286535588
 
-FLOATS(gelu, 0.5f * a * (1 + erff(a * (float)SQRT_HALF)), 0.5 * a * (1 + erf(a * SQRT_HALF)))
-FLOATS(gelu_tanh, 0.5f * a * (1 + tanhf((float)SQRT_2_OVER_PI * (a + 0.044715f * a * a * a))),
-       0.5 * a * (1 + tanh(SQRT_2_OVER_PI * (a + 0.044715 * a * a * a))))
+DQ_EW_ROW_MAP(gelu_f32, gelu)
+DQ_EW_UNARY(gelu_f64, double, double, 0.5 * a * (1 + erf(a * SQRT_HALF)))
+DQ_EW_ROW_MAP(gelu_tanh_f32, gelu_tanh)
+DQ_EW_UNARY(gelu_tanh_f64, double, double, 0.5 * a * (1 + tanh(SQRT_2_OVER_PI * (a + 0.044715 * a * a * a))))
 static const dq_ew_table gelu_table = {.fn = {FLOAT_ROWS(gelu)}};
 static const dq_ew_table gelu_tanh_table = {.fn = {FLOAT_ROWS(gelu_tanh)}};
 
@@ -186,7 +194,7 @@ static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
 const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run, 0};
 
 /* com.microsoft: with a bias along the last axis, and x * sigmoid(alpha * x). */
-DQ_EW_BINARY(biased_f32, float, float, a + b)
+DQ_EW_ROW_PAIR(biased_f32, add)
 DQ_EW_BINARY(biased_f64, double, double, a + b)
 static const dq_ew_table bias_gelu_table = {.fn = {FLOAT_ROWS(biased)}, .then = &gelu_table};
 static const dq_ew_table bias_gelu_tanh_table = {.fn = {FLOAT_ROWS(biased)}, .then = &gelu_tanh_table};

@@ -19,12 +19,9 @@ import zlib
 import numpy as np
 from onnx import helper
 
-import patterns
-import patterns_float
-from patterns import Case
+from patterns import PATTERNS, Case
 
 TIMEOUT = 300
-PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS
 RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
         "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
 

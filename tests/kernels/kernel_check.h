@@ -6,7 +6,7 @@
 
 #include "kernels/kernels.h"
 
-#include <stdbool.h>
+#include <check.h>
 
 /** Name of the implementation at work, for messages. */
 extern const char *kernel_name;

@@ -1,0 +1,6 @@
+#include "kernels/vec_c.h"
+
+#include "kernels/float_rows_body.h"
+#include "kernels/kernels.h"
+
+const dq_float_rows dq_float_rows_c = FLOAT_ROWS;

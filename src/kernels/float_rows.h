@@ -1,0 +1,61 @@
+/* Rows of floats: elementary functions, sums, and what softmax and the normalizations are made of.
+ *
+ * All members have the same bits on every ISA. Functions are polynomials evaluated by fused multiply-adds in
+ * one order (float_math.h); their errors are measured over dense samples of all floats by tests/kernels and
+ * stated there. Vector libraries were considered: SLEEF's results depend on whether the processor fuses, or
+ * are slow where it does not.
+ *
+ * A sum has 16 lanes: element i is added to lane i % 16, from i = 0 up, each lane begins at +0; then the
+ * lanes l and l + 8 are added, of those l and l + 4, then l + 2, then l + 1. */
+#ifndef DQ_KERNELS_FLOAT_ROWS_H
+#define DQ_KERNELS_FLOAT_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** y[i] = f(x[i]); y may be x. NaN gives NaN, infinities the limits, denormals are numbers like others. */
+typedef void dq_map_f32_fn(const float *x, size_t n, float *y);
+/** The same with a parameter. */
+typedef void dq_map1_f32_fn(const float *x, size_t n, float alpha, float *y);
+/** y[i] = a[i * a_step] op b[i * b_step], steps 0 or 1; y may be a or b where that has step 1. */
+typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
+
+typedef struct dq_float_rows {
+    dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
+    dq_map_f32_fn *softplus;  /* log(1 + exp(x)) */
+    dq_map_f32_fn *mish;      /* x * tanh(softplus(x)) */
+    dq_map_f32_fn *gelu;      /* h + h * erf(x * sqrt(1/2)), h = x / 2 */
+    dq_map_f32_fn *gelu_tanh; /* x * sigmoid(x * (0.0713548163 x^2 + 1.59576912)) */
+    dq_map1_f32_fn *silu;     /* x * sigmoid(alpha * x) */
+    dq_map1_f32_fn *elu;      /* x < 0 ? alpha * (exp(x) - 1) : x */
+    dq_pair_f32_fn *add, *sub, *mul, *div;
+    dq_pair_f32_fn *min, *max; /* a NaN operand makes the result NaN */
+
+    /** The largest element, NaN passed over; -infinity for none. */
+    float (*max_of)(const float *x, size_t n);
+    /** y[i] = exp(x[i] - off), and their sum: lanes of float, which are added to lanes of double after every
+     * 256 elements. y may be x. */
+    double (*exp_sum)(const float *x, size_t n, float off, float *y);
+    /** y[i] = x[i] * factor, y may be x. */
+    dq_map1_f32_fn *scale;
+    /** The sum, in lanes of double. */
+    double (*sum)(const float *x, size_t n);
+    /** The sum of d * d, d = (x[i] - high) - low in float, in lanes of double; a product and its sum are one
+     * fused operation. */
+    double (*squares)(const float *x, size_t n, float high, float low);
+    /** y[i] = ((x[i] - high) - low) * factor * gamma[i * step] + beta[i * step] in float, the last product
+     * and sum fused; gamma NULL stands for ones, beta for -0. y may be x. */
+    void (*normalize)(const float *x, size_t n, float high, float low, float factor, const float *gamma,
+                      const float *beta, size_t step, float *y);
+    /** The sum of a[i] * b[i] in lanes of float, fused, for each of `count` rows b + t * b_step. */
+    void (*dots)(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out);
+    /** y[i] = fma(w[t], x[t * x_step + i], y[i]) for t from 0 to count - 1, one after the other. */
+    void (*mix)(const float *w, size_t count, const float *x, size_t x_step, size_t n, float *y);
+    /** y[i] = x[i] / p^(3/4) with p = bias + alpha * s, s the sum from 0 of c * c over the `count` rows
+     * c = around + t * step, t from 0 up; in float, products and sums fused; p^(3/4) is
+     * sqrt(p) * sqrt(sqrt(p)). */
+    void (*lrn)(const float *x, const float *around, size_t step, size_t count, float alpha, float bias,
+                size_t n, float *y);
+} dq_float_rows;
+
+#endif

@@ -1,0 +1,143 @@
+/* One float at a time, for float_rows_body.h: what each name means stands in docs of that file. */
+#ifndef DQ_KERNELS_VEC_C_H
+#define DQ_KERNELS_VEC_C_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { VF_LANES = 1, VD_LANES = 1, VF_HALVES = 1 };
+typedef float vf;
+typedef uint32_t vi;
+typedef bool vm;
+typedef double vd;
+
+static inline vf vf_load(const float *p)
+{
+    return *p;
+}
+static inline void vf_store(float *p, vf a)
+{
+    *p = a;
+}
+static inline vf vf_set(float a)
+{
+    return a;
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return a + b;
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return a - b;
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return a * b;
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return a / b;
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return fmaf(a, b, c);
+}
+static inline vf vf_sqrt(vf a)
+{
+    return sqrtf(a);
+}
+static inline vf vf_min(vf a, vf b)
+{
+    return a < b ? a : b;
+}
+static inline vf vf_max(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+static inline vm vf_less(vf a, vf b)
+{
+    return a < b;
+}
+static inline vm vf_unordered(vf a)
+{
+    return a != a;
+}
+static inline vf vf_pick(vm m, vf a, vf b)
+{
+    return m ? a : b;
+}
+static inline vi vf_bits(vf a)
+{
+    vi b;
+    memcpy(&b, &a, sizeof b);
+    return b;
+}
+static inline vf vi_float(vi a)
+{
+    vf b;
+    memcpy(&b, &a, sizeof b);
+    return b;
+}
+static inline vf vi_to_float(vi a)
+{
+    return (float)(int32_t)a;
+}
+static inline vi vi_set(uint32_t a)
+{
+    return a;
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return a + b;
+}
+static inline vi vi_sub(vi a, vi b)
+{
+    return a - b;
+}
+static inline vi vi_and(vi a, vi b)
+{
+    return a & b;
+}
+static inline vi vi_or(vi a, vi b)
+{
+    return a | b;
+}
+static inline vi vi_left_23(vi a)
+{
+    return a << 23;
+}
+/* of signed numbers */
+static inline vi vi_right_1(vi a)
+{
+    return (vi)((int32_t)a >> 1);
+}
+static inline vi vi_right_23(vi a)
+{
+    return (vi)((int32_t)a >> 23);
+}
+static inline vd vd_zero(void)
+{
+    return 0;
+}
+static inline vd vf_half(vf a, int half)
+{
+    (void)half;
+    return (double)a;
+}
+static inline vd vd_add(vd a, vd b)
+{
+    return a + b;
+}
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+    return fma(a, b, c);
+}
+static inline void vd_store(double *p, vd a)
+{
+    *p = a;
+}
+
+#endif

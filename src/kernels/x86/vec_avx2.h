@@ -1,0 +1,44 @@
+/* Eight floats at a time, for float_rows_body.h. */
+#ifndef DQ_KERNELS_X86_VEC_AVX2_H
+#define DQ_KERNELS_X86_VEC_AVX2_H
+
+#include <immintrin.h>
+
+enum { VF_LANES = 8, VD_LANES = 4, VF_HALVES = 2 };
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256 vm;
+typedef __m256d vd;
+
+#define vf_load(p) _mm256_loadu_ps(p)
+#define vf_store(p, a) _mm256_storeu_ps(p, a)
+#define vf_set(a) _mm256_set1_ps(a)
+#define vf_add(a, b) _mm256_add_ps(a, b)
+#define vf_sub(a, b) _mm256_sub_ps(a, b)
+#define vf_mul(a, b) _mm256_mul_ps(a, b)
+#define vf_div(a, b) _mm256_div_ps(a, b)
+#define vf_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define vf_sqrt(a) _mm256_sqrt_ps(a)
+#define vf_min(a, b) _mm256_min_ps(a, b)
+#define vf_max(a, b) _mm256_max_ps(a, b)
+#define vf_less(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
+#define vf_unordered(a) _mm256_cmp_ps(a, a, _CMP_UNORD_Q)
+#define vf_pick(m, a, b) _mm256_blendv_ps(b, a, m)
+#define vf_bits(a) _mm256_castps_si256(a)
+#define vi_float(a) _mm256_castsi256_ps(a)
+#define vi_to_float(a) _mm256_cvtepi32_ps(a)
+#define vi_set(a) _mm256_set1_epi32((int)(a))
+#define vi_add(a, b) _mm256_add_epi32(a, b)
+#define vi_sub(a, b) _mm256_sub_epi32(a, b)
+#define vi_and(a, b) _mm256_and_si256(a, b)
+#define vi_or(a, b) _mm256_or_si256(a, b)
+#define vi_left_23(a) _mm256_slli_epi32(a, 23)
+#define vi_right_1(a) _mm256_srai_epi32(a, 1)
+#define vi_right_23(a) _mm256_srai_epi32(a, 23)
+#define vd_zero() _mm256_setzero_pd()
+#define vf_half(a, half) _mm256_cvtps_pd((half) ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
+#define vd_add(a, b) _mm256_add_pd(a, b)
+#define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define vd_store(p, a) _mm256_storeu_pd(p, a)
+
+#endif

@@ -1,0 +1,44 @@
+/* Sixteen floats at a time, for float_rows_body.h. */
+#ifndef DQ_KERNELS_X86_VEC_AVX512_H
+#define DQ_KERNELS_X86_VEC_AVX512_H
+
+#include <immintrin.h>
+
+enum { VF_LANES = 16, VD_LANES = 8, VF_HALVES = 2 };
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+typedef __m512d vd;
+
+#define vf_load(p) _mm512_loadu_ps(p)
+#define vf_store(p, a) _mm512_storeu_ps(p, a)
+#define vf_set(a) _mm512_set1_ps(a)
+#define vf_add(a, b) _mm512_add_ps(a, b)
+#define vf_sub(a, b) _mm512_sub_ps(a, b)
+#define vf_mul(a, b) _mm512_mul_ps(a, b)
+#define vf_div(a, b) _mm512_div_ps(a, b)
+#define vf_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define vf_sqrt(a) _mm512_sqrt_ps(a)
+#define vf_min(a, b) _mm512_min_ps(a, b)
+#define vf_max(a, b) _mm512_max_ps(a, b)
+#define vf_less(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
+#define vf_unordered(a) _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q)
+#define vf_pick(m, a, b) _mm512_mask_blend_ps(m, b, a)
+#define vf_bits(a) _mm512_castps_si512(a)
+#define vi_float(a) _mm512_castsi512_ps(a)
+#define vi_to_float(a) _mm512_cvtepi32_ps(a)
+#define vi_set(a) _mm512_set1_epi32((int)(a))
+#define vi_add(a, b) _mm512_add_epi32(a, b)
+#define vi_sub(a, b) _mm512_sub_epi32(a, b)
+#define vi_and(a, b) _mm512_and_si512(a, b)
+#define vi_or(a, b) _mm512_or_si512(a, b)
+#define vi_left_23(a) _mm512_slli_epi32(a, 23)
+#define vi_right_1(a) _mm512_srai_epi32(a, 1)
+#define vi_right_23(a) _mm512_srai_epi32(a, 23)
+#define vd_zero() _mm512_setzero_pd()
+#define vf_half(a, half) _mm512_cvtps_pd((half) ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a))
+#define vd_add(a, b) _mm512_add_pd(a, b)
+#define vd_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define vd_store(p, a) _mm512_storeu_pd(p, a)
+
+#endif

@@ -1,0 +1,323 @@
+/* Rows of floats: every member bit for bit as portable C has it, and portable C against the double functions
+ * of libm. */
+#include "base/cpu.h"
+#include "kernel_check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const dq_float_rows *portable(void)
+{
+    static dq_kernels table;
+    dq_kernels_select(DQ_ISA_C, &table);
+    return table.float_rows;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static bool same(float a, float b)
+{
+    return isnan(a) ? isnan(b) : bits_of(a) == bits_of(b);
+}
+
+static void same_rows(const char *what, const float *got, const float *wanted, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        KERNEL_FAIL_UNLESS(same(got[i], wanted[i]), "%s, n %zu: element %zu is %.9g, wanted %.9g", what, n, i,
+                           (double)got[i], (double)wanted[i]);
+}
+
+static void same_number(const char *what, double got, double wanted, size_t n)
+{
+    bool fits = isnan(wanted) ? isnan(got) : got == wanted;
+    KERNEL_FAIL_UNLESS(fits, "%s, n %zu: %.17g, wanted %.17g", what, n, got, wanted);
+}
+
+/* ---- Functions ------------------------------------------------------------------------------------------
+ */
+
+static double sigmoid_of(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double softplus_of(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double mish_of(double x)
+{
+    return x * tanh(softplus_of(x));
+}
+
+/* Gelu's arguments as the contract has them: their rounding is not to be held against the functions. */
+static double gelu_of(double x)
+{
+    return x / 2 * (1 + erf((double)((float)x * 0.707106781f)));
+}
+
+static double gelu_tanh_of(double x)
+{
+    float v = (float)x, square = v * v * 0.0713548163f;
+    return x * sigmoid_of((double)(v * (square + 1.59576912f)));
+}
+
+static double silu_of(double x)
+{
+    return x * sigmoid_of(x);
+}
+
+static double elu_of(double x)
+{
+    return x < 0 ? expm1(x) : x;
+}
+
+static void silu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+{
+    f->silu(x, n, 1.0f, y);
+}
+
+static void elu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+{
+    f->elu(x, n, 1.0f, y);
+}
+
+#define ROW(name)                                                                                            \
+    static void name##_row(const dq_float_rows *f, const float *x, size_t n, float *y)                       \
+    {                                                                                                        \
+        f->name(x, n, y);                                                                                    \
+    }
+ROW(exp)
+ROW(log)
+ROW(erf)
+ROW(tanh)
+ROW(sigmoid)
+ROW(softplus)
+ROW(mish)
+ROW(gelu)
+ROW(gelu_tanh)
+
+/* Largest error in units of the last place of the float nearest to the result; of gelu's larger operand,
+ * which its sum cancels. */
+static const struct {
+    const char *name;
+    void (*row)(const dq_float_rows *f, const float *x, size_t n, float *y);
+    double (*of)(double x);
+    double ulps;
+} functions[] = {
+    {"exp", exp_row, exp, 1},
+    {"log", log_row, log, 1},
+    {"erf", erf_row, erf, 1.25},
+    {"tanh", tanh_row, tanh, 1.25},
+    {"sigmoid", sigmoid_row, sigmoid_of, 2.25},
+    {"softplus", softplus_row, softplus_of, 1.75},
+    {"mish", mish_row, mish_of, 4},
+    {"gelu", gelu_row, gelu_of, 1},
+    {"gelu_tanh", gelu_tanh_row, gelu_tanh_of, 2.75},
+    {"silu", silu_row, silu_of, 2.5},
+    {"elu", elu_row, elu_of, 1},
+};
+
+static double unit_at(double x)
+{
+    float a = fabsf((float)x), next;
+    if (isinf(a))
+        a = 0x1.fffffep127f;
+    next = nextafterf(a, INFINITY);
+    return isinf(next) ? 0x1p104 : (double)next - (double)a;
+}
+
+static double error_of(size_t f, float x, float got)
+{
+    double wanted = functions[f].of((double)x);
+    if (isnan(wanted) || isnan(got))
+        return isnan(wanted) == isnan(got) ? 0 : INFINITY;
+    if (isinf((float)wanted) || isinf(got))
+        return (float)wanted == got || fabs(wanted) > 3.402823e38 ? 0 : INFINITY;
+    bool cancels = functions[f].of == gelu_of && x < 0;
+    return fabs((double)got - wanted) / unit_at(cancels ? (double)x / 2 : wanted);
+}
+
+/* Every float whose bits are a multiple of a prime, and those around 0, infinity and NaN. */
+static void check_functions(const dq_float_rows *k)
+{
+    enum { ROWS = 1024, STEP = 4093 };
+    const dq_float_rows *c = portable();
+    float *x = kernel_memory(ROWS * sizeof *x), *y = kernel_memory(ROWS * sizeof *y),
+          *z = kernel_memory(ROWS * sizeof *z);
+    double worst[sizeof functions / sizeof *functions] = {0};
+    float at[sizeof functions / sizeof *functions] = {0};
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
+        for (size_t i = 0; i < ROWS; i++, bits += STEP) {
+            uint32_t b = (uint32_t)bits;
+            memcpy(&x[i], &b, sizeof b);
+        }
+        for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+            functions[f].row(k, x, ROWS, y);
+            functions[f].row(c, x, ROWS, z);
+            same_rows(functions[f].name, y, z, ROWS);
+            for (size_t i = 0; i < ROWS && k == c; i++) {
+                double error = error_of(f, x[i], y[i]);
+                if (error > worst[f]) {
+                    worst[f] = error;
+                    at[f] = x[i];
+                }
+            }
+        }
+    }
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
+        KERNEL_FAIL_UNLESS(worst[f] <= functions[f].ulps, "%s is %g units off at %.9g", functions[f].name,
+                           worst[f], (double)at[f]);
+    kernel_done();
+}
+
+/* ---- Sums and rows --------------------------------------------------------------------------------------
+ */
+
+static void check_maps(const dq_float_rows *k, size_t n)
+{
+    const dq_float_rows *c = portable();
+    float *x = kernel_floats(n), *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+        functions[f].row(k, x, n, y);
+        functions[f].row(c, x, n, z);
+        same_rows(functions[f].name, y, z, n);
+    }
+    k->scale(x, n, 0.3f, y);
+    c->scale(x, n, 0.3f, z);
+    same_rows("scale", y, z, n);
+    memcpy(y, x, n * sizeof *x);
+    k->scale(y, n, 0.3f, y);
+    same_rows("scale in place", y, z, n);
+    kernel_done();
+}
+
+static void check_pairs(const dq_float_rows *k, size_t n)
+{
+    const dq_float_rows *c = portable();
+    const struct {
+        const char *name;
+        dq_pair_f32_fn *got, *wanted;
+    } pairs[] = {{"add", k->add, c->add}, {"sub", k->sub, c->sub}, {"mul", k->mul, c->mul},
+                 {"div", k->div, c->div}, {"min", k->min, c->min}, {"max", k->max, c->max}};
+    float *a = kernel_floats(n), *b = kernel_floats(n), *y = kernel_memory(n * sizeof *y),
+          *z = kernel_memory(n * sizeof *z);
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+        for (size_t steps = 0; steps < 4; steps++) {
+            pairs[p].got(a, steps & 1, b, steps >> 1, n, y);
+            pairs[p].wanted(a, steps & 1, b, steps >> 1, n, z);
+            same_rows(pairs[p].name, y, z, n);
+        }
+    kernel_done();
+}
+
+/* Numbers whose order of summation shows. */
+static float *ordinary(size_t n)
+{
+    float *x = kernel_memory(n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = ldexpf((float)kernel_random(1 << 24) - 0x1p23f, -(int)kernel_random(12) - 15);
+    return x;
+}
+
+static void check_sums(const dq_float_rows *k, float *x, size_t n)
+{
+    const dq_float_rows *c = portable();
+    float *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
+    same_number("max_of", (double)k->max_of(x, n), (double)c->max_of(x, n), n);
+    same_number("sum", k->sum(x, n), c->sum(x, n), n);
+    same_number("squares", k->squares(x, n, 0.7f, 1e-9f), c->squares(x, n, 0.7f, 1e-9f), n);
+    float most = c->max_of(x, n);
+    same_number("exp_sum", k->exp_sum(x, n, most, y), c->exp_sum(x, n, most, z), n);
+    same_rows("exp_sum", y, z, n);
+    kernel_done();
+}
+
+/* The lanes as the contract has them, where sums are not exact. */
+static void check_order(const dq_float_rows *k, size_t n)
+{
+    float *x = ordinary(n);
+    double lane[16] = {0}, square[16] = {0};
+    float dot[16] = {0}, got;
+    for (size_t i = 0; i < n; i++) {
+        lane[i % 16] += (double)x[i];
+        square[i % 16] = fma((double)x[i], (double)x[i], square[i % 16]);
+        dot[i % 16] = fmaf(x[i], x[i], dot[i % 16]);
+    }
+    for (size_t h = 8; h; h /= 2)
+        for (size_t l = 0; l < h; l++) {
+            lane[l] += lane[l + h];
+            square[l] += square[l + h];
+            dot[l] += dot[l + h];
+        }
+    same_number("sum", k->sum(x, n), lane[0], n);
+    same_number("squares", k->squares(x, n, 0, 0), square[0], n);
+    k->dots(x, x, 0, n, 1, &got);
+    same_number("dots", (double)got, (double)dot[0], n);
+    kernel_done();
+}
+
+static void check_normalize(const dq_float_rows *k, size_t n)
+{
+    float *x = ordinary(n), *gamma = ordinary(n), *beta = ordinary(n), *y = kernel_memory(n * sizeof *y),
+          *z = kernel_memory(n * sizeof *z);
+    for (size_t form = 0; form < 8; form++) {
+        const float *g = form & 1 ? gamma : NULL, *b = form & 2 ? beta : NULL;
+        size_t step = form >> 2;
+        k->normalize(x, n, 0.1f, 1e-9f, 1.7f, g, b, step, y);
+        for (size_t i = 0; i < n; i++)
+            z[i] = fmaf((x[i] - 0.1f - 1e-9f) * 1.7f, g ? g[i * step] : 1.0f, b ? b[i * step] : -0.0f);
+        same_rows("normalize", y, z, n);
+    }
+    kernel_done();
+}
+
+static void check_matrices(const dq_float_rows *k, size_t n)
+{
+    const dq_float_rows *c = portable();
+    for (size_t count = 0; count < 10; count += 3) {
+        size_t step = n + kernel_random(3);
+        float *x = ordinary(n + 9 * step), *w = ordinary(n > 10 ? n : 10), *y = ordinary(n > 10 ? n : 10),
+              *z = kernel_memory((n > 10 ? n : 10) * sizeof *z);
+        memcpy(z, y, n * sizeof *z);
+        k->mix(w, count, x, step, n, y);
+        for (size_t t = 0; t < count; t++)
+            for (size_t i = 0; i < n; i++)
+                z[i] = fmaf(w[t], x[t * step + i], z[i]);
+        same_rows("mix", y, z, n);
+        k->dots(w, x, step, n, count, y);
+        c->dots(w, x, step, n, count, z);
+        same_rows("dots", y, z, count);
+        k->lrn(x, x, step, count, 0.01f, 1.0f, n, y);
+        for (size_t i = 0; i < n; i++) {
+            float s = 0, p;
+            for (size_t t = 0; t < count; t++)
+                s = fmaf(x[t * step + i], x[t * step + i], s);
+            p = fmaf(0.01f, s, 1.0f);
+            z[i] = x[i] / (sqrtf(p) * sqrtf(sqrtf(p)));
+        }
+        same_rows("lrn", y, z, n);
+        kernel_done();
+    }
+}
+
+void check_float_rows(const dq_kernels *k)
+{
+    size_t n;
+    check_functions(k->float_rows);
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        check_maps(k->float_rows, n);
+        check_pairs(k->float_rows, n);
+        check_sums(k->float_rows, ordinary(n), n);
+        check_sums(k->float_rows, kernel_floats(n), n);
+        check_order(k->float_rows, n);
+        check_normalize(k->float_rows, n);
+        check_matrices(k->float_rows, n);
+    }
+}
