@@ -181,7 +181,7 @@ static void one_row(const dq_op_call *call, const dq_row_norm *norm, size_t row,
     const dq_tensor *y = call->out[OUTPUT], *kept = call->out_count > SUM ? call->out[SUM] : NULL;
     if (kept)
         dq_store_from_floats(call->kernels, kept->dtype, kept->data, at, n, sum, false);
-    dq_row_normalize(norm, sum, other);
+    dq_row_normalize(call, norm, sum, other);
     if (y)
         dq_store_from_floats(call->kernels, y->dtype, y->data, at, n, other, false);
 }

@@ -1,6 +1,9 @@
 /* Normalizing over axes: LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization.
- * Mean and variance are taken in double, in row-major order, and the result is rounded once. */
-#include "ops/op.h"
+ * Rows of the types up to float are row_norm.h's, and rounded to the type of the output at the end; double is
+ * summed in order. */
+#include "base/checked.h"
+#include "ops/row_norm.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,11 +21,45 @@ typedef struct state {
     size_t channels, rows_per_image, plane; /* their length; rows of an image; elements of a channel */
     size_t rank;                            /* else: over the normalized axes */
     size_t dims[DQ_MAX_RANK], scale[DQ_MAX_RANK], bias[DQ_MAX_RANK];
+    bool floats;    /* computed in float */
+    size_t bias_at; /* in the scratch, in floats: of biases that cannot be used as they stand */
 } state;
 
 static double epsilon(const dq_op_call *call)
 {
     return (double)dq_node_float(call->node, "epsilon", 1e-5f);
+}
+
+static bool is_double(const dq_tensor *t)
+{
+    return t && t->dtype == DQ_DOUBLE;
+}
+
+/* How many factors a row takes in, and those of all rows. */
+static size_t factor_count(const state *s)
+{
+    return s->per_channel ? s->channels : s->n;
+}
+
+/* Whether an input is the list of factors as it stands: floats, in order. */
+static bool ready(const state *s, const dq_tensor *t)
+{
+    return t->dtype == DQ_FLOAT && t->count == factor_count(s);
+}
+
+static dq_status take_scratch(dq_op_call *call, dq_error *err)
+{
+    state *s = call->state;
+    const dq_tensor *x = call->in[X], *scale = call->in[SCALE], *bias = dq_call_in(call, BIAS);
+    s->floats = !is_double(x) && !is_double(scale) && !is_double(bias) && !is_double(call->out[0]);
+    if (!s->floats)
+        return DQ_OK;
+    size_t bytes;
+    if (!dq_mul_size(factor_count(s), sizeof(float), &bytes) || !dq_mul_size(bytes, 2, &call->scratch_size) ||
+        !dq_mul_size(s->n, sizeof(float), &call->worker_scratch_size))
+        return dq_no_memory(err, s->n, "rows");
+    s->bias_at = factor_count(s);
+    return DQ_OK;
 }
 
 /* ---- Over the last axes: LayerNormalization, RMSNormalization -------------------------------------------
@@ -85,7 +122,7 @@ static dq_status layer_prepare(dq_op_call *call, bool centre, dq_error *err)
             (i == SCALE ? s->scale : s->bias)[d] = strides[axis + d];
         }
     }
-    return DQ_OK;
+    return take_scratch(call, err);
 }
 
 static dq_status layer_norm_prepare(dq_op_call *call, dq_error *err)
@@ -132,7 +169,7 @@ static dq_status images_prepare(dq_op_call *call, size_t groups, dq_error *err)
     s->channels = call->in[SCALE]->count;
     if (s->channels == groups) /* a factor for each group: the group is one plane */
         s->plane = s->n;
-    return DQ_OK;
+    return take_scratch(call, err);
 }
 
 static dq_status instance_infer(dq_op_call *call, dq_error *err)
@@ -161,11 +198,6 @@ static dq_status group_prepare(dq_op_call *call, dq_error *err)
 /* ---- Running --------------------------------------------------------------------------------------------
  */
 
-static double get(const dq_tensor *t, size_t i)
-{
-    return t->dtype == DQ_FLOAT ? (double)dq_data(t, float)[i] : dq_tensor_get_double(t, i);
-}
-
 /* Offset in the scale (or bias) of element k of a row. */
 static size_t factor_at(const state *s, const size_t strides[DQ_MAX_RANK], size_t row, size_t k)
 {
@@ -179,6 +211,14 @@ static size_t factor_at(const state *s, const size_t strides[DQ_MAX_RANK], size_
     return at;
 }
 
+static void put_stats(const dq_op_call *call, size_t row, double mean, double inverse)
+{
+    if (call->out_count > 1 && call->out[1])
+        dq_tensor_put_double(call->out[1], row, mean);
+    if (call->out_count > 2 && call->out[2])
+        dq_tensor_put_double(call->out[2], row, inverse);
+}
+
 static void normalize(const dq_op_call *call, size_t row)
 {
     const state *s = call->state;
@@ -186,23 +226,21 @@ static void normalize(const dq_op_call *call, size_t row)
     size_t base = row * s->n;
     double mean = 0, variance = 0, n = (double)s->n;
     for (size_t k = 0; k < s->n && s->centre; k++)
-        mean += get(x, base + k);
+        mean += dq_tensor_get_double(x, base + k);
     mean /= n;
     for (size_t k = 0; k < s->n; k++) {
-        double d = get(x, base + k) - mean;
+        double d = dq_tensor_get_double(x, base + k) - mean;
         variance += d * d;
     }
     double inverse = 1 / sqrt(variance / n + s->epsilon);
     for (size_t k = 0; k < s->n; k++) {
-        double y = (get(x, base + k) - mean) * inverse * get(scale, factor_at(s, s->scale, row, k));
+        double y = (dq_tensor_get_double(x, base + k) - mean) * inverse *
+                   dq_tensor_get_double(scale, factor_at(s, s->scale, row, k));
         if (bias)
-            y += get(bias, factor_at(s, s->bias, row, k));
+            y += dq_tensor_get_double(bias, factor_at(s, s->bias, row, k));
         dq_tensor_put_double(call->out[0], base + k, y);
     }
-    if (call->out_count > 1 && call->out[1])
-        dq_tensor_put_double(call->out[1], row, mean);
-    if (call->out_count > 2 && call->out[2])
-        dq_tensor_put_double(call->out[2], row, inverse);
+    put_stats(call, row, mean, inverse);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -213,12 +251,71 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         normalize(*call, row);
 }
 
+/* ---- In float ---- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const float *gamma, *beta; /* beta NULL: none */
+} job;
+
+/* An input's factors as floats, one for each element of a row or for each channel. */
+static const float *factors(const dq_op_call *call, const dq_tensor *t, const size_t strides[DQ_MAX_RANK],
+                            size_t at)
+{
+    const state *s = call->state;
+    if (!t || ready(s, t))
+        return t ? dq_data(t, float) : NULL;
+    float *to = (float *)call->scratch + at;
+    for (size_t k = 0; k < factor_count(s); k++) {
+        size_t from = s->per_channel ? k : factor_at(s, strides, 0, k);
+        dq_load_floats(call->kernels, t->dtype, t->data, from, 1, to + k);
+    }
+    return to;
+}
+
+static void normalize_floats(const job *j, size_t row, float *room)
+{
+    const dq_op_call *call = j->call;
+    const state *s = call->state;
+    const dq_tensor *x = call->in[X];
+    dq_tensor *out = call->out[0];
+    const float *from = dq_data(x, float) + row * s->n;
+    float *to = out->dtype == DQ_FLOAT ? dq_data(out, float) + row * s->n : room;
+    if (x->dtype != DQ_FLOAT) {
+        dq_load_floats(call->kernels, x->dtype, x->data, row * s->n, s->n, room);
+        from = room;
+    }
+    dq_row_stats stats = dq_row_measure(call, from, s->n, s->centre, s->epsilon);
+    size_t plane = s->per_channel ? s->plane : s->n;
+    size_t first = s->per_channel ? row % s->rows_per_image * (s->channels / s->rows_per_image) : 0;
+    for (size_t k = 0, c = first; k < s->n; k += plane, c++)
+        dq_row_apply(call, &stats, s->centre, from + k, plane, j->gamma + c, j->beta ? j->beta + c : NULL,
+                     s->per_channel ? 0 : 1, to + k);
+    if (out->dtype != DQ_FLOAT)
+        dq_store_from_floats(call->kernels, out->dtype, out->data, row * s->n, s->n, to, false);
+    put_stats(call, row, stats.mean, stats.inverse);
+}
+
+static void piece_of_floats(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    for (size_t row = begin; row < end; row++)
+        normalize_floats(j, row, dq_call_worker_scratch(j->call, worker));
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    if (call->in[X]->count)
+    if (call->in[X]->count == 0)
+        return DQ_OK;
+    if (!s->floats) {
         dq_parallel(call->threads, s->rows, WORK / s->n + 1, piece, &call);
+        return DQ_OK;
+    }
+    job j = {call, factors(call, call->in[SCALE], s->scale, 0),
+             factors(call, dq_call_in(call, BIAS), s->bias, s->bias_at)};
+    dq_parallel(call->threads, s->rows, WORK / s->n + 1, piece_of_floats, &j);
     return DQ_OK;
 }
 

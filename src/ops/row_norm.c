@@ -1,40 +1,42 @@
 #include "ops/row_norm.h"
 
+#include "kernels/kernels.h"
 #include "ops/rows.h"
 
 #include <math.h>
 
-enum { LANES = 8 };
+/* A number as two floats whose sum is closer to it than one can be. */
+typedef struct split {
+    float high, low;
+} split;
 
-/* Sum of (x[i] - off) to the power of 1 or 2: eight sums side by side, then those in order. */
-static double sum_of(const float *x, size_t n, double off, bool squares)
+static split split_of(double x)
 {
-    double lanes[LANES] = {0}, sum = 0;
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) {
-            double d = (double)x[i + l] - off;
-            lanes[l] += squares ? d * d : d;
-        }
-    for (size_t l = 0; i < n; i++, l++) {
-        double d = (double)x[i] - off;
-        lanes[l] += squares ? d * d : d;
-    }
-    for (size_t l = 0; l < LANES; l++)
-        sum += lanes[l];
-    return sum;
+    float high = (float)x;
+    return (split){high, isfinite(high) ? (float)(x - (double)high) : 0};
 }
 
-dq_row_stats dq_row_normalize(const dq_row_norm *norm, const float *x, float *y)
+dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon)
 {
-    double n = (double)norm->n;
-    dq_row_stats stats = {.mean = sum_of(x, norm->n, 0, false) / n};
-    double off = norm->centre ? stats.mean : 0;
-    stats.inverse = 1 / sqrt(sum_of(x, norm->n, off, true) / n + norm->epsilon);
-    for (size_t i = 0; i < norm->n; i++) {
-        double value = ((double)x[i] - off) * stats.inverse * (double)norm->gamma[i];
-        y[i] = (float)(norm->beta ? value + (double)norm->beta[i] : value);
-    }
+    const dq_float_rows *rows = call->kernels->float_rows;
+    dq_row_stats stats = {.mean = rows->sum(x, n) / (double)n};
+    split off = split_of(centre ? stats.mean : 0);
+    stats.inverse = 1 / sqrt(rows->squares(x, n, off.high, off.low) / (double)n + epsilon);
+    return stats;
+}
+
+void dq_row_apply(const dq_op_call *call, const dq_row_stats *stats, bool centre, const float *x, size_t n,
+                  const float *gamma, const float *beta, size_t step, float *y)
+{
+    split off = split_of(centre ? stats->mean : 0);
+    call->kernels->float_rows->normalize(x, n, off.high, off.low, (float)stats->inverse, gamma, beta, step,
+                                         y);
+}
+
+dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y)
+{
+    dq_row_stats stats = dq_row_measure(call, x, norm->n, norm->centre, norm->epsilon);
+    dq_row_apply(call, &stats, norm->centre, x, norm->n, norm->gamma, norm->beta, 1, y);
     return stats;
 }
 

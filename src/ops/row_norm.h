@@ -1,6 +1,6 @@
-/* Normalizing one row of floats, for the operators of com.microsoft that first add rows up: layer
- * normalization y = (x - mean) / sqrt(variance + epsilon) * gamma + beta or, without the mean,
- * root-mean-square normalization. Sums are taken in double, in an order that depends on the length alone. */
+/* Normalizing one row of floats: layer normalization y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+ * or, without the mean, root-mean-square normalization. Sums are taken in double, in lanes (see
+ * kernels/float_rows.h); the rest is float, the last product and sum fused. */
 #ifndef DQ_OPS_ROW_NORM_H
 #define DQ_OPS_ROW_NORM_H
 
@@ -17,8 +17,14 @@ typedef struct dq_row_stats {
     double mean, inverse; /* inverse: of the standard deviation, or of the root mean square */
 } dq_row_stats;
 
-/** y[i] from x[i]; y may be x. The mean is that of the row also when it is not taken off. */
-dq_row_stats dq_row_normalize(const dq_row_norm *norm, const float *x, float *y);
+/** The mean is that of the row also when it is not taken off. */
+dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon);
+/** y[i] from x[i] for n elements of a row, y may be x; `step` of gamma and beta: 1, or 0 where one number is
+ * that of all elements. Either may be NULL. */
+void dq_row_apply(const dq_op_call *call, const dq_row_stats *stats, bool centre, const float *x, size_t n,
+                  const float *gamma, const float *beta, size_t step, float *y);
+/** Both. */
+dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y);
 
 /** A whole input as floats: its own data, or `to` (as many floats as it has elements) filled from it. */
 const float *dq_row_floats(const dq_op_call *call, const dq_tensor *t, float *to);

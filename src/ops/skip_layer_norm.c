@@ -116,7 +116,7 @@ static void one_row(const job *j, size_t row, float *sum, float *other)
         sum[i] += j->bias[i];
     if (call->out_count > SUM && call->out[SUM])
         dq_store_from_floats(call->kernels, x->dtype, call->out[SUM]->data, at, n, sum, false);
-    dq_row_stats stats = dq_row_normalize(&j->norm, sum, other);
+    dq_row_stats stats = dq_row_normalize(call, &j->norm, sum, other);
     if (call->out[OUTPUT])
         dq_store_from_floats(call->kernels, x->dtype, call->out[OUTPUT]->data, at, n, other, false);
     put_stat(call, MEAN, row, stats.mean);

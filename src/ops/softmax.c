@@ -1,13 +1,20 @@
-/* Softmax, LogSoftmax and Hardmax: over one axis (version 13 on), or over all axes from one on (before). The
- * sum is in double, in order; float16 and bfloat16 are rounded once, at the end. */
+/* Softmax, LogSoftmax and Hardmax: over one axis (version 13 on), or over all axes from one on (before).
+ * Exponentials and sums of the types up to float are those of the kernels, with one rounding more for the
+ * quotient; float16 and bfloat16 are rounded once, at the end. Double is summed in order. */
+#include "base/checked.h"
 #include "ops/op.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum {
+    WORK = 4096, /* elements of a piece of parallel work, about */
+    COLUMNS = 16 /* lines of an axis that is not the last: brought together so many at a time */
+};
 
 typedef struct state {
     kind kind;
@@ -46,67 +53,129 @@ static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
     bool flatten = call->version < 13;
     s->n = flatten ? dq_dims_product(in->dims, axis, in->rank) : (size_t)in->dims[axis];
     s->inner = flatten ? 1 : dq_dims_product(in->dims, axis + 1, in->rank);
+    if (!dq_mul_size(s->n, (s->inner > 1 ? COLUMNS : 1) * 2 * sizeof(float), &call->worker_scratch_size))
+        return dq_no_memory(err, s->n, "rows");
     return DQ_OK;
 }
 
 typedef struct job {
+    const dq_op_call *call;
     const state *s;
     const dq_tensor *in;
     dq_tensor *out;
 } job;
 
-static double get(const dq_tensor *t, size_t i)
-{
-    return t->dtype == DQ_FLOAT ? (double)dq_data(t, float)[i] : dq_tensor_get_double(t, i);
-}
+/* ---- In double, and Hardmax -----------------------------------------------------------------------------
+ */
 
-/* Exponentials of a float input are taken in float: twice as quick, and as exact as the result can show. */
-static double power_of_e(const dq_tensor *in, double x)
-{
-    return in->dtype == DQ_DOUBLE ? exp(x) : (double)expf((float)x);
-}
-
-static void one(const job *j, size_t base)
+static void one_line(const job *j, size_t base)
 {
     const state *s = j->s;
     size_t step = s->inner, where = 0;
     double highest = -(double)INFINITY, total = 0;
     for (size_t i = 0; i < s->n; i++) {
-        double x = get(j->in, base + i * step);
+        double x = dq_tensor_get_double(j->in, base + i * step);
         if (x > highest || isnan(x)) {
             highest = x;
             where = i;
         }
     }
     for (size_t i = 0; i < s->n && s->kind != HARD; i++)
-        total += power_of_e(j->in, get(j->in, base + i * step) - highest);
+        total += exp(dq_tensor_get_double(j->in, base + i * step) - highest);
     double log_total = s->kind == LOG_SOFT ? log(total) : 0;
     for (size_t i = 0; i < s->n; i++) {
         size_t at = base + i * step;
-        double x = get(j->in, at) - highest, y;
+        double x = dq_tensor_get_double(j->in, at) - highest, y;
         if (s->kind == SOFT)
-            y = power_of_e(j->in, x) / total;
+            y = exp(x) / total;
         else
             y = s->kind == LOG_SOFT ? x - log_total : i == where ? 1 : 0;
         dq_tensor_put_double(j->out, at, y);
     }
 }
 
-static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+static void lines(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
     for (size_t i = begin; i < end; i++)
-        one(j, i / j->s->inner * j->s->n * j->s->inner + i % j->s->inner);
+        one_line(j, i / j->s->inner * j->s->n * j->s->inner + i % j->s->inner);
+}
+
+/* ---- Rows of floats -------------------------------------------------------------------------------------
+ */
+
+/* y may be x; `room` has space for a row. */
+static void one_row(const job *j, const float *x, float *y, float *room)
+{
+    const dq_float_rows *rows = j->call->kernels->float_rows;
+    size_t n = j->s->n;
+    float most = rows->max_of(x, n);
+    if (j->s->kind == SOFT) {
+        double total = rows->exp_sum(x, n, most, y);
+        rows->scale(y, n, (float)(1 / total), y);
+    } else {
+        double total = rows->exp_sum(x, n, most, room);
+        rows->normalize(x, n, most, (float)log(total), 1.0f, NULL, NULL, 0, y);
+    }
+}
+
+static void rows_of_last_axis(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    size_t n = j->s->n;
+    float *row = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        if (j->in->dtype == DQ_FLOAT) {
+            one_row(j, dq_data(j->in, float) + i * n, dq_data(j->out, float) + i * n, row);
+            continue;
+        }
+        dq_load_floats(j->call->kernels, j->in->dtype, j->in->data, i * n, n, row);
+        one_row(j, row, row, row + n);
+        dq_store_from_floats(j->call->kernels, j->out->dtype, j->out->data, i * n, n, row, false);
+    }
+}
+
+/* Some neighbouring lines of an inner axis as rows, and back. */
+static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_kernels *k = j->call->kernels;
+    float *lines_of = dq_call_worker_scratch(j->call, worker), *rows = lines_of + s->n * COLUMNS;
+    size_t blocks = (s->inner + COLUMNS - 1) / COLUMNS;
+    for (size_t i = begin; i < end; i++) {
+        size_t column = i % blocks * COLUMNS, base = i / blocks * s->n * s->inner + column;
+        size_t count = s->inner - column < COLUMNS ? s->inner - column : COLUMNS;
+        for (size_t t = 0; t < s->n; t++)
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
+        k->transpose_x32((const uint32_t *)(const void *)lines_of, count, s->n, count,
+                         (uint32_t *)(void *)rows, s->n);
+        for (size_t c = 0; c < count; c++)
+            one_row(j, rows + c * s->n, rows + c * s->n, lines_of);
+        k->transpose_x32((const uint32_t *)(const void *)rows, s->n, count, s->n,
+                         (uint32_t *)(void *)lines_of, count);
+        for (size_t t = 0; t < s->n; t++)
+            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
+                                 lines_of + t * count, false);
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    job j = {s, call->in[0], call->out[0]};
-    if (j.out->count)
-        dq_parallel(call->threads, j.out->count / s->n, WORK / s->n + 1, piece, &j);
+    job j = {call, s, call->in[0], call->out[0]};
+    if (j.out->count == 0)
+        return DQ_OK;
+    size_t count = j.out->count / s->n, blocks = (s->inner + COLUMNS - 1) / COLUMNS;
+    if (s->kind == HARD || j.in->dtype == DQ_DOUBLE)
+        dq_parallel(call->threads, count, WORK / s->n + 1, lines, &j);
+    else if (s->inner == 1)
+        dq_parallel(call->threads, count, WORK / s->n + 1, rows_of_last_axis, &j);
+    else
+        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * COLUMNS) + 1, rows_of_inner_axis,
+                    &j);
     return DQ_OK;
 }
 

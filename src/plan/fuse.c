@@ -37,31 +37,6 @@ bool dq_fuser_once(const dq_fuser *f, const dq_value *v)
     return v->id < f->use_count && f->uses[v->id] == 1;
 }
 
-void dq_fuser_consume(dq_fuser *f, const dq_value *v)
-{
-    if (v->id < f->use_count)
-        f->uses[v->id] = 0;
-}
-
-static bool is_needed(const dq_fuser *f, const dq_node *node)
-{
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && (node->out[i]->id >= f->use_count || f->uses[node->out[i]->id]))
-            return true;
-    return false;
-}
-
-dq_node *dq_fuser_reader(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position)
-{
-    for (uint32_t n = at + 1; n < f->count; n++)
-        for (uint32_t i = 0; i < f->nodes[n]->in_count; i++)
-            if (f->nodes[n]->in[i] == v && is_needed(f, f->nodes[n])) {
-                *position = n;
-                return f->nodes[n];
-            }
-    return NULL;
-}
-
 static bool is_code(dq_dtype dtype, bool any)
 {
     if (dtype == DQ_UINT8 || dtype == DQ_INT8)
@@ -333,7 +308,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
             continue;
         /* tables before elements: x * x is cheaper and exact as a table */
         if (dq_fuse_products(f, at) || dq_fuse_table(f, at) || dq_fuse_elements(f, at) ||
-            dq_fuse_dynamic(f, at) || dq_fuse_dynamic_conv(f, at) || dq_fuse_blocks(f, at))
+            dq_fuse_dynamic(f, at) || dq_fuse_blocks(f, at))
             at += f->count - before;
     }
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;

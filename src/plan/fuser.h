@@ -51,10 +51,6 @@ dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
 bool dq_fuser_is(const dq_node *node, const char *op);
 /** Whether only one node's one input reads the value, and no caller. */
 bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
-/** Says that the one reader of the value has become part of another node. */
-void dq_fuser_consume(dq_fuser *f, const dq_value *v);
-/** The first node behind position `at` that reads the value and is needed, and its position; NULL: none. */
-dq_node *dq_fuser_reader(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position);
 /** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says.
  */
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
@@ -116,6 +112,5 @@ bool dq_fuse_elements(dq_fuser *f,
 bool dq_fuse_table(dq_fuser *f, uint32_t at);   /* fuse_table.c: chains of functions of one 8-bit value */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);  /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at); /* fuse_dynamic.c: dynamic quantization */
-bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
 
 #endif
