@@ -2,6 +2,7 @@
 
 #include "plan/fuser.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ const dq_tensor *dq_fuser_constant(const dq_value *v)
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v)
 {
     const dq_tensor *constant = dq_fuser_constant(v);
-    dq_dtype known = v->id < f->use_count ? f->program->dtypes[v->id] : DQ_UNDEFINED;
+    dq_dtype known = v->id < f->use_count ? f->dtypes[v->id] : DQ_UNDEFINED;
     return constant ? constant->dtype : known ? known : v->type.dtype;
 }
 
@@ -49,11 +50,10 @@ static bool is_quantizing_domain(const dq_node *node)
     return !*node->domain || strcmp(node->domain, "com.microsoft") == 0;
 }
 
-bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out)
+static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, dq_dequantized *out)
 {
-    const dq_node *node = v ? v->producer : NULL;
     if (!node || strcmp(node->op_type, "DequantizeLinear") != 0 || !is_quantizing_domain(node) ||
-        v->graph != f->graph)
+        node->graph != f->graph)
         return false;
     *out = (dq_dequantized){.node = node, .codes = node->in[0], .scale = node->in[1]};
     out->zero = node->in_count > 2 ? node->in[2] : NULL;
@@ -68,6 +68,22 @@ bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_deq
         return false;
     out->per_tensor = out->scale_t->count == 1;
     return out->per_tensor || dq_node_int(node, "block_size", 0) == 0;
+}
+
+bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out)
+{
+    const dq_value *from = dq_fuser_unmoved(f, v);
+    if (!from || !read_dequantized(f, from->producer, any, out))
+        return false;
+    if (from == v)
+        return true;
+    out->moved = v;
+    if (out->per_tensor) {
+        dq_params p = dq_fuser_params(out->scale_t, out->zero_t, out->dtype);
+        return dq_fuser_all_move(f, v, &p);
+    }
+    const dq_tensor *codes = dq_fuser_constant(out->codes);
+    return codes && dq_fuser_move_axis(v, from, codes->rank, &out->axis);
 }
 
 bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out)
@@ -94,6 +110,18 @@ float dq_fuser_scale(const dq_tensor *scale, size_t i)
 int64_t dq_fuser_zero(const dq_tensor *zero, size_t i)
 {
     return zero ? dq_tensor_get_int(zero, zero->count == 1 ? 0 : i) : 0;
+}
+
+dq_params dq_fuser_params(const dq_tensor *scale, const dq_tensor *zero, dq_dtype dtype)
+{
+    return (dq_params){dq_fuser_scale(scale, 0), dq_fuser_zero(zero, 0), dtype};
+}
+
+int64_t dq_fuser_code(const dq_params *p, float v)
+{
+    const dq_dtype_row *row = dq_dtype_get(p->dtype);
+    double code = nearbyint((double)(v / p->scale)) + (double)p->zero;
+    return !(code > (double)row->min) ? row->min : code >= (double)row->max ? row->max : (int64_t)code;
 }
 
 bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, const dq_tensor *scale_b,
@@ -161,11 +189,34 @@ static dq_value *zero_value(dq_fuser *f, dq_value *v, dq_dtype dtype)
     return v ? v : dq_fuser_make_constant(f, dtype, 0, NULL, &t);
 }
 
-void dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in)
+bool dq_fuser_flip(dq_fuser *f, dq_dequantized *x)
 {
-    in[0] = x->codes;
+    dq_tensor *codes, *zero;
+    if (!dq_fuser_settle(f, x) || !is_code(x->dtype, false) || !x->per_tensor)
+        return false;
+    const dq_tensor *from = dq_fuser_constant(x->codes);
+    dq_dtype dtype = x->dtype == DQ_INT8 ? DQ_UINT8 : DQ_INT8;
+    int64_t step = x->dtype == DQ_INT8 ? 128 : -128;
+    if (!from)
+        return false;
+    x->codes = dq_fuser_make_constant(f, dtype, from->rank, from->dims, &codes);
+    x->zero = dq_fuser_make_constant(f, dtype, 0, NULL, &zero);
+    if (!x->codes || !x->zero)
+        return false;
+    for (size_t i = 0; i < from->count; i++)
+        dq_data(codes, uint8_t)[i] = dq_data(from, uint8_t)[i] ^ 0x80;
+    dq_tensor_put_int(zero, 0, dq_fuser_zero(x->zero_t, 0) + step);
+    x->zero_t = zero;
+    x->dtype = dtype;
+    return true;
+}
+
+bool dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in)
+{
+    in[0] = dq_fuser_codes(f, x);
     in[1] = x->scale;
     in[2] = zero_value(f, x->zero, x->dtype);
+    return in[0] && in[2];
 }
 
 void dq_fuser_result(dq_fuser *f, const dq_quantized *q, dq_value **in)
@@ -210,8 +261,46 @@ dq_node *dq_fuser_node(dq_fuser *f, const char *domain, const char *op, int opse
         node->in_names[i] = !in[i] ? "" : *in[i]->name ? in[i]->name : "(made)";
     }
     node->out[0] = out;
-    node->out_names[0] = out->name;
+    node->out_names[0] = *out->name ? out->name : "(made)";
     return node;
+}
+
+bool dq_fuser_give(dq_fuser *f, dq_node *node, uint32_t count, dq_value *const *outs)
+{
+    dq_value **out = DQ_NEW_ARRAY(f->arena, count, dq_value *);
+    const char **names = DQ_NEW_ARRAY(f->arena, count, const char *);
+    if (!out || !names)
+        return out_of_memory(f);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = outs[i];
+        names[i] = !outs[i] ? "" : *outs[i]->name ? outs[i]->name : "(made)";
+    }
+    node->out = out;
+    node->out_names = names;
+    node->out_count = count;
+    return true;
+}
+
+/* What is known of types, held against the node's schema; `dtypes`, by value id, takes what is new of the
+ * outputs' types. */
+static dq_status bind_types(const dq_fuser *f, const dq_node *node, dq_dtype *dtypes, dq_error *err)
+{
+    dq_type *types = calloc((size_t)node->in_count + node->out_count + 1, sizeof *types);
+    const dq_type **in = calloc((size_t)node->in_count + 1, sizeof *in);
+    dq_status status = types && in ? DQ_OK : dq_no_memory(err, sizeof *types, "a node's types");
+    for (uint32_t i = 0; status == DQ_OK && i < node->in_count; i++)
+        if (node->in[i]) {
+            types[i].dtype = dq_fuser_dtype(f, node->in[i]);
+            in[i] = &types[i];
+        }
+    if (status == DQ_OK)
+        status = dq_schema_bind_types(node->schema, node, in, types + node->in_count, err);
+    for (uint32_t i = 0; status == DQ_OK && dtypes && i < node->out_count; i++)
+        if (node->out[i] && types[node->in_count + i].kind == DQ_KIND_TENSOR && !dtypes[node->out[i]->id])
+            dtypes[node->out[i]->id] = types[node->in_count + i].dtype;
+    free(types);
+    free(in);
+    return status;
 }
 
 bool dq_fuser_bind(dq_fuser *f, dq_node *node)
@@ -224,6 +313,8 @@ bool dq_fuser_bind(dq_fuser *f, dq_node *node)
         node->version = schema->since_version;
         status = dq_schema_check_node(schema, node, &why);
     }
+    if (status == DQ_OK)
+        status = bind_types(f, node, NULL, &why);
     if (status == DQ_OUT_OF_MEMORY)
         return out_of_memory(f);
     if (status == DQ_OK)
@@ -252,6 +343,53 @@ bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node)
     return true;
 }
 
+bool dq_fuser_before(dq_fuser *f, dq_node *node)
+{
+    if (!dq_fuser_insert(f, f->at, node))
+        return false;
+    f->at++;
+    return true;
+}
+
+dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,
+                       uint32_t given_count, const dq_value *wanted, dq_tensor **out, dq_error *err)
+{
+    dq_kernels kernels;
+    dq_plan *plan = NULL;
+    dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
+    const dq_plan_request request = {.graph = f->graph,
+                                     .nodes = nodes,
+                                     .node_count = count,
+                                     .made = f->values,
+                                     .made_count = f->value_count,
+                                     .given = given,
+                                     .given_count = given_count,
+                                     .wanted = &wanted,
+                                     .wanted_count = 1,
+                                     .kernels = &kernels};
+    *out = NULL;
+    DQ_TRY(dq_plan_create(f->program, &request, &plan, err));
+    const dq_tensor *y = dq_plan_output(plan, wanted);
+    dq_status status = DQ_OK;
+    if (y->data)
+        status = dq_tensor_new(f->arena, y->dtype, y->rank, y->dims, 0, out, err);
+    if (*out)
+        memcpy((*out)->data, y->data, y->size);
+    dq_plan_free(plan);
+    return status;
+}
+
+bool dq_fuser_compute(dq_fuser *f, dq_node *node)
+{
+    dq_error why;
+    dq_tensor *result = NULL;
+    if (dq_fuser_constant(node->in[0]) && node->out_count == 1 &&
+        dq_fuser_run(f, &node, 1, NULL, 0, node->out[0], &result, &why) == DQ_OUT_OF_MEMORY)
+        return out_of_memory(f);
+    node->out[0]->constant = result;
+    return result || dq_fuser_before(f, node);
+}
+
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...)
 {
     char text[DQ_NODE_TEXT], decision[384], sentence[DQ_NODE_TEXT + 400];
@@ -272,8 +410,10 @@ static void count_uses(dq_fuser *f, const dq_graph *g)
     for (uint32_t n = 0; n < g->node_count; n++) {
         const dq_node *node = g->nodes[n];
         for (uint32_t i = 0; i < node->in_count; i++)
-            if (node->in[i])
+            if (node->in[i]) {
                 f->uses[node->in[i]->id]++;
+                f->reader[node->in[i]->id] = node;
+            }
         for (uint32_t a = 0; a < node->attr_count; a++) {
             const dq_attr *attr = &node->attrs[a];
             if (attr->kind == DQ_ATTR_GRAPH)
@@ -286,15 +426,47 @@ static void count_uses(dq_fuser *f, const dq_graph *g)
         f->uses[g->outputs[i]->id]++;
 }
 
+/* From version 23 on, the schema leaves the result of DequantizeLinear open, and with it all types behind it.
+ */
+static dq_status refine_types(dq_fuser *f, dq_dtype *dtypes, dq_error *err)
+{
+    bool open = false;
+    memcpy(dtypes, f->program->dtypes, f->use_count * sizeof *dtypes);
+    f->dtypes = dtypes;
+    for (uint32_t n = 0; n < f->graph->node_count; n++) {
+        const dq_node *node = f->graph->nodes[n];
+        const dq_value *out = node->out_count > 0 ? node->out[0] : NULL;
+        dq_error unfit;
+        if (!out || dtypes[out->id] || !node->schema || !is_quantizing_domain(node))
+            continue;
+        bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
+        if (dequantizes || strcmp(node->op_type, "QuantizeLinear") == 0) {
+            dq_dtype given = (dq_dtype)dq_node_int(node, "output_dtype", 0);
+            bool zero = node->in_count > 2 && node->in[2];
+            dtypes[out->id] = given         ? given
+                              : dequantizes ? dq_fuser_dtype(f, node->in[1])
+                              : zero        ? dq_fuser_dtype(f, node->in[2])
+                                            : DQ_UINT8;
+            open = true;
+        } else if (open && bind_types(f, node, dtypes, &unfit) == DQ_OUT_OF_MEMORY) {
+            return dq_no_memory(err, 64, "a node's types");
+        }
+    }
+    return DQ_OK;
+}
+
 static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
 {
     const dq_graph *g = f->graph;
     f->use_count = f->program->ir->value_count;
     f->uses = DQ_NEW_ARRAY(f->arena, f->use_count, uint32_t);
+    f->reader = DQ_NEW_ARRAY(f->arena, f->use_count, const dq_node *);
+    dq_dtype *dtypes = DQ_NEW_ARRAY(f->arena, f->use_count, dq_dtype);
     f->capacity = g->node_count + 16;
     f->nodes = DQ_NEW_ARRAY(f->arena, f->capacity, dq_node *);
-    if (!f->uses || !f->nodes)
+    if (!f->uses || !f->reader || !f->nodes || !dtypes)
         return dq_no_memory(err, f->capacity * sizeof *f->nodes, "fused nodes");
+    DQ_TRY(refine_types(f, dtypes, err));
     f->count = g->node_count;
     if (g->node_count)
         memcpy(f->nodes, g->nodes, g->node_count * sizeof *g->nodes);
@@ -302,14 +474,12 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
     for (uint32_t i = 0; i < wanted_count; i++)
         if (wanted[i]->id < f->use_count)
             f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */
-    for (uint32_t at = 0; at < f->count && !f->failed; at++) {
-        uint32_t before = f->count;
-        if (f->nodes[at]->made)
+    for (f->at = 0; f->at < f->count && !f->failed; f->at++) {
+        if (f->nodes[f->at]->made)
             continue;
         /* tables before elements: x * x is cheaper and exact as a table */
-        if (dq_fuse_products(f, at) || dq_fuse_table(f, at) || dq_fuse_elements(f, at) ||
-            dq_fuse_dynamic(f, at) || dq_fuse_blocks(f, at))
-            at += f->count - before;
+        (void)(dq_fuse_products(f) || dq_fuse_table(f) || dq_fuse_elements(f) || dq_fuse_dynamic(f, f->at) ||
+               dq_fuse_blocks(f, f->at));
     }
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;
 }

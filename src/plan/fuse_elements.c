@@ -1,15 +1,15 @@
-/* Operators that work on quantized codes element by element, or only move them:
+/* Operators that work on quantized codes, and no product:
  *
  *   QuantizeLinear(op(DequantizeLinear x …))
  *
  *   Add, Sum of two, Mul              → com.microsoft QLinearAdd, QLinearMul: the sum is rounded with its
  * zero point, so that ties may fall one quantum apart from the graph as written AveragePool,
- * GlobalAveragePool    → com.microsoft QLinearAveragePool, QLinearGlobalAveragePool: likewise Concat, Where
- * → com.microsoft QLinearConcat, QLinearWhere: exact MaxPool, Reshape, Transpose and others that only choose
- * and move elements → the same operator on the codes, when both ends have the same scale and zero point:
- * exact, as Q(DQ(code)) is the code
+ * GlobalAveragePool,   → com.microsoft QLinearAveragePool, QLinearGlobalAveragePool, ReduceMean
+ * QLinearReduceMean: likewise Softmax                           → com.microsoft QLinearSoftmax: its results
+ * are shares of floor(1 / y_scale) instead of 1 / y_scale, less than one quantum apart Concat, Where →
+ * com.microsoft QLinearConcat, QLinearWhere: exact
  *
- * A Relu or Clip before the QuantizeLinear becomes one of codes (fuse_clip.c). */
+ * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -18,16 +18,19 @@
 /* ---- Add and Mul ----------------------------------------------------------------------------------------
  */
 
+/* An operand of the result's type: constants change it where they have the other one. */
+static bool take(dq_fuser *f, const dq_value *v, dq_dtype dtype, dq_value **in)
+{
+    dq_dequantized x;
+    return dq_fuser_dequantized(f, v, false, &x) && x.per_tensor &&
+           (x.dtype == dtype || dq_fuser_flip(f, &x)) && dq_fuser_operand(f, &x, in);
+}
+
 static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
-    dq_dequantized a, b;
-    if (node->in_count != 2 || !dq_fuser_dequantized(f, node->in[0], false, &a) ||
-        !dq_fuser_dequantized(f, node->in[1], false, &b) || !a.per_tensor || !b.per_tensor ||
-        a.dtype != b.dtype || a.dtype != q->dtype)
-        return NULL;
     dq_value *in[8];
-    dq_fuser_operand(f, &a, in);
-    dq_fuser_operand(f, &b, in + 3);
+    if (node->in_count != 2 || !take(f, node->in[0], q->dtype, in) || !take(f, node->in[1], q->dtype, in + 3))
+        return NULL;
     dq_fuser_result(f, q, in + 6);
     return f->failed ? NULL : dq_fuser_node(f, "com.microsoft", op, 1, node, 8, in, q->node->out[0], 0);
 }
@@ -62,24 +65,75 @@ static bool counts_alike(const dq_node *node)
     return dq_node_int(node, "ceil_mode", 0) == 0 || dq_node_int(node, "count_include_pad", 0) == 0;
 }
 
-static dq_node *make_pool(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
+/* One operand and its result, with room for as many attributes as the node has, and one more. */
+static dq_node *make_unary(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
-    dq_dequantized x;
-    if (!dq_fuser_dequantized(f, node->in[0], false, &x) || !x.per_tensor || x.dtype != q->dtype ||
-        !no_dilation(node) || !counts_alike(node))
-        return NULL;
     dq_value *in[5];
-    dq_fuser_operand(f, &x, in);
+    if (!take(f, node->in[0], q->dtype, in))
+        return NULL;
     dq_fuser_result(f, q, in + 3);
     if (f->failed)
         return NULL;
-    dq_node *made = dq_fuser_node(f, "com.microsoft", op, 1, node, 5, in, q->node->out[0], node->attr_count);
-    if (!made)
+    dq_node *made =
+        dq_fuser_node(f, "com.microsoft", op, 1, node, 5, in, q->node->out[0], node->attr_count + 1);
+    if (made)
+        made->attr_count = 0;
+    return made;
+}
+
+static dq_node *make_pool(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
+{
+    if (!no_dilation(node) || !counts_alike(node))
         return NULL;
-    made->attr_count = 0;
-    for (uint32_t i = 0; i < node->attr_count; i++)
+    dq_node *made = make_unary(f, node, q, op);
+    for (uint32_t i = 0; made && i < node->attr_count; i++)
         if (keeps(node->attrs[i].name))
             made->attrs[made->attr_count++] = node->attrs[i];
+    return made;
+}
+
+/* Axes are an attribute of QLinearReduceMean; of ReduceMean they may be an input. */
+static bool read_axes(const dq_node *node, dq_attr *axes)
+{
+    const dq_attr *given = dq_node_attr(node, "axes");
+    const dq_value *v = node->in_count > 1 ? node->in[1] : NULL;
+    const dq_tensor *t = dq_fuser_constant(v);
+    *axes = (dq_attr){.name = "axes", .kind = DQ_ATTR_INTS};
+    if (given)
+        *axes = *given;
+    else if (t && t->dtype == DQ_INT64)
+        *axes =
+            (dq_attr){.name = "axes", .kind = DQ_ATTR_INTS, .count = t->count, .u.ints = dq_data(t, int64_t)};
+    else if (v)
+        return false;
+    return axes->count > 0 || dq_node_int(node, "noop_with_empty_axes", 0) == 0;
+}
+
+static dq_node *make_mean(dq_fuser *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_attr axes;
+    dq_node *made = read_axes(node, &axes) ? make_unary(f, node, q, "QLinearReduceMean") : NULL;
+    if (!made)
+        return NULL;
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "keepdims", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "keepdims", 1)};
+    if (axes.count > 0)
+        made->attrs[made->attr_count++] = axes;
+    return made;
+}
+
+static dq_node *make_softmax(dq_fuser *f, const dq_node *node, const dq_quantized *q)
+{
+    /* beyond a result of 1 as written, its share would not tell anything */
+    bool fits = dq_fuser_scale(q->scale_t, 0) > 0 && dq_fuser_scale(q->scale_t, 0) <= 1;
+    dq_node *made = fits ? make_unary(f, node, q, "QLinearSoftmax") : NULL;
+    if (!made)
+        return NULL;
+    int64_t last = node->opset < 13 ? 1 : -1;
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "axis", last)};
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "opset", .kind = DQ_ATTR_INT, .u.i = node->opset < 13 ? 12 : 13};
     return made;
 }
 
@@ -95,13 +149,9 @@ static dq_node *make_concat(dq_fuser *f, const dq_node *node, const dq_quantized
     if (node->in_count > MOST_PARTS)
         return NULL;
     dq_fuser_result(f, q, in);
-    for (uint32_t i = 0; i < node->in_count; i++) {
-        dq_dequantized x;
-        if (!dq_fuser_dequantized(f, node->in[i], false, &x) || !x.per_tensor || x.dtype != q->dtype)
+    for (uint32_t i = 0; i < node->in_count; i++, count += 3)
+        if (!take(f, node->in[i], q->dtype, in + count))
             return NULL;
-        dq_fuser_operand(f, &x, in + count);
-        count += 3;
-    }
     if (f->failed)
         return NULL;
     dq_node *made =
@@ -113,63 +163,19 @@ static dq_node *make_concat(dq_fuser *f, const dq_node *node, const dq_quantized
 
 static dq_node *make_where(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
-    dq_dequantized x, y;
-    if (!dq_fuser_dequantized(f, node->in[1], false, &x) ||
-        !dq_fuser_dequantized(f, node->in[2], false, &y) || !x.per_tensor || !y.per_tensor ||
-        x.dtype != q->dtype || y.dtype != q->dtype)
-        return NULL;
     dq_value *in[9] = {node->in[0]};
-    dq_fuser_operand(f, &x, in + 1);
-    dq_fuser_operand(f, &y, in + 4);
+    if (!take(f, node->in[1], q->dtype, in + 1) || !take(f, node->in[2], q->dtype, in + 4))
+        return NULL;
     dq_fuser_result(f, q, in + 7);
     return f->failed ? NULL
                      : dq_fuser_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
 }
 
-/* ---- Moving codes -----------------------------------------------------------------------------------------
+/* ---- The pass --------------------------------------------------------------------------------------------
  */
-
-/* Operators whose first input's elements come out unchanged, some of them. */
-static bool only_moves(const dq_node *node)
-{
-    static const char *const names[] = {
-        "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze",    "Slice",        "Gather",
-        "Expand",  "Identity",  "Tile",    "MaxPool", "DepthToSpace", "SpaceToDepth", "GatherElements"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (dq_fuser_is(node, names[i]))
-            return node->out_count == 1; /* MaxPool's indices are floats' business */
-    return false;
-}
-
-static dq_node *make_move(dq_fuser *f, const dq_node *node, const dq_quantized *q)
-{
-    dq_dequantized x;
-    if (!dq_fuser_dequantized(f, node->in[0], true, &x) || x.dtype != q->dtype ||
-        !dq_fuser_same_params(x.scale_t, x.zero_t, q->scale_t, q->zero_t))
-        return NULL;
-    /* a larger value has a larger code only under a positive scale */
-    if (dq_fuser_is(node, "MaxPool") && (!(dq_fuser_scale(q->scale_t, 0) > 0) || q->dtype == DQ_UINT16 ||
-                                         q->dtype == DQ_INT16 || node->opset < 12))
-        return NULL;
-    dq_node *made = dq_fuser_node(f, "", node->op_type, node->opset, node, node->in_count, node->in,
-                                  q->node->out[0], node->attr_count);
-    if (!made)
-        return NULL;
-    made->in[0] = x.codes;
-    made->in_names[0] = x.codes->name;
-    dq_fuser_copy_attrs(node, made);
-    return made;
-}
-
-/* ---- The pass
- * ---------------------------------------------------------------------------------------------- */
 
 static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
-    if (only_moves(node))
-        return make_move(f, node, q);
-    if (q->dtype != DQ_UINT8 && q->dtype != DQ_INT8)
-        return NULL;
     if (dq_fuser_is(node, "Add") || dq_fuser_is(node, "Sum"))
         return make_binary(f, node, q, "QLinearAdd");
     if (dq_fuser_is(node, "Mul"))
@@ -178,6 +184,10 @@ static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
         return make_pool(f, node, q, "QLinearAveragePool");
     if (dq_fuser_is(node, "GlobalAveragePool"))
         return make_pool(f, node, q, "QLinearGlobalAveragePool");
+    if (dq_fuser_is(node, "ReduceMean"))
+        return make_mean(f, node, q);
+    if (dq_fuser_is(node, "Softmax"))
+        return make_softmax(f, node, q);
     if (dq_fuser_is(node, "Concat"))
         return make_concat(f, node, q);
     if (dq_fuser_is(node, "Where"))
@@ -185,21 +195,17 @@ static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
     return NULL;
 }
 
-bool dq_fuse_elements(dq_fuser *f, uint32_t at)
+bool dq_fuse_elements(dq_fuser *f)
 {
     dq_quantized q;
-    dq_clip c;
-    if (!dq_fuser_quantized(f, f->nodes[at], true, &q))
+    dq_tail tail;
+    if (!dq_fuser_quantized(f, f->nodes[f->at], false, &q))
         return false;
-    const dq_value *v = q.node->in[0];
-    if (q.dtype == DQ_UINT8 || q.dtype == DQ_INT8)
-        v = dq_fuser_before_clips(f, v, &c);
-    else
-        c = (dq_clip){-INFINITY, INFINITY};
+    const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
     if (!v->producer || v->graph != f->graph || !dq_fuser_once(f, v))
         return false;
     dq_node *made = make(f, v->producer, &q);
-    if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place_clipped(f, at, made, &q, &c))
+    if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place(f, made, &q, &tail))
         return false;
     dq_fuser_tell(f, v->producer, "works on the quantized codes");
     return true;

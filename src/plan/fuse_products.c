@@ -1,36 +1,94 @@
 /* Quantized products:
  *
- *   QuantizeLinear(Conv(DQ x, DQ w, bias))        → QLinearConv
- *   QuantizeLinear(Gemm(DQ a, DQ b, bias))        → com.microsoft.QGemm
- *   QuantizeLinear(MatMul(DQ a, DQ b))            → QLinearMatMul
- *   MatMul(DQ a, DQ b) (+ bias)                   → com.microsoft.MatMulIntegerToFloat
+ *   QuantizeLinear(Conv(DQ x, DQ w, bias))            → QLinearConv
+ *   QuantizeLinear(Gemm(DQ a, DQ b, bias))            → com.microsoft.QGemm
+ *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
+ *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
+ *   MatMul(DQ a, DQ b) (+ bias)                       → com.microsoft.MatMulIntegerToFloat
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
- * requantized once: at most one quantum apart. A Relu or Clip in between becomes one of codes (fuse_clip.c).
- * A bias that is float, or int32 in another scale, is rounded to int32 in the scale of the products (x_scale
- * * w_scale), which moves a result by at most half of that scale: only done where that is at most half a
- * quantum. */
+ * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
+ * bias that is float, or quantized in another scale, is rounded to int32 in the scale of the products
+ * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
+ * half a quantum. */
 #include "plan/fuser.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- Bias ---------------------------------------------------------------------------------------------- */
+/* ---- What is there --------------------------------------------------------------------------------------
+ */
 
 /* One product to fuse. */
 typedef struct product {
     const dq_node *node;
     dq_dequantized x, w;
-    size_t channels; /* scales of w that there may be */
-    double y_scale;
+    const dq_value *bias; /* NULL: none */
+    bool added;           /* … which an Add behind the product adds */
+    size_t channels;      /* results with scales and biases of their own that there may be */
+    size_t inner;         /* axes of a result behind that of channels */
+    double alpha, beta, y_scale;
 } product;
+
+static bool is_product(const dq_node *node)
+{
+    return dq_fuser_is(node, "Conv") || dq_fuser_is(node, "Gemm") || dq_fuser_is(node, "MatMul");
+}
+
+/* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
+static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
+{
+    const dq_node *node = v->producer;
+    *p = (product){.node = node, .alpha = 1, .beta = 1};
+    if (!node || v->graph != f->graph)
+        return false;
+    if (is_product(node)) {
+        p->bias = node->in_count > 2 ? node->in[2] : NULL;
+        return true;
+    }
+    for (int side = 0; side < 2 && dq_fuser_is(node, "Add"); side++) {
+        const dq_value *sum = node->in[side];
+        const dq_node *by = sum->producer;
+        if (!by || !is_product(by) || sum->graph != f->graph || !dq_fuser_once(f, sum) ||
+            (by->in_count > 2 && by->in[2]))
+            continue;
+        p->node = by;
+        p->bias = node->in[1 - side];
+        p->added = true;
+        return true;
+    }
+    return false;
+}
+
+/* The product's operands; false when they are not dequantized 8-bit codes. */
+static bool read_operands(dq_fuser *f, product *p)
+{
+    return dq_fuser_dequantized(f, p->node->in[0], false, &p->x) && p->x.per_tensor &&
+           dq_fuser_dequantized(f, p->node->in[1], false, &p->w) && dq_fuser_settle(f, &p->x) &&
+           dq_fuser_settle(f, &p->w);
+}
+
+/* ---- Bias ---------------------------------------------------------------------------------------------- */
 
 static double product_scale(const product *p, size_t channel)
 {
-    return (double)dq_fuser_scale(p->x.scale_t, 0) * (double)dq_fuser_scale(p->w.scale_t, channel);
+    return p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0) * (double)dq_fuser_scale(p->w.scale_t, channel);
 }
 
-/* The bias as floats: constant, or dequantized int32 constants. */
+/* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
+static bool bias_fits(const product *p, const dq_tensor *t)
+{
+    size_t least = p->added && dq_fuser_is(p->node, "MatMul") ? 1 : p->inner + 2;
+    if (t->rank > least)
+        return false;
+    if (t->count == 1)
+        return true;
+    size_t behind = p->added ? p->inner : 0;
+    return t->rank > behind && t->count == p->channels &&
+           (size_t)t->dims[t->rank - 1 - behind] == p->channels;
+}
+
+/* The bias as floats: constant, or dequantized constants. */
 static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
 {
     if (constant)
@@ -42,22 +100,24 @@ static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_
 }
 
 /* The bias as int32 in the scale of the products; NULL when it cannot be (the reason told). */
-static dq_value *int32_bias(dq_fuser *f, const product *p, const dq_value *bias)
+static dq_value *int32_bias(dq_fuser *f, const product *p)
 {
     dq_dequantized dq = {0};
-    const dq_tensor *constant = dq_fuser_constant(bias);
-    bool dequantized = !constant && dq_fuser_dequantized(f, bias, true, &dq) && dq.dtype == DQ_INT32;
+    const dq_tensor *constant = dq_fuser_constant(p->bias);
+    bool dequantized = !constant && dq_fuser_dequantized(f, p->bias, true, &dq) && dq_fuser_settle(f, &dq);
     const dq_tensor *shape = constant ? constant : dequantized ? dq_fuser_constant(dq.codes) : NULL;
-    if (!shape || (constant && constant->dtype != DQ_FLOAT) || shape->rank > 1 ||
-        (shape->count != 1 && shape->count != p->channels)) {
+    if (!shape || (constant && constant->dtype != DQ_FLOAT) || !bias_fits(p, shape) ||
+        (dequantized && !dq.per_tensor && dq.scale_t->count != shape->count)) {
         dq_fuser_tell(f, p->node, "not fused: the bias is not constant, or not one a channel");
         return NULL;
     }
     dq_tensor *t;
     dq_value *v = dq_fuser_make_constant(f, DQ_INT32, 1, (int64_t[]){(int64_t)p->channels}, &t);
     for (size_t i = 0; v && i < p->channels; i++) {
-        double scale = product_scale(p, i), code = nearbyint(bias_at(constant, &dq, i) / scale);
-        if (!(fabs(code) < 2147483648.0) || !(scale <= p->y_scale)) {
+        double scale = product_scale(p, i), exact = p->beta * bias_at(constant, &dq, i) / scale;
+        double code = nearbyint(exact);
+        bool rounds = fabs(exact - code) > 1e-6 * fabs(exact);
+        if (!(fabs(code) < 2147483648.0) || (rounds && !(fabs(scale) <= p->y_scale))) {
             dq_fuser_tell(f, p->node, "not fused: the bias does not fit int32 in the scale of the products");
             return NULL;
         }
@@ -81,17 +141,15 @@ static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, siz
 static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
 {
     const dq_node *conv = p->node;
-    bool biased = conv->in_count > 2 && conv->in[2];
     dq_value *in[9] = {NULL};
-    dq_fuser_operand(f, &p->x, in);
-    dq_fuser_operand(f, &p->w, in + 3);
-    dq_fuser_result(f, q, in + 6);
-    if (biased && !(in[8] = int32_bias(f, p, conv->in[2])))
+    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3) ||
+        (p->bias && !(in[8] = int32_bias(f, p))))
         return NULL;
+    dq_fuser_result(f, q, in + 6);
     if (f->failed)
         return NULL;
     dq_node *node =
-        dq_fuser_node(f, "", "QLinearConv", 10, conv, biased ? 9 : 8, in, q->node->out[0], conv->attr_count);
+        dq_fuser_node(f, "", "QLinearConv", 10, conv, in[8] ? 9 : 8, in, q->node->out[0], conv->attr_count);
     if (node)
         dq_fuser_copy_attrs(conv, node);
     return node;
@@ -99,21 +157,21 @@ static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
 
 static dq_node *make_gemm(dq_fuser *f, const product *p, const dq_quantized *q)
 {
-    const dq_node *gemm = p->node;
-    bool biased = gemm->in_count > 2 && gemm->in[2];
     dq_value *in[9] = {NULL};
-    dq_fuser_operand(f, &p->x, in);
-    dq_fuser_operand(f, &p->w, in + 3);
-    dq_fuser_result(f, q, in + 7);
-    if (biased && !(in[6] = int32_bias(f, p, gemm->in[2])))
+    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3) ||
+        (p->bias && !(in[6] = int32_bias(f, p))))
         return NULL;
+    dq_fuser_result(f, q, in + 7);
     if (f->failed)
         return NULL;
-    dq_node *node = dq_fuser_node(f, "com.microsoft", "QGemm", 1, gemm, 9, in, q->node->out[0], 2);
+    dq_node *node = dq_fuser_node(f, "com.microsoft", "QGemm", 1, p->node, 9, in, q->node->out[0], 3);
     if (!node)
         return NULL;
-    node->attrs[0] = (dq_attr){.name = "transA", .kind = DQ_ATTR_INT, .u.i = dq_node_int(gemm, "transA", 0)};
-    node->attrs[1] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = dq_node_int(gemm, "transB", 0)};
+    node->attrs[0] =
+        (dq_attr){.name = "transA", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transA", 0)};
+    node->attrs[1] =
+        (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transB", 0)};
+    node->attrs[2] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_FLOAT, .u.f = (float)p->alpha};
     return node;
 }
 
@@ -123,6 +181,7 @@ static bool conv_channels(product *p)
     if (!w || w->rank < 3)
         return false;
     p->channels = (size_t)w->dims[0];
+    p->inner = w->rank - 2;
     return channels_fit(&p->w, 0, w->rank, p->channels);
 }
 
@@ -130,11 +189,12 @@ static bool gemm_channels(product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
     bool transposed = dq_node_int(p->node, "transB", 0) != 0;
-    if (!w || w->rank != 2 || dq_node_float(p->node, "alpha", 1) != 1 ||
-        dq_node_float(p->node, "beta", 1) != 1)
-        return false;
-    p->channels = (size_t)w->dims[!transposed];
-    return channels_fit(&p->w, transposed ? 0 : 1, 2, p->channels);
+    p->alpha = (double)dq_node_float(p->node, "alpha", 1);
+    p->beta = p->added ? 1 : (double)dq_node_float(p->node, "beta", 1);
+    if (!w)
+        return p->w.per_tensor && !p->bias;
+    p->channels = w->rank == 2 ? (size_t)w->dims[!transposed] : 0;
+    return w->rank == 2 && channels_fit(&p->w, transposed ? 0 : 1, 2, p->channels);
 }
 
 /* ---- MatMul ----------------------------------------------------------------------------------------------
@@ -143,130 +203,164 @@ static bool gemm_channels(product *p)
 static dq_node *make_matmul(dq_fuser *f, const product *p, const dq_quantized *q)
 {
     dq_value *in[8];
-    dq_fuser_operand(f, &p->x, in);
-    dq_fuser_operand(f, &p->w, in + 3);
+    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
+        return NULL;
     dq_fuser_result(f, q, in + 6);
     return f->failed ? NULL : dq_fuser_node(f, "", "QLinearMatMul", 21, p->node, 8, in, q->node->out[0], 0);
 }
 
 /* Scales of b: one, or of constant weights one a column. */
-static bool matmul_channels(const product *p)
+static bool matmul_channels(product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
+    p->channels = w && w->rank == 2 ? (size_t)w->dims[1] : 0;
     if (p->w.per_tensor)
         return true;
     return w && w->rank >= 2 &&
            channels_fit(&p->w, (int64_t)w->rank - 1, w->rank, (size_t)w->dims[w->rank - 1]);
 }
 
-/* The product's operands; false and the reason told when they are not dequantized 8-bit codes. */
-static bool read_operands(const dq_fuser *f, const dq_node *node, product *p)
+/* A new value that a new node in front gives. */
+static dq_value *give(dq_fuser *f, const product *p, const char *op, int opset, uint32_t count,
+                      dq_value *const *in, dq_dtype dtype, const dq_attr *attr)
 {
-    *p = (product){.node = node};
-    if (dq_fuser_dequantized(f, node->in[0], false, &p->x) && p->x.per_tensor &&
-        dq_fuser_dequantized(f, node->in[1], false, &p->w))
-        return true;
-    return false;
+    dq_value *out = dq_fuser_make_value(f, p->node->out[0]->name, dtype);
+    dq_node *node = out ? dq_fuser_node(f, "", op, opset, p->node, count, in, out, 1) : NULL;
+    if (!node)
+        return NULL;
+    node->attrs[0] = *attr;
+    return dq_fuser_bind(f, node) && dq_fuser_before(f, node) ? out : NULL;
 }
 
-static bool is_product(const dq_node *node)
+/* MatMul and bias as a QGemm: its operand becomes a matrix before it, and its result gets the axes back. The
+ * shapes are known while planning, and so changes of shape take no steps. */
+static dq_node *make_matmul_bias(dq_fuser *f, product *p, const dq_quantized *q)
 {
-    return dq_fuser_is(node, "Conv") || dq_fuser_is(node, "Gemm") || dq_fuser_is(node, "MatMul");
+    const dq_attr last = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = -1};
+    const dq_attr front = {.name = "end", .kind = DQ_ATTR_INT, .u.i = -1};
+    const dq_attr along = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = 0};
+    dq_tensor *columns;
+    dq_value *x = p->x.codes;
+    if (p->channels == 0) /* no constant matrix */
+        return NULL;
+    if (!(p->x.codes = give(f, p, "Flatten", 13, 1, &x, p->x.dtype, &last)))
+        return NULL;
+    dq_node *gemm = make_gemm(f, p, q);
+    dq_value *out = gemm ? dq_fuser_make_value(f, p->node->out[0]->name, q->dtype) : NULL;
+    if (!out)
+        return NULL;
+    gemm->out[0] = out;
+    dq_value *dims[2] = {give(f, p, "Shape", 15, 1, &x, DQ_INT64, &front),
+                         dq_fuser_make_constant(f, DQ_INT64, 1, (int64_t[]){1}, &columns)};
+    if (!dims[0] || !dims[1] || !dq_fuser_bind(f, gemm) || !dq_fuser_before(f, gemm))
+        return NULL;
+    dq_tensor_put_int(columns, 0, (int64_t)p->channels);
+    dq_value *in[2] = {out, give(f, p, "Concat", 13, 2, dims, DQ_INT64, &along)};
+    return in[1] ? dq_fuser_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
 }
 
-/* QuantizeLinear at `at`, from a product through clips that nobody else reads. */
-static bool fuse_quantized(dq_fuser *f, uint32_t at)
+/* ---- The pass --------------------------------------------------------------------------------------------
+ */
+
+/* The node that gives the product's codes. */
+static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
+{
+    dq_node *made = NULL;
+    p->y_scale = (double)dq_fuser_scale(q->scale_t, 0);
+    if (dq_fuser_is(p->node, "Conv") && conv_channels(p))
+        made = make_conv(f, p, q);
+    else if (dq_fuser_is(p->node, "Gemm") && gemm_channels(p))
+        made = make_gemm(f, p, q);
+    else if (dq_fuser_is(p->node, "MatMul") && matmul_channels(p))
+        made = p->bias ? make_matmul_bias(f, p, q) : make_matmul(f, p, q);
+    return made && dq_fuser_bind(f, made) ? made : NULL;
+}
+
+/* QuantizeLinear from a product, through what may stand in between. */
+static bool fuse_quantized(dq_fuser *f)
 {
     dq_quantized q;
     product p;
-    dq_clip c;
-    if (!dq_fuser_quantized(f, f->nodes[at], false, &q))
+    dq_tail tail;
+    if (!dq_fuser_quantized(f, f->nodes[f->at], false, &q))
         return false;
-    const dq_value *v = dq_fuser_before_clips(f, q.node->in[0], &c);
-    const dq_node *node = v->producer;
-    if (!node || !is_product(node))
+    const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
+    if (!find_product(f, v, &p))
         return false;
     if (!dq_fuser_once(f, v)) {
-        dq_fuser_tell(f, node, "not fused: its float result is wanted elsewhere, too");
+        dq_fuser_tell(f, p.node, "not fused: its float result is wanted elsewhere, too");
         return false;
     }
-    if (!read_operands(f, node, &p)) {
-        dq_fuser_tell(f, node,
+    if (!read_operands(f, &p)) {
+        dq_fuser_tell(f, p.node,
                       "not fused: an operand is not dequantized from 8 bits with constant parameters");
         return false;
     }
-    p.y_scale = (double)dq_fuser_scale(q.scale_t, 0);
-    dq_node *fused = NULL;
-    if (dq_fuser_is(node, "Conv") && conv_channels(&p))
-        fused = make_conv(f, &p, &q);
-    else if (dq_fuser_is(node, "Gemm") && gemm_channels(&p))
-        fused = make_gemm(f, &p, &q);
-    else if (dq_fuser_is(node, "MatMul") && matmul_channels(&p))
-        fused = make_matmul(f, &p, &q);
-    if (!fused || !dq_fuser_bind(f, fused) || !dq_fuser_place_clipped(f, at, fused, &q, &c))
+    dq_node *made = make_quantized(f, &p, &q);
+    if (!made || !dq_fuser_place(f, made, &q, &tail))
         return false;
-    dq_fuser_tell(f, node, "fused with its quantization into %s", fused->op_type);
+    dq_fuser_tell(f, p.node, "fused with its quantization into %s",
+                  dq_fuser_is(made, "Reshape") ? "QGemm" : made->op_type);
     return true;
 }
 
 /* ---- MatMul to float -------------------------------------------------------------------------------------
  */
 
-/* The bias of an Add behind a MatMul: a constant vector as long as there are columns. */
-static dq_value *matmul_bias(const dq_node *add, const dq_value *sum, const product *p)
-{
-    dq_value *other = add->in[add->in[0] == sum ? 1 : 0];
-    const dq_tensor *bias = dq_fuser_constant(other), *w = dq_fuser_constant(p->w.codes);
-    bool fits = bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
-                bias->count == (size_t)w->dims[w->rank - 1];
-    return fits && other != sum ? other : NULL;
-}
-
-/* Whether the one reader of a MatMul's result quantizes it: then that one fuses. */
-static bool is_quantized_next(const dq_fuser *f, uint32_t at, const dq_value *v)
+/* Whether the result is only quantized, and that one fuses. */
+static bool is_quantized_next(dq_fuser *f, const dq_value *v, product p)
 {
     dq_quantized q;
-    if (!dq_fuser_is(v->producer, "MatMul") || !dq_fuser_once(f, v))
+    dq_why_fn why = f->why;
+    const dq_node *next = dq_fuser_quantized_next(f, v);
+    f->why = NULL; /* told there */
+    bool fuses = next && dq_fuser_quantized(f, next, false, &q) && make_quantized(f, &p, &q);
+    f->why = why;
+    return fuses;
+}
+
+/* A vector with an element for each column of constant weights. */
+static bool is_column_bias(const product *p)
+{
+    const dq_tensor *bias = dq_fuser_constant(p->bias), *w = dq_fuser_constant(p->w.codes);
+    return bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
+           bias->count == (size_t)w->dims[w->rank - 1];
+}
+
+/* Whether the one reader of a MatMul's result is an Add that takes it along. */
+static bool is_added_next(const dq_fuser *f, const product *p)
+{
+    const dq_value *v = p->node->out[0];
+    product with;
+    if (p->added || !dq_fuser_once(f, v) || !dq_fuser_is(f->reader[v->id], "Add") ||
+        f->reader[v->id]->graph != f->graph || !find_product(f, f->reader[v->id]->out[0], &with))
         return false;
-    for (uint32_t n = at + 1; n < f->count; n++)
-        for (uint32_t i = 0; i < f->nodes[n]->in_count; i++)
-            if (f->nodes[n]->in[i] == v)
-                return dq_fuser_quantized(f, f->nodes[n], false, &q);
-    return false;
+    with.w = p->w;
+    return is_column_bias(&with);
 }
 
 /* MatMul, or an Add of a bias to one, whose float result stays. */
-static bool fuse_to_float(dq_fuser *f, uint32_t at)
+static bool fuse_to_float(dq_fuser *f)
 {
-    dq_node *last = f->nodes[at];
-    const dq_node *node = last;
-    dq_value *bias = NULL;
+    dq_node *last = f->nodes[f->at];
     product p;
-    if (dq_fuser_is(last, "Add")) {
-        for (int side = 0; side < 2 && node == last; side++) {
-            const dq_value *v = last->in[side];
-            if (v->producer && dq_fuser_is(v->producer, "MatMul") && v->graph == f->graph &&
-                dq_fuser_once(f, v))
-                node = v->producer;
-        }
-        if (node == last || !read_operands(f, node, &p) || !(bias = matmul_bias(last, node->out[0], &p)))
-            return false;
-    } else if (!dq_fuser_is(last, "MatMul") || !read_operands(f, node, &p)) {
+    if ((!dq_fuser_is(last, "Add") && !dq_fuser_is(last, "MatMul")) || !last->out[0] ||
+        !find_product(f, last->out[0], &p) || !dq_fuser_is(p.node, "MatMul") || !read_operands(f, &p) ||
+        !matmul_channels(&p) || (p.bias && !is_column_bias(&p)) || is_added_next(f, &p) ||
+        is_quantized_next(f, last->out[0], p))
         return false;
-    }
-    if (!matmul_channels(&p) || is_quantized_next(f, at, last->out[0]))
-        return false;
+    dq_value *bias = (dq_value *)(uintptr_t)p.bias;
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.scale, p.w.scale, p.x.zero, p.w.zero, bias};
-    dq_node *fused =
-        dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, node, 7, in, last->out[0], 0);
-    if (!fused || !dq_fuser_bind(f, fused))
+    dq_node *made =
+        dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p.node, 7, in, last->out[0], 0);
+    if (!made || !dq_fuser_bind(f, made))
         return false;
-    f->nodes[at] = fused;
-    dq_fuser_tell(f, node, "fused with the dequantization of its operands into MatMulIntegerToFloat");
+    f->nodes[f->at] = made;
+    dq_fuser_tell(f, p.node, "fused with the dequantization of its operands into MatMulIntegerToFloat");
     return true;
 }
 
-bool dq_fuse_products(dq_fuser *f, uint32_t at)
+bool dq_fuse_products(dq_fuser *f)
 {
-    return fuse_quantized(f, at) || fuse_to_float(f, at);
+    return fuse_quantized(f) || fuse_to_float(f);
 }

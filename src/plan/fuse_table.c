@@ -1,24 +1,28 @@
-/* Functions of one 8-bit value: everything between a DequantizeLinear and a QuantizeLinear that works element
- * by element on that value and scalar constants (Relu, Sigmoid, x * HardSigmoid(x), a chain of them, nothing
- * at all) becomes one look-up in a table of 256 entries. The table is filled by running those very nodes on
- * all codes: exact to the bit. */
+/* Functions of one 8-bit value: everything between DequantizeLinear and QuantizeLinear that works element by
+ * element on that value and scalar constants (Relu, Sigmoid, x * HardSigmoid(x), a chain of them, nothing at
+ * all) becomes one look-up in a table of 256 entries. QuantizeLinear and DequantizeLinear may stand inside:
+ * the function then begins before them. The table is filled by running those very nodes on all codes: exact
+ * to the bit.
+ *
+ * Where nothing but moves is left, and both ends have the same parameters, the codes are only moved
+ * (fuse_moves.c). */
 #include "plan/fuser.h"
-#include "plan/plan.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
-enum { CODES = 256, MOST_NODES = 32 };
+enum { CODES = 256, MOST_NODES = 32, MOST_LEAVES = 8 };
 
 /* Element by element, for any shape of its one input that is not a scalar constant. */
 static bool is_elementwise(const dq_node *node)
 {
     static const char *const names[] = {
-        "Relu",    "Clip", "LeakyRelu",  "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf",
-        "Exp",     "Log",  "Sqrt",       "Abs",     "Neg",         "Add",       "Sub",  "Mul",
-        "Div",     "Pow",  "Reciprocal", "Floor",   "Ceil",        "Round",     "Min",  "Max",
-        "Elu",     "Selu", "Gelu",       "Mish",    "Softplus",    "Softsign",  "Celu", "ThresholdedRelu",
-        "Identity"};
+        "Relu",     "Clip",     "LeakyRelu", "Sigmoid",  "HardSigmoid", "HardSwish", "Tanh",
+        "Erf",      "Exp",      "Log",       "Sqrt",     "Abs",         "Neg",       "Add",
+        "Sub",      "Mul",      "Div",       "Pow",      "Reciprocal",  "Floor",     "Ceil",
+        "Round",    "Min",      "Max",       "Elu",      "Selu",        "Gelu",      "Mish",
+        "Softplus", "Softsign", "Celu",      "Identity", "PRelu",       "Sum",       "ThresholdedRelu",
+        "Sign",     "Sin",      "Cos",       "Atan",     "Shrink",      "Swish",     "Mean"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (dq_fuser_is(node, names[i]))
             return true;
@@ -28,8 +32,9 @@ static bool is_elementwise(const dq_node *node)
 typedef struct region {
     dq_node *nodes[MOST_NODES]; /* in topological order */
     uint32_t count;
-    const dq_node *source; /* the DequantizeLinear that all depends on */
-    uint32_t inner_uses;   /* reads inside the region of values that it computes */
+    const dq_value *leaves[MOST_LEAVES]; /* dequantized values that all depends on: of the same codes */
+    uint32_t leaf_count;
+    dq_dequantized source; /* of the leaves */
 } region;
 
 static bool in_region(const region *r, const dq_node *node)
@@ -40,113 +45,176 @@ static bool in_region(const region *r, const dq_node *node)
     return false;
 }
 
+static bool add_node(region *r, const dq_node *node)
+{
+    if (in_region(r, node))
+        return true;
+    if (r->count == MOST_NODES)
+        return false;
+    r->nodes[r->count++] = (dq_node *)(uintptr_t)node;
+    return true;
+}
+
+/* A constant does not change the shape of the value that it meets. */
+static bool is_scalar(const dq_tensor *t)
+{
+    return t->count == 1 && t->rank <= 1;
+}
+
+static bool grow(const dq_fuser *f, region *r, const dq_value *v, int depth);
+
+/* Whether the codes come from a QuantizeLinear whose input is such a function itself: adds all that. */
+static bool reach_through(const dq_fuser *f, region *r, const dq_dequantized *x, int depth)
+{
+    const dq_node *node = x->codes->producer;
+    dq_quantized q;
+    region before = *r;
+    if (x->moved || !node || x->codes->graph != f->graph || !dq_fuser_quantized(f, node, false, &q))
+        return false;
+    if (grow(f, r, node->in[0], depth + 1) && add_node(r, node) && add_node(r, x->node))
+        return true;
+    *r = before;
+    return false;
+}
+
+/* A dequantized value that the function begins with. */
+static bool add_leaf(const dq_fuser *f, region *r, const dq_value *v, const dq_dequantized *x, int depth)
+{
+    const dq_tensor *constant = dq_fuser_constant(x->codes);
+    if (constant && !x->moved && is_scalar(constant))
+        return add_node(r, x->node);
+    for (uint32_t i = 0; i < r->leaf_count; i++)
+        if (r->leaves[i] == v)
+            return true;
+    if (reach_through(f, r, x, depth))
+        return true;
+    if (r->leaf_count == MOST_LEAVES ||
+        (r->leaf_count > 0 &&
+         (r->source.codes != x->codes || r->source.moved != x->moved ||
+          !dq_fuser_same_params(r->source.scale_t, r->source.zero_t, x->scale_t, x->zero_t))))
+        return false;
+    r->source = *x;
+    r->leaves[r->leaf_count++] = v;
+    return true;
+}
+
 /* Adds what gives `v`, needs first; false when something stands in the way. */
 static bool grow(const dq_fuser *f, region *r, const dq_value *v, int depth)
 {
     const dq_tensor *constant = dq_fuser_constant(v);
+    const dq_node *node = v->producer;
+    dq_dequantized x;
     if (constant)
-        return constant->count == 1;
-    dq_node *node = v->producer;
+        return is_scalar(constant);
     if (!node || v->graph != f->graph || depth > MOST_NODES)
         return false;
-    dq_dequantized x;
-    if (dq_fuser_dequantized(f, v, false, &x)) {
-        if (!x.per_tensor || (r->source && r->source != node))
-            return false;
-        r->source = node;
-        return true;
-    }
     if (in_region(r, node))
         return true;
+    if (dq_fuser_dequantized(f, v, false, &x))
+        return x.per_tensor && add_leaf(f, r, v, &x, depth);
     if (!is_elementwise(node) || node->out_count != 1)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !grow(f, r, node->in[i], depth + 1))
             return false;
-    if (r->count == MOST_NODES)
-        return false;
-    r->nodes[r->count++] = node;
-    return true;
+    return add_node(r, node);
 }
 
-/* Values inside are read inside only: else they are computed anyway, and a table would save nothing. */
-static bool is_closed(const dq_fuser *f, const region *r, const dq_node *last)
+/* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, on all codes. */
+static dq_status fill_table(dq_fuser *f, const region *r, const dq_value *v, const dq_node *last,
+                            dq_tensor **table, dq_error *err)
 {
-    for (uint32_t n = 0; n < r->count; n++) {
-        const dq_value *v = r->nodes[n]->out[0];
-        uint32_t reads = last->in[0] == v;
-        for (uint32_t k = 0; k < r->count; k++)
-            for (uint32_t i = 0; i < r->nodes[k]->in_count; i++)
-                reads += r->nodes[k]->in[i] == v;
-        if (f->uses[v->id] != reads)
-            return false;
-    }
-    return true;
-}
-
-/* Computes the region's nodes on all codes. */
-static dq_status fill_table(const dq_fuser *f, const region *r, dq_node *last, dq_dtype codes, uint8_t *table,
-                            dq_error *err)
-{
-    dq_node *nodes[MOST_NODES + 2];
-    uint8_t all[CODES];
+    dq_node *nodes[MOST_NODES + 1];
+    dq_given given[MOST_LEAVES];
+    dq_value *in[3] = {(dq_value *)(uintptr_t)v, last->in[1], last->in_count > 2 ? last->in[2] : NULL};
+    float all[CODES], scale = dq_fuser_scale(r->source.scale_t, 0);
+    int64_t zero = dq_fuser_zero(r->source.zero_t, 0), first = r->source.dtype == DQ_INT8 ? -128 : 0;
     dq_tensor x = {.data = all};
-    dq_plan *plan = NULL;
-    dq_kernels kernels;
     for (int i = 0; i < CODES; i++)
-        all[i] = (uint8_t)(codes == DQ_INT8 ? i - 128 : i);
-    DQ_TRY(dq_tensor_set_shape(&x, codes, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, err));
-    nodes[0] = (dq_node *)(uintptr_t)r->source;
-    memcpy(nodes + 1, r->nodes, r->count * sizeof *nodes);
-    nodes[r->count + 1] = last;
-    dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
-    const dq_given given = {.value = r->source->in[0], .tensor = &x, .constant = true};
-    const dq_value *wanted = last->out[0];
-    const dq_plan_request request = {.graph = f->graph,
-                                     .nodes = nodes,
-                                     .node_count = r->count + 2,
-                                     .given = &given,
-                                     .given_count = 1,
-                                     .wanted = &wanted,
-                                     .wanted_count = 1,
-                                     .kernels = &kernels};
-    dq_status status = dq_plan_create(f->program, &request, &plan, err);
-    if (status == DQ_OK) {
-        /* all of it is constant, so that planning has computed it */
-        const dq_tensor *y = dq_plan_output(plan, wanted);
-        if (y->data && y->size == CODES)
-            memcpy(table, y->data, CODES);
-        else
-            status = dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
-    }
-    dq_plan_free(plan);
-    return status;
+        all[i] = (float)(first + i - zero) * scale;
+    DQ_TRY(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, err));
+    for (uint32_t i = 0; i < r->leaf_count; i++)
+        given[i] = (dq_given){.value = r->leaves[i], .tensor = &x, .constant = true};
+    dq_value *out = dq_fuser_make_value(f, "", DQ_UNDEFINED);
+    dq_node *q = out ? dq_fuser_node(f, last->domain, last->op_type, last->opset, last, last->in_count, in,
+                                     out, last->attr_count)
+                     : NULL;
+    if (!q)
+        return DQ_OUT_OF_MEMORY;
+    dq_fuser_copy_attrs(last, q);
+    if (!dq_fuser_bind(f, q))
+        return dq_fail(err, DQ_UNSUPPORTED, "its QuantizeLinear does not fit");
+    memcpy(nodes, r->nodes, r->count * sizeof *nodes);
+    nodes[r->count] = q;
+    DQ_TRY(dq_fuser_run(f, nodes, r->count + 1, given, r->leaf_count, out, table, err));
+    if (!*table || (*table)->size != CODES)
+        return dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
+    return DQ_OK;
 }
 
-bool dq_fuse_table(dq_fuser *f, uint32_t at)
+/* The node that looks up the results of the region, up to the value `v`. */
+static dq_node *make_lookup(dq_fuser *f, const region *r, const dq_value *v, const dq_quantized *q)
 {
-    dq_node *last = f->nodes[at];
-    dq_quantized q;
-    region r = {0};
-    dq_tensor *table;
+    dq_tensor *table = NULL;
     dq_error why;
-    if (!dq_fuser_quantized(f, last, false, &q) || !grow(f, &r, last->in[0], 0) || !r.source ||
-        !is_closed(f, &r, last))
+    dq_status status = fill_table(f, r, v, q->node, &table, &why);
+    if (status == DQ_OUT_OF_MEMORY)
+        f->failed = true;
+    else if (status != DQ_OK)
+        dq_fuser_tell(f, q->node, "no table: %s", why.message);
+    if (status != DQ_OK)
+        return NULL;
+    dq_value *in[2] = {dq_fuser_codes(f, &r->source), dq_fuser_make_value(f, "", q->dtype)};
+    if (!in[0] || !in[1])
+        return NULL;
+    in[1]->constant = table;
+    return dq_fuser_node(f, "dqrun", "TableLookup", 1, q->node, 2, in, q->node->out[0], 0);
+}
+
+/* Nothing but moves from codes of the same parameters. */
+static bool fuse_moves(dq_fuser *f, const dq_quantized *q)
+{
+    dq_dequantized x;
+    const dq_value *v = q->node->in[0];
+    if (!dq_fuser_dequantized(f, v, true, &x) || !x.per_tensor || x.dtype != q->dtype ||
+        !dq_fuser_same_params(x.scale_t, x.zero_t, q->scale_t, q->zero_t))
         return false;
-    dq_value *codes = r.source->in[0];
-    dq_dtype dtype = dq_fuser_dtype(f, codes);
-    dq_value *in[2] = {codes, dq_fuser_make_constant(f, q.dtype, 1, (int64_t[]){CODES}, &table)};
-    if (!in[1])
-        return false;
-    dq_status status = fill_table(f, &r, last, dtype, table->data, &why);
-    if (status != DQ_OK) {
-        dq_fuser_tell(f, last, "no table: %s", why.message);
-        return false;
-    }
-    dq_node *made = dq_fuser_node(f, "dqrun", "TableLookup", 1, last, 2, in, last->out[0], 0);
+    dq_value *codes = dq_fuser_codes(f, &x);
+    dq_node *made =
+        codes ? dq_fuser_node(f, "", "Identity", 13, q->node, 1, &codes, q->node->out[0], 0) : NULL;
     if (!made || !dq_fuser_bind(f, made))
         return false;
-    f->nodes[at] = made;
-    dq_fuser_tell(f, last, "%u nodes before it become one look-up in a table", r.count);
+    f->nodes[f->at] = made;
+    dq_fuser_tell(f, x.moved ? v->producer : q->node,
+                  x.moved ? "works on the quantized codes"
+                          : "gives the codes that were dequantized before it");
+    return true;
+}
+
+bool dq_fuse_table(dq_fuser *f)
+{
+    const dq_node *last = f->nodes[f->at];
+    const dq_value *v;
+    dq_quantized q;
+    dq_tail tail = {.clip = {-INFINITY, INFINITY}};
+    region r = {0};
+    if (!dq_fuser_quantized(f, last, true, &q))
+        return false;
+    if (fuse_moves(f, &q))
+        return true;
+    if (q.dtype != DQ_UINT8 && q.dtype != DQ_INT8)
+        return false;
+    v = last->in[0];
+    if (!grow(f, &r, v, 0) || r.leaf_count == 0) {
+        r = (region){0};
+        v = dq_fuser_before_tail(f, &q, &tail);
+        if (!grow(f, &r, v, 0) || r.leaf_count == 0)
+            return false;
+    }
+    dq_node *made = make_lookup(f, &r, v, &q);
+    if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place(f, made, &q, &tail))
+        return false;
+    dq_fuser_tell(f, last, "%u node%s before it become one look-up in a table", r.count,
+                  r.count == 1 ? "" : "s");
     return true;
 }

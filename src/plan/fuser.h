@@ -7,6 +7,7 @@
 #define DQ_PLAN_FUSER_H
 
 #include "plan/fuse.h"
+#include "plan/plan.h"
 
 typedef struct dq_fuser {
     dq_program *program;
@@ -14,8 +15,12 @@ typedef struct dq_fuser {
     dq_arena *arena;
     dq_node **nodes; /* room for what is inserted */
     uint32_t count, capacity;
-    uint32_t *uses;     /* by value id: readers of the value in the graph, and callers that want it */
-    uint32_t use_count; /* length of uses */
+    uint32_t at;      /* the node that is looked at */
+    dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
+    const dq_dtype *dtypes; /* by value id: element types, as far as they follow */
+    const dq_node **reader; /* by value id: the last node of the graph that reads the value */
+    uint32_t *uses;         /* by value id: readers of the value in the graph, and callers that want it */
+    uint32_t use_count;     /* length of uses */
     dq_value **values;
     uint32_t value_count, value_capacity;
     dq_why_fn why;
@@ -29,9 +34,10 @@ typedef struct dq_dequantized {
     const dq_node *node;
     dq_value *codes, *scale, *zero; /* zero may be NULL: 0 */
     const dq_tensor *scale_t, *zero_t;
-    dq_dtype dtype; /* of the codes */
+    const dq_value *moved; /* not NULL: the value that was asked for, where moves stand behind the node */
+    dq_dtype dtype;        /* of the codes */
     bool per_tensor;
-    int64_t axis; /* not per tensor: as the attribute says */
+    int64_t axis; /* not per tensor: of the value that was asked for */
 } dq_dequantized;
 
 /** A QuantizeLinear from float with one scale and zero point, constants. */
@@ -51,14 +57,27 @@ dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
 bool dq_fuser_is(const dq_node *node, const char *op);
 /** Whether only one node's one input reads the value, and no caller. */
 bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
-/** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says.
- */
+/** Walks from a value on through Relu, Clip and moves that are each the only reader, to a QuantizeLinear to 8
+ * bits; NULL: to none. */
+const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);
+/** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says;
+ * at once, or through nodes that only move elements. */
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
 /** Whether the node is a QuantizeLinear to 8 bits (`any`: to any), per tensor, as *out then says. */
 bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out);
 /** Element i, or the only one. */
 float dq_fuser_scale(const dq_tensor *scale, size_t i);
 int64_t dq_fuser_zero(const dq_tensor *zero, size_t i); /* NULL: 0 */
+/** Scale and zero point of one quantization. */
+typedef struct dq_params {
+    float scale;
+    int64_t zero;
+    dq_dtype dtype;
+} dq_params;
+
+dq_params dq_fuser_params(const dq_tensor *scale, const dq_tensor *zero, dq_dtype dtype);
+/** The code that QuantizeLinear gives for v. */
+int64_t dq_fuser_code(const dq_params *p, float v);
 /** Whether two pairs of scale and zero point are the same constants. */
 bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, const dq_tensor *scale_b,
                           const dq_tensor *zero_b);
@@ -70,8 +89,10 @@ dq_value *dq_fuser_make_constant(dq_fuser *f, dq_dtype dtype, size_t rank, const
 /** A new value that a new node gives. */
 dq_value *dq_fuser_make_value(dq_fuser *f, const char *name, dq_dtype dtype);
 /** An operand as quantized operators take it: writes codes, scale and zero point to in[0 … 2]. A
- *  zero point that was left out becomes a constant 0 of the codes' type. */
-void dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in);
+ *  zero point that was left out becomes a constant 0 of the codes' type. False: it cannot be had in codes. */
+bool dq_fuser_operand(dq_fuser *f, const dq_dequantized *x, dq_value **in);
+/** Constant 8-bit codes as the same values in the other 8-bit type. */
+bool dq_fuser_flip(dq_fuser *f, dq_dequantized *x);
 /** A result likewise: writes scale and zero point to in[0 … 1]. */
 void dq_fuser_result(dq_fuser *f, const dq_quantized *q, dq_value **in);
 /** Gives `to` the attributes of `from`, in the room that it has for them. */
@@ -81,35 +102,67 @@ void dq_fuser_copy_attrs(const dq_node *from, dq_node *to);
  * opset is `opset`. NULL: memory ran out. */
 dq_node *dq_fuser_node(dq_fuser *f, const char *domain, const char *op, int opset, const dq_node *like,
                        uint32_t in_count, dq_value *const *in, dq_value *out, uint32_t attr_count);
-/** Binds the node to schema and implementation; false (and the reason told) when either is not there. */
+/** Gives a new node `count` outputs in place of its one; NULL: one that nobody reads. */
+bool dq_fuser_give(dq_fuser *f, dq_node *node, uint32_t count, dq_value *const *outs);
+/** Binds the node to schema and implementation, and holds its types against the schema; false (and the reason
+ * told) when they do not fit or there is none. */
 bool dq_fuser_bind(dq_fuser *f, dq_node *node);
 /** Puts `node` before position `at` of the list. */
 bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node);
+/** Puts `node` before the one that is looked at. */
+bool dq_fuser_before(dq_fuser *f, dq_node *node);
+/** The same, but a node that moves constants is computed now: its results are then constants. */
+bool dq_fuser_compute(dq_fuser *f, dq_node *node);
+/** Runs nodes of constants and of what is given, and copies the wanted value's tensor to the
+ * arena. *out is NULL where it does not follow from constants alone. */
+dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,
+                       uint32_t given_count, const dq_value *wanted, dq_tensor **out, dq_error *err);
+
+/* ---- fuse_moves.c: moves in front of an operator and behind it --------------------------------------- */
+
+/** The value before the nodes that only move elements. */
+const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v);
+/** Whether those nodes would do the same to codes of these parameters. */
+bool dq_fuser_all_move(const dq_fuser *f, const dq_value *v, const dq_params *p);
+/** Whether those nodes only transpose; then *axis, which was one of `from`, is the same axis of `v`. */
+bool dq_fuser_move_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis);
+/** The codes of a dequantized value, for which moves may be made once more. NULL: not possible. */
+dq_value *dq_fuser_codes(dq_fuser *f, const dq_dequantized *x);
+/** Makes x->codes those. */
+bool dq_fuser_settle(dq_fuser *f, dq_dequantized *x);
 
 /** What Relu and Clip nodes between an operator and its QuantizeLinear leave of a value. */
 typedef struct dq_clip {
     float lo, hi;
 } dq_clip;
 
+enum { DQ_MOST_MOVES = 8 };
+
+/** What stands between an operator and its QuantizeLinear, the nearest to that one first. */
+typedef struct dq_tail {
+    dq_clip clip;
+    const dq_node *moves[DQ_MOST_MOVES];
+    int64_t pads[DQ_MOST_MOVES]; /* the code that a Pad fills in */
+    uint32_t count;
+} dq_tail;
+
 /** Narrows *c by a Relu or Clip with constant bounds, whose input then stands for it; false: another node. */
 bool dq_fuser_read_clip(const dq_node *node, dq_clip *c);
-/** Walks from the QuantizeLinear's input back through Relu and Clip that nobody else reads, to the value
- * before them. */
-const dq_value *dq_fuser_before_clips(const dq_fuser *f, const dq_value *v, dq_clip *c);
-/** Puts `made`, which gives the QuantizeLinear's output, at `at`; behind it a Clip of the codes where one is
- * needed. */
-bool dq_fuser_place_clipped(dq_fuser *f, uint32_t at, dq_node *made, const dq_quantized *q, const dq_clip *c);
+/** Walks from the QuantizeLinear's input back through Relu, Clip and moves that nobody else reads, to the
+ * value before them. */
+const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail);
+/** Puts `made`, which gives the QuantizeLinear's codes, in its place, and what the tail needs behind it. */
+bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_tail *tail);
 
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 
-/* ---- The patterns: each looks at f->nodes[at], may replace it and insert nodes before it, and says whether
- * it did. ------- */
+/* ---- The patterns: each looks at f->nodes[f->at], may replace it and put nodes before it, and says whether
+ * it replaced it -------- */
 
-bool dq_fuse_products(dq_fuser *f, uint32_t at); /* fuse_products.c: Conv, Gemm, MatMul */
-bool dq_fuse_elements(dq_fuser *f,
-                      uint32_t at); /* fuse_elements.c: Add, Mul, Concat, pools, Where, data movement */
-bool dq_fuse_table(dq_fuser *f, uint32_t at);   /* fuse_table.c: chains of functions of one 8-bit value */
+bool dq_fuse_products(dq_fuser *f); /* fuse_products.c: Conv, Gemm, MatMul */
+bool dq_fuse_elements(dq_fuser *f); /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
+bool dq_fuse_table(dq_fuser *f);    /* fuse_table.c: functions of one 8-bit value, and moves of codes */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);  /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at); /* fuse_dynamic.c: dynamic quantization */
 

@@ -1,0 +1,323 @@
+/* Operators that only choose and move elements give the same on codes as on values: exact, as Q(DQ(code)) is
+ * the code. They are found in two places:
+ *
+ *   op(move(DequantizeLinear x))     op takes the moved codes as an operand (dq_fuser_codes)
+ *   QuantizeLinear(move(op(…)))      op gives its codes, which are then moved (dq_fuser_place)
+ *
+ * Behind an operator, Relu and Clip may stand between the moves: they become one Clip of codes, which is
+ * exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls away
+ * where the type's range already clips. */
+#include "plan/fuser.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- What moves ---------------------------------------------------------------------------------------- */
+
+static bool is_among(const dq_node *node, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (dq_fuser_is(node, names[i]))
+            return true;
+    return false;
+}
+
+static bool moves_plainly(const dq_node *node)
+{
+    static const char *const names[] = {"Reshape",        "Transpose", "Flatten",      "Squeeze",
+                                        "Unsqueeze",      "Slice",     "Gather",       "Expand",
+                                        "Identity",       "Tile",      "DepthToSpace", "SpaceToDepth",
+                                        "GatherElements", "Split",     "GatherND",     "ReverseSequence"};
+    return is_among(node, names, sizeof names / sizeof *names);
+}
+
+/* Chooses the greatest or least of some elements: their codes are in the same order under a positive scale.
+ */
+static bool chooses(const dq_node *node)
+{
+    static const char *const names[] = {"MaxPool", "ReduceMax", "ReduceMin"};
+    return is_among(node, names, sizeof names / sizeof *names);
+}
+
+static bool is_nearest(const dq_node *node)
+{
+    const char *mode = dq_node_string(node, "coordinate_transformation_mode", "");
+    return dq_fuser_is(node, "Resize") && strcmp(dq_node_string(node, "mode", "nearest"), "nearest") == 0 &&
+           strcmp(mode, "tf_crop_and_resize") != 0; /* which makes up values outside */
+}
+
+/* A Pad whose new elements are copies, or *value, a constant. */
+static bool is_pad(const dq_node *node, float *value)
+{
+    *value = 0;
+    if (!dq_fuser_is(node, "Pad") || node->opset < 11)
+        return false;
+    const dq_value *given = node->in_count > 2 ? node->in[2] : NULL;
+    if (strcmp(dq_node_string(node, "mode", "constant"), "constant") != 0 || !given)
+        return true;
+    const dq_tensor *t = dq_fuser_constant(given);
+    if (!t || t->dtype != DQ_FLOAT || t->count != 1)
+        return false;
+    *value = dq_data(t, float)[0];
+    return true;
+}
+
+static bool pads_constant(const dq_node *node)
+{
+    return dq_fuser_is(node, "Pad") && strcmp(dq_node_string(node, "mode", "constant"), "constant") == 0;
+}
+
+/* Whether the node moves codes of this scale. `v` must be what it moves, not a shape or index. */
+static bool can_move(const dq_node *node, const dq_value *v, const dq_params *p)
+{
+    float value;
+    if (!node || node->in_count == 0 || node->in[0] != v || !node->out[0])
+        return false;
+    if (moves_plainly(node))
+        return node->out_count == 1 || dq_fuser_is(node, "Split");
+    if (chooses(node))
+        return node->out_count == 1 && p->scale > 0;
+    return node->out_count == 1 && (is_nearest(node) || is_pad(node, &value));
+}
+
+/* ---- Moving codes -------------------------------------------------------------------------------------- */
+
+/* The node once more, on codes, giving `outs`; `pad` is the code that a Pad fills in. */
+static dq_node *remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
+                       dq_value **outs)
+{
+    dq_value *in[8];
+    dq_tensor *t;
+    uint32_t count = node->in_count;
+    if (count > 8)
+        return NULL;
+    memcpy(in, node->in, count * sizeof *in);
+    in[0] = codes;
+    if (pads_constant(node)) {
+        for (; count < 3; count++)
+            in[count] = NULL;
+        if (!(in[2] = dq_fuser_make_constant(f, dtype, 0, NULL, &t)))
+            return NULL;
+        dq_tensor_put_int(t, 0, pad);
+    }
+    dq_node *made =
+        dq_fuser_node(f, "", node->op_type, node->opset, node, count, in, outs[0], node->attr_count);
+    if (!made)
+        return NULL;
+    dq_fuser_copy_attrs(node, made);
+    if (node->out_count > 1 && !dq_fuser_give(f, made, node->out_count, outs))
+        return NULL;
+    return dq_fuser_bind(f, made) ? made : NULL;
+}
+
+/* ---- In front of an operator ----------------------------------------------------------------------------
+ */
+
+const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v)
+{
+    static const dq_params any = {.scale = 1};
+    while (v && v->producer && v->graph == f->graph && v->producer->in_count > 0 &&
+           can_move(v->producer, v->producer->in[0], &any))
+        v = v->producer->in[0];
+    return v;
+}
+
+bool dq_fuser_all_move(const dq_fuser *f, const dq_value *v, const dq_params *p)
+{
+    float value;
+    for (const dq_value *from = dq_fuser_unmoved(f, v); v != from; v = v->producer->in[0]) {
+        if (!can_move(v->producer, v->producer->in[0], p))
+            return false;
+        /* what is filled in must have a code of its own */
+        if (pads_constant(v->producer) &&
+            (!is_pad(v->producer, &value) || (float)(dq_fuser_code(p, value) - p->zero) * p->scale != value))
+            return false;
+    }
+    return true;
+}
+
+static bool memory(dq_fuser *f)
+{
+    if (!f->moved)
+        f->moved = DQ_NEW_ARRAY(f->arena, f->use_count, dq_value *);
+    return f->moved != NULL;
+}
+
+/* The codes of `v`, which moves have brought there from `x`. */
+static dq_value *moved_codes(dq_fuser *f, const dq_value *v, const dq_dequantized *x, const dq_params *p)
+{
+    const dq_node *node = v->producer;
+    float value;
+    if (v == x->node->out[0])
+        return x->codes;
+    if (f->moved[v->id])
+        return f->moved[v->id];
+    dq_value *codes = moved_codes(f, node->in[0], x, p);
+    dq_value **outs = codes ? DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *) : NULL;
+    for (uint32_t i = 0; outs && i < node->out_count; i++)
+        if (node->out[i] && !(outs[i] = dq_fuser_make_value(f, node->out[i]->name, x->dtype)))
+            return NULL;
+    int64_t pad = is_pad(node, &value) ? dq_fuser_code(p, value) : 0;
+    dq_node *made = outs ? remake(f, node, codes, x->dtype, pad, outs) : NULL;
+    if (!made || !dq_fuser_compute(f, made))
+        return NULL;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i])
+            f->moved[node->out[i]->id] = outs[i];
+    return f->moved[v->id];
+}
+
+dq_value *dq_fuser_codes(dq_fuser *f, const dq_dequantized *x)
+{
+    dq_params p = dq_fuser_params(x->scale_t, x->zero_t, x->dtype);
+    if (!x->moved)
+        return x->codes;
+    return memory(f) ? moved_codes(f, x->moved, x, &p) : NULL;
+}
+
+bool dq_fuser_settle(dq_fuser *f, dq_dequantized *x)
+{
+    x->codes = dq_fuser_codes(f, x);
+    x->moved = NULL;
+    return x->codes != NULL;
+}
+
+bool dq_fuser_move_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
+{
+    int64_t wanted = *axis < 0 ? *axis + (int64_t)rank : *axis;
+    for (int64_t a = 0; a < (int64_t)rank; a++) {
+        int64_t at = a;
+        for (const dq_value *u = v; u != from; u = u->producer->in[0]) {
+            size_t count = 0;
+            const int64_t *perm = dq_node_ints(u->producer, "perm", &count);
+            if (!dq_fuser_is(u->producer, "Transpose") || (count != 0 && count != rank))
+                return false;
+            at = count ? perm[at] : (int64_t)rank - 1 - at;
+            if (at < 0 || at >= (int64_t)rank)
+                return false;
+        }
+        if (at == wanted) {
+            *axis = a;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Behind an operator ---------------------------------------------------------------------------------
+ */
+
+static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
+{
+    if (node->in_count <= i || !node->in[i])
+        return true;
+    const dq_tensor *t = dq_fuser_constant(node->in[i]);
+    if (!t || t->dtype != DQ_FLOAT || t->count != 1)
+        return false;
+    *bound = dq_data(t, float)[0];
+    return true;
+}
+
+bool dq_fuser_read_clip(const dq_node *node, dq_clip *c)
+{
+    dq_clip own = {-INFINITY, INFINITY};
+    if (dq_fuser_is(node, "Relu")) {
+        own.lo = 0;
+    } else if (dq_fuser_is(node, "Clip")) {
+        own.lo = dq_node_float(node, "min", -INFINITY);
+        own.hi = dq_node_float(node, "max", INFINITY);
+        if (!constant_bound(node, 1, &own.lo) || !constant_bound(node, 2, &own.hi) || !(own.lo <= own.hi))
+            return false;
+    } else {
+        return false;
+    }
+    /* its bounds pass those behind it */
+    *c = (dq_clip){fminf(fmaxf(own.lo, c->lo), c->hi), fminf(fmaxf(own.hi, c->lo), c->hi)};
+    return true;
+}
+
+const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail)
+{
+    const dq_value *v = q->node->in[0];
+    dq_params p = dq_fuser_params(q->scale_t, q->zero_t, q->dtype);
+    float value;
+    *tail = (dq_tail){.clip = {-INFINITY, INFINITY}};
+    while (v->producer && v->graph == f->graph && dq_fuser_once(f, v)) {
+        const dq_node *node = v->producer;
+        if (p.scale > 0 && dq_fuser_read_clip(node, &tail->clip)) { /* larger values have larger codes */
+            v = node->in[0];
+            continue;
+        }
+        if (tail->count == DQ_MOST_MOVES || node->out_count != 1 || node->in_count == 0 ||
+            !can_move(node, node->in[0], &p))
+            break;
+        /* what a Pad fills in passes the clips behind it */
+        int64_t pad =
+            is_pad(node, &value) ? dq_fuser_code(&p, fminf(fmaxf(value, tail->clip.lo), tail->clip.hi)) : 0;
+        tail->moves[tail->count] = node;
+        tail->pads[tail->count++] = pad;
+        v = node->in[0];
+    }
+    return v;
+}
+
+const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v)
+{
+    static const dq_params any = {.scale = 1};
+    dq_quantized q;
+    while (dq_fuser_once(f, v)) {
+        const dq_node *node = f->reader[v->id];
+        dq_clip c = {-INFINITY, INFINITY};
+        if (node->graph != f->graph || node->in[0] != v)
+            return NULL;
+        if (dq_fuser_quantized(f, node, false, &q))
+            return node;
+        if (!dq_fuser_read_clip(node, &c) && !can_move(node, v, &any))
+            return NULL;
+        v = node->out[0];
+    }
+    return NULL;
+}
+
+static dq_node *make_clip(dq_fuser *f, const dq_params *p, const dq_quantized *q, const dq_clip *c,
+                          dq_value *codes, dq_value *out)
+{
+    dq_tensor *lo, *hi;
+    dq_value *in[] = {codes, dq_fuser_make_constant(f, p->dtype, 0, NULL, &lo),
+                      dq_fuser_make_constant(f, p->dtype, 0, NULL, &hi)};
+    if (!in[1] || !in[2])
+        return NULL;
+    dq_tensor_put_int(lo, 0, dq_fuser_code(p, c->lo));
+    dq_tensor_put_int(hi, 0, dq_fuser_code(p, c->hi));
+    dq_node *node = dq_fuser_node(f, "", "Clip", 13, q->node, 3, in, out, 0);
+    return node && dq_fuser_bind(f, node) ? node : NULL;
+}
+
+bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_tail *tail)
+{
+    dq_params p = dq_fuser_params(q->scale_t, q->zero_t, q->dtype);
+    const dq_dtype_row *row = dq_dtype_get(q->dtype);
+    bool clips = p.scale > 0 &&
+                 (dq_fuser_code(&p, tail->clip.lo) > row->min || dq_fuser_code(&p, tail->clip.hi) < row->max);
+    dq_node *nodes[DQ_MOST_MOVES + 2] = {made};
+    uint32_t count = 1;
+    for (uint32_t i = tail->count + clips; i-- > 0;) {
+        dq_value *from =
+            count == 1 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : nodes[count - 1]->out[0];
+        dq_value *to = i > 0 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : q->node->out[0];
+        if (!from || !to)
+            return false;
+        nodes[count] = i == tail->count ? make_clip(f, &p, q, &tail->clip, from, to)
+                                        : remake(f, tail->moves[i], from, q->dtype, tail->pads[i], &to);
+        if (!nodes[count])
+            return false;
+        if (count == 1)
+            made->out[0] = from;
+        count++;
+    }
+    for (uint32_t i = 0; i + 1 < count; i++)
+        if (!dq_fuser_before(f, nodes[i]))
+            return false;
+    f->nodes[f->at] = nodes[count - 1];
+    return true;
+}

@@ -1,0 +1,217 @@
+"""Patterns of more than one operator between DequantizeLinear and QuantizeLinear, and of several such in a row."""
+
+import numpy as np
+from onnx import helper
+
+from patterns import MOVES, PRODUCT, TABLE, moved, sum_scale, unary_chain
+
+
+def parted(case, name, value, scale, dtype, zero="draw"):
+    """Quantized and dequantized again, in the middle of a graph."""
+    codes = case.quantize(name + "_q", value, scale, dtype, zero)
+    case.outputs.pop()
+    parameters = case.nodes[-1].input[1:]
+    return case.node("DequantizeLinear", [codes, *parameters], name)
+
+
+def moved_operand(case):
+    """Moves between DequantizeLinear and operators; a product takes the last axis."""
+    x, dtype, scale, zero = case.input("x", (2, 4, 6, 6))
+    case.pad_value = 0 if zero is None else (np.float32(dtype.type(2)) - np.float32(zero)) * scale
+    turned = case.node("Transpose", [moved(case, x)], "turned")
+    kind = case.pick("Add", "Concat", "Sigmoid", "MatMul")
+    if kind == "Sigmoid":
+        y = case.node("Sigmoid", [turned], "op")
+        case.quantize("y", y, 1 / 256, case.code_type())
+        case.expect("y", TABLE)
+        case.quanta = 0
+    elif kind == "Add":
+        y = case.node("Add", [turned, turned], "op")
+        case.quantize("y", case.node("Add", [y, turned], "other"), scale * 2, dtype)
+        case.expect("y", TABLE)
+        case.quanta = 0
+    elif kind == "MatMul":
+        if case.note.strip() != "Reshape":
+            turned = case.node("Transpose", [x], "again", perm=[3, 0, 1, 2])
+        last = {"Reshape": 2}.get(case.note.strip(), 6)
+        w, w_scales = case.weights((last, 5), 1, case.chance(0.5))
+        y = case.node("MatMul", [turned, w], "op")
+        case.quantize("y", y, sum_scale(case, last, scale, w_scales), case.code_type())
+        case.expect("op", PRODUCT + "QLinearMatMul")
+    else:
+        y = case.node("Concat", [turned, turned], "op", axis=0)
+        case.quantize("y", y, scale * 0.8, dtype)
+        case.expect("op", MOVES)
+        case.quanta = 0
+    case.note += " " + kind
+
+
+def moved_result(case):
+    """Moves, Relu and Clip in any order between an operator and QuantizeLinear."""
+    x, dtype, scale, _ = case.input("x", (2, 4, 6, 6))
+    kind = case.pick("Conv", "Add", "Sigmoid", "AveragePool")
+    out_scale, out_type = scale, dtype
+    if kind == "Conv":
+        w, w_scales = case.weights((4, 4, 1, 1), 0, case.chance(0.5))
+        y = case.node("Conv", [x, w], "op")
+        out_scale, out_type = sum_scale(case, 4, scale, w_scales), case.code_type()
+        case.expect("op", PRODUCT + "QLinearConv")
+    elif kind == "Add":
+        other, _, other_scale, _ = case.input("other", (4, 1, 1), dtype)
+        y = case.node("Add", [x, other], "op")
+        out_scale = scale + other_scale
+        case.expect("op", MOVES)
+    elif kind == "Sigmoid":
+        y = case.node("Sigmoid", [x], "op")
+        out_scale, out_type, case.quanta = 1 / 256, case.code_type(), 0
+        case.expect("y", TABLE)
+    else:
+        y = case.node("AveragePool", [x], "op", kernel_shape=[1, 1])
+        case.expect("op", MOVES)
+    case.pad_value = case.rng.uniform(-1, 1)
+    y = moved(case, case.clip(y) if case.chance(0.5) else y)
+    if case.chance(0.5):
+        y = case.node("Clip", [y, case.constant("least", np.float32(-0.2)), case.constant("most", np.float32(2.5))],
+                      "last")
+    if case.note.split()[-1] in ("left", "Split"):
+        case.expected.clear()  # one of two results: not behind an operator
+    case.note += " " + kind
+    case.quantize("y", y, out_scale, out_type)
+
+
+def long_chain(case):
+    """Functions of one value with QuantizeLinear and DequantizeLinear between them, and both ends of a gate."""
+    x, dtype, scale, _ = case.input("x", (2, 3, case.size(1, 40)), scale=case.scale(0.01, 0.06))
+    y = parted(case, "p", unary_chain(case, x), scale * 0.9, case.code_type())
+    if case.chance(0.5):
+        gate = parted(case, "g", case.node("Sigmoid", [y], "gate2"), 1 / 255, case.code_type())
+        y = case.node("Mul", [y, gate], "gated")
+    else:
+        y = case.node("LeakyRelu", [y], "leaky", alpha=0.2)
+    case.quantize("y", y, scale, dtype)
+    case.quanta = 0
+    case.expect("y", TABLE)
+
+
+def two_readers(case):
+    """A float value that two QuantizeLinear read, and a DequantizeLinear for each reader."""
+    codes = case.codes(case.code_type(), (3, 50))
+    fed, scale = case.fed("x_codes", codes), case.scale(0.01, 0.06)
+    zero = case.zero(codes.dtype)
+    first = case.dequantize("first", fed, scale, zero)
+    second = case.dequantize("second", fed, scale, zero)
+    y = case.node("Mul", [first, case.node("Sigmoid", [second], "gate")], "silu")
+    case.quantize("y", y, scale, case.code_type())
+    case.quantize("z", y, scale * 0.7, case.code_type())
+    case.quanta = 0
+    case.expect("y", TABLE)
+    case.expect("z", TABLE)
+
+
+def turned_weights(case):
+    """Weights that are transposed between DequantizeLinear and MatMul."""
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    a, _, a_scale, _ = case.input("a", case.pick((m, k), (2, m, k)))
+    w, w_scales = case.weights((n, k), 0, case.chance(0.5))
+    turned = case.node("Transpose", [w], "turned", **case.pick({}, {"perm": [1, 0]}))
+    y = case.node("MatMul", [a, turned], "matmul")
+    case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, w_scales), case.code_type())
+    case.expect("matmul", PRODUCT + "QLinearMatMul")
+
+
+def matmul_bias(case):
+    """MatMul and an Add of a vector; sometimes a bias that is too large, or too fine for the result's scale."""
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    a, _, a_scale, _ = case.input("a", case.pick((m, k), (2, m, k), (2, 3, m, k), (k,)))
+    w, w_scales = case.weights((k, n), 1, case.chance(0.5))
+    sums = np.float64(a_scale) * w_scales
+    bias = case.bias(n, sums) or [case.constant("bias", np.zeros(n, np.float32))]
+    y = case.node("MatMul", [a, w], "matmul")
+    y = case.node("Add", case.pick([y, *bias], [*bias, y]), "add")
+    case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, w_scales), case.code_type())
+    case.expect("matmul", PRODUCT + "QGemm")
+
+
+def gemm_forms(case):
+    """Factors, and C in each shape that all rows share."""
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    alpha, beta = case.pick((1.0, 0.5), (0.25, 1.0), (2.0, 3.0), (-1.0, 1.0))
+    turn_b = case.size(0, 1)
+    a, _, a_scale, _ = case.input("a", (m, k))
+    w, w_scales = case.weights((n, k) if turn_b else (k, n), 0 if turn_b else 1, case.chance(0.5))
+    shape = case.pick((n,), (1, n), (1,), ())
+    c = case.constant("c", (case.rng.normal(0, 20, shape) * float(a_scale) * w_scales.max()).astype(np.float32))
+    y = case.node("Gemm", [a, w, c], "gemm", alpha=alpha, beta=beta, transB=turn_b)
+    case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, w_scales) * abs(alpha), case.code_type())
+    case.expect("gemm", PRODUCT + "QGemm")
+
+
+def conv_bias(case):
+    """A bias that an Add behind Conv adds, one a channel."""
+    x, _, x_scale, _ = case.input("x", (1, 3, 6, 5))
+    w, w_scales = case.weights((4, 3, 2, 2), 0, case.chance(0.5))
+    bias = (case.rng.normal(0, 20, case.pick((4, 1, 1), (1, 4, 1, 1), (1,))) * float(x_scale) * w_scales.max())
+    y = case.node("Conv", [x, w], "conv")
+    y = case.node("Add", [y, case.constant("bias", bias.astype(np.float32))], "add")
+    case.quantize("y", case.clip(y), sum_scale(case, 12, x_scale, w_scales), case.code_type())
+    case.expect("conv", PRODUCT + "QLinearConv")
+
+
+def wide_bias(case):
+    """A bias along another axis than that of channels: the product stays as written."""
+    x, _, x_scale, _ = case.input("x", (1, 3, 4, 4))
+    w, w_scales = case.weights((4, 3, 1, 1), 0, False)
+    bias = case.constant("bias", case.rng.normal(0, 1, case.pick((4,), (1, 4), (4, 4), (1, 1, 4, 1))).astype(np.float32))
+    y = case.node("Add", [case.node("Conv", [x, w], "conv"), bias], "add")
+    case.quantize("y", y, sum_scale(case, 3, x_scale, w_scales), case.code_type())
+    case.quanta = 0
+    case.expect("conv", PRODUCT, told=False)
+
+
+def softmax(case):
+    shape = (case.size(1, 3), case.size(1, 5), case.size(1, 60))
+    dtype = case.code_type()
+    x, _, _, _ = case.input("x", shape, dtype, scale=case.scale(0.01, 0.3))
+    y = case.node("Softmax", [x], "softmax", **case.pick({}, {"axis": case.size(-2, 2)}))
+    case.quantize("y", y, case.pick(1 / 256, 1 / 255, case.scale(0.001, 0.4)), dtype)
+    case.expect("softmax", MOVES)
+
+
+def mean(case):
+    dtype = case.code_type()
+    x, _, scale, _ = case.input("x", (2, case.size(1, 6), case.size(1, 9), case.size(1, 9)), dtype)
+    axes, keep = case.pick([2, 3], [-1], [1, 2], None), case.size(0, 1)
+    if axes is not None and case.opset >= 18:
+        y = case.node("ReduceMean", [x, case.constant("axes", np.array(axes, np.int64))], "mean", keepdims=keep)
+    else:
+        y = case.node("ReduceMean", [x], "mean", keepdims=keep, **({} if axes is None else {"axes": axes}))
+    case.quantize("y", y, scale * case.rng.uniform(0.4, 1.2), dtype)
+    case.expect("mean", MOVES)
+
+
+def mixed_constant(case):
+    """An 8-bit operand of the other sign that is constant."""
+    dtype = case.code_type()
+    other = np.dtype(np.int8) if dtype == np.uint8 else np.dtype(np.uint8)
+    a, _, a_scale, _ = case.input("a", (2, 3, 8), dtype)
+    scale, zero = case.scale(), case.zero(other)
+    b = case.dequantize("b", case.constant("b_codes", case.codes(other, case.pick((3, 1), (8,), (1, 3, 8)))), scale, zero)
+    op = case.pick("Add", "Mul")
+    y = case.node(op, [a, b], "op")
+    case.quantize("y", y, a_scale * scale * 90 if op == "Mul" else (a_scale + scale) * 0.8, dtype)
+    case.expect("op", MOVES)
+
+
+def refused_pad(case):
+    """A constant that has no code of its own is filled in before an operator: it stays as written."""
+    x, dtype, scale, _ = case.input("x", (2, 5))
+    filled = case.constant("filled", np.float32(scale * 1.5))
+    y = case.node("Pad", [x, case.constant("pads", np.array([0, 1, 0, 1])), filled], "pad")
+    y = case.node("Add", [y, case.input("b", (7,), dtype)[0]], "op")
+    case.quantize("y", y, scale * 2, dtype)
+    case.quanta = 0
+    case.expect("op", MOVES, told=False)
+
+
+CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
+                                  gemm_forms, conv_bias, wide_bias, softmax, mean, mixed_constant, refused_pad)}
