@@ -18,13 +18,14 @@ static size_t panel_size(size_t runs, size_t run)
     return bytes ? bytes : 64;
 }
 
-static void pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
+static size_t pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
     int8_t *out = panel;
     size_t cols = b->cols - first < NR ? b->cols - first : NR;
     uint32_t sum[NR] = {0};
     size_t used = b->runs * b->run * NR;
-    memset(out + used, 0, panel_size(b->runs, b->run) - used);
+    size_t size = panel_size(b->runs, b->run);
+    memset(out + used, 0, size - used);
     for (size_t t = 0; t < b->runs; t++)
         for (size_t p = 0; p < b->run; p++, out += NR) {
             const uint8_t *from = b->data + first * b->col_stride + t * b->run_stride +
@@ -36,6 +37,7 @@ static void pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
             }
         }
     memcpy(sums, sum, sizeof sum);
+    return size;
 }
 
 /* Rows past `rows` repeat the last one, so that there is one loop for all heights. */

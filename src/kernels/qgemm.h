@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-    DQ_QGEMM_MR_MAX = 32, /* bounds of dq_qgemm.mr and nr */
+    DQ_QGEMM_MR_MAX = 64, /* bounds of dq_qgemm.mr and nr */
     DQ_QGEMM_NR_MAX = 64,
     DQ_QGEMM_SLACK = 64 /* bytes that may be read past each run (they are multiplied by zero or dropped) */
 };
@@ -26,6 +26,8 @@ typedef struct dq_qgemm_a {
     const uint8_t *const *rows;
     const ptrdiff_t *offsets; /* `runs` of them */
     size_t runs, run;
+    void *turned; /* turned_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
+                     byte 0 before the first tile of these rows */
 } dq_qgemm_a;
 
 /** Where B stands before packing: element (run t, position p, column j) is the byte
@@ -35,14 +37,19 @@ typedef struct dq_qgemm_b {
     size_t cols, runs, run, inner;
     size_t col_stride, run_stride, outer_stride, inner_stride;
     uint8_t flip; /* 0x80 for uint8 weights, else 0 */
+    bool plain;   /* few rows will meet the panel: work on the weights that many rows repay is left out */
 } dq_qgemm_b;
 
-/** Bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
+/** Most bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
 typedef size_t dq_qgemm_panel_size_fn(size_t runs, size_t run);
 
+/** Bytes of dq_qgemm_a.turned, or 0 when it does not fit in a size_t. */
+typedef size_t dq_qgemm_turned_size_fn(size_t runs, size_t run);
+
 /** Packs columns first … first + nr - 1 (those past b->cols as zeros) into `panel` (aligned to 64, panel_size
- * bytes, all of them written) and writes the nr sums of the columns' elements. */
-typedef void dq_qgemm_pack_fn(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums);
+ * bytes) and writes the nr sums of the columns' elements. Returns how many bytes of the panel it used, a
+ * multiple of 64: how many depends on the weights. */
+typedef size_t dq_qgemm_pack_fn(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums);
 
 /** c[i * c_stride + j] = init[j] + sum of A's row i times the panel's column j, for i < rows (1 … mr) and all
  * j < nr. */
@@ -57,6 +64,7 @@ typedef struct dq_qgemm {
     unsigned mr, nr; /* rows and columns of a tile */
     bool a_signed;   /* A is int8, else uint8 */
     dq_qgemm_panel_size_fn *panel_size;
+    dq_qgemm_turned_size_fn *turned_size; /* NULL: the kernel keeps nothing */
     dq_qgemm_pack_fn *pack;
     dq_qgemm_tile_fn *tile;
     dq_qgemm_sums_fn *sums;

@@ -13,12 +13,13 @@ size_t dq_qgemm_panel_size(size_t runs, size_t run, size_t nr, size_t group)
     return bytes ? bytes : 64;
 }
 
-void dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, void *panel, int32_t *sums)
+size_t dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, void *panel, int32_t *sums)
 {
     uint8_t *out = panel;
     size_t cols = b->cols - first < nr ? b->cols - first : nr;
     uint32_t sum[DQ_QGEMM_NR_MAX] = {0};
-    memset(out, 0, dq_qgemm_panel_size(b->runs, b->run, nr, group));
+    size_t size = dq_qgemm_panel_size(b->runs, b->run, nr, group);
+    memset(out, 0, size);
     for (size_t t = 0; t < b->runs; t++) {
         for (size_t p = 0; p < b->run; p++) {
             const uint8_t *from = b->data + first * b->col_stride + t * b->run_stride +
@@ -32,6 +33,7 @@ void dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, v
         out += (b->run + group - 1) / group * group * nr;
     }
     memcpy(sums, sum, nr * sizeof *sums);
+    return size;
 }
 
 void dq_qgemm_sums_u8(const dq_qgemm_a *a, size_t rows, int32_t *out)

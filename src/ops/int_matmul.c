@@ -27,16 +27,17 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.inner_stride = mm->b_transposed ? 1 : s->n;
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
+    w->b.plain = dq_qgemm_plain(dq_call_constant(call, mm->b), mm->m);
     w->matrix_step = s->k * s->n;
 }
 
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err)
 {
     const dq_matmul_shape *s = &mm->s;
-    describe_weights(call, mm);
     bool flat = same_rows && mm->a_zero.single && s->b_batches == 1 && s->a_batches == s->batches;
     mm->m = flat ? s->m * s->batches : s->m;
     mm->batches = flat ? 1 : s->batches;
+    describe_weights(call, mm);
     mm->block_rows = dq_qgemm_block_rows(mm->w.kernel);
     if (mm->block_rows > mm->m)
         mm->block_rows = mm->m ? mm->m : 1;
@@ -47,7 +48,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
            dq_add_size(copies, DQ_QGEMM_SLACK, &copies) &&
-           dq_qscratch_layout(mm->w.kernel, mm->block_rows, mm->chunk, copies, &mm->layout);
+           dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, copies, &mm->layout);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     DQ_TRY(dq_qweights_constant(call, mm->b, &mm->w, &mm->packed, err));

@@ -14,7 +14,7 @@ typedef struct form {
     const void *data; /* of the tensor that it was made from: the tensor's own address may be a view's */
     dq_pack_fn make;
     size_t key_size;
-    void *packed;
+    void *memory, *packed; /* the latter aligned */
     char key[];
 } form;
 
@@ -43,7 +43,7 @@ void dq_packs_free(dq_packs *packs)
         return;
     for (form *f = packs->forms, *next; f; f = next) {
         next = f->next;
-        free(f->packed);
+        free(f->memory);
         free(f);
     }
     pthread_mutex_destroy(&packs->lock);
@@ -59,15 +59,17 @@ static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void
     return NULL;
 }
 
+/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear. */
 static form *new_form(size_t key_size, size_t size)
 {
-    size_t rounded;
+    enum { ALIGN = 64 };
+    size_t bytes;
     form *f = calloc(1, sizeof *f + key_size);
-    if (!f || !dq_align_size(size ? size : 1, 64, &rounded) || !(f->packed = aligned_alloc(64, rounded))) {
+    if (!f || !dq_add_size(size, ALIGN, &bytes) || !(f->memory = calloc(1, bytes))) {
         free(f);
         return NULL;
     }
-    memset(f->packed, 0, rounded);
+    f->packed = (char *)f->memory + (ALIGN - (uintptr_t)f->memory % ALIGN) % ALIGN;
     return f;
 }
 

@@ -34,6 +34,7 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
     w->matrices = s->group;
+    w->b.plain = dq_qgemm_plain(dq_call_constant(call, conv->w), s->out_size);
     w->matrix_step = s->group_out * w->b.col_stride;
 }
 
@@ -70,7 +71,7 @@ static bool lay_out(dq_qconv *conv, size_t *scratch)
     conv->images_offset = conv->packed ? 0 : conv->weights.size;
     return dq_mul_size(conv->image.size, conv->pass, &bytes) &&
            dq_add_size(bytes, conv->weights.size, &bytes) && dq_add_size(bytes, DQ_QGEMM_SLACK, scratch) &&
-           dq_qscratch_layout(kernel, conv->block_rows, conv->chunk, conv->block_rows * kernel->nr,
+           dq_qscratch_layout(&conv->weights, conv->block_rows, conv->chunk, conv->block_rows * kernel->nr,
                               &conv->layout);
 }
 

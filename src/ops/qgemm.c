@@ -22,8 +22,9 @@ bool dq_qweights_layout(dq_qweights *w)
     w->panel_size = w->kernel->panel_size(w->b.runs, w->b.run);
     w->size = 0;
     return w->panel_size && dq_mul_size(w->panels, w->matrices, &total) &&
-           place(&w->size, total, w->panel_size, &at) &&
-           place(&w->size, total, nr * sizeof(int32_t), &w->sums_offset);
+           place(&w->size, total, nr * sizeof(int32_t), &w->sums_offset) &&
+           place(&w->size, total, sizeof(size_t), &w->starts_offset) &&
+           place(&w->size, total, w->panel_size, &at);
 }
 
 static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
@@ -31,20 +32,33 @@ static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
     return (int32_t *)((char *)packed + w->sums_offset) + panel * w->kernel->nr;
 }
 
-void dq_qweights_pack(const dq_qweights *w, const void *data, void *packed, size_t first, size_t end)
+static size_t *starts_of(const dq_qweights *w, void *packed)
 {
-    dq_qgemm_b b = w->b;
-    for (size_t i = first; i < end; i++) {
-        b.data = (const uint8_t *)data + i / w->panels * w->matrix_step;
-        w->kernel->pack(&b, i % w->panels * w->kernel->nr, (char *)packed + i * w->panel_size,
-                        sums_of(w, packed, i));
-    }
+    return (size_t *)(void *)((char *)packed + w->starts_offset);
 }
 
+/* Panel `i` of all matrices taken as one list, at `start`; returns where it ends. */
+static size_t pack_panel(const dq_qweights *w, const void *data, void *packed, size_t i, size_t start)
+{
+    dq_qgemm_b b = w->b;
+    b.data = (const uint8_t *)data + i / w->panels * w->matrix_step;
+    starts_of(w, packed)[i] = start;
+    return start +
+           w->kernel->pack(&b, i % w->panels * w->kernel->nr, (char *)packed + start, sums_of(w, packed, i));
+}
+
+static size_t first_panel(const dq_qweights *w)
+{
+    return w->size - w->panels * w->matrices * w->panel_size;
+}
+
+/* Panels close behind each other: what they do not use of their most is left over at the end. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qweights *w = key;
-    dq_qweights_pack(w, from->data, packed, 0, w->panels * w->matrices);
+    size_t start = first_panel(w);
+    for (size_t i = 0; i < w->panels * w->matrices; i++)
+        start = pack_panel(w, from->data, packed, i, start);
 }
 
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
@@ -65,7 +79,8 @@ static void pack_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const pack_job *job = arg;
-    dq_qweights_pack(job->w, job->data, job->packed, begin, end);
+    for (size_t i = begin; i < end; i++)
+        pack_panel(job->w, job->data, job->packed, i, first_panel(job->w) + i * job->w->panel_size);
 }
 
 const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweights *w, const void *packed,
@@ -79,17 +94,22 @@ const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweig
     return scratch;
 }
 
-bool dq_qscratch_layout(const dq_qgemm *kernel, size_t rows, size_t panels, size_t extra, dq_qscratch *s)
+bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t extra, dq_qscratch *s)
 {
-    size_t cols;
+    const dq_qgemm *kernel = w->kernel;
+    size_t cols, turned = 0;
+    bool turns = kernel->turned_size && !w->b.plain;
     s->size = 0;
+    if (turns && (turned = kernel->turned_size(w->b.runs, w->b.run)) == 0)
+        return false;
     return dq_mul_size(panels, kernel->nr, &cols) && place(&s->size, rows, sizeof(uint8_t *), &s->rows) &&
            place(&s->size, rows, sizeof(int32_t), &s->row_sums) &&
            place(&s->size, rows, sizeof(int32_t), &s->row_zero) &&
            place(&s->size, rows * kernel->nr, sizeof(int32_t), &s->c) &&
            place(&s->size, cols, sizeof(int32_t), &s->init) &&
            place(&s->size, cols, sizeof(int32_t), &s->cols) &&
-           place(&s->size, cols, sizeof(int32_t), &s->zero) && place(&s->size, extra, 1, &s->extra);
+           place(&s->size, cols, sizeof(int32_t), &s->zero) && place(&s->size, turned, 1, &s->turned) &&
+           place(&s->size, extra, 1, &s->extra);
 }
 
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel)
@@ -104,12 +124,20 @@ static double products_of(const dq_qweights *w, size_t rows)
     return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
 }
 
+bool dq_qgemm_plain(bool constant, size_t rows)
+{
+    enum { FEW = 2, REPAY_EACH_RUN = 96 };
+    return rows <= (constant ? FEW : REPAY_EACH_RUN);
+}
+
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
 {
-    enum { MANY_BLOCKS = 32, TASK = 1 << 20 };
+    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8 };
     if (blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
+    if (w->kernel->turned_size && !w->b.plain && wanted < REPAY_TURNING)
+        wanted = REPAY_TURNING;
     return wanted < (double)w->panels ? (size_t)wanted : w->panels;
 }
 
@@ -131,6 +159,7 @@ dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch)
                        .zero = (int32_t *)(at + layout->zero),
                        .extra = at + layout->extra};
     block.a.rows = block.row_pointers;
+    block.a.turned = at + layout->turned;
     return block;
 }
 
@@ -179,11 +208,15 @@ void dq_qblock_run(dq_qblock *block)
 {
     const dq_qweights *w = block->w;
     const dq_qgemm *kernel = w->kernel;
+    const char *packed = block->packed;
+    const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
     size_t nr = kernel->nr;
     if (block->any_zero)
         kernel->sums(&block->a, block->rows, block->row_sums);
+    if (kernel->turned_size && !w->b.plain)
+        *(char *)block->a.turned = 0;
     for (size_t p = block->first_panel; p < block->end_panel; p++) {
-        const char *panel = (const char *)block->packed + (block->matrix * w->panels + p) * w->panel_size;
+        const char *panel = packed + starts[block->matrix * w->panels + p];
         size_t at = (p - block->first_panel) * nr;
         for (size_t i = 0; i < block->rows; i += kernel->mr) {
             dq_qgemm_a a = block->a;

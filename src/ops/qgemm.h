@@ -13,17 +13,16 @@
 /** One or several right operands of the same shape: how they stand in their tensor, and packed. */
 typedef struct dq_qweights {
     const dq_qgemm *kernel;
-    dq_qgemm_b b;                 /* data: filled in when packing */
-    size_t matrices, matrix_step; /* in bytes of the tensor */
-    size_t panels, panel_size;    /* of a matrix; in bytes */
-    size_t sums_offset, size;     /* of the packed form, in bytes */
+    dq_qgemm_b b;                      /* data: filled in when packing */
+    size_t matrices, matrix_step;      /* in bytes of the tensor */
+    size_t panels, panel_size;         /* of a matrix; in bytes */
+    size_t sums_offset, starts_offset; /* of the packed form: of columns' sums and of panels' starts */
+    size_t size; /* of the packed form at most; what is behind its end stays untouched */
 } dq_qweights;
 
-/** Fills in the last four fields from the others (fields not set must be zero bytes, padding too: the struct
+/** Fills in the last five fields from the others (fields not set must be zero bytes, padding too: the struct
  * is a dq_call_pack key). False when the size does not fit. */
 bool dq_qweights_layout(dq_qweights *w);
-/** Packs panels first … end - 1 of all matrices taken as one list. */
-void dq_qweights_pack(const dq_qweights *w, const void *data, void *packed, size_t first, size_t end);
 /** *packed: the packed form of input i when it is constant, else NULL. */
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
                                dq_error *err);
@@ -33,15 +32,17 @@ const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweig
 
 /** A worker's memory while it computes blocks of `rows` rows by `panels` panels: offsets into its scratch. */
 typedef struct dq_qscratch {
-    size_t rows, row_sums, row_zero, c, init, cols, zero, extra;
+    size_t rows, row_sums, row_zero, c, init, cols, zero, turned, extra;
     size_t size;
 } dq_qscratch;
 
 /** Lays it out with `extra` bytes for the operator's own use; false when the size does not fit. */
-bool dq_qscratch_layout(const dq_qgemm *kernel, size_t rows, size_t panels, size_t extra, dq_qscratch *s);
+bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t extra, dq_qscratch *s);
 
 /** Rows of a block: enough to use a panel well while it is in the cache, a multiple of the tile's. */
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
+/** dq_qgemm_b.plain for weights that meet `rows` rows in a run. */
+bool dq_qgemm_plain(bool constant, size_t rows);
 /** Panels of a task when there are `blocks` blocks of `rows` rows: all where the blocks alone keep many
  * threads busy, else fewer. At least 1. */
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);

@@ -13,6 +13,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices,
     w->b.inner_stride = n;
     w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
     w->matrices = matrices;
+    w->b.plain = dq_qgemm_plain(dq_call_constant(call, input), rows);
     w->matrix_step = k * n;
     p->block_rows = dq_qgemm_block_rows(w->kernel);
     if (p->block_rows > rows)
@@ -20,7 +21,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices,
     bool fits = dq_qweights_layout(w);
     p->chunk = dq_qgemm_chunk(w, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
     p->chunks = (w->panels + p->chunk - 1) / p->chunk;
-    if (!fits || !dq_qscratch_layout(w->kernel, p->block_rows, p->chunk, 0, &p->layout))
+    if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, 0, &p->layout))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (call->worker_scratch_size < p->layout.size)
         call->worker_scratch_size = p->layout.size;

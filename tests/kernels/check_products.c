@@ -30,11 +30,48 @@ static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
                     b->flip);
 }
 
-/* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits. */
+/* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits; or int8
+ * weights of which some only do: the ends in any order, ends among small ones, and a bell as trained ones
+ * have. */
+enum { EVEN, LARGEST, MOST, LEAST, A_KINDS, ENDS = A_KINDS, SPARSE_ENDS, BELL, B_KINDS };
+
+static uint8_t some_byte(uint32_t kind)
+{
+    static const uint8_t ends[] = {127, 128, 129, 126, 1, 255, 127, 128};
+    switch (kind) {
+    case LARGEST:
+        return 255;
+    case MOST:
+        return 127;
+    case LEAST:
+        return 128;
+    case ENDS:
+        return ends[kernel_random(8)];
+    case SPARSE_ENDS:
+        return kernel_random(16) ? (uint8_t)(kernel_random(60) - 30) : ends[kernel_random(8)];
+    case BELL:
+        return (uint8_t)(kernel_random(85) + kernel_random(85) + kernel_random(85) - 126);
+    default:
+        return (uint8_t)kernel_random(256);
+    }
+}
+
 static void fill(uint8_t *bytes, size_t n, uint32_t kind)
 {
     for (size_t i = 0; i < n; i++)
-        bytes[i] = kind == 0 ? (uint8_t)kernel_random(256) : kind == 1 ? 255 : kind == 2 ? 127 : 128;
+        bytes[i] = some_byte(kind);
+}
+
+/* Whole matrices of a kind, or a kind for each column. */
+static void fill_weights(const dq_qgemm_b *b, uint8_t *weights)
+{
+    uint32_t kind = kernel_random(B_KINDS);
+    bool mixed = kernel_random(4) == 0;
+    for (size_t j = 0; j < b->cols; j++) {
+        fill(weights + j * b->col_stride, b->col_stride, mixed ? kernel_random(B_KINDS) : kind);
+        for (size_t i = 0; i < b->col_stride; i++)
+            weights[j * b->col_stride + i] ^= b->flip;
+    }
 }
 
 static product random_product(const dq_qgemm *kernel)
@@ -49,7 +86,7 @@ static product random_product(const dq_qgemm *kernel)
     for (size_t t = 0; t < runs; t++)
         offsets[t] = (ptrdiff_t)kernel_random(51);
     const uint8_t **rows = kernel_memory(p.rows * sizeof *rows);
-    uint32_t kind = kernel_random(4);
+    uint32_t kind = kernel_random(A_KINDS);
     for (size_t i = 0; i < p.rows; i++) {
         uint8_t *row = kernel_memory(reach + DQ_QGEMM_SLACK);
         fill(row, reach + DQ_QGEMM_SLACK, kind);
@@ -67,8 +104,11 @@ static product random_product(const dq_qgemm *kernel)
     p.b.inner_stride = outer * (runs ? runs : 1);
     p.b.col_stride = p.b.inner_stride * inner;
     p.b.flip = kernel_random(2) ? 0x80 : 0;
+    p.b.plain = kernel_random(4) == 0;
+    if (kernel->turned_size)
+        p.a.turned = kernel_memory(kernel->turned_size(runs, run));
     p.weights = kernel_memory(p.b.cols * p.b.col_stride);
-    fill(p.weights, p.b.cols * p.b.col_stride, kernel_random(4));
+    fill_weights(&p.b, p.weights);
     p.b.data = p.weights;
     return p;
 }
@@ -102,7 +142,8 @@ static void check_panel(const product *p, size_t first)
     KERNEL_FAIL_UNLESS(size > 0 && size % 64 == 0, "a panel of %zu bytes", size);
     void *panel = kernel_bytes(size); /* aligned also where it ends at a page */
     int32_t *sums = kernel_bytes(kernel->nr * sizeof *sums);
-    kernel->pack(&p->b, first, panel, sums);
+    size_t used = kernel->pack(&p->b, first, panel, sums);
+    KERNEL_FAIL_UNLESS(used <= size && used % 64 == 0, "used %zu bytes of a panel of %zu", used, size);
     for (size_t j = 0; j < kernel->nr; j++) {
         int64_t sum = 0;
         for (size_t t = 0; t < p->b.runs; t++)
@@ -131,7 +172,9 @@ void check_qgemm(const dq_kernels *k)
     const dq_qgemm *kernel = k->qgemm;
     KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_QGEMM_MR_MAX, "mr is %u", kernel->mr);
     KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
-    KERNEL_FAIL_UNLESS(kernel->panel_size((size_t)1 << 40, (size_t)1 << 40) == 0, "a size that does not fit");
+    size_t huge = (size_t)1 << 40;
+    KERNEL_FAIL_UNLESS(kernel->panel_size(huge, huge) == 0, "a size that does not fit");
+    KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(huge, huge) == 0, "another");
     for (int round = 0; round < 300; round++) {
         product p = random_product(kernel);
         for (size_t first = 0; first < p.b.cols; first += kernel->nr)

@@ -14,9 +14,9 @@ static size_t panel_size(size_t runs, size_t run)
     return dq_qgemm_panel_size(runs, run, NR, GROUP);
 }
 
-static void pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
+static size_t pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
-    dq_qgemm_pack(b, first, NR, GROUP, panel, sums);
+    return dq_qgemm_pack(b, first, NR, GROUP, panel, sums);
 }
 
 static inline int32_t four(const uint8_t *x)

@@ -1,0 +1,51 @@
+/* Packed weights of AVX2's integer products.
+ *
+ * Without a dot instruction for bytes, the fast way is vpmaddubsw, which adds the two products of a pair of
+ * positions in 16 bits and saturates: 255 * (w0 + w1) must fit. It does for every uint8 when the pair's
+ * positive weights, and its negative ones, sum to at most 128 in size. So packing splits weights into what is
+ * safe and the rest, w = safe + rest: all safe parts run through the fast loop, and the rest, which is zero
+ * nearly everywhere (0.6 % of normally distributed weights whose maximum is 3.5 sigma), stands in a list for
+ * each column. The same is done for four positions whose products are summed in 16 bits before they are
+ * widened, where few enough exceed that.
+ *
+ * A panel of 16 columns:
+ *     head    64 bytes
+ *     safe    groups of 4 positions: 16 columns of 4 bytes; each run padded to whole groups
+ *     rest    records of four entries, column after column
+ */
+#ifndef DQ_KERNELS_X86_QGEMM_AVX2_H
+#define DQ_KERNELS_X86_QGEMM_AVX2_H
+
+#include "kernels/qgemm.h"
+
+enum { DQ_AVX2_NR = 16, DQ_AVX2_GROUP = 4, DQ_AVX2_GROUP_BYTES = DQ_AVX2_NR * DQ_AVX2_GROUP };
+
+/* How the safe parts may be multiplied. */
+enum {
+    DQ_AVX2_SINGLE, /* one position at a time in 16 bits: any weights */
+    DQ_AVX2_PAIRS,  /* pairs are safe */
+    DQ_AVX2_QUADS   /* pairs of this group with those of the next are */
+};
+
+typedef struct dq_avx2_head {
+    uint32_t mode;
+    uint16_t records[DQ_AVX2_NR]; /* of each column */
+    uint8_t padding[28];
+} dq_avx2_head;
+
+/** Four entries of a column's rest: sum over e of rest[e] * (A at position[e]), where positions count on from
+ * run to run, each padded to whole groups. No |rest| is above 64: pairs are safe. */
+typedef struct dq_avx2_record {
+    uint16_t position[4];
+    int8_t rest[4];
+} dq_avx2_record;
+
+static inline size_t dq_avx2_groups(size_t run)
+{
+    return (run + DQ_AVX2_GROUP - 1) / DQ_AVX2_GROUP;
+}
+
+dq_qgemm_panel_size_fn dq_qgemm_avx2_panel_size;
+dq_qgemm_pack_fn dq_qgemm_avx2_pack;
+
+#endif

@@ -1,0 +1,195 @@
+#include "kernels/x86/qgemm_avx2.h"
+
+#include "base/checked.h"
+#include "kernels/qgemm_pack.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum {
+    NR = DQ_AVX2_NR,
+    GROUP = DQ_AVX2_GROUP,
+    MOST = 128,      /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
+    MOST_ENTRY = 64, /* of a rest, so that any two make a safe pair */
+    MOST_POSITIONS = 1 << 16
+};
+
+/* What the three ways cost, relative to each other, as measured on Zen 3: the time of a multiplication in
+ * pairs is 10, in quads 8, one by one 18; that of an entry 20, or its 16 columns' share of a position. */
+enum { COST_QUAD = 8, COST_PAIR = 10, COST_SINGLE = 18, COST_ENTRY = 20 };
+
+static bool positions_of(size_t runs, size_t run, size_t *positions)
+{
+    return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
+}
+
+/* Entries that cost no more than what they save. */
+static size_t most_entries(size_t positions)
+{
+    return positions > MOST_POSITIONS ? 0 : positions * NR * (COST_SINGLE - COST_PAIR) / COST_ENTRY;
+}
+
+static size_t most_records(size_t positions)
+{
+    return positions > MOST_POSITIONS ? 0 : most_entries(positions) / 4 + NR;
+}
+
+size_t dq_qgemm_avx2_panel_size(size_t runs, size_t run)
+{
+    size_t positions, bytes, all;
+    if (!positions_of(runs, run, &positions) || !dq_mul_size(positions, NR, &bytes) ||
+        !dq_add_size(bytes, sizeof(dq_avx2_head), &all) ||
+        !dq_add_size(all, most_records(positions) * sizeof(dq_avx2_record), &all) ||
+        !dq_align_size(all, 64, &all))
+        return 0;
+    return all;
+}
+
+/* ---- Splitting ---------------------------------------------------------------------------------------- */
+
+typedef struct splitter {
+    int8_t *safe;
+    size_t runs, groups;
+    size_t quads;            /* 1 or 0 */
+    uint32_t counts[NR];     /* entries of each column so far */
+    dq_avx2_record *out[NR]; /* where each column's records go; NULL: they are only counted */
+    size_t total, limit;
+} splitter;
+
+static void put(splitter *s, size_t column, size_t position, int rest)
+{
+    uint32_t n = s->counts[column]++;
+    s->total++;
+    if (!s->out[column])
+        return;
+    s->out[column][n / 4].position[n % 4] = (uint16_t)position;
+    s->out[column][n / 4].rest[n % 4] = (int8_t)rest;
+}
+
+/* Splits the n weights of one column whose products one lane of 16 bits sums: the largest give first. The
+ * distance of the weight at `at` with number e is e % 2 bytes, and a group's for e from 2 on. */
+static void split(splitter *s, int8_t *at, size_t n, size_t column, size_t position)
+{
+    int value[4];
+    for (size_t e = 0; e < n; e++)
+        value[e] = at[e % 2 + e / 2 * NR * GROUP];
+    for (int sign = -1; sign <= 1; sign += 2) {
+        int sum = 0;
+        for (size_t e = 0; e < n; e++)
+            sum += value[e] * sign > 0 ? value[e] * sign : 0;
+        while (sum > MOST) {
+            size_t most = 0;
+            for (size_t e = 1; e < n; e++)
+                most = value[e] * sign > value[most] * sign ? e : most;
+            int rest = value[most] * sign < sum - MOST ? value[most] * sign : sum - MOST;
+            rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
+            put(s, column, position + most % 2 + most / 2 * GROUP, rest * sign);
+            value[most] -= rest * sign;
+            sum -= rest;
+        }
+    }
+    for (size_t e = 0; e < n && s->out[column]; e++)
+        at[e % 2 + e / 2 * NR * GROUP] = (int8_t)value[e];
+}
+
+/* Sums of the sizes of a pair's negative or positive weights, whichever is larger, in lanes of 16 bits:
+ * *less and *more. */
+static inline void pair_sums(const int8_t *w, __m256i *less, __m256i *more)
+{
+    __m256i v = _mm256_load_si256((const __m256i *)(const void *)w), zero = _mm256_setzero_si256();
+    __m256i ones = _mm256_set1_epi8(1);
+    *more = _mm256_maddubs_epi16(_mm256_max_epi8(v, zero), ones);
+    *less = _mm256_maddubs_epi16(_mm256_sub_epi8(zero, _mm256_min_epi8(v, zero)), ones);
+}
+
+/* Finds the lanes of eight columns that are not safe; `both`: with the group behind. */
+static void split_columns(splitter *s, int8_t *w, bool both, size_t column, size_t position)
+{
+    __m256i less, more;
+    pair_sums(w, &less, &more);
+    if (both) {
+        __m256i less2, more2;
+        pair_sums(w + NR * GROUP, &less2, &more2);
+        less = _mm256_add_epi16(less, less2);
+        more = _mm256_add_epi16(more, more2);
+    }
+    __m256i unsafe = _mm256_cmpgt_epi16(_mm256_max_epi16(less, more), _mm256_set1_epi16(MOST));
+    for (uint32_t mask = (uint32_t)_mm256_movemask_epi8(unsafe); mask;) {
+        unsigned byte = (unsigned)__builtin_ctz(mask);
+        split(s, w + byte, both ? 4 : 2, column + byte / GROUP, position + byte % GROUP);
+        mask &= ~(3u << byte);
+    }
+}
+
+/* Goes over all weights, or until there are more than s->limit entries. */
+static void split_panel(splitter *s)
+{
+    int8_t *w = s->safe;
+    size_t position = 0;
+    s->total = 0;
+    memset(s->counts, 0, sizeof s->counts);
+    for (size_t t = 0; t < s->runs; t++)
+        for (size_t g = 0; g < s->groups && s->total <= s->limit;) {
+            bool both = s->quads && g + 2 <= s->groups;
+            for (size_t column = 0; column < NR; column += 8)
+                split_columns(s, w + column * GROUP, both, column, position);
+            size_t step = both ? 2 : 1;
+            g += step;
+            position += step * GROUP;
+            w += step * NR * GROUP;
+        }
+}
+
+/* Records are padded by column: those of `counts` entries. */
+static size_t records_of(const uint32_t counts[NR])
+{
+    size_t records = 0;
+    for (size_t j = 0; j < NR; j++)
+        records += (counts[j] + 3) / 4;
+    return records;
+}
+
+/* Chooses how to multiply and splits; returns the number of records behind the safe parts. */
+static size_t choose(splitter *s, dq_avx2_head *head, size_t positions, dq_avx2_record *records)
+{
+    size_t most = most_records(positions), count = 0;
+    s->limit = most_entries(positions);
+    split_panel(s);
+    if (s->total > s->limit || records_of(s->counts) > most)
+        return 0;
+    head->mode = DQ_AVX2_PAIRS;
+    size_t worth = s->total + positions * NR * (COST_PAIR - COST_QUAD) / COST_ENTRY;
+    s->limit = worth < s->limit ? worth : s->limit;
+    s->quads = 1;
+    split_panel(s);
+    if (s->total <= s->limit && records_of(s->counts) <= most) {
+        head->mode = DQ_AVX2_QUADS;
+    } else {
+        s->quads = 0;
+        s->limit = SIZE_MAX;
+        split_panel(s);
+    }
+    for (size_t j = 0; j < NR; j++) {
+        s->out[j] = records + count;
+        head->records[j] = (uint16_t)((s->counts[j] + 3) / 4);
+        count += head->records[j];
+    }
+    memset(records, 0, count * sizeof *records);
+    s->limit = SIZE_MAX;
+    split_panel(s);
+    return count;
+}
+
+size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
+{
+    dq_avx2_head *head = panel;
+    splitter s = {.safe = (int8_t *)(head + 1), .runs = b->runs, .groups = dq_avx2_groups(b->run)};
+    size_t positions = s.runs * s.groups * GROUP, safe_bytes = positions * NR, records = 0;
+    dq_qgemm_pack(b, first, NR, GROUP, s.safe, sums);
+    memset(head, 0, sizeof *head);
+    head->mode = DQ_AVX2_SINGLE;
+    if (!b->plain && positions && positions <= MOST_POSITIONS)
+        records = choose(&s, head, positions, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
+    size_t used = sizeof *head + safe_bytes + records * sizeof(dq_avx2_record);
+    return (used + 63) / 64 * 64;
+}
