@@ -8,6 +8,7 @@
 #define DQ_KERNELS_KERNELS_H
 
 #include "kernels/float_rows.h"
+#include "kernels/nbits.h"
 #include "kernels/qgemm.h"
 
 #include <stddef.h>
@@ -73,12 +74,6 @@ enum { DQ_FGEMM_ROWS = 8, DQ_FGEMM_COLS = 32 };
  * its bits are the same on every CPU, also those without fused multiply-add. The rows of c from `rows` on
  * hold anything after. Which NaN stands for a NaN is open. */
 typedef void dq_fgemm_fn(const float *a, const float *b, size_t k, size_t rows, float *c);
-
-/** Weights of 4 bits for dq_fgemm_fn: out[p * DQ_FGEMM_COLS + j] = (code - zero[j]) * scale[j] for p < k,
- * each of the two steps rounded to float. Step p has 16 bytes: byte j holds the codes of columns j (low bits)
- * and j + 16. */
-typedef void dq_unpack_u4_fn(const uint8_t *codes, size_t k, const float *zero, const float *scale,
-                             float *out);
 
 typedef struct dq_kernels {
 #define DQ_SLOT(type, name) type *name;

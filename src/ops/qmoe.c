@@ -11,9 +11,9 @@
  * columns. */
 #include "base/checked.h"
 #include "base/codec.h"
-#include "ops/float_matmul.h"
 #include "ops/nbits.h"
 #include "ops/rows.h"
+#include "ops/weight_only.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,7 +36,9 @@ typedef struct layer {
 
 typedef struct state {
     layer layers[LAYERS]; /* fc1, fc2, fc3 */
-    bool gated;           /* there is an fc3 */
+    dq_weights products[LAYERS];
+    size_t products_at[LAYERS]; /* of the scratch */
+    bool gated;                 /* there is an fc3 */
     size_t tokens, hidden, inter, experts, k;
     function function;
     int64_t fusion;
@@ -211,6 +213,27 @@ static bool place(size_t *used, size_t rows, size_t cols, size_t size, size_t *a
            dq_add_size(*used, bytes, used) && dq_align_size(*used, ALIGN, used);
 }
 
+static dq_weights weights_of(const state *s, const layer *l)
+{
+    dq_weights w;
+    memset(&w, 0, sizeof w);
+    w.form.matrices = s->experts;
+    w.form.n = l->rows;
+    w.form.k = w.form.code_row = l->cols;
+    w.form.code_step = 1;
+    w.form.block = l->block;
+    w.form.groups = l->blocks;
+    w.form.zero_row = l->by_block ? l->zero_bytes : 0;
+    w.form.zero_matrix = l->zero_bytes;
+    w.form.bits = l->bits;
+    w.codes = l->weights;
+    w.scales = l->scales;
+    w.zeros = l->zeros;
+    w.group_idx = DQ_NO_INPUT;
+    w.rows = s->tokens;
+    return w;
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -223,9 +246,16 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !place(&used, n, s->gated ? s->inter : 0, f, &s->third) ||
         !place(&used, n, s->inter, f, &s->middle) || !place(&used, n, s->hidden, f, &s->sums))
         return dq_no_memory(err, SIZE_MAX, "the experts' results");
+    for (size_t i = 0; i < LAYERS; i++) {
+        if (i == 2 && !s->gated)
+            continue;
+        s->products[i] = weights_of(s, &s->layers[i]);
+        DQ_TRY(dq_weights_prepare(call, &s->products[i], err));
+        if (!place(&used, s->products[i].scratch_size, 1, 1, &s->products_at[i]))
+            return dq_no_memory(err, SIZE_MAX, "packed weights");
+    }
     call->scratch_size = used;
-    dq_fmm mm = {.type = DQ_FLOAT, .k = s->hidden > s->inter ? s->hidden : s->inter};
-    return dq_fmm_prepare(call, &mm, err);
+    return DQ_OK;
 }
 
 /* ---- Routing ------------------------------------------------------------------------------------------ */
@@ -317,56 +347,20 @@ typedef struct product {
     float *to; /* NULL: added to the sums */
 } product;
 
-static void pack_rows(const void *arg, size_t batch, size_t row, size_t count, void *to)
+static void load_row(const void *arg, size_t row, float *to)
 {
-    (void)batch;
     const product *p = arg;
-    dq_fmm_pack_strided(p->from, DQ_FLOAT, row * p->l->cols, p->l->cols, 1, count, DQ_FMM_ROWS, p->l->cols,
-                        to);
+    memcpy(to, p->from + row * p->l->cols, p->l->cols * sizeof *to);
 }
 
-static float zero_point(const product *p, size_t row, size_t block)
+static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile)
 {
-    const layer *l = p->l;
-    const dq_tensor *zeros = dq_call_in(p->j->call, l->zeros);
-    if (!zeros)
-        return (float)(1 << (l->bits - 1));
-    const uint8_t *codes = zeros->data;
-    if (l->by_block)
-        return (float)dq_get_bits(codes + (p->j->expert * l->rows + row) * l->zero_bytes, l->bits, block);
-    return (float)dq_get_bits(codes + p->j->expert * l->zero_bytes, l->bits, row);
-}
-
-static void pack_weights(const void *arg, size_t batch, size_t col, size_t count, void *to)
-{
-    (void)batch;
-    const product *p = arg;
-    const layer *l = p->l;
-    const dq_op_call *call = p->j->call;
-    if (count < DQ_FMM_COLS)
-        memset(to, 0, l->cols * DQ_FMM_COLS * sizeof(float));
-    for (size_t lane = 0; lane < count; lane++) {
-        size_t row = col + lane, number = p->j->expert * l->rows + row;
-        const uint8_t *codes = dq_data(call->in[l->weights], uint8_t) + number * l->row_bytes;
-        for (size_t b = 0; b < l->blocks; b++) {
-            size_t first = b * l->block, left = l->cols - first;
-            dq_nbits_unpack(codes, l->bits, first, left < l->block ? left : l->block, zero_point(p, row, b),
-                            dq_nbits_float(call->in[l->scales], number * l->blocks + b),
-                            (float *)to + first * DQ_FMM_COLS + lane, DQ_FMM_COLS);
-        }
-    }
-}
-
-static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
-                  const void *tile)
-{
-    (void)batch;
     const product *p = arg;
     const job *j = p->j;
     const dq_tensor *bias = dq_call_in(j->call, p->l->bias);
     for (size_t i = 0; i < rows; i++)
         for (size_t c = 0; c < cols; c++) {
-            float value = ((const float *)tile)[i * DQ_FMM_COLS + c];
+            float value = tile[i * DQ_NBITS_COLS + c];
             if (bias)
                 value += dq_nbits_float(bias, j->expert * p->l->rows + col + c);
             if (p->to)
@@ -376,11 +370,12 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
         }
 }
 
-static void multiply(const job *j, const layer *l, const float *from, float *to)
+static void multiply(const job *j, size_t i, const float *from, float *to)
 {
-    product p = {j, l, from, to};
-    dq_fmm mm = {DQ_FLOAT, 1, j->count, l->rows, l->cols, pack_rows, pack_weights, store, NULL};
-    dq_fmm_run(j->call, &mm, &p);
+    const state *s = j->s;
+    product p = {j, &s->layers[i], from, to};
+    dq_weights_run(j->call, &s->products[i], (char *)j->call->scratch + s->products_at[i], j->expert,
+                   j->count, load_row, store, &p);
 }
 
 /* ---- Activation --------------------------------------------------------------------------------------- */
@@ -440,22 +435,24 @@ static void run_expert(job *j)
     gather(j);
     if (j->count == 0)
         return;
-    multiply(j, &s->layers[0], j->gathered, j->first);
+    multiply(j, 0, j->gathered, j->first);
     if (s->gated)
-        multiply(j, &s->layers[2], j->gathered, j->third);
+        multiply(j, 2, j->gathered, j->third);
     dq_parallel(j->call->threads, j->count, PIECE / (s->inter + 1) + 1, activate, j);
-    multiply(j, &s->layers[1], j->middle, NULL);
+    multiply(j, 1, j->middle, NULL);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     enum { PIECE = 64 };
-    (void)err;
     const state *s = call->state;
     dq_tensor *y = call->out[0];
     char *scratch = call->scratch;
     if (!y || y->count == 0)
         return DQ_OK;
+    for (size_t i = 0; i < LAYERS; i++)
+        if (i < 2 || s->gated)
+            DQ_TRY(dq_weights_begin(call, &s->products[i], scratch + s->products_at[i], err));
     job j = {.s = s,
              .call = call,
              .chosen = (size_t *)(scratch + s->chosen),

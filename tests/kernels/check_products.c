@@ -294,29 +294,6 @@ void check_fgemm(const dq_kernels *k)
     }
 }
 
-void check_unpack_u4(const dq_kernels *k)
-{
-    enum { HALF = DQ_FGEMM_COLS / 2 };
-    for (int round = 0; round < 100; round++) {
-        size_t depth = kernel_random(70);
-        uint8_t *codes = kernel_bytes(depth * HALF);
-        float *zero = kernel_floats(DQ_FGEMM_COLS), *scale = kernel_floats(DQ_FGEMM_COLS);
-        float *out = kernel_memory(depth * DQ_FGEMM_COLS * sizeof *out);
-        for (size_t j = 0; round % 2 && j < DQ_FGEMM_COLS; j++)
-            zero[j] = (float)kernel_random(16);
-        k->unpack_u4(codes, depth, zero, scale, out);
-        for (size_t i = 0; i < depth * DQ_FGEMM_COLS; i++) {
-            size_t j = i % DQ_FGEMM_COLS;
-            unsigned code = codes[i / DQ_FGEMM_COLS * HALF + j % HALF] >> (j < HALF ? 0 : 4) & 15u;
-            volatile float difference = (float)code - zero[j];
-            float wanted = difference * scale[j];
-            KERNEL_FAIL_UNLESS(same_or_nan(out[i], wanted), "depth %zu, element %zu: %.9g, wanted %.9g",
-                               depth, i, (double)out[i], (double)wanted);
-        }
-        kernel_done();
-    }
-}
-
 /* ---- Transposes -------------------------------------------------------------------------------------- */
 
 /* Both transposes, by bytes of an element; memory between the rows of dst must stay. */

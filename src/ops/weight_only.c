@@ -1,0 +1,480 @@
+#include "ops/weight_only.h"
+
+#include "base/checked.h"
+#include "ops/nbits.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, PIECE = 128, CHUNK = 128, GROUP = 8, ALIGN = 64 };
+
+/* ---- Order of the codes -------------------------------------------------------------------------------- */
+
+/* Positions begin … begin + count - 1 of the codes in the order in which they are multiplied, which share a
+ * scale. Each piece begins a new word. */
+typedef struct piece {
+    size_t group, begin, count;
+} piece;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t begin_of(const dq_weight_form *f, size_t group)
+{
+    return f->sorted ? f->sorted[f->k + group] : least(group * f->block, f->k);
+}
+
+static bool next_piece(const dq_weight_form *f, piece *p)
+{
+    p->begin += p->count;
+    while (p->begin == begin_of(f, p->group + 1))
+        if (++p->group >= f->groups)
+            return false;
+    p->count = least(PIECE, begin_of(f, p->group + 1) - p->begin);
+    return true;
+}
+
+static size_t source_of(const dq_weight_form *f, size_t position)
+{
+    return f->sorted ? f->sorted[position] : position;
+}
+
+static size_t fields_of(const dq_weight_form *f)
+{
+    return 32 / f->bits;
+}
+
+static size_t words_of(const dq_weight_form *f, const piece *p)
+{
+    return (p->count + fields_of(f) - 1) / fields_of(f);
+}
+
+/* The k of each group one after the other, then where each group begins. */
+static void make_sorted(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_weight_form *f = key;
+    const int32_t *group = from->data;
+    uint32_t *k_of = packed, *begin = k_of + f->k;
+    memset(begin, 0, (f->groups + 1) * sizeof *begin);
+    for (size_t k = 0; k < f->k; k++)
+        begin[group[k] + 1]++;
+    for (size_t g = 0; g < f->groups; g++)
+        begin[g + 1] += begin[g];
+    for (size_t k = 0; k < f->k; k++)
+        k_of[begin[group[k]]++] = (uint32_t)k;
+    for (size_t g = f->groups; g > 0; g--)
+        begin[g] = begin[g - 1];
+    begin[0] = 0;
+}
+
+static dq_status check_groups(const dq_op_call *call, const dq_weights *w, dq_error *err)
+{
+    const dq_tensor *groups = call->in[w->group_idx];
+    for (size_t k = 0; k < groups->count; k++) {
+        int32_t group = dq_data(groups, int32_t)[k];
+        if (group < 0 || (size_t)group >= w->form.groups)
+            return dq_call_fail_input(call, err, w->group_idx, "holds %" PRId32 " at %zu, wanted 0 to %zu",
+                                      group, k, w->form.groups - 1);
+    }
+    return DQ_OK;
+}
+
+static void fill_lengths(const dq_weight_form *f, uint32_t *lengths)
+{
+    piece p = {0};
+    for (size_t i = 0; next_piece(f, &p); i++)
+        lengths[i] = (uint32_t)words_of(f, &p);
+}
+
+/* ---- Packed forms -------------------------------------------------------------------------------------- */
+
+static size_t strips_of(const dq_weight_form *f)
+{
+    return (f->n + COLS - 1) / COLS;
+}
+
+static uint32_t code_at(const dq_weight_form *f, const uint8_t *codes, size_t i)
+{
+    size_t each = 8 / f->bits, place = f->high_first ? each - 1 - i % each : i % each;
+    return codes[i / each] >> place * f->bits & ((1u << f->bits) - 1);
+}
+
+/* Word number `word` of a piece, row `row` of all matrices' rows. */
+static uint32_t read_word(const dq_weight_form *f, const uint8_t *codes, size_t row, const piece *p,
+                          size_t word)
+{
+    size_t fields = fields_of(f), first = p->begin + word * fields;
+    size_t count = least(fields, p->begin + p->count - first), at = row * f->code_row + first;
+    uint32_t value = 0;
+    if (count == fields && !f->sorted && f->code_step == 1 && at * f->bits % 8 == 0) {
+        const uint8_t *bytes = codes + at / (8 / f->bits);
+        value = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+        return f->high_first ? (value & 0x0f0f0f0f) << 4 | (value >> 4 & 0x0f0f0f0f) : value;
+    }
+    for (size_t t = 0; t < count; t++)
+        value |= code_at(f, codes, row * f->code_row + source_of(f, first + t) * f->code_step) << t * f->bits;
+    return value;
+}
+
+static void make_words(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_weight_form *f = key;
+    uint32_t *to = packed;
+    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        for (piece p = {0}; next_piece(f, &p);)
+            for (size_t word = 0; word < words_of(f, &p); word++, to += COLS)
+                for (size_t j = 0; j < cols; j++)
+                    to[j] = read_word(f, from->data, matrix * f->n + col + j, &p, word);
+    }
+}
+
+static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
+{
+    size_t code = row * f->code_row + source_of(f, p->begin) * f->code_step;
+    return dq_nbits_float(from, f->scale_run ? code / f->scale_run : row * f->groups + p->group);
+}
+
+static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
+{
+    const uint8_t *codes = from->data;
+    if (from->dtype != DQ_UINT8)
+        return dq_nbits_float(from, row * f->groups + p->group);
+    if (f->zero_row)
+        return (float)dq_get_bits(codes + row * f->zero_row, f->bits, p->group);
+    return (float)dq_get_bits(codes + row / f->n * f->zero_matrix, f->bits, row % f->n);
+}
+
+typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p);
+
+static void make_floats(float *to, const dq_tensor *from, const dq_weight_form *f, float_at *read)
+{
+    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        for (piece p = {0}; next_piece(f, &p); to += COLS)
+            for (size_t j = 0; j < cols; j++)
+                to[j] = read(f, from, matrix * f->n + col + j, &p);
+    }
+}
+
+static void make_scales(void *packed, const dq_tensor *from, const void *key)
+{
+    make_floats(packed, from, key, scale_at);
+}
+
+static void make_zeros(void *packed, const dq_tensor *from, const void *key)
+{
+    make_floats(packed, from, key, zero_at);
+}
+
+/* ---- Prepare --------------------------------------------------------------------------------------------
+ */
+
+/* The zero point when it is the same everywhere. */
+static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
+{
+    const dq_weight_form *f = &w->form;
+    const dq_tensor *zeros = call->in[w->zeros];
+    if (!dq_call_constant(call, w->zeros) || zeros->count == 0)
+        return false;
+    piece p = {0};
+    *zero = zero_at(f, zeros, 0, &p);
+    for (size_t row = 0; row < f->matrices * f->n; row++)
+        for (p.group = 0; p.group < f->groups; p.group++)
+            if (!(zero_at(f, zeros, row, &p) == *zero))
+                return false;
+    return true;
+}
+
+static bool place(size_t *used, size_t count, size_t each, size_t *at)
+{
+    size_t bytes;
+    *at = *used;
+    return dq_mul_size(count, each, &bytes) && dq_add_size(*used, bytes, used) &&
+           dq_align_size(*used, ALIGN, used);
+}
+
+/* The order of codes, as far as it is known, and room for the rest. */
+static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, size_t *used, dq_error *err)
+{
+    dq_weight_form *f = &w->form;
+    bool given = dq_call_in(call, w->group_idx) != NULL;
+    size_t sorted, fields = fields_of(f);
+    /* a packed form is found again by the address of its order, which must last as long */
+    bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
+    *known = !given || (dq_call_constant(call, w->group_idx) && lasting);
+    w->blocks = f->groups + f->k / PIECE + 1; /* at most */
+    w->words = f->k / fields + w->blocks;
+    if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
+        (!*known && (!place(used, sorted, 1, &w->sorted_at) ||
+                     !place(used, w->blocks, sizeof(uint32_t), &w->lengths_at))))
+        return dq_no_memory(err, SIZE_MAX, "the order of weights");
+    if (!*known)
+        return DQ_OK;
+    if (given) {
+        const void *order;
+        DQ_TRY(check_groups(call, w, err));
+        DQ_TRY(dq_call_pack(call, w->group_idx, make_sorted, f, sizeof *f, sorted, &order, err));
+        f->sorted = order;
+    }
+    w->blocks = w->words = 0;
+    for (piece p = {0}; next_piece(f, &p); w->blocks++)
+        w->words += words_of(f, &p);
+    w->lengths = dq_arena_alloc(call->arena, w->blocks * sizeof *w->lengths + 1, sizeof *w->lengths);
+    if (!w->lengths)
+        return dq_no_memory(err, w->blocks * sizeof *w->lengths, "the order of weights");
+    fill_lengths(f, w->lengths);
+    return DQ_OK;
+}
+
+/* A form of input i: packed once, or room for it in each run. */
+static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, bool known,
+                              size_t lines, const void **packed, size_t *used, size_t *at, dq_error *err)
+{
+    size_t size, columns;
+    if (!dq_mul_size(w->form.matrices * strips_of(&w->form), COLS * sizeof(float), &columns) ||
+        !dq_mul_size(columns, lines, &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    *packed = NULL;
+    if (known && dq_call_constant(call, i))
+        return dq_call_pack(call, i, make, &w->form, sizeof w->form, size, packed, err);
+    return place(used, size, 1, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
+}
+
+dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
+{
+    size_t used = 0, row, panels = (least(w->rows, CHUNK) + ROWS - 1) / ROWS;
+    bool known;
+    DQ_TRY(prepare_order(call, w, &known, &used, err));
+    w->with_zeros = dq_call_in(call, w->zeros) != NULL;
+    w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
+    if (w->with_zeros && same_zeros(call, w, &w->middle))
+        w->with_zeros = false;
+    DQ_TRY(prepare_form(call, w, w->scales, make_scales, known, w->blocks, &w->packed_scales, &used,
+                        &w->scales_at, err));
+    if (w->with_zeros)
+        DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, known, w->blocks, &w->packed_zeros, &used,
+                            &w->zeros_at, err));
+    DQ_TRY(
+        prepare_form(call, w, w->codes, make_words, known, w->words, &w->packed, &used, &w->words_at, err));
+    if (!dq_mul_size(w->words, fields_of(&w->form) * ROWS * sizeof(float), &row) ||
+        !place(&used, panels, row, &w->x_at) || !place(&used, panels * ROWS, w->blocks * 4, &w->sums_at) ||
+        !place(&used, panels, ROWS, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
+        !dq_align_size(row, ALIGN, &row))
+        return dq_no_memory(err, SIZE_MAX, "packed rows");
+    w->scratch_size = used;
+    if (call->worker_scratch_size < row)
+        call->worker_scratch_size = row;
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_weights *w;
+    dq_weight_form form;
+    const uint32_t *lengths, *words;
+    const float *scales, *zeros;
+    float *x, *sums; /* of panels of ROWS rows */
+    uint8_t *odd;    /* of rows: to be multiplied weight by weight */
+    size_t blocks, word_count;
+    size_t first, rows; /* of this chunk */
+    dq_weights_load_fn *load;
+    dq_weights_store_fn *store;
+    const void *arg;
+} job;
+
+static const void *either(const void *packed, void *scratch, size_t at)
+{
+    return packed ? packed : (char *)scratch + at;
+}
+
+static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
+{
+    job j = {.call = call, .w = w, .form = w->form, .blocks = w->blocks, .word_count = w->words};
+    j.lengths = either(w->lengths, scratch, w->lengths_at);
+    j.words = either(w->packed, scratch, w->words_at);
+    j.scales = either(w->packed_scales, scratch, w->scales_at);
+    j.zeros = w->with_zeros ? either(w->packed_zeros, scratch, w->zeros_at) : NULL;
+    j.x = (float *)((char *)scratch + w->x_at);
+    j.sums = (float *)((char *)scratch + w->sums_at);
+    j.odd = (uint8_t *)scratch + w->odd_at;
+    if (!w->lengths) { /* the order comes with the inputs */
+        j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
+        j.blocks = j.word_count = 0;
+        for (piece p = {0}; next_piece(&j.form, &p); j.blocks++)
+            j.word_count += words_of(&j.form, &p);
+    }
+    return j;
+}
+
+dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err)
+{
+    char *base = scratch;
+    if (!w->lengths) {
+        dq_weight_form f = w->form;
+        DQ_TRY(check_groups(call, w, err));
+        make_sorted(base + w->sorted_at, call->in[w->group_idx], &f);
+        f.sorted = (uint32_t *)(base + w->sorted_at);
+        fill_lengths(&f, (uint32_t *)(base + w->lengths_at));
+    }
+    job j = job_of(call, w, scratch);
+    size_t lines = w->form.matrices * strips_of(&w->form) * COLS * sizeof(float);
+    if (!w->packed) {
+        memset(base + w->words_at, 0, lines * w->words);
+        make_words(base + w->words_at, call->in[w->codes], &j.form);
+    }
+    if (!w->packed_scales) {
+        memset(base + w->scales_at, 0, lines * w->blocks);
+        make_scales(base + w->scales_at, call->in[w->scales], &j.form);
+    }
+    if (w->with_zeros && !w->packed_zeros) {
+        memset(base + w->zeros_at, 0, lines * w->blocks);
+        make_zeros(base + w->zeros_at, call->in[w->zeros], &j.form);
+    }
+    return DQ_OK;
+}
+
+/* ---- Rows of x ----------------------------------------------------------------------------------------- */
+
+static dq_nbits strip_of(const job *j, size_t strip)
+{
+    const dq_weights *w = j->w;
+    return (dq_nbits){.bits = j->form.bits,
+                      .table = w->table,
+                      .blocks = j->blocks,
+                      .lengths = j->lengths,
+                      .words = j->words + strip * j->word_count * COLS,
+                      .scales = j->scales + strip * j->blocks * COLS,
+                      .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
+                      .middle = w->middle};
+}
+
+/* Whether products with codes of 8 bits, and x divided by 2^24, keep their bits. */
+static bool is_plain(const float *x, size_t n)
+{
+    float most = 0;
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        float size = fabsf(x[i]);
+        finite &= size <= 0x1p90f;
+        most = size > most ? size : most;
+    }
+    return finite && (most == 0 || most >= 0x1p-60f);
+}
+
+/* Row i of a panel of `rows`, in the order of the codes. */
+static void pack_row(const job *j, const float *from, size_t i, size_t rows, bool plain, float *x,
+                     float *sums)
+{
+    const dq_weight_form *f = &j->form;
+    size_t fields = fields_of(f);
+    dq_nbits b = {.bits = f->bits, .table = j->w->table};
+    float factor[16];
+    for (size_t t = 0; t < fields; t++)
+        factor[t] = plain ? dq_nbits_factor(&b, t) : 1;
+    x += i;
+    sums += i;
+    for (piece p = {0}; next_piece(f, &p); sums += rows) {
+        double sum = 0;
+        for (size_t at = p.begin, end = p.begin + p.count; at < end;)
+            for (size_t t = 0; t < fields; t++, at++, x += rows) {
+                float value = at < end ? from[source_of(f, at)] : 0;
+                sum += (double)value;
+                *x = value * factor[t];
+            }
+        *sums = j->w->table ? 0 : (float)sum;
+    }
+}
+
+static void pack_panels(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    float *row = dq_call_worker_scratch(j->call, worker);
+    size_t size = j->word_count * fields_of(&j->form);
+    for (size_t panel = begin; panel < end; panel++) {
+        size_t first = panel * ROWS, rows = least(ROWS, j->rows - first);
+        for (size_t i = 0; i < rows; i++) {
+            j->load(j->arg, j->first + first + i, row);
+            bool plain = is_plain(row, j->form.k);
+            j->odd[first + i] = !plain;
+            pack_row(j, row, i, rows, plain, j->x + first * size, j->sums + first * j->blocks);
+        }
+    }
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* A row of a panel as the formula stands. */
+static void plain_row(const dq_nbits *b, const float *x, size_t rows, size_t cols, float *y)
+{
+    size_t fields = 32 / b->bits;
+    for (size_t j = 0; j < cols; j++) {
+        const uint32_t *word = b->words + j;
+        const float *from = x;
+        float sum = 0;
+        for (size_t g = 0; g < b->blocks; g++) {
+            float scale = b->scales[g * COLS + j], zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
+            for (size_t n = 0; n < b->lengths[g]; n++, word += COLS)
+                for (size_t t = 0; t < fields; t++, from += rows) {
+                    uint32_t code = *word >> t * b->bits & ((1u << b->bits) - 1);
+                    float value = b->table ? b->table[code] : (float)code - zero;
+                    sum = fmaf(value * scale, *from, sum);
+                }
+        }
+        y[j] = sum;
+    }
+}
+
+static void run_strip(const job *j, size_t strip, size_t col, size_t begin, size_t end)
+{
+    dq_nbits b = strip_of(j, strip);
+    size_t size = j->word_count * fields_of(&j->form), cols = least(COLS, j->form.n - col);
+    float tile[ROWS * COLS];
+    for (size_t first = begin; first < end; first += ROWS) {
+        size_t rows = least(ROWS, end - first);
+        const float *x = j->x + first * size;
+        j->call->kernels->nbits(&b, x, j->sums + first * j->blocks, rows, tile);
+        for (size_t i = 0; i < rows; i++)
+            if (j->odd[first + i])
+                plain_row(&b, x + i, rows, cols, tile + i * COLS);
+        j->store(j->arg, j->first + first, col, rows, cols, tile);
+    }
+}
+
+typedef struct product {
+    const job *j;
+    size_t strip; /* the matrix's first */
+} product;
+
+static void run_items(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const product *p = arg;
+    const job *j = p->j;
+    size_t strips = strips_of(&j->form);
+    for (size_t i = begin; i < end; i++) {
+        size_t row = i / strips * GROUP * ROWS, strip = i % strips;
+        run_strip(j, p->strip + strip, strip * COLS, row, least(row + GROUP * ROWS, j->rows));
+    }
+}
+
+void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
+                    dq_weights_load_fn *load, dq_weights_store_fn *store, const void *arg)
+{
+    job j = job_of(call, w, scratch);
+    product p = {&j, matrix * strips_of(&w->form)};
+    j.load = load;
+    j.store = store;
+    j.arg = arg;
+    for (; j.first < m; j.first += CHUNK) {
+        j.rows = least(CHUNK, m - j.first);
+        size_t panels = (j.rows + ROWS - 1) / ROWS, row_groups = (panels + GROUP - 1) / GROUP;
+        dq_parallel(call->threads, panels, 1, pack_panels, &j);
+        dq_parallel(call->threads, row_groups * strips_of(&w->form), 1, run_items, &p);
+    }
+}

@@ -1,0 +1,64 @@
+/* Products of float rows with matrices whose weights alone are quantized: 2, 4 or 8 bits with a scale and a
+ * zero point for each block of a row, or 4 bits that name one of 16 values.
+ *
+ *   y[i][n] = sum over k of x[i][k] · (code[n][k] - zero) · scale
+ *
+ * in float, activations as they are. A block's codes are multiplied with x and summed in the order of k
+ * before its zero point and scale are applied (dq_nbits_fn), in pieces of at most 128 codes; sums of x are
+ * made in double. So the result depends neither on the number of rows nor on threads or processor. A row of x
+ * with infinities, NaN or values so large or small that the codes would take them out of the range of
+ * floats is multiplied weight by weight. */
+#ifndef DQ_OPS_WEIGHT_ONLY_H
+#define DQ_OPS_WEIGHT_ONLY_H
+
+#include "ops/op.h"
+
+/** Where a weight's code, scale and zero point stand. Zeroed before it is filled in: compared as bytes. */
+typedef struct dq_weight_form {
+    size_t matrices, n, k;
+    size_t code_row, code_step; /* codes from one n to the next (matrices follow), from one k to the next */
+    size_t block, groups;       /* codes of a block; blocks of a row */
+    size_t scale_run;       /* 0, or: scales stand for runs of codes as they lie, not for blocks of rows */
+    size_t zero_row;        /* packed zero points: bytes of a row, one a block … */
+    size_t zero_matrix;     /* … or, with zero_row 0, bytes of a matrix, one a row */
+    const uint32_t *sorted; /* set by prepare */
+    uint32_t bits;
+    uint32_t high_first; /* of two codes in a byte the first is the upper one */
+} dq_weight_form;
+
+enum { DQ_NO_INPUT = 63 };
+
+typedef struct dq_weights {
+    /* filled in by the operator: */
+    dq_weight_form form;
+    const float *table;                       /* values of 4-bit codes, or NULL */
+    uint32_t codes, scales, zeros, group_idx; /* inputs, the last two may be DQ_NO_INPUT or left out */
+    size_t rows;                              /* of x, at most */
+    /* by prepare: */
+    size_t blocks, words;                              /* pieces of a column, words of it */
+    uint32_t *lengths;                                 /* of pieces */
+    const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
+    bool with_zeros;
+    float middle;
+    size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
+    size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, sums_at, odd_at;
+} dq_weights;
+
+/** In prepare, when the form is filled in and all inputs have the sizes it says. Raises
+ * call->worker_scratch_size to what a run wants. */
+dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err);
+
+/** Row `row` of x as floats. */
+typedef void dq_weights_load_fn(const void *arg, size_t row, float *to);
+/** Takes rows × cols results, tile[i * DQ_NBITS_COLS + j]; called on many threads. */
+typedef void dq_weights_store_fn(const void *arg, size_t row, size_t col, size_t rows, size_t cols,
+                                 const float *tile);
+
+/** Makes for this run what does not depend on constants alone. Fails when a block number of group_idx is
+ * outside the blocks. */
+dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err);
+/** m rows (at most w->rows) times a matrix. `scratch` is that of dq_weights_begin. */
+void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
+                    dq_weights_load_fn *load, dq_weights_store_fn *store, const void *arg);
+
+#endif
