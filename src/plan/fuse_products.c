@@ -1,6 +1,7 @@
 /* Quantized products:
  *
  *   QuantizeLinear(Conv(DQ x, DQ w, bias))            → QLinearConv
+ *   QuantizeLinear(ConvTranspose(DQ x, DQ w, bias))   → QLinearConv and moves (fuse_transposed.c)
  *   QuantizeLinear(Gemm(DQ a, DQ b, bias))            → com.microsoft.QGemm
  *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
@@ -11,6 +12,7 @@
  * bias that is float, or quantized in another scale, is rounded to int32 in the scale of the products
  * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
  * half a quantum. */
+#include "base/checked.h"
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -32,7 +34,8 @@ typedef struct product {
 
 static bool is_product(const dq_node *node)
 {
-    return dq_fuser_is(node, "Conv") || dq_fuser_is(node, "Gemm") || dq_fuser_is(node, "MatMul");
+    return dq_fuser_is(node, "Conv") || dq_fuser_is(node, "ConvTranspose") || dq_fuser_is(node, "Gemm") ||
+           dq_fuser_is(node, "MatMul");
 }
 
 /* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
@@ -72,7 +75,8 @@ static bool read_operands(dq_fuser *f, product *p)
 
 static double product_scale(const product *p, size_t channel)
 {
-    return p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0) * (double)dq_fuser_scale(p->w.scale_t, channel);
+    return p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0) *
+           (double)dq_fuser_scale(p->w.scale_t, channel % p->w.scale_t->count);
 }
 
 /* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
@@ -155,6 +159,14 @@ static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
     return node;
 }
 
+static dq_node *make_transposed(dq_fuser *f, const product *p, const dq_quantized *q)
+{
+    const dq_value *bias = p->bias ? int32_bias(f, p) : NULL;
+    if (p->bias && !bias)
+        return NULL;
+    return dq_fuser_transposed(f, p->node, &p->x, &p->w, dq_fuser_constant(bias), q);
+}
+
 static dq_node *make_gemm(dq_fuser *f, const product *p, const dq_quantized *q)
 {
     dq_value *in[9] = {NULL};
@@ -183,6 +195,18 @@ static bool conv_channels(product *p)
     p->channels = (size_t)w->dims[0];
     p->inner = w->rank - 2;
     return channels_fit(&p->w, 0, w->rank, p->channels);
+}
+
+/* Each group has the scales of the weights' second axis. */
+static bool transposed_channels(product *p)
+{
+    const dq_tensor *w = dq_fuser_constant(p->w.codes);
+    int64_t group = dq_node_int(p->node, "group", 1), channels;
+    if (!w || w->rank < 3 || group < 1 || !dq_mul_i64(w->dims[1], group, &channels))
+        return false;
+    p->channels = (size_t)channels;
+    p->inner = w->rank - 2;
+    return channels_fit(&p->w, 1, w->rank, (size_t)w->dims[1]);
 }
 
 static bool gemm_channels(product *p)
@@ -269,6 +293,8 @@ static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
     p->y_scale = (double)dq_fuser_scale(q->scale_t, 0);
     if (dq_fuser_is(p->node, "Conv") && conv_channels(p))
         made = make_conv(f, p, q);
+    else if (dq_fuser_is(p->node, "ConvTranspose") && transposed_channels(p))
+        made = make_transposed(f, p, q);
     else if (dq_fuser_is(p->node, "Gemm") && gemm_channels(p))
         made = make_gemm(f, p, q);
     else if (dq_fuser_is(p->node, "MatMul") && matmul_channels(p))
@@ -300,7 +326,9 @@ static bool fuse_quantized(dq_fuser *f)
     if (!made || !dq_fuser_place(f, made, &q, &tail))
         return false;
     dq_fuser_tell(f, p.node, "fused with its quantization into %s",
-                  dq_fuser_is(made, "Reshape") ? "QGemm" : made->op_type);
+                  dq_fuser_is(p.node, "ConvTranspose") ? "QLinearConv"
+                  : dq_fuser_is(made, "Reshape")       ? "QGemm"
+                                                       : made->op_type);
     return true;
 }
 

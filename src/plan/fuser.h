@@ -154,6 +154,12 @@ const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, d
 /** Puts `made`, which gives the QuantizeLinear's codes, in its place, and what the tail needs behind it. */
 bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_tail *tail);
 
+/** fuse_transposed.c: what gives the codes of a ConvTranspose of constant weights whose channels' parameters
+ * fit; with an int32 bias (or NULL) for each channel in the scale of the products. All but the last node are
+ * in the list then. NULL: it cannot be (the reason told). */
+dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequantized *x,
+                             const dq_dequantized *w, const dq_tensor *bias, const dq_quantized *q);
+
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 

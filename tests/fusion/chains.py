@@ -157,6 +157,24 @@ def conv_bias(case):
     case.expect("conv", PRODUCT + "QLinearConv")
 
 
+def conv_transpose(case):
+    groups, inner, outer = case.pick(1, 1, 2, 3), case.size(1, 5), case.size(1, 4)
+    spatial = case.pick(1, 2, 2)
+    stride = case.size(1, 3)
+    kernel = [case.size(stride, 4) for _ in range(spatial)]
+    pads = [case.size(0, k - 1) for k in kernel * 2]
+    x, _, x_scale, _ = case.input("x", (case.size(1, 2), groups * inner, *[case.size(3, 6) for _ in range(spatial)]))
+    w, w_scales = case.weights((groups * inner, outer, *kernel), 1, case.chance(0.5))
+    sums = np.float64(x_scale) * w_scales
+    bias = case.bias(groups * outer, np.tile(sums, groups) if sums.size > 1 else sums)
+    attributes = case.pick({}, {"pads": pads}, {"pads": pads, "output_padding": [case.size(0, stride - 1)] * spatial})
+    y = case.node("ConvTranspose", [x, w, *bias], "op", group=groups, strides=[stride] * spatial, **attributes)
+    terms = inner * int(np.prod(kernel)) // stride**spatial + 1
+    case.note += f" {kernel} stride {stride} group {groups} {attributes}"
+    case.quantize("y", case.clip(y), sum_scale(case, terms, x_scale, w_scales), case.code_type())
+    case.expect("op", PRODUCT + "QLinearConv")
+
+
 def wide_bias(case):
     """A bias along another axis than that of channels: the product stays as written."""
     x, _, x_scale, _ = case.input("x", (1, 3, 4, 4))
@@ -214,4 +232,4 @@ def refused_pad(case):
 
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
-                                  gemm_forms, conv_bias, wide_bias, softmax, mean, mixed_constant, refused_pad)}
+                                  gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, refused_pad)}
