@@ -216,11 +216,12 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *
                                .wanted_count = session->wanted_count,
                                .kernels = &session->kernels,
                                .threads = session->threads,
+                               .fuse = session->fuse,
                                .why = session->why,
                                .why_arg = session->why_arg};
     if (session->fuse && !session->fused)
-        DQ_TRY(dq_fuse(session->model->program, session->wanted, session->wanted_count, session->why,
-                       session->why_arg, &session->fused, err));
+        DQ_TRY(dq_fuse(session->model->program, request.graph, session->wanted, session->wanted_count,
+                       session->why, session->why_arg, &session->fused, err));
     const dq_fused *fused = session->fused;
     if (fused) {
         request.nodes = fused->nodes;

@@ -174,6 +174,7 @@ static void take_captures(dq_inner *inner, const dq_plan *outer)
         given->tensor = &from->t;
         given->constant = from->where == DQ_AT_CONSTANT;
         given->fixed = given->constant && from->fixed;
+        given->lasting = given->constant && from->lasting;
     }
 }
 
@@ -188,8 +189,18 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .wanted_count = inner->graph->output_count,
                                .kernels = outer->kernels,
                                .threads = outer->threads,
+                               .fuse = outer->fuse,
                                .why = outer->why,
                                .why_arg = outer->why_arg};
+    if (outer->fuse && !inner->fused)
+        DQ_TRY(dq_fuse(outer->program, inner->graph, request.wanted, request.wanted_count, outer->why,
+                       outer->why_arg, &inner->fused, err));
+    if (inner->fused) {
+        request.nodes = inner->fused->nodes;
+        request.node_count = inner->fused->node_count;
+        request.made = inner->fused->values;
+        request.made_count = inner->fused->made_count;
+    }
     DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
     for (uint32_t i = 0; i < inner->given_count; i++)
         inner->planned[i] = *inner->given[i].tensor;

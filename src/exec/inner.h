@@ -4,15 +4,17 @@
 #define DQ_EXEC_INNER_H
 
 #include "exec/exec.h"
+#include "plan/fuse.h"
 
 /** An inner graph with its plan and memory. */
 typedef struct dq_inner {
     dq_graph *graph;
     dq_plan *plan; /* NULL before the first run */
     dq_exec exec;
-    dq_tensor *inputs;  /* by position, for the caller to fill in before each run */
-    dq_given *given;    /* the inputs, then what the graph takes from outside */
-    dq_tensor *planned; /* what `plan` was made for; by place in `given` */
+    const dq_fused *fused; /* once made; NULL: the graph as written */
+    dq_tensor *inputs;     /* by position, for the caller to fill in before each run */
+    dq_given *given;       /* the inputs, then what the graph takes from outside */
+    dq_tensor *planned;    /* what `plan` was made for; by place in `given` */
     uint32_t given_count, given_capacity;
 } dq_inner;
 

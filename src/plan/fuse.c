@@ -351,23 +351,45 @@ bool dq_fuser_before(dq_fuser *f, dq_node *node)
     return true;
 }
 
+/* What the nodes take from the graphs around theirs are constants: given to the plan as inputs are. */
+static uint32_t give_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t count, dq_given *given)
+{
+    uint32_t found = 0;
+    for (uint32_t n = 0; n < count; n++)
+        for (uint32_t i = 0; i < nodes[n]->in_count; i++) {
+            const dq_value *v = nodes[n]->in[i];
+            const dq_tensor *constant = v && v->graph != f->graph ? dq_fuser_constant(v) : NULL;
+            if (constant && given)
+                given[found] = (dq_given){.value = v, .tensor = constant, .constant = true, .lasting = true};
+            found += constant != NULL;
+        }
+    return found;
+}
+
 dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,
                        uint32_t given_count, const dq_value *wanted, dq_tensor **out, dq_error *err)
 {
     dq_kernels kernels;
     dq_plan *plan = NULL;
+    uint32_t outer = give_outer(f, nodes, count, NULL);
+    dq_given *all = DQ_NEW_ARRAY(f->arena, given_count + outer, dq_given);
+    *out = NULL;
+    if (!all)
+        return dq_no_memory(err, (given_count + outer) * sizeof *all, "fused nodes");
+    if (given_count)
+        memcpy(all, given, given_count * sizeof *given);
+    give_outer(f, nodes, count, all + given_count);
     dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
     const dq_plan_request request = {.graph = f->graph,
                                      .nodes = nodes,
                                      .node_count = count,
                                      .made = f->values,
                                      .made_count = f->value_count,
-                                     .given = given,
-                                     .given_count = given_count,
+                                     .given = all,
+                                     .given_count = given_count + outer,
                                      .wanted = &wanted,
                                      .wanted_count = 1,
                                      .kernels = &kernels};
-    *out = NULL;
     DQ_TRY(dq_plan_create(f->program, &request, &plan, err));
     const dq_tensor *y = dq_plan_output(plan, wanted);
     dq_status status = DQ_OK;
@@ -489,6 +511,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
 typedef struct kept {
     struct kept *next;
     dq_fused fused;
+    const dq_graph *graph;
     const dq_value **wanted;
     uint32_t wanted_count;
 } kept;
@@ -521,21 +544,22 @@ void dq_fusions_free(dq_fusions *fusions)
     free(fusions);
 }
 
-static kept *find(const dq_fusions *fusions, const dq_value *const *wanted, uint32_t count)
+static kept *find(const dq_fusions *fusions, const dq_graph *graph, const dq_value *const *wanted,
+                  uint32_t count)
 {
     for (kept *k = fusions->first; k; k = k->next)
-        if (k->wanted_count == count &&
+        if (k->graph == graph && k->wanted_count == count &&
             (count == 0 || memcmp(k->wanted, wanted, count * sizeof *wanted) == 0))
             return k;
     return NULL;
 }
 
-static dq_status make(dq_program *program, const dq_value *const *wanted, uint32_t count, dq_why_fn why,
-                      void *why_arg, kept **out, dq_error *err)
+static dq_status make(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t count,
+                      dq_why_fn why, void *why_arg, kept **out, dq_error *err)
 {
     dq_fusions *fusions = program->fusions;
     dq_fuser f = {.program = program,
-                  .graph = program->ir->graph,
+                  .graph = graph,
                   .arena = &fusions->arena,
                   .why = why,
                   .why_arg = why_arg,
@@ -550,6 +574,7 @@ static dq_status make(dq_program *program, const dq_value *const *wanted, uint32
     *k = (kept){
         .next = fusions->first,
         .fused = {.nodes = f.nodes, .node_count = f.count, .values = f.values, .made_count = f.value_count},
+        .graph = graph,
         .wanted = values,
         .wanted_count = count};
     fusions->first = k;
@@ -557,15 +582,15 @@ static dq_status make(dq_program *program, const dq_value *const *wanted, uint32
     return DQ_OK;
 }
 
-dq_status dq_fuse(dq_program *program, const dq_value *const *wanted, uint32_t wanted_count, dq_why_fn why,
-                  void *why_arg, const dq_fused **out, dq_error *err)
+dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t wanted_count,
+                  dq_why_fn why, void *why_arg, const dq_fused **out, dq_error *err)
 {
     dq_status status = DQ_OK;
     pthread_mutex_lock(&program->fusions->lock);
     /* someone who asks why gets told: the pass runs again */
-    kept *k = why ? NULL : find(program->fusions, wanted, wanted_count);
+    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count);
     if (!k)
-        status = make(program, wanted, wanted_count, why, why_arg, &k, err);
+        status = make(program, graph, wanted, wanted_count, why, why_arg, &k, err);
     if (status == DQ_OK)
         *out = &k->fused;
     pthread_mutex_unlock(&program->fusions->lock);

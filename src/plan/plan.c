@@ -453,6 +453,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->value_count = program->ir->value_count + request->made_count;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
+    plan->fuse = request->fuse;
     plan->why = request->why;
     plan->why_arg = request->why_arg;
     builder b = {.plan = plan, .request = request};

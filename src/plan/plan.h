@@ -75,6 +75,7 @@ typedef struct dq_plan {
     size_t buffer_size;
     const dq_kernels *kernels;
     dq_threads *threads;
+    bool fuse; /* inner graphs' nodes are fused, too */
 } dq_plan;
 
 /** A value whose tensor the caller has. */
@@ -99,6 +100,7 @@ typedef struct dq_plan_request {
     uint32_t wanted_count;
     const dq_kernels *kernels; /* live longer than the plan */
     dq_threads *threads;
+    bool fuse;                                    /* inner graphs are to be fused */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import helper
 
-from patterns import MOVES, PRODUCT, TABLE, moved, sum_scale, unary_chain
+from patterns import MOVES, PRODUCT, TABLE, Case, moved, sum_scale, unary_chain
 
 
 def parted(case, name, value, scale, dtype, zero="draw"):
@@ -220,6 +220,28 @@ def mixed_constant(case):
     case.expect("op", MOVES)
 
 
+def inner(case):
+    """Another pattern in a branch of an If, its constants there or outside."""
+    pattern = case.pick(conv_bias, conv_transpose, long_chain, matmul_bias, moved_result, turned_weights, mean)
+    branch = Case(case.prefix + "in_", case.opset, case.rng)
+    pattern(branch)
+    case.inputs, case.feeds, case.quanta = branch.inputs, branch.feeds, branch.quanta
+    case.expected = [("in_" + node, sentence, told) for node, sentence, told in branch.expected]
+    case.note = pattern.__name__ + branch.note
+    inside = case.chance(0.5)
+    case.constants = [] if inside else branch.constants
+    done = helper.make_graph(branch.nodes, "then", [], branch.outputs, branch.constants if inside else [])
+    other = [helper.make_node("Constant", [], [o.name + "_"], value=helper.make_tensor(
+        "zero", o.type.tensor_type.elem_type, [1], [0])) for o in branch.outputs]
+    none = helper.make_graph(other, "else", [], [helper.make_tensor_value_info(
+        o.name + "_", o.type.tensor_type.elem_type, None) for o in branch.outputs])
+    which = case.fed("which", np.array(True))
+    names = [o.name + "_out" for o in branch.outputs]
+    case.nodes.append(helper.make_node("If", [which], names, then_branch=done, else_branch=none))
+    case.outputs = [helper.make_tensor_value_info(n, o.type.tensor_type.elem_type, None)
+                    for n, o in zip(names, branch.outputs)]
+
+
 def refused_pad(case):
     """A constant that has no code of its own is filled in before an operator: it stays as written."""
     x, dtype, scale, _ = case.input("x", (2, 5))
@@ -232,4 +254,4 @@ def refused_pad(case):
 
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
-                                  gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, refused_pad)}
+                                  gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, refused_pad)}
