@@ -38,6 +38,9 @@ enum {
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
     DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/flow.h); infer and
                                   run are NULL */
+    DQ_OP_LOOSE = 1 << 5,      /* input 0 may be loose (dq_tensor): it is only copied from */
+    DQ_OP_PACKS = 1 << 6,      /* constant inputs may be loose in infer and prepare, which give them to
+                                  dq_call_pack or leave them alone; what was not packed is aligned in run */
     DQ_OP_ITEMS = 1 << 4       /* takes or gives sequences or optionals, whose items are known only in a run:
                                   planned in each run */
 };
@@ -64,6 +67,7 @@ struct dq_op_call {
     const char *const *in_formals; /* the schema's name of each input */
     uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
     uint64_t lasting_inputs;       /* bit i: … and its data lives as long as `packs` */
+    uint64_t packed_inputs;        /* bit i: dq_call_pack was called for it */
     dq_arena *arena;               /* for state; lives as long as the state */
     void *state;                   /* prepare → run */
     size_t scratch_size;           /* set by prepare: bytes that run may use, shared by its threads … */

@@ -73,6 +73,72 @@ static form *new_form(size_t key_size, size_t size)
     return f;
 }
 
+/* Copies a mapped tensor's data, and gives the pages behind back as it goes: both are never there at once. */
+static void copy_out(void *to, const dq_tensor *from, const void *key)
+{
+    enum { PIECE = 1 << 22 };
+    (void)key;
+    const char *bytes = from->data;
+    for (size_t at = 0; at < from->size; at += PIECE) {
+        size_t n = from->size - at < PIECE ? from->size - at : PIECE;
+        memcpy((char *)to + at, bytes + at, n);
+        if (from->mapped)
+            dq_file_forget(bytes + at, n);
+    }
+}
+
+/* `make` for a loose tensor: from a copy that lives no longer. */
+static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from)
+{
+    dq_tensor aligned = *from;
+    const form *copied = NULL;
+    for (const form *other = packs->forms; other && !copied; other = other->next)
+        if (other->data == from->data && other->make == copy_out)
+            copied = other;
+    void *copy = copied ? NULL : malloc(from->size);
+    if (!copied && !copy)
+        return false;
+    if (copy)
+        copy_out(copy, from, NULL);
+    aligned.data = copied ? copied->packed : copy;
+    aligned.loose = aligned.mapped = false;
+    f->make(f->packed, &aligned, f->key);
+    free(copy);
+    return true;
+}
+
+dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
+{
+    const void *data = NULL;
+    if (!t->loose)
+        return DQ_OK;
+    DQ_TRY(dq_packs_get(packs, t, copy_out, NULL, 0, t->size, &data, err));
+    t->data = (void *)(uintptr_t)data; /* constants are const everywhere */
+    t->loose = t->mapped = false;
+    return DQ_OK;
+}
+
+static form *make_form(const dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size)
+{
+    form *f = new_form(key_size, size);
+    if (!f)
+        return NULL;
+    f->data = from->data;
+    f->make = make;
+    f->key_size = key_size;
+    if (key_size)
+        memcpy(f->key, key, key_size);
+    if (!from->loose || make == copy_out) {
+        make(f->packed, from, f->key);
+    } else if (!make_from_copy(packs, f, from)) {
+        free(f->packed);
+        free(f);
+        return NULL;
+    }
+    return f;
+}
+
 dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
                        size_t key_size, size_t size, const void **packed, dq_error *err)
 {
@@ -80,13 +146,8 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, 
     pthread_mutex_lock(&packs->lock);
     form *f = find(packs, from->data, make, key, key_size);
     if (!f) {
-        f = new_form(key_size, size);
+        f = make_form(packs, from, make, key, key_size, size);
         if (f) {
-            f->data = from->data;
-            f->make = make;
-            f->key_size = key_size;
-            memcpy(f->key, key, key_size);
-            make(f->packed, from, key);
             /* the packed form stands for the original from now on */
             if (from->mapped && from->size >= WORTH_FORGETTING)
                 dq_file_forget(from->data, from->size);

@@ -150,7 +150,7 @@ static dq_status read_initializers(dq_reader *r, const Onnx__GraphProto *proto, 
     for (size_t i = 0; i < proto->n_initializer; i++) {
         const dq_tensor *tensor = NULL;
         const char *name = dq_pb_text(proto->initializer[i]->name);
-        dq_status status = dq_proto_tensor(r, proto->initializer[i], &tensor, err);
+        dq_status status = dq_proto_initializer(r, proto->initializer[i], &tensor, err);
         if (status != DQ_OK) {
             dq_error_prefix(err, "initializer '%s' ", name);
             return status;

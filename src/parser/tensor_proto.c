@@ -99,12 +99,16 @@ static dq_status read_head(dq_reader *r, const Onnx__TensorProto *proto, dq_tens
                                r->ir->limits.tensor_bytes, DQ_BAD_MODEL, err);
 }
 
-dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err)
+static dq_status read_tensor(dq_reader *r, const Onnx__TensorProto *proto, bool may_be_loose,
+                             const dq_tensor **out, dq_error *err)
 {
+    enum { WORTH_LEAVING = 1 << 16 };
     dq_tensor *t = DQ_NEW(&r->ir->arena, dq_tensor);
     if (!t)
         return dq_no_memory(err, sizeof *t, "a tensor");
     DQ_TRY(read_head(r, proto, t, err));
+    /* vectors are looked at in many places */
+    t->loose = may_be_loose && r->file && t->rank > 1 && t->size >= WORTH_LEAVING;
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         DQ_TRY(read_external(r, proto, t, err));
     else
@@ -113,6 +117,17 @@ dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq
         t->mapped = true;
     *out = t;
     return DQ_OK;
+}
+
+dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err)
+{
+    return read_tensor(r, proto, false, out, err);
+}
+
+dq_status dq_proto_initializer(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out,
+                               dq_error *err)
+{
+    return read_tensor(r, proto, true, out, err);
 }
 
 /* ---- Sparse ------------------------------------------------------------------------------------------- */

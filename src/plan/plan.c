@@ -101,6 +101,17 @@ static dq_status take_inputs(builder *b, dq_error *err)
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
+/* Gives the step's loose constants aligned data, but for the inputs in `except`. */
+static dq_status align_inputs(builder *b, const dq_node *node, uint64_t except, dq_error *err)
+{
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        dq_slot *slot = node->in[i] ? slot_of(b, node->in[i]) : NULL;
+        if (slot && slot->where == DQ_AT_CONSTANT && !(i < 64 && (except >> i & 1)))
+            DQ_TRY(dq_packs_align(b->plan->program->packs, &slot->t, err));
+    }
+    return DQ_OK;
+}
+
 static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_error *err)
 {
     dq_plan *plan = b->plan;
@@ -274,8 +285,21 @@ static bool share(builder *b, const dq_step *step)
     out->where = in->where;
     out->shaped = true;
     out->lasting = in->lasting;
-    if (in->where == DQ_AT_CONSTANT)
+    if (in->where == DQ_AT_CONSTANT) {
         out->t.data = in->t.data;
+        out->t.mapped = in->t.mapped;
+        out->t.loose = in->t.loose;
+    }
+    return true;
+}
+
+/* A view of a constant is one, too, and is not copied. */
+static bool is_constant_view(builder *b, const dq_step *step)
+{
+    if (!(step->node->op->impl->flags & DQ_OP_VIEW) ||
+        slot_of(b, step->node->in[0])->where != DQ_AT_CONSTANT || !share(b, step))
+        return false;
+    out_slot(b, step, 0)->fixed = all_fixed(b, step->node);
     return true;
 }
 
@@ -299,6 +323,8 @@ static dq_status prepare(builder *b, dq_step *step, uint32_t at, dq_error *err)
     size_t workers = dq_threads_count(call->threads), all = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
+    DQ_TRY(align_inputs(b, step->node, step->node->op->impl->flags & DQ_OP_LOOSE ? 1 : call->packed_inputs,
+                        err));
     if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
         return dq_no_memory(err, call->worker_scratch_size, "an operator's scratch");
     DQ_TRY(add_piece(b, call->scratch_size, at, &step->scratch_piece, err));
@@ -320,14 +346,22 @@ static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
     dq_step *step = &plan->steps[plan->step_count];
     *step = (dq_step){0};
     DQ_TRY(make_step(b, node, step, err));
+    unsigned flags = node->op->impl->flags;
+    uint64_t may_be_loose = flags & DQ_OP_PACKS ? UINT64_MAX : flags & (DQ_OP_LOOSE | DQ_OP_VIEW) ? 1 : 0;
+    DQ_TRY(align_inputs(b, node, may_be_loose, err));
     dq_status status = dq_step_infer(plan, step, err);
     if (status == DQ_LATE) {
         step->late = true;
         step->call.arena = NULL;
+        DQ_TRY(align_inputs(b, node, flags & DQ_OP_LOOSE ? 1 : 0, err));
         tell(b, node, "planned in each run, as a shape depends on data");
     } else if (status != DQ_OK) {
         return dq_step_fault(plan, step, status, err);
+    } else if (is_constant_view(b, step)) {
+        tell(b, node, "takes no step: its output is its input's memory");
+        return DQ_OK;
     } else if (can_fold(b, step)) {
+        DQ_TRY(align_inputs(b, node, 0, err));
         tell(b, node, "computed while planning, as all that it needs is constant");
         return dq_step_fault(plan, step, fold(b, step, err), err);
     } else if (share(b, step)) {
@@ -345,7 +379,9 @@ static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
 static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    const dq_slot *slot = slot_of(b, v);
+    dq_slot *slot = slot_of(b, v);
+    if (slot->where == DQ_AT_CONSTANT)
+        DQ_TRY(dq_packs_align(plan->program->packs, &slot->t, err));
     dq_slot *root = &plan->slots[slot->root];
     if (slot->where == DQ_AT_NONE)
         return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no place", plan->program->ir->path, v->name);

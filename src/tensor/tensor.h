@@ -21,6 +21,8 @@ struct dq_tensor {
     void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
                                   elements that may be read, also with count 0. */
     bool mapped;  /* data lies in a mapped file: pages that are not needed for a while may be given back */
+    bool loose;   /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
+                     where the   planner gives operators something else (ops/op.h) */
     bool owned;   /* data, and the strings or items in it, were malloc'ed for this tensor */
     dq_kind kind; /* tensor, sequence or optional */
     dq_kind item_kind; /* of an optional: tensor or sequence */

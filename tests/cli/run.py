@@ -12,9 +12,10 @@ import tempfile
 import file_cases
 import result_cases
 import usage_cases
+import weight_cases
 from harness import Harness
 
-MODULES = {"file": file_cases, "result": result_cases, "usage": usage_cases}
+MODULES = {"file": file_cases, "result": result_cases, "usage": usage_cases, "weight": weight_cases}
 
 
 def main(arguments):
