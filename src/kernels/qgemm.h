@@ -89,7 +89,9 @@ typedef void dq_requantize_fn(const int32_t *acc, size_t n, const double *scale,
 /** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
 typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
                                 uint8_t *dst, size_t dst_stride);
-/** The same for 32-bit elements (strides in elements), as they are. */
+/** The same for 16- and 32-bit elements (strides in elements), as they are. */
+typedef void dq_transpose_x16_fn(const uint16_t *src, size_t src_stride, size_t rows, size_t cols,
+                                 uint16_t *dst, size_t dst_stride);
 typedef void dq_transpose_x32_fn(const uint32_t *src, size_t src_stride, size_t rows, size_t cols,
                                  uint32_t *dst, size_t dst_stride);
 

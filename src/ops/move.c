@@ -1,5 +1,7 @@
 #include "ops/move.h"
 
+#include "kernels/kernels.h"
+
 #include <string.h>
 
 enum { GRAIN = 16384 /* elements of a piece of parallel work, about */ };
@@ -126,6 +128,81 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+/* ---- Two axes that change places -------------------------------------------------------------------------
+ */
+
+enum { COLUMNS = 64, ROWS = 256 /* of the source: what is transposed at once */ };
+
+/* Where the last axis of the destination, whose elements lie side by side there, is a column of the source
+ * and axis `side` a row of it. */
+typedef struct turn {
+    const dq_kernels *kernels;
+    dq_move outer; /* the axes but the two */
+    size_t rows, cols, src_stride, dst_stride, width;
+    char *to;
+    const char *from;
+} turn;
+
+static bool find_turn(const dq_move *m, size_t width, turn *t)
+{
+    size_t last = m->rank - 1, side = 0;
+    if (m->rank < 2 || (width != 1 && width != 2 && width != 4) || m->to[last] != 1 || m->from[last] <= 1)
+        return false;
+    while (side < last && m->from[side] != 1)
+        side++;
+    if (side == last || m->dims[side] < 2 || m->dims[last] < 2)
+        return false;
+    *t = (turn){.rows = m->dims[last],
+                .cols = m->dims[side],
+                .src_stride = (size_t)m->from[last],
+                .dst_stride = m->to[side],
+                .width = width};
+    for (size_t d = 0; d < last; d++)
+        if (d != side)
+            dq_move_add(&t->outer, m->dims[d], m->from[d], m->to[d]);
+    return true;
+}
+
+static void turn_block(const turn *t, const char *from, char *to, size_t rows, size_t cols)
+{
+    const void *src = from;
+    void *dst = to;
+    if (t->width == 1)
+        t->kernels->transpose_x8(src, t->src_stride, rows, cols, 0, dst, t->dst_stride);
+    else if (t->width == 2)
+        t->kernels->transpose_x16(src, t->src_stride, rows, cols, dst, t->dst_stride);
+    else
+        t->kernels->transpose_x32(src, t->src_stride, rows, cols, dst, t->dst_stride);
+}
+
+static void turns(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const turn *t = arg;
+    size_t strips = (t->cols + COLUMNS - 1) / COLUMNS;
+    for (size_t i = begin; i < end; i++) {
+        size_t first = i % strips * COLUMNS, cols = t->cols - first < COLUMNS ? t->cols - first : COLUMNS;
+        int64_t from = (int64_t)first;
+        size_t to = first * t->dst_stride, rest = i / strips;
+        for (size_t d = t->outer.rank; d-- > 0; rest /= t->outer.dims[d]) {
+            from += (int64_t)(rest % t->outer.dims[d]) * t->outer.from[d];
+            to += rest % t->outer.dims[d] * t->outer.to[d];
+        }
+        for (size_t r = 0; r < t->rows; r += ROWS)
+            turn_block(t, t->from + (from + (int64_t)(r * t->src_stride)) * (int64_t)t->width,
+                       t->to + (to + r) * t->width, t->rows - r < ROWS ? t->rows - r : ROWS, cols);
+    }
+}
+
+static void run_turns(const dq_op_call *call, turn *t)
+{
+    size_t count = (t->cols + COLUMNS - 1) / COLUMNS, strip = t->rows * COLUMNS;
+    for (size_t d = 0; d < t->outer.rank; d++)
+        count *= t->outer.dims[d];
+    t->kernels = call->kernels;
+    dq_parallel(call->threads, count, strip < GRAIN ? GRAIN / strip : 1, turns, t);
+}
+
 void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from)
 {
     size_t rows = 1, width = dq_move_width(dtype);
@@ -134,6 +211,13 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
             return;
     for (size_t d = 0; d + 1 < m->rank; d++)
         rows *= m->dims[d];
+    turn t;
+    if (find_turn(m, width, &t)) {
+        t.to = (char *)to + m->to_base * width;
+        t.from = (const char *)from + m->from_base * width;
+        run_turns(call, &t);
+        return;
+    }
     size_t run = m->rank ? m->dims[m->rank - 1] : 1;
     job j = {m, width, dq_dtype_get(dtype)->bits, step_of(width), to, from};
     /* Neighbours of a packed type share bytes: one thread writes them all. */

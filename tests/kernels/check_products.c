@@ -314,6 +314,8 @@ static void check_transpose(const dq_kernels *k, size_t element)
             memcpy(was, dst, dst_size);
         if (element == 1)
             k->transpose_x8(src, from, rows, cols, flip, dst, to);
+        else if (element == 2)
+            k->transpose_x16((const uint16_t *)(void *)src, from, rows, cols, (uint16_t *)(void *)dst, to);
         else
             k->transpose_x32((const uint32_t *)(void *)src, from, rows, cols, (uint32_t *)(void *)dst, to);
         for (size_t i = 0; i < dst_size; i++) {
@@ -328,6 +330,11 @@ static void check_transpose(const dq_kernels *k, size_t element)
 void check_transpose_x8(const dq_kernels *k)
 {
     check_transpose(k, 1);
+}
+
+void check_transpose_x16(const dq_kernels *k)
+{
+    check_transpose(k, 2);
 }
 
 void check_transpose_x32(const dq_kernels *k)

@@ -1,12 +1,12 @@
-/* Transposes by squares of 16 bytes or 8 words, in registers. The last square of a row or column reaches back
- * over the one before it and writes the same again, so that nothing is left over where a side is as long as
- * a square. */
+/* Transposes by squares of 16 bytes or 8 halves or words, in registers. The last square of a row or column
+ * reaches back over the one before it and writes the same again, so that nothing is left over where a side is
+ * as long as a square. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-enum { SIDE8 = 16, SIDE32 = 8 };
+enum { SIDE8 = 16, SIDE16 = 8, SIDE32 = 8 };
 
 /* n < 16 bytes, zeros behind them. */
 static inline __m128i load_few(const uint8_t *p, size_t n)
@@ -92,6 +92,37 @@ void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, si
     if (rows > 1 && dst_stride == rows)
         done = narrow(src, src_stride, rows, cols, flips, dst);
     dq_transpose_x8_c(src + done, src_stride, rows, cols - done, flip, dst + done * dst_stride, dst_stride);
+}
+
+/* ---- Halves ---------------------------------------------------------------------------------------------
+ */
+
+static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *dst, size_t dst_stride)
+{
+    __m128i v[SIDE16], next[SIDE16];
+    for (size_t r = 0; r < SIDE16; r++)
+        v[r] = _mm_loadu_si128((const __m128i *)(const void *)(src + r * src_stride));
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < SIDE16 / 2; i++) {
+            next[2 * i] = _mm_unpacklo_epi16(v[i], v[i + 4]);
+            next[2 * i + 1] = _mm_unpackhi_epi16(v[i], v[i + 4]);
+        }
+        memcpy(v, next, sizeof next);
+    }
+    for (size_t c = 0; c < SIDE16; c++)
+        _mm_storeu_si128((__m128i *)(void *)(dst + c * dst_stride), v[c]);
+}
+
+void dq_transpose_x16_avx2(const uint16_t *src, size_t src_stride, size_t rows, size_t cols, uint16_t *dst,
+                           size_t dst_stride)
+{
+    if (rows < SIDE16 || cols < SIDE16) {
+        dq_transpose_x16_c(src, src_stride, rows, cols, dst, dst_stride);
+        return;
+    }
+    for (size_t c = 0; c < cols; c = next_square(c, SIDE16, cols))
+        for (size_t r = 0; r < rows; r = next_square(r, SIDE16, rows))
+            square_16(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
 }
 
 /* ---- Words ----------------------------------------------------------------------------------------------
