@@ -3,7 +3,7 @@
  *   vf, vi, vm, vd    VF_LANES floats, as many 32-bit integers, a choice for each, VD_LANES doubles
  *   vf_min(a, b)      a < b ? a : b, so that b stays where either is NaN; vf_max likewise
  *   vf_less(a, b)     false for NaN; vf_unordered(a): a is NaN
- *   vf_pick(m, a, b)  m ? a : b
+ *   vf_pick(m, a, b)  m ? a : b; vm_all(m): every m
  *   vf_bits, vi_float the bits as they are; vi_to_float the number, rounded
  *   vf_half(a, h)     half h of VF_HALVES as doubles
  *
@@ -51,29 +51,25 @@ static inline vf reduced_expm1(vf x, vi *n)
     return vf_fma(p, vf_mul(r, r), r);
 }
 
-/* For |x| <= 87: the power of two is a normal number. NaN stays. */
+/* For |x| <= 87, where the result is a normal number, so that n can be added to the exponent's bits. For
+ * NaN it is anything. */
 static inline vf exp_middle(vf x)
 {
     vi n;
     vf q = reduced_expm1(x, &n);
-    return vf_mul(vf_add(vf_set(1.0f), q), two_to(n));
+    return vi_float(vi_add(vf_bits(vf_add(vf_set(1.0f), q)), vi_left_23(n)));
 }
 
-/* exp(x) = part * rest for any x: rest is a power of two, and only the product with it can round, to a
- * denormal, 0 or infinity. */
-static inline vf exp_parts(vf x, vf *rest)
-{
-    vi n, half;
-    vf q = reduced_expm1(vf_max(vf_set(-150.0f), vf_min(vf_set(89.0f), x)), &n);
-    half = vi_right_1(n);
-    *rest = two_to(vi_sub(n, half));
-    return vf_mul(vf_add(vf_set(1.0f), q), two_to(half));
-}
-
+/* Any x. The power of two goes in two steps, so that only the last one rounds, to a denormal, 0 or infinity;
+ * the same bits as exp_middle's where that is enough for all of the vector. */
 static inline vf exp_any(vf x)
 {
-    vf rest, part = exp_parts(x, &rest);
-    return vf_mul(part, rest);
+    if (vm_all(vf_less(vf_abs(x), vf_set(87.0f))))
+        return exp_middle(x);
+    vi n, half;
+    vf q = reduced_expm1(vf_max(vf_set(-105.0f), vf_min(vf_set(89.0f), x)), &n);
+    half = vi_right_1(n);
+    return vf_mul(vf_mul(vf_add(vf_set(1.0f), q), two_to(half)), two_to(vi_sub(n, half)));
 }
 
 /* exp(x) - 1 for x <= 0 */
@@ -135,7 +131,7 @@ static inline vf erf_any(vf x)
     q = vf_fma(q, t, vf_set(0x1.457a70p-1f));
     q = vf_fma(q, t, vf_set(0x1.20e6aep+0f));
     vf large = vf_sub(vf_set(1.0f), exp_middle(vf_mul(q, vf_sub(vf_set(0.0f), t))));
-    return vf_copy_sign(vf_pick(vf_less(t, vf_set(0.9f)), small, large), x);
+    return vf_copy_sign(vf_pick(vf_less(vf_set(0.9f), t), large, small), x);
 }
 
 static inline vf tanh_any(vf x)
@@ -149,7 +145,7 @@ static inline vf tanh_any(vf x)
     vf small = vf_fma(t, vf_mul(p, s), t);
     vf e = exp_middle(vf_add(t, t));
     vf large = vf_sub(vf_set(1.0f), vf_div(vf_set(2.0f), vf_add(e, vf_set(1.0f))));
-    return vf_copy_sign(vf_pick(vf_less(t, vf_set(0.625f)), small, large), x);
+    return vf_copy_sign(vf_pick(vf_less(vf_set(0.625f), t), large, small), x);
 }
 
 /* The exponential's argument is never positive, so that it does not overflow. */
@@ -169,34 +165,23 @@ static inline vf softplus_any(vf x)
     return vf_add(vf_max(vf_set(0.0f), x), log1p);
 }
 
-/* exp(-|x|) as exp_parts has it; beyond 150 it is 0, so that no factor makes it a number again. */
-static inline vf part_of_negative(vf x, vf *rest)
-{
-    vf size = vf_abs(x), part = exp_parts(vf_sub(vf_set(0.0f), size), rest);
-    return vf_pick(vf_less(vf_set(150.0f), size), vf_set(0.0f), part);
-}
-
 /* With e = exp(-|x|), tanh(log(1 + exp(x))) is (1 + 2e) / (1 + 2e + 2e^2) for x >= 0, otherwise
- * e (e + 2) / (e^2 + 2e + 2), whose first e is multiplied by x before it becomes a denormal. */
+ * e (e + 2) / (e^2 + 2e + 2). */
 static inline vf mish_any(vf x)
 {
-    vf rest, part = part_of_negative(x, &rest), e = vf_mul(part, rest);
+    vf e = exp_any(vf_sub(vf_set(0.0f), vf_abs(x))), twice = vf_add(e, e), square = vf_mul(e, e);
     vm negative = vf_less(x, vf_set(0.0f));
-    vf double_e = vf_add(e, e), square = vf_mul(e, e);
-    vf top = vf_pick(negative, vf_mul(part, vf_add(e, vf_set(2.0f))), vf_add(double_e, vf_set(1.0f)));
-    vf below = vf_pick(negative, vf_add(vf_add(square, double_e), vf_set(2.0f)),
-                       vf_fma(vf_set(2.0f), square, vf_add(double_e, vf_set(1.0f))));
-    return vf_mul(vf_div(vf_mul(x, top), below), vf_pick(negative, rest, vf_set(1.0f)));
+    vf top = vf_pick(negative, vf_mul(e, vf_add(e, vf_set(2.0f))), vf_add(twice, vf_set(1.0f)));
+    vf below = vf_pick(negative, vf_add(vf_add(square, twice), vf_set(2.0f)),
+                       vf_fma(vf_set(2.0f), square, vf_add(twice, vf_set(1.0f))));
+    return vf_div(vf_mul(x, top), below);
 }
 
-/* x * sigmoid(s), the exponential of a negative s multiplied by x before it becomes a denormal. */
 static inline vf times_sigmoid(vf x, vf s)
 {
-    vf rest, part = part_of_negative(s, &rest);
-    vm negative = vf_less(s, vf_set(0.0f));
-    vf top = vf_mul(x, vf_pick(negative, part, vf_set(1.0f)));
-    vf y = vf_div(top, vf_add(vf_set(1.0f), vf_mul(part, rest)));
-    return vf_mul(y, vf_pick(negative, rest, vf_set(1.0f)));
+    vf e = exp_any(vf_sub(vf_set(0.0f), vf_abs(s)));
+    vf top = vf_mul(x, vf_pick(vf_less(s, vf_set(0.0f)), e, vf_set(1.0f)));
+    return vf_div(top, vf_add(vf_set(1.0f), e));
 }
 
 static inline vf gelu_any(vf x)

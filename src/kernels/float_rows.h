@@ -31,8 +31,10 @@ typedef struct dq_float_rows {
     dq_pair_f32_fn *add, *sub, *mul, *div;
     dq_pair_f32_fn *min, *max; /* a NaN operand makes the result NaN */
 
-    /** The largest element, NaN passed over; -infinity for none. */
+    /** The largest (smallest) element, NaN when there is one; -infinity (infinity) for none. Which of zeros
+     * of both signs is open. */
     float (*max_of)(const float *x, size_t n);
+    float (*min_of)(const float *x, size_t n);
     /** y[i] = exp(x[i] - off), and their sum: lanes of float, which are added to lanes of double after every
      * 256 elements. y may be x. */
     double (*exp_sum)(const float *x, size_t n, float off, float *y);
@@ -40,6 +42,8 @@ typedef struct dq_float_rows {
     dq_map1_f32_fn *scale;
     /** The sum, in lanes of double. */
     double (*sum)(const float *x, size_t n);
+    /** sum[i] += x[i], in double. */
+    void (*add_to)(const float *x, size_t n, double *sum);
     /** The sum of d * d, d = (x[i] - high) - low in float, in lanes of double; a product and its sum are one
      * fused operation. */
     double (*squares)(const float *x, size_t n, float high, float low);

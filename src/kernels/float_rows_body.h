@@ -107,12 +107,23 @@ MAP1(scale, vf_mul(v, a))
         }                                                                                                    \
     }
 
+/* a NaN in u or v stays */
+static inline vf larger(vf u, vf v)
+{
+    return vf_pick(vf_unordered(u), u, vf_max(u, v));
+}
+
+static inline vf smaller(vf u, vf v)
+{
+    return vf_pick(vf_unordered(u), u, vf_min(u, v));
+}
+
 PAIR(add, vf_add(u, v))
 PAIR(sub, vf_sub(u, v))
 PAIR(mul, vf_mul(u, v))
 PAIR(div, vf_div(u, v))
-PAIR(min, vf_pick(vf_unordered(u), u, vf_min(u, v)))
-PAIR(max, vf_pick(vf_unordered(u), u, vf_max(u, v)))
+PAIR(min, smaller(u, v))
+PAIR(max, larger(u, v))
 
 /* ---- Sums -----------------------------------------------------------------------------------------------
  */
@@ -157,25 +168,28 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
-static float max_of(const float *x, size_t n)
-{
-    vf most[PARTS];
-    float room[GROUP];
-    for (int p = 0; p < PARTS; p++)
-        most[p] = vf_set(-INFINITY);
-    for (size_t i = 0; i < n; i += GROUP) {
-        const float *from = group_at(x, i, n, -INFINITY, room);
-        for (int p = 0; p < PARTS; p++)
-            most[p] = vf_max(vf_load(from + p * VF_LANES), most[p]);
+#define EXTREME(name, none, better, op)                                                                      \
+    static float name(const float *x, size_t n)                                                              \
+    {                                                                                                        \
+        vf most[PARTS];                                                                                      \
+        float room[GROUP];                                                                                   \
+        for (int p = 0; p < PARTS; p++)                                                                      \
+            most[p] = vf_set(none);                                                                          \
+        for (size_t i = 0; i < n; i += GROUP) {                                                              \
+            const float *from = group_at(x, i, n, none, room);                                               \
+            for (int p = 0; p < PARTS; p++)                                                                  \
+                most[p] = better(vf_load(from + p * VF_LANES), most[p]);                                     \
+        }                                                                                                    \
+        for (int h = PARTS / 2; h; h /= 2)                                                                   \
+            for (int p = 0; p < h; p++)                                                                      \
+                most[p] = better(most[p], most[p + h]);                                                      \
+        vf_store(room, most[0]);                                                                             \
+        for (int l = 1; l < VF_LANES; l++)                                                                   \
+            room[0] = isnan(room[l]) || room[l] op room[0] ? room[l] : room[0];                              \
+        return room[0];                                                                                      \
     }
-    for (int h = PARTS / 2; h; h /= 2)
-        for (int p = 0; p < h; p++)
-            most[p] = vf_max(most[p], most[p + h]);
-    vf_store(room, most[0]);
-    for (int l = 1; l < VF_LANES; l++)
-        room[0] = room[l] > room[0] ? room[l] : room[0];
-    return room[0];
-}
+EXTREME(max_of, -INFINITY, larger, >)
+EXTREME(min_of, INFINITY, smaller, <)
 
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
@@ -220,6 +234,20 @@ static double sum(const float *x, size_t n)
             add_to_doubles(total, p, vf_load(from + p * VF_LANES));
     }
     return fold_doubles(total);
+}
+
+static void add_to(const float *x, size_t n, double *sums)
+{
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES) {
+        vf v = vf_load(x + i);
+        for (int h = 0; h < VF_HALVES; h++) {
+            double *to = sums + i + (size_t)h * VD_LANES;
+            vd_store(to, vd_add(vd_load(to), h ? vf_half(v, 1) : vf_half(v, 0)));
+        }
+    }
+    for (; i < n; i++)
+        sums[i] += (double)x[i];
 }
 
 static inline void add_squares(vd lane[HALVES], int part, vf a)
@@ -357,6 +385,7 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
         .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
         .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
-        .min = min_row, .max = max_row, .max_of = max_of, .exp_sum = exp_sum, .scale = scale_row,            \
-        .sum = sum, .squares = squares, .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn         \
+        .min = min_row, .max = max_row, .max_of = max_of, .min_of = min_of, .add_to = add_to,                \
+        .exp_sum = exp_sum, .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize,      \
+        .dots = dots, .mix = mix, .lrn = lrn                                                                 \
     }

@@ -65,6 +65,10 @@ static inline vm vf_unordered(vf a)
 {
     return a != a;
 }
+static inline bool vm_all(vm m)
+{
+    return m;
+}
 static inline vf vf_pick(vm m, vf a, vf b)
 {
     return m ? a : b;
@@ -134,6 +138,10 @@ static inline vd vd_add(vd a, vd b)
 static inline vd vd_fma(vd a, vd b, vd c)
 {
     return fma(a, b, c);
+}
+static inline vd vd_load(const double *p)
+{
+    return *p;
 }
 static inline void vd_store(double *p, vd a)
 {

@@ -108,24 +108,43 @@ DQ_EW_OP(dq_op_is_inf, is_inf);
 
 /* ---- Where --------------------------------------------------------------------------------------------- */
 
-#define CHOOSE(name, T)                                                                                      \
+/* By masks for words, which vectorize. */
+#define MASKED(c, v, w) (T)((w) ^ (((v) ^ (w)) & (T)(0 - (T)(c))))
+#define EITHER(c, v, w) ((c) ? (v) : (w))
+#define CHOOSE_LOOP(pick, x_at, y_at)                                                                        \
+    for (size_t i = 0; i < n; i++)                                                                           \
+        z[i] = pick(condition[i], x_at, y_at);
+#define CHOOSE(name, type, pick)                                                                             \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
                      const dq_ew_params *params)                                                             \
     {                                                                                                        \
         (void)params;                                                                                        \
+        typedef type T;                                                                                      \
         const bool *condition = in[0];                                                                       \
-        const T *x = in[1], *y = in[2];                                                                      \
+        const T *x = in[1], *y = in[2], x0 = *x, y0 = *y;                                                    \
+        const size_t x_step = step[1], y_step = step[2];                                                     \
         T *z = out;                                                                                          \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            z[i] = condition[i * step[0]] ? x[i * step[1]] : y[i * step[2]];                                 \
+        if (!step[0]) {                                                                                      \
+            const bool first = *condition;                                                                   \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                z[i] = first ? x[i * x_step] : y[i * y_step];                                                \
+        } else if (x_step && y_step) {                                                                       \
+            CHOOSE_LOOP(pick, x[i], y[i])                                                                    \
+        } else if (x_step) {                                                                                 \
+            CHOOSE_LOOP(pick, x[i], y0)                                                                      \
+        } else if (y_step) {                                                                                 \
+            CHOOSE_LOOP(pick, x0, y[i])                                                                      \
+        } else {                                                                                             \
+            CHOOSE_LOOP(pick, x0, y0)                                                                        \
+        }                                                                                                    \
     }
 
-CHOOSE(choose_8, uint8_t)
-CHOOSE(choose_16, uint16_t)
-CHOOSE(choose_32, uint32_t)
-CHOOSE(choose_64, uint64_t)
-CHOOSE(choose_128, wide)
-CHOOSE(choose_string, dq_string)
+CHOOSE(choose_8, uint8_t, MASKED)
+CHOOSE(choose_16, uint16_t, MASKED)
+CHOOSE(choose_32, uint32_t, MASKED)
+CHOOSE(choose_64, uint64_t, MASKED)
+CHOOSE(choose_128, wide, EITHER)
+CHOOSE(choose_string, dq_string, EITHER)
 static const dq_ew_table where = {.fn = {[DQ_BOOL] = choose_8,
                                          [DQ_UINT8] = choose_8,
                                          [DQ_INT8] = choose_8,

@@ -1,6 +1,8 @@
-/* Reductions over axes. Floats of every width are accumulated in double, integers in 64 bits modulo 2^64, one
- * result after the other and its elements in row-major order: the same bits for any number of threads. A mean
+/* Reductions over axes. Floats of every width are accumulated in double, integers in 64 bits modulo 2^64: the
+ * same bits for any number of threads. Stretches of floats that are added up, or whose largest or smallest is
+ * wanted, are the kernels' (in lanes, see kernels/float_rows.h); others go in row-major order. A mean
  * of integers is cut toward zero; logarithms and roots of integers are taken in double and cut. */
+#include "kernels/kernels.h"
 #include "ops/lists.h"
 #include "ops/q8.h"
 
@@ -9,7 +11,11 @@
 
 typedef enum kind { MIN, MAX, SUM, MEAN, PROD, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP } kind;
 
-enum { BLOCK = 256, WORK = 8192 /* elements of a piece of parallel work, about */ };
+enum {
+    BLOCK = 256,
+    LINE = 16,  /* results side by side that are worth a piece of parallel work */
+    WORK = 8192 /* elements of a piece of parallel work, about */
+};
 
 /* Dimensions walked in row-major order; strides in elements of the input. */
 typedef struct walk {
@@ -224,11 +230,76 @@ static void fold_all(accumulator *a, const dq_tensor *in, const walk *w, size_t 
     }
 }
 
+/* ---- Floats by kernels --------------------------------------------------------------------------------- */
+
+static bool by_kernels(kind k)
+{
+    return k == SUM || k == MEAN || k == MIN || k == MAX || k == L2 || k == SUM_SQUARE || k == LOG_SUM;
+}
+
+/* The next stretch of a walk: its coordinates move on, and the offset is returned. */
+static size_t next_run(const walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
+{
+    size_t at = 0;
+    for (size_t d = 0; d < inner; d++)
+        at += coord[d] * w->strides[d];
+    for (size_t d = inner; d-- > 0; coord[d] = 0)
+        if (++coord[d] < w->dims[d])
+            break;
+    return at;
+}
+
+/* Elements side by side: each stretch by itself, then one after the other. */
+static double fold_rows(const dq_float_rows *rows, kind what, const float *x, const walk *w)
+{
+    size_t coord[DQ_MAX_RANK] = {0}, run = w->dims[w->rank - 1];
+    double value = what == MIN ? HUGE_VAL : what == MAX ? -HUGE_VAL : 0;
+    for (size_t done = 0; done < w->count; done += run) {
+        const float *from = x + next_run(w, coord, w->rank - 1);
+        if (what == MIN || what == MAX) {
+            double found = (double)(what == MIN ? rows->min_of(from, run) : rows->max_of(from, run));
+            bool better = what == MIN ? found < value : found > value;
+            value = better || isnan(found) ? found : value;
+        } else if (what == L2 || what == SUM_SQUARE) {
+            value += rows->squares(from, run, 0, 0);
+        } else {
+            value += rows->sum(from, run);
+        }
+    }
+    return value;
+}
+
+/* Results side by side, at most BLOCK: rows are joined one after the other. */
+static void fold_columns(const dq_float_rows *rows, kind what, const float *x, const walk *w, size_t n,
+                         double out[BLOCK])
+{
+    size_t coord[DQ_MAX_RANK] = {0};
+    float extreme[BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        extreme[i] = what == MIN ? INFINITY : -INFINITY;
+        out[i] = 0;
+    }
+    for (size_t t = 0; t < w->count; t++) {
+        const float *row = x + next_run(w, coord, w->rank);
+        if (what == MIN)
+            rows->min(row, 1, extreme, 1, n, extreme);
+        else if (what == MAX)
+            rows->max(row, 1, extreme, 1, n, extreme);
+        else if (what == L2 || what == SUM_SQUARE)
+            for (size_t i = 0; i < n; i++)
+                out[i] += (double)row[i] * (double)row[i];
+        else
+            rows->add_to(row, n, out);
+    }
+    for (size_t i = 0; i < n && (what == MIN || what == MAX); i++)
+        out[i] = (double)extreme[i];
+}
+
 /* ---- Results ------------------------------------------------------------------------------------------ */
 
-static double finish(const accumulator *a, double sum, size_t count)
+static double finish(kind what, double shift, double sum, size_t count)
 {
-    switch (a->kind) {
+    switch (what) {
     case MEAN:
         return sum / (double)count;
     case L2:
@@ -236,7 +307,7 @@ static double finish(const accumulator *a, double sum, size_t count)
     case LOG_SUM:
         return log(sum);
     case LOG_SUM_EXP:
-        return log(sum) + a->shift;
+        return log(sum) + shift;
     default:
         return sum;
     }
@@ -254,6 +325,7 @@ static void put_integer(dq_tensor *out, size_t i, const accumulator *a, size_t c
 
 typedef struct job {
     const state *s;
+    const dq_float_rows *rows;
     const dq_tensor *in;
     dq_tensor *out;
     const dq_q8 *q_in, *q_out; /* a quantized mean; else NULL */
@@ -284,34 +356,78 @@ static void reduce_one(const job *j, size_t i, size_t base)
     if (j->q_in)
         put_quantized_mean(j, i, &a, s->reduced.count);
     else if (in_double)
-        dq_tensor_put_double(j->out, i, finish(&a, a.value.d, s->reduced.count));
+        dq_tensor_put_double(j->out, i, finish(s->kind, a.shift, a.value.d, s->reduced.count));
     else
         put_integer(j->out, i, &a, s->reduced.count);
+}
+
+static size_t base_of(const walk *w, size_t i)
+{
+    size_t base = 0;
+    for (size_t d = w->rank; d-- > 0; i /= w->dims[d])
+        base += i % w->dims[d] * w->strides[d];
+    return base;
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const walk *w = &j->s->kept;
+    for (size_t i = begin; i < end; i++)
+        reduce_one(j, i, base_of(&j->s->kept, i));
+}
+
+static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const state *s = j->s;
     for (size_t i = begin; i < end; i++) {
-        size_t base = 0, rest = i;
-        for (size_t d = w->rank; d-- > 0; rest /= w->dims[d])
-            base += rest % w->dims[d] * w->strides[d];
-        reduce_one(j, i, base);
+        const float *x = dq_data(j->in, float) + base_of(&s->kept, i);
+        double value = fold_rows(j->rows, s->kind, x, &s->reduced);
+        dq_data(j->out, float)[i] = (float)finish(s->kind, 0, value, s->reduced.count);
     }
+}
+
+static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const state *s = j->s;
+    double value[BLOCK];
+    size_t row = s->kept.dims[s->kept.rank - 1];
+    for (size_t i = begin; i < end;) {
+        size_t n = row - i % row < end - i ? row - i % row : end - i;
+        n = n < BLOCK ? n : BLOCK;
+        fold_columns(j->rows, s->kind, dq_data(j->in, float) + base_of(&s->kept, i), &s->reduced, n, value);
+        for (size_t k = 0; k < n; k++)
+            dq_data(j->out, float)[i + k] = (float)finish(s->kind, 0, value[k], s->reduced.count);
+        i += n;
+    }
+}
+
+static bool contiguous(const walk *w)
+{
+    return w->rank && w->strides[w->rank - 1] == 1;
 }
 
 static dq_status run_job(const dq_op_call *call, job *j)
 {
     const state *s = call->state;
     j->s = s;
+    j->rows = call->kernels->float_rows;
     j->in = call->in[0];
     j->out = call->out[0];
     if (!j->out || j->out->count == 0)
         return DQ_OK;
     size_t grain = s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
-    dq_parallel(call->threads, j->out->count, grain, piece, j);
+    bool floats = j->in->dtype == DQ_FLOAT && s->reduced.count && by_kernels(s->kind);
+    if (floats && contiguous(&s->reduced))
+        dq_parallel(call->threads, j->out->count, grain, piece_of_rows, j);
+    else if (floats && contiguous(&s->kept))
+        dq_parallel(call->threads, j->out->count, grain > LINE ? grain : LINE, piece_of_columns, j);
+    else
+        dq_parallel(call->threads, j->out->count, grain, piece, j);
     return DQ_OK;
 }
 

@@ -141,7 +141,8 @@ static double error_of(size_t f, float x, float got)
     if (isinf((float)wanted) || isinf(got))
         return (float)wanted == got || fabs(wanted) > 3.402823e38 ? 0 : INFINITY;
     bool cancels = functions[f].of == gelu_of && x < 0;
-    return fabs((double)got - wanted) / unit_at(cancels ? (double)x / 2 : wanted);
+    double unit = unit_at(cancels ? (double)x / 2 : wanted), few = 0x1p-149 * fabs((double)x);
+    return fabs((double)got - wanted) / (few > unit && few < 0x1p-135 ? few : unit);
 }
 
 /* Every float whose bits are a multiple of a prime, and those around 0, infinity and NaN. */
@@ -231,6 +232,7 @@ static void check_sums(const dq_float_rows *k, float *x, size_t n)
     const dq_float_rows *c = portable();
     float *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
     same_number("max_of", (double)k->max_of(x, n), (double)c->max_of(x, n), n);
+    same_number("min_of", (double)k->min_of(x, n), (double)c->min_of(x, n), n);
     same_number("sum", k->sum(x, n), c->sum(x, n), n);
     same_number("squares", k->squares(x, n, 0.7f, 1e-9f), c->squares(x, n, 0.7f, 1e-9f), n);
     float most = c->max_of(x, n);
@@ -260,6 +262,29 @@ static void check_order(const dq_float_rows *k, size_t n)
     same_number("squares", k->squares(x, n, 0, 0), square[0], n);
     k->dots(x, x, 0, n, 1, &got);
     same_number("dots", (double)got, (double)dot[0], n);
+    kernel_done();
+}
+
+static void check_extremes(const dq_float_rows *k, float *x, size_t n)
+{
+    float most = -INFINITY, least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        most = isnan(x[i]) || x[i] > most ? x[i] : most;
+        least = isnan(x[i]) || x[i] < least ? x[i] : least;
+    }
+    same_number("max_of", (double)k->max_of(x, n), (double)most, n);
+    same_number("min_of", (double)k->min_of(x, n), (double)least, n);
+}
+
+static void check_add_to(const dq_float_rows *k, size_t n)
+{
+    float *x = kernel_floats(n);
+    double *got = kernel_memory(n * sizeof *got);
+    for (size_t i = 0; i < n; i++)
+        got[i] = 1e-3 * (double)i;
+    k->add_to(x, n, got);
+    for (size_t i = 0; i < n; i++)
+        same_number("add_to", got[i], 1e-3 * (double)i + (double)x[i], n);
     kernel_done();
 }
 
@@ -317,6 +342,9 @@ void check_float_rows(const dq_kernels *k)
         check_sums(k->float_rows, ordinary(n), n);
         check_sums(k->float_rows, kernel_floats(n), n);
         check_order(k->float_rows, n);
+        check_extremes(k->float_rows, ordinary(n), n);
+        check_extremes(k->float_rows, kernel_floats(n), n);
+        check_add_to(k->float_rows, n);
         check_normalize(k->float_rows, n);
         check_matrices(k->float_rows, n);
     }

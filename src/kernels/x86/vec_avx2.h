@@ -23,6 +23,7 @@ typedef __m256d vd;
 #define vf_max(a, b) _mm256_max_ps(a, b)
 #define vf_less(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
 #define vf_unordered(a) _mm256_cmp_ps(a, a, _CMP_UNORD_Q)
+#define vm_all(m) (_mm256_movemask_ps(m) == 0xff)
 #define vf_pick(m, a, b) _mm256_blendv_ps(b, a, m)
 #define vf_bits(a) _mm256_castps_si256(a)
 #define vi_float(a) _mm256_castsi256_ps(a)
@@ -39,6 +40,7 @@ typedef __m256d vd;
 #define vf_half(a, half) _mm256_cvtps_pd((half) ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
 #define vd_add(a, b) _mm256_add_pd(a, b)
 #define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define vd_load(p) _mm256_loadu_pd(p)
 #define vd_store(p, a) _mm256_storeu_pd(p, a)
 
 #endif

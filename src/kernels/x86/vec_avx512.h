@@ -23,6 +23,7 @@ typedef __m512d vd;
 #define vf_max(a, b) _mm512_max_ps(a, b)
 #define vf_less(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
 #define vf_unordered(a) _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q)
+#define vm_all(m) ((m) == 0xffff)
 #define vf_pick(m, a, b) _mm512_mask_blend_ps(m, b, a)
 #define vf_bits(a) _mm512_castps_si512(a)
 #define vi_float(a) _mm512_castsi512_ps(a)
@@ -39,6 +40,7 @@ typedef __m512d vd;
 #define vf_half(a, half) _mm512_cvtps_pd((half) ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a))
 #define vd_add(a, b) _mm512_add_pd(a, b)
 #define vd_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define vd_load(p) _mm512_loadu_pd(p)
 #define vd_store(p, a) _mm512_storeu_pd(p, a)
 
 #endif
