@@ -79,6 +79,24 @@ def matmul(m, k, n):
     return lambda: ("", "MatMul", {}, [x([m, k]), (x([k, n])[0], True)], [T.FLOAT])
 
 
+def node(op, *operands, domain="", types=(T.FLOAT,), **attributes):
+    """An operator whose operands are made when it is run."""
+    return lambda: (domain, op, attributes, [make() for make in operands], list(types))
+
+
+def a(*shape, dtype=np.float32):
+    return lambda: x(list(shape), dtype)
+
+
+def c(*shape):
+    return lambda: (random.standard_normal(list(shape)).astype(np.float32), True)
+
+
+def q8(*shape):
+    """An activation of uint8 with its scale and zero point."""
+    return a(*shape, dtype=np.uint8), lambda: f(0.05), lambda: z(120, np.uint8)
+
+
 CASES = {
     "QuantizeLinear 64 K": quantize(1 << 16),
     "QuantizeLinear 16 M": quantize(1 << 24),
@@ -107,4 +125,61 @@ CASES = {
     "QLinearConv grouped 1x1 272-272 at 28": conv(272, 28, 272, 1, group=4),
     "MatMul float 128x768x3072": matmul(128, 768, 3072),
     "MatMul float 1x4096x4096": matmul(1, 4096, 4096),
+    "DequantizeLinear 4096x512, per axis 0": lambda: ("", "DequantizeLinear", {"axis": 0}, [
+        x([4096, 512], np.uint8), f(0.05, 4096), z(128, np.uint8, 4096)], [T.FLOAT]),
+    "DequantizeLinear 4096x512, per axis 1": lambda: ("", "DequantizeLinear", {"axis": 1}, [
+        x([4096, 512], np.uint8), f(0.05, 512), z(128, np.uint8, 512)], [T.FLOAT]),
+    "DequantizeLinear 4096x512, blocks of 32": lambda: ("", "DequantizeLinear", {"axis": 1, "block_size": 32}, [
+        x([4096, 512], np.uint8), (np.full([4096, 16], 0.05, np.float32), True),
+        (np.full([4096, 16], 128, np.uint8), True)], [T.FLOAT]),
+    "Softmax 12x128x128": node("Softmax", a(1, 12, 128, 128)),
+    "Softmax 1x1000x49, axis 1": node("Softmax", a(1, 1000, 49), axis=1),
+    "LayerNormalization 128x384": node("LayerNormalization", a(128, 384), c(384), c(384)),
+    "InstanceNormalization 64x56x56": node("InstanceNormalization", a(1, 64, 56, 56), c(64), c(64)),
+    "Erf 128x1536": node("Erf", a(128, 1536)),
+    "Gelu 128x1536": node("Gelu", a(128, 1536), domain=MS),
+    "FastGelu 128x1536": node("FastGelu", a(128, 1536), c(1536), domain=MS),
+    "Tanh 128x1536": node("Tanh", a(128, 1536)),
+    "Sigmoid 128x1536": node("Sigmoid", a(128, 1536)),
+    "Exp 128x1536": node("Exp", a(128, 1536)),
+    "Add 128x1536": node("Add", a(128, 1536), a(128, 1536)),
+    "Add 128x1536, a row": node("Add", a(128, 1536), c(1536)),
+    "Mul 64x56x56, a number a channel": node("Mul", a(1, 64, 56, 56), c(64, 1, 1)),
+    "Div 128x1536, a number": node("Div", a(128, 1536), c(1)),
+    "Relu 64x112x112": node("Relu", a(1, 64, 112, 112)),
+    "Where 128x1536": node("Where", lambda: (random.integers(0, 2, [128, 1536]).astype(bool), False), a(128, 1536),
+                           a(128, 1536)),
+    "Transpose 128x12x64, 0213": node("Transpose", a(1, 128, 12, 64), perm=[0, 2, 1, 3]),
+    "Transpose 12x128x64, 0132": node("Transpose", a(1, 12, 128, 64), perm=[0, 1, 3, 2]),
+    "Transpose 64x56x56, 0231": node("Transpose", a(1, 64, 56, 56), perm=[0, 2, 3, 1]),
+    "Transpose 56x56x64 uint8, 0312": node("Transpose", a(1, 56, 56, 64, dtype=np.uint8), types=[T.UINT8],
+                                           perm=[0, 3, 1, 2]),
+    "ReduceMean 128x384": node("ReduceMean", a(128, 384), lambda: (np.array([1]), True)),
+    "ReduceSum 128x384, axis 0": node("ReduceSum", a(128, 384), lambda: (np.array([0]), True)),
+    "ReduceMean 64x56x56, plane": node("ReduceMean", a(1, 64, 56, 56), lambda: (np.array([2, 3]), True)),
+    "LRN 96x55x55": node("LRN", a(1, 96, 55, 55), size=5),
+    "Resize 64x56x56 x2, nearest": node("Resize", a(1, 64, 56, 56), lambda: (None, False), lambda: (
+        np.array([1, 1, 2, 2], np.float32), True), mode="nearest", nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric"),
+    "Resize 64x56x56 x2, linear": node("Resize", a(1, 64, 56, 56), lambda: (None, False), lambda: (
+        np.array([1, 1, 2, 2], np.float32), True), mode="linear"),
+    "Concat 2x 64x56x56": node("Concat", a(1, 64, 56, 56), a(1, 64, 56, 56), axis=1),
+    "MultiHeadAttention 12x128x64": node("MultiHeadAttention", a(1, 128, 768), a(1, 128, 768), a(1, 128, 768), domain=MS,
+                                         num_heads=12),
+    "GroupQueryAttention 1 of 512": lambda: (MS, "GroupQueryAttention", {"num_heads": 16, "kv_num_heads": 4}, [
+        x([1, 1, 1024]), x([1, 1, 256]), x([1, 1, 256]), x([1, 4, 512, 64]), x([1, 4, 512, 64]),
+        (np.array([511], np.int32), True), (np.array([512], np.int32), True)], [T.FLOAT, T.FLOAT, T.FLOAT]),
+    "QLinearAdd 64x56x56": node("QLinearAdd", *q8(1, 64, 56, 56), *q8(1, 64, 56, 56), lambda: f(0.1),
+                                lambda: z(128, np.uint8), domain=MS, types=[T.UINT8]),
+    "QLinearSigmoid 64x56x56": node("QLinearSigmoid", *q8(1, 64, 56, 56), lambda: f(1 / 256), lambda: z(0, np.uint8),
+                                    domain=MS, types=[T.UINT8]),
+    "QLinearSoftmax 12x128x128": node("QLinearSoftmax", *q8(1, 12, 128, 128), lambda: f(1 / 256),
+                                      lambda: z(0, np.uint8), domain=MS, types=[T.UINT8], opset=13, axis=-1),
+    "QLinearGlobalAveragePool 512x7x7": node("QLinearGlobalAveragePool", *q8(1, 512, 7, 7), lambda: f(0.05),
+                                             lambda: z(128, np.uint8), domain=MS, types=[T.UINT8]),
+    "QLinearAveragePool 3x3 64x56x56": node("QLinearAveragePool", *q8(1, 64, 56, 56), lambda: f(0.05),
+                                            lambda: z(128, np.uint8), domain=MS, types=[T.UINT8], kernel_shape=[3, 3],
+                                            pads=[1, 1, 1, 1]),
+    "MaxPool 3x3 64x112x112 uint8": node("MaxPool", a(1, 64, 112, 112, dtype=np.uint8), types=[T.UINT8],
+                                         kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
 }
