@@ -48,13 +48,42 @@ def matmul_integer(m, k, n, a=np.uint8, b=np.int8, uniform=False):
     return lambda: ("", "MatMulInteger", {}, [x([m, k], a), w([k, n], b, uniform), z(7, a)], [T.INT32])
 
 
-def qlinear_matmul(m, k, n):
-    return lambda: ("", "QLinearMatMul", {}, [x([m, k], np.uint8), f(0.1), z(120, np.uint8), w([k, n]), f(0.01),
-                                              z(0, np.int8), f(0.5), z(128, np.uint8)], [T.UINT8])
+def middle(dtype):
+    return 0 if dtype == np.int8 else 128
 
 
-def dynamic_matmul(m, k, n):
-    return lambda: (MS, "DynamicQuantizeMatMul", {}, [x([m, k]), w([k, n]), f(0.01), z(0, np.int8)], [T.FLOAT])
+def qlinear_matmul(m, k, n, a=np.uint8, b=np.int8, uniform=False):
+    result = T.INT8 if a == np.int8 else T.UINT8
+    return lambda: ("", "QLinearMatMul", {}, [x([m, k], a), f(0.1), z(middle(a) - 8, a), w([k, n], b, uniform), f(0.01),
+                                              z(middle(b), b), f(0.5), z(middle(a), a)], [result])
+
+
+def q_gemm(m, k, n, a=np.uint8, b=np.int8, uniform=False):
+    result = T.INT8 if a == np.int8 else T.UINT8
+    return lambda: (MS, "QGemm", {}, [x([m, k], a), f(0.1), z(middle(a) - 8, a), w([k, n], b, uniform), f(0.01),
+                                      z(middle(b), b), z(5, np.int32, n), f(0.5), z(middle(a), a)], [result])
+
+
+def dynamic_matmul(m, k, n, uniform=False):
+    return lambda: (MS, "DynamicQuantizeMatMul", {}, [x([m, k]), w([k, n], np.int8, uniform), f(0.01), z(0, np.int8)],
+                    [T.FLOAT])
+
+
+def matmul_integer_run(m, k, n):
+    """The right operand is an input, too."""
+    return lambda: ("", "MatMulInteger", {}, [x([m, k], np.uint8), (w([k, n])[0], False), z(7, np.uint8)], [T.INT32])
+
+
+PAIRS = (("u8", "s8"), ("u8", "u8"), ("s8", "s8"))  # of the left and the right operand's type
+
+
+def signs(make, name, *sizes, pairs=PAIRS):
+    """A case for each combination of signs, and one of weights even over their range."""
+    types = {"u8": np.uint8, "s8": np.int8}
+    title = f"{name} {{}}{{}} " + "x".join(str(n) for n in sizes)
+    cases = {title.format(a, b): make(*sizes, a=types[a], b=types[b])
+             for a, b in pairs}
+    return cases | {title.format("u8", "s8") + " uniform": make(*sizes, uniform=True)}
 
 
 def n_bits(m, k, n):
@@ -106,14 +135,15 @@ CASES = {
     "DequantizeLinear 16 M": dequantize(1 << 24),
     "DynamicQuantizeLinear 64 K": dynamic(1 << 16),
     "DynamicQuantizeLinear 16 M": dynamic(1 << 24),
-    "MatMulInteger u8s8 256x1024x1024": matmul_integer(256, 1024, 1024),
-    "MatMulInteger u8s8 256x1024x1024 uniform": matmul_integer(256, 1024, 1024, uniform=True),
-    "MatMulInteger u8u8 256x1024x1024": matmul_integer(256, 1024, 1024, b=np.uint8),
-    "MatMulInteger s8s8 256x1024x1024": matmul_integer(256, 1024, 1024, a=np.int8),
-    "MatMulInteger u8s8 16x384x384": matmul_integer(16, 384, 384),
+    **signs(matmul_integer, "MatMulInteger", 256, 1024, 1024, pairs=PAIRS + (("s8", "u8"),)),
+    **signs(matmul_integer, "MatMulInteger", 16, 384, 384, pairs=PAIRS + (("s8", "u8"),)),
     "MatMulInteger u8s8 1x4096x4096": matmul_integer(1, 4096, 4096),
-    "QLinearMatMul 128x768x3072": qlinear_matmul(128, 768, 3072),
+    "MatMulInteger u8s8 1x4096x4096 uniform": matmul_integer(1, 4096, 4096, uniform=True),
+    "MatMulInteger u8s8 128x768x768, weights not constant": matmul_integer_run(128, 768, 768),
+    **signs(qlinear_matmul, "QLinearMatMul", 128, 768, 3072),
+    **signs(q_gemm, "QGemm", 128, 768, 3072),
     "DynamicQuantizeMatMul 128x768x3072": dynamic_matmul(128, 768, 3072),
+    "DynamicQuantizeMatMul 128x768x3072 uniform": dynamic_matmul(128, 768, 3072, uniform=True),
     "MatMulNBits 1x4096x4096": n_bits(1, 4096, 4096),
     "MatMulNBits 128x768x3072": n_bits(128, 768, 3072),
     "QLinearConv 3x3 64-64 at 56": conv(64, 56, 64, 3),

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Times dqrun against ONNX Runtime on single operators and on models, alternating in one run.
+"""Times dqrun against other engines on single operators and on models, alternating in one run.
 
-usage: compare.py DQRUN [--threads N] [--rounds N] [--seconds S] [--only TEXT] [--isa LEVEL] [--history] [MODEL:INPUTS.npz …]
+    compare.py DQRUN [--peers NAME,…] [--threads N] [--only TEXT] [--isa LEVEL] [--rounds N] [--seconds S]
+               [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
-Each line is the ratio ONNX Runtime time / dqrun time of medians: above 1, dqrun is faster. ONNX Runtime runs in its
-default mode. With --history the ratios are added to history.tsv beside this file, with the processor's name.
-Needs the Python packages onnx, onnxruntime and numpy."""
+Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
+first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
+ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
+where it refuses a model. --history adds the ratios to history.tsv beside this file, --plot draws them.
+Needs the Python packages numpy, onnx, and those of the peers."""
 
 import argparse
 import datetime
@@ -14,15 +17,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import onnx
 from onnx import helper, numpy_helper
 
+import peers
 from cases import CASES
+from plot import draw
 
 
 def processor():
@@ -51,93 +54,114 @@ def save_case(case, folder):
     return folder / "case.onnx", folder / "case.npz"
 
 
-def time_peer(model, inputs, threads, seconds):
-    """Median of an ONNX Runtime session's runs, in ms."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    with np.load(inputs) as arrays:
-        values = {i.name: arrays[i.name] for i in session.get_inputs()}
-    binding = session.io_binding()
-    for name, array in values.items():
-        binding.bind_cpu_input(name, array)
-    for output in session.get_outputs():
-        binding.bind_output(output.name)
-    session.run_with_iobinding(binding)
-    session.run_with_iobinding(binding)
-    times, end = [], time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        session.run_with_iobinding(binding)
-        times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times)
-
-
-def time_dqrun(program, model, inputs, arguments):
-    done = subprocess.run([program, "bench", str(model), str(inputs), "--json", *arguments],
+def time_dqrun(model, inputs, options):
+    arguments = ["--threads", str(options.threads), "--seconds", str(options.seconds)]
+    if options.isa:
+        arguments += ["--isa", options.isa]
+    done = subprocess.run([options.dqrun, "bench", str(model), str(inputs), "--json", *arguments],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
     return json.loads(done.stdout)
 
 
+def first_line(error):
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:90]
+
+
 def compare(name, model, inputs, options):
-    arguments = ["--threads", str(options.threads), "--seconds", str(options.seconds)]
-    if options.isa:
-        arguments += ["--isa", options.isa]
-    ours, peers = [], []
+    """The row of a case: its name, dqrun's level and milliseconds, and those of the peers that run it."""
+    ours, theirs, refused = [], {peer: [] for peer in options.peers}, set()
     for _ in range(options.rounds):
-        got = time_dqrun(options.dqrun, model, inputs, arguments)
+        got = time_dqrun(model, inputs, options)
         ours.append(got["median_ms"])
-        peers.append(time_peer(model, inputs, options.threads, options.seconds))
-    mine, peer = min(ours), min(peers)
-    print(f"{name:44} {mine:10.3f} {peer:10.3f} {peer / mine:7.2f}", flush=True)
-    return {"case": name, "isa": got["isa"], "ratio": peer / mine}
+        for peer in options.peers:
+            if peer in refused:
+                continue
+            try:
+                theirs[peer].append(peers.time_run(peer, model, inputs, options.threads, options.seconds))
+            except Exception:  # each engine has exceptions of its own
+                refused.add(peer)
+    row = {"case": name, "isa": got["isa"], "ms": min(ours),
+           "peers": {p: min(times) for p, times in theirs.items() if p not in refused}}
+    cells = [f"{row['peers'][p]:12.3f} {row['peers'][p] / row['ms']:6.2f}" if p in row["peers"] else f"{'refused':>19}"
+             for p in options.peers]
+    print(f"{name:50} {row['ms']:10.3f}", *cells, flush=True)
+    return row
+
+
+def models_of(places):
+    """Name, model and inputs of each place on the command line."""
+    for place in places:
+        if ":" in place:
+            model, _, inputs = place.rpartition(":")
+            yield Path(model).stem, model, inputs
+        else:
+            for model in sorted(Path(place).rglob("*.onnx")):
+                yield f"{model.parent.name} {model.stem}", model, model.parent / "input_0.npz"
+
+
+def work(options, folder):
+    if options.models:
+        yield from models_of(options.models)
+        return
+    for name, make in CASES.items():
+        if options.only in name:
+            yield (name, *save_case(make(), Path(folder)))
+
+
+def means(rows, options):
+    """Geometric mean of the ratios to each peer, over what it runs."""
+    result = {}
+    for peer in options.peers:
+        ratios = [r["peers"][peer] / r["ms"] for r in rows if peer in r["peers"]]
+        if ratios:
+            result[peer] = statistics.geometric_mean(ratios)
+    return result
 
 
 def add_history(rows, options):
-    path = Path(__file__).with_name("history.tsv")
-    new = not path.exists()
     today = datetime.date.today().isoformat()
-    with open(path, "a", encoding="utf-8") as f:
-        if new:
-            f.write("date\tprocessor\tthreads\tisa\tonnxruntime\tcase\tratio\n")
-        for r in rows:
-            f.write(f"{today}\t{processor()}\t{options.threads}\t{r['isa']}\t{onnxruntime.__version__}\t"
-                    f"{r['case']}\t{r['ratio']:.2f}\n")
+    with open(Path(__file__).with_name("history.tsv"), "a", encoding="utf-8") as f:
+        for row in rows:
+            for peer, ms in row["peers"].items():
+                f.write(f"{today}\t{processor()}\t{options.threads}\t{row['isa']}\t{peers.title(peer)}\t"
+                        f"{row['case']}\t{ms / row['ms']:.2f}\n")
 
 
 def main():
-    p = argparse.ArgumentParser()
+    p = argparse.ArgumentParser(description="Time dqrun against other engines, alternating in one run.")
     p.add_argument("dqrun")
-    p.add_argument("models", nargs="*")
+    p.add_argument("models", nargs="*", metavar="MODEL:INPUTS|FOLDER")
+    p.add_argument("--peers", default="ort", type=lambda text: text.split(","), help="ort, ort-exact, openvino")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=0.3)
-    p.add_argument("--only", default="")
+    p.add_argument("--only", default="", help="cases whose names contain this")
     p.add_argument("--isa")
     p.add_argument("--history", action="store_true")
+    p.add_argument("--plot", type=Path)
     options = p.parse_intermixed_args()
+    unknown = set(options.peers) - set(peers.PEERS)
+    if unknown:
+        p.error(f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(peers.PEERS)}")
     rows, failed = [], 0
-    print(f"{processor()}, {options.threads} thread(s), ONNX Runtime {onnxruntime.__version__}")
-    print(f"{'':44} {'dqrun ms':>10} {'peer ms':>10} {'ratio':>7}")
+    heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
+    print(f"{heading}: milliseconds, and each peer's by dqrun's")
+    print(f"{'':50} {'dqrun':>10}", *(f"{peers.title(p):>19}" for p in options.peers))
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:
-        for name, make in CASES.items():
-            if options.models or options.only not in name:
-                continue
+        for name, model, inputs in work(options, folder):
             try:
-                rows.append(compare(name, *save_case(make(), Path(folder)), options))
-            except Exception as why:  # a case that one of the two refuses is reported, the others still run
+                rows.append(compare(name, model, inputs, options))
+            except RuntimeError as error:  # a case that dqrun refuses is reported, the others still run
                 failed += 1
-                print(f"{name:44} {type(why).__name__}: {str(why).splitlines()[0][:90]}")
-        for pair in options.models:
-            model, _, inputs = pair.rpartition(":")
-            rows.append(compare(Path(model).name, model, inputs, options))
-    if rows:
-        print(f"{'geometric mean':44} {'':10} {'':10} {statistics.geometric_mean(r['ratio'] for r in rows):7.2f}")
+                print(f"{name:50} {first_line(error)}", flush=True)
+    overall = means(rows, options)
+    print(f"{'geometric mean':60}", *(f"{overall[p]:19.2f}" if p in overall else f"{'':19}" for p in options.peers))
     if options.history:
         add_history(rows, options)
+    if options.plot:
+        options.plot.write_text(draw(rows, {p: peers.title(p) for p in options.peers}, heading), encoding="utf-8")
     return 1 if failed else 0
 
 

@@ -3,7 +3,7 @@
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
     libonnx-dev libyaml-dev libzip-dev zlib1g-dev libpthreadpool-dev"
-test_packages="check clang libclang-rt-dev clang-format python3-venv"
+test_packages="check clang libclang-rt-dev clang-format python3-venv libsimde-dev"
 
 missing_packages() {
     local package

@@ -17,6 +17,7 @@ struct dq_session {
     const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     dq_plan *plan; /* of the last run's shapes; NULL before the first */
+    bool plan_is_fused;
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
     bool ran;                  /* the last run gave outputs */
@@ -204,7 +205,31 @@ static uint32_t list_given(const dq_session *session)
     return count;
 }
 
-static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *err)
+/* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
+static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
+                                   dq_error *err)
+{
+    dq_status status = DQ_OK;
+    if (fused) {
+        request->nodes = fused->nodes;
+        request->node_count = fused->node_count;
+        request->made = fused->values;
+        request->made_count = fused->made_count;
+        status = dq_plan_create(session->model->program, request, &session->plan, err);
+        session->plan_is_fused = status == DQ_OK;
+        if (status == DQ_OK || status == DQ_OUT_OF_MEMORY)
+            return status;
+        if (session->why)
+            session->why(session->why_arg, "the model is planned as written, as a fused node does not fit");
+    }
+    request->nodes = NULL;
+    request->made = NULL;
+    request->node_count = request->made_count = 0;
+    session->plan_is_fused = false;
+    return dq_plan_create(session->model->program, request, &session->plan, err);
+}
+
+static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
     dq_plan_free(session->plan);
@@ -216,20 +241,13 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, dq_error *
                                .wanted_count = session->wanted_count,
                                .kernels = &session->kernels,
                                .threads = session->threads,
-                               .fuse = session->fuse,
+                               .fuse = fuse,
                                .why = session->why,
                                .why_arg = session->why_arg};
-    if (session->fuse && !session->fused)
+    if (fuse && !session->fused)
         DQ_TRY(dq_fuse(session->model->program, request.graph, session->wanted, session->wanted_count,
                        session->why, session->why_arg, &session->fused, err));
-    const dq_fused *fused = session->fused;
-    if (fused) {
-        request.nodes = fused->nodes;
-        request.node_count = fused->node_count;
-        request.made = fused->values;
-        request.made_count = fused->made_count;
-    }
-    DQ_TRY(dq_plan_create(session->model->program, &request, &session->plan, err));
+    DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->planned_inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
     return DQ_OK;
@@ -243,8 +261,13 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
     DQ_TRY(check_given(session, err));
     uint32_t given_count = list_given(session);
     if (!plan_fits(session))
-        DQ_TRY(make_plan(session, given_count, err));
-    DQ_TRY(dq_exec_run(&session->exec, session->plan, session->given, given_count, err));
+        DQ_TRY(make_plan(session, given_count, session->fuse, err));
+    dq_status status = dq_exec_run(&session->exec, session->plan, session->given, given_count, err);
+    if (status == DQ_BAD_MODEL && session->plan_is_fused) { /* a late step may be the one that does not fit */
+        DQ_TRY(make_plan(session, given_count, false, err));
+        status = dq_exec_run(&session->exec, session->plan, session->given, given_count, err);
+    }
+    DQ_TRY(status);
     session->ran = true;
     return DQ_OK;
 }

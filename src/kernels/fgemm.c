@@ -1,5 +1,7 @@
 #include "kernels/kernels.h"
 
+#include <math.h>
+
 /* Columns in the inner loop: as many sums side by side, which compilers keep in vectors. */
 void dq_fgemm_c(const float *a, const float *b, size_t k, size_t rows, float *c)
 {
@@ -10,8 +12,8 @@ void dq_fgemm_c(const float *a, const float *b, size_t k, size_t rows, float *c)
             for (size_t p = 0; p < k; p++) {
                 const float *x = a + p * DQ_FGEMM_ROWS + i, *w = b + p * DQ_FGEMM_COLS + j;
                 for (size_t v = 0; v < STEP; v++) {
-                    sum[0][v] += x[0] * w[v];
-                    sum[1][v] += x[1] * w[v];
+                    sum[0][v] = fmaf(x[0], w[v], sum[0][v]);
+                    sum[1][v] = fmaf(x[1], w[v], sum[1][v]);
                 }
             }
             for (size_t v = 0; v < STEP; v++) {

@@ -7,6 +7,7 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
+#include "kernels/epilogue.h"
 #include "kernels/float_rows.h"
 #include "kernels/nbits.h"
 #include "kernels/qgemm.h"
@@ -69,10 +70,10 @@ typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256
 enum { DQ_FGEMM_ROWS = 8, DQ_FGEMM_COLS = 32 };
 
 /** A tile of a float matrix product: c[i * DQ_FGEMM_COLS + j] = sum over p < k of a[p * DQ_FGEMM_ROWS + i] *
- *  b[p * DQ_FGEMM_COLS + j] for i < rows (1 … DQ_FGEMM_ROWS) and all columns j. Each sum begins at 0 and runs
- * over p from 0 up, one product rounded to float and one sum rounded to float a step, never fused: so that
- * its bits are the same on every CPU, also those without fused multiply-add. The rows of c from `rows` on
- * hold anything after. Which NaN stands for a NaN is open. */
+ *  b[p * DQ_FGEMM_COLS + j] for i < rows (1 … DQ_FGEMM_ROWS) and all columns j. Each sum begins at +0 and
+ * runs over p from 0 up, one fused multiply-add (fmaf: product and sum rounded once) a step, in a single
+ * chain, so that its bits are the same on every CPU. The rows of c from `rows` on hold anything after. Which
+ * NaN stands for a NaN is open. */
 typedef void dq_fgemm_fn(const float *a, const float *b, size_t k, size_t rows, float *c);
 
 typedef struct dq_kernels {

@@ -1,7 +1,8 @@
 /* Matrix products that are not quantized, MatMul, Gemm and Conv give the operands and take the
  * results through callbacks, block by block. Each sum runs over k from 0 up, one after the other, in the
  * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. A
- * product is rounded before it is added (dq_fgemm_fn): the bits do not depend on threads or the processor. */
+ * float product and its sum are rounded once (dq_fgemm_fn), a double product before it is added: the bits do
+ * not depend on threads or the processor. */
 #ifndef DQ_OPS_FLOAT_MATMUL_H
 #define DQ_OPS_FLOAT_MATMUL_H
 

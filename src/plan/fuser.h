@@ -169,7 +169,8 @@ void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, .
 bool dq_fuse_products(dq_fuser *f); /* fuse_products.c: Conv, Gemm, MatMul */
 bool dq_fuse_elements(dq_fuser *f); /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
 bool dq_fuse_table(dq_fuser *f);    /* fuse_table.c: functions of one 8-bit value, and moves of codes */
-bool dq_fuse_blocks(dq_fuser *f, uint32_t at);  /* fuse_blocks.c: blocked weights of 4 bits */
-bool dq_fuse_dynamic(dq_fuser *f, uint32_t at); /* fuse_dynamic.c: dynamic quantization */
+bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
+bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
+bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
 
 #endif

@@ -19,13 +19,15 @@ import zlib
 import numpy as np
 from onnx import helper
 
+import patterns
+import patterns_float
 from chains import CHAINS
-from patterns import PATTERNS, Case
+from patterns import Case
 
-PATTERNS = {**PATTERNS, **CHAINS}
 OPSETS = {"softmax": (11, 13, 21)}  # its axis means something else before 13
 
 TIMEOUT = 300
+PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS
 RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
         "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
 

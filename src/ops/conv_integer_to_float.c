@@ -1,0 +1,145 @@
+/* dqrun ConvIntegerToFloat: what dynamic quantization writes behind ConvInteger, upon the sums as they come
+ * out: y = clip((float)sum * (x_scale * w_scale) + bias + z), each step rounded to float as the single nodes
+ * do. */
+#include "ops/qconv.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, W, X_ZERO, W_ZERO, X_SCALE, W_SCALE, BIAS, Z, NO_SUM_BIAS };
+enum { PART = 256 };
+
+typedef struct state {
+    dq_qconv conv; /* first: the sums' callback is given its address */
+    float low, high;
+    bool z_same; /* z has the result's shape */
+    size_t z_strides[DQ_MAX_RANK];
+} state;
+
+/* Input i (when given) has one element, or one a channel. */
+static dq_status check_param(const dq_op_call *call, uint32_t i, const dq_conv_shape *s, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->count == 1 || t->count == s->out_channels)
+        return DQ_OK;
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (output channels)", t->count,
+                              s->out_channels);
+}
+
+static dq_status check_z(const dq_op_call *call, state *st, dq_error *err)
+{
+    const dq_tensor *z = dq_call_in(call, Z);
+    const dq_conv_shape *s = &st->conv.s;
+    int64_t dims[DQ_MAX_RANK];
+    size_t rank;
+    if (!z)
+        return DQ_OK;
+    if (!dq_broadcast(z->rank, z->dims, s->rank, s->dims, &rank, dims) || rank != s->rank ||
+        memcmp(dims, s->dims, rank * sizeof *dims) != 0) {
+        char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(call, err, Z, "has shape %s, wanted one that broadcasts to %s",
+                                  dq_shape_text(z->rank, z->dims, got),
+                                  dq_shape_text(s->rank, s->dims, wanted));
+    }
+    st->z_same = z->count == dq_dims_product(s->dims, 0, s->rank);
+    dq_broadcast_strides(z, s->rank, s->dims, st->z_strides);
+    return DQ_OK;
+}
+
+static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
+{
+    dq_qconv *conv = &st->conv;
+    conv->x = X;
+    conv->w = W;
+    conv->x_zero = X_ZERO;
+    conv->w_zero = W_ZERO;
+    conv->bias = NO_SUM_BIAS;
+    DQ_TRY(dq_qconv_infer(call, conv, err));
+    if (call->in[X_SCALE]->count != 1)
+        return dq_call_fail_input(call, err, X_SCALE, "has %zu elements, wanted 1", call->in[X_SCALE]->count);
+    DQ_TRY(check_param(call, W_SCALE, &conv->s, err));
+    DQ_TRY(check_param(call, BIAS, &conv->s, err));
+    const dq_attr *clip = dq_node_attr(call->node, "clip");
+    if (clip && clip->count != 2)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'clip' has %zu values, wanted 2",
+                            clip->count);
+    st->low = clip ? clip->u.floats[0] : -INFINITY;
+    st->high = clip ? clip->u.floats[1] : INFINITY;
+    return check_z(call, st, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    state st = {0};
+    DQ_TRY(resolve(call, &st, err));
+    return dq_call_output(call, 0, DQ_FLOAT, st.conv.s.rank, st.conv.s.dims, err);
+}
+
+static float element(const dq_tensor *t, size_t channel)
+{
+    return dq_data(t, float)[t->count == 1 ? 0 : channel];
+}
+
+/* Elements of a broadcast z for `count` results from element `at` of the whole result on. */
+static void spread_z(const state *st, const float *z, size_t at, size_t count, float *to)
+{
+    const dq_conv_shape *s = &st->conv.s;
+    for (size_t i = 0; i < count; i++) {
+        size_t rest = at + i, from = 0;
+        for (size_t d = s->rank; d-- > 0;) {
+            from += rest % (size_t)s->dims[d] * st->z_strides[d];
+            rest /= (size_t)s->dims[d];
+        }
+        to[i] = z[from];
+    }
+}
+
+/* The results of one channel, from element `at` of the whole result on; y has their sums. */
+static void finish(const dq_op_call *call, const state *st, size_t channel, size_t at, size_t count, float *y)
+{
+    const dq_tensor *bias = dq_call_in(call, BIAS), *z = dq_call_in(call, Z);
+    float scale = dq_data(call->in[X_SCALE], float)[0] * element(call->in[W_SCALE], channel);
+    float b = bias ? element(bias, channel) : -0.0f, spread[PART];
+    if (!z || st->z_same) {
+        call->kernels->finish_s32_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL, st->low,
+                                      st->high);
+        return;
+    }
+    for (size_t i = 0; i < count; i += PART) {
+        size_t n = count - i < PART ? count - i : PART;
+        spread_z(st, dq_data(z, float), at + i, n, spread);
+        call->kernels->finish_s32_f32(y + i, n, scale, b, spread, st->low, st->high);
+    }
+}
+
+static void store(const dq_conv_sums *sums)
+{
+    const state *st = (const state *)(const void *)sums->conv;
+    const dq_conv_shape *s = &st->conv.s;
+    const dq_op_call *call = sums->call;
+    size_t at = (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
+    float *y = dq_data(call->out[0], float) + at;
+    call->kernels->transpose_x32((const uint32_t *)sums->c, sums->c_stride, sums->count, sums->channels,
+                                 (uint32_t *)(void *)y, s->out_size);
+    for (size_t j = 0; j < sums->channels; j++)
+        finish(call, st, sums->channel + j, at + j * s->out_size, sums->count, y + j * s->out_size);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    DQ_TRY(resolve(call, st, err));
+    st->conv.store = store;
+    return dq_qconv_prepare(call, &st->conv, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    const state *st = call->state;
+    (void)err;
+    dq_qconv_run(call, &st->conv);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_conv_integer_to_float = {infer, prepare, run, 0};

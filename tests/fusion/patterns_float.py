@@ -1,0 +1,105 @@
+"""Patterns of floats, as patterns.py has those of codes: dynamic quantization of convolutions.
+
+Exact where nothing else is said: the same bits as the graph as written.
+"""
+
+import numpy as np
+from onnx import TensorProto, helper
+
+FLOAT = np.dtype(np.float32)
+
+
+def quantized_input(case, name, value):
+    """DynamicQuantizeLinear: codes, scale, zero point."""
+    prefix = case.prefix + name
+    case.nodes.append(helper.make_node("DynamicQuantizeLinear", [value], [prefix + "_q", prefix + "_s", prefix + "_z"],
+                                       name=prefix))
+    return prefix + "_q", prefix + "_s", prefix + "_z"
+
+
+def image(case, name, shape):
+    return case.fed(name, case.rng.normal(0, 2, shape).astype(np.float32))
+
+
+def along_channels(case, name, values, rank):
+    """Values of channels as broadcasting wants them: reshaped in the graph, or a constant of that shape."""
+    if case.chance(0.5):
+        shape = case.constant(name + "_shape", np.array([1, -1] + [1] * (rank - 2), np.int64))
+        return case.node("Reshape", [case.constant(name + "_flat", values), shape], name)
+    ones = [1] * (rank - 2)
+    return case.constant(name, values.reshape(case.pick([1, len(values), *ones], [len(values), *ones])))
+
+
+def integer_conv(case, name, value, filters, channels, spatial, **attributes):
+    """ConvInteger of a dynamically quantized value, with its scaling and a bias."""
+    dtype, groups = case.code_type(), attributes.get("group", 1)
+    rank, codes = spatial + 2, quantized_input(case, name + "_x", value)
+    kernel = attributes.pop("kernel", [1] * spatial)
+    inputs = [codes[0], case.constant(name + "_w", case.codes(dtype, (filters, channels // groups, *kernel))), codes[2]]
+    per_channel = case.chance(0.4)
+    if case.chance(0.6):
+        zero = case.codes(dtype, (filters,) if per_channel else ())
+        inputs.append(case.constant(name + "_wz", zero))
+    y = case.node("ConvInteger", inputs, name, **attributes)
+    scale = np.array([case.scale() for _ in range(filters if per_channel else 1)], np.float32)
+    scale = (along_channels(case, name + "_ws", scale, rank) if per_channel else
+             case.constant(name + "_ws", scale.reshape(case.pick((), (1,)))))
+    y = case.node("Cast", [y], name + "_cast", to=TensorProto.FLOAT)
+    both = case.node("Mul", case.pick([codes[1], scale], [scale, codes[1]]), name + "_scales")
+    y = case.node("Mul", [y, both], name + "_scaled")
+    if case.chance(0.7):
+        bias = along_channels(case, name + "_b", case.rng.normal(0, 50, filters).astype(np.float32), rank)
+        y = case.node("Add", case.pick([y, bias], [bias, y]), name + "_biased")
+    return y
+
+
+def dynamic_conv(case):
+    spatial, groups = case.pick(1, 2, 2, 3), case.pick(1, 1, 2, 6)
+    channels, filters = 6, case.pick(6, 12)
+    shape = (case.size(1, 2), channels, *[case.size(3, 9) for _ in range(spatial)])
+    kernel = [case.pick(1, 3) for _ in range(spatial)]
+    y = integer_conv(case, "conv", image(case, "x", shape), filters, channels, spatial, kernel=kernel, group=groups,
+                     pads=[(k - 1) // 2 for k in kernel] * 2)
+    case.expect("conv", "into ConvIntegerToFloat")
+    rest = case.pick("nothing", "other", "same", "spread", "larger")
+    if rest == "other": # both are sums that could take the other one in
+        z = integer_conv(case, "branch", image(case, "x2", shape), filters, channels, spatial)
+        case.expect("branch", "into ConvIntegerToFloat")
+        y = case.node(case.pick("Add", "Sum"), case.pick([y, z], [z, y]), "sum")
+    elif rest == "same": # through a function that keeps the shape
+        z = case.node("MaxPool", [image(case, "x2", (shape[0], filters, *shape[2:]))], "pool",
+                      kernel_shape=[1] * spatial)
+        y = case.node("Add", case.pick([y, z], [z, y]), "sum")
+        case.expect("conv", ", sum")
+    elif rest == "spread": # one a channel of each image
+        z = case.node("MaxPool", [image(case, "x2", (shape[0], filters, *[1] * spatial))], "pool",
+                      kernel_shape=[1] * spatial)
+        y = case.node("Add", case.pick([y, z], [z, y]), "sum")
+    elif rest == "larger":
+        z = image(case, "x2", (3, 1, filters, *shape[2:]))
+        y = case.node("Add", case.pick([y, z], [z, y]), "sum")
+        case.expect("conv", ", sum", told=False)
+    case.note = f"{rest} {shape}"
+    case.output(case.clip(y), FLOAT)
+
+
+def dynamic_conv_wanted(case):
+    """A value inside the chain is wanted, or read twice: what is behind it stays as written."""
+    y = integer_conv(case, "conv", image(case, "x", (1, 4, 5, 5)), 8, 4, 2)
+    if case.chance(0.5):
+        case.also.append(case.pick(case.prefix + "conv", case.prefix + "conv_cast", y))
+    else:
+        case.output(case.node("Neg", [y], "neg"), FLOAT)
+    case.output(case.node("Relu", [y], "relu"), FLOAT)
+    case.expect("conv", "bounds", told=False)
+
+
+def dynamic_conv_spread(case):
+    """The convolution's result is spread by what is added to it: the model is planned as written."""
+    y = integer_conv(case, "conv", image(case, "x", (1, 4, 1, 1)), 8, 4, 2)
+    z = case.node("MaxPool", [image(case, "x2", (1, 8, 5, 5))], "pool", kernel_shape=[1, 1])
+    case.output(case.node("Add", [y, z], "sum"), FLOAT)
+    case.expect("conv", ", sum")
+
+
+PATTERNS = {p.__name__: p for p in (dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread)}

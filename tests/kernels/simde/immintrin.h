@@ -1,0 +1,314 @@
+/* Stands in for the compiler's header when kernels are compiled for a plain x86-64: SIMDe gives the
+ * intrinsics in portable C, and what follows it gives those that SIMDe 0.7.4 (Debian 12) lacks and kernels
+ * use. Each group is left out where a newer SIMDe has it. */
+#ifndef DQ_TESTS_SIMDE_IMMINTRIN_H
+#define DQ_TESTS_SIMDE_IMMINTRIN_H
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx2.h>
+#include <simde/x86/avx512.h>
+#include <simde/x86/f16c.h>
+#include <simde/x86/fma.h>
+
+#include "base/codec.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef _MM_FROUND_NO_EXC
+#define _MM_FROUND_TO_NEAREST_INT SIMDE_MM_FROUND_TO_NEAREST_INT
+#define _MM_FROUND_NO_EXC SIMDE_MM_FROUND_NO_EXC
+#endif
+
+/* Masks are plain integers here as they are in the compilers' headers. */
+#define __mmask8 simde__mmask8
+#define __mmask16 simde__mmask16
+#define __mmask32 simde__mmask32
+#define __mmask64 simde__mmask64
+
+/* ---- Loads and stores under a mask: a lane that is off is not touched in memory
+ * -------------------------------- */
+
+#define SHIM_MASKED(prefix, suffix, vector, lane, lanes, mask)                                               \
+    static inline vector prefix##_mask_loadu_##suffix(vector other, mask m, const void *from)                \
+    {                                                                                                        \
+        lane v[lanes];                                                                                       \
+        memcpy(v, &other, sizeof v);                                                                         \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            if (m >> i & 1)                                                                                  \
+                memcpy(v + i, (const char *)from + i * sizeof v[0], sizeof v[0]);                            \
+        memcpy(&other, v, sizeof v);                                                                         \
+        return other;                                                                                        \
+    }                                                                                                        \
+    static inline vector prefix##_maskz_loadu_##suffix(mask m, const void *from)                             \
+    {                                                                                                        \
+        vector zero;                                                                                         \
+        memset(&zero, 0, sizeof zero);                                                                       \
+        return prefix##_mask_loadu_##suffix(zero, m, from);                                                  \
+    }                                                                                                        \
+    static inline void prefix##_mask_storeu_##suffix(void *to, mask m, vector value)                         \
+    {                                                                                                        \
+        lane v[lanes];                                                                                       \
+        memcpy(v, &value, sizeof v);                                                                         \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            if (m >> i & 1)                                                                                  \
+                memcpy((char *)to + i * sizeof v[0], v + i, sizeof v[0]);                                    \
+    }
+
+#ifndef _mm512_mask_storeu_ps
+SHIM_MASKED(_mm512, ps, __m512, float, 16, __mmask16)
+SHIM_MASKED(_mm512, pd, __m512d, double, 8, __mmask8)
+SHIM_MASKED(_mm512, epi8, __m512i, int8_t, 64, __mmask64)
+SHIM_MASKED(_mm512, epi16, __m512i, int16_t, 32, __mmask32)
+SHIM_MASKED(_mm512, epi32, __m512i, int32_t, 16, __mmask16)
+SHIM_MASKED(_mm512, epi64, __m512i, int64_t, 8, __mmask8)
+#endif
+#ifndef _mm256_mask_storeu_ps
+SHIM_MASKED(_mm256, ps, __m256, float, 8, __mmask8)
+SHIM_MASKED(_mm256, pd, __m256d, double, 4, __mmask8)
+SHIM_MASKED(_mm256, epi8, __m256i, int8_t, 32, __mmask32)
+SHIM_MASKED(_mm256, epi16, __m256i, int16_t, 16, __mmask16)
+SHIM_MASKED(_mm256, epi32, __m256i, int32_t, 8, __mmask8)
+SHIM_MASKED(_mm256, epi64, __m256i, int64_t, 4, __mmask8)
+#endif
+#ifndef _mm_mask_storeu_ps
+SHIM_MASKED(_mm, ps, __m128, float, 4, __mmask8)
+SHIM_MASKED(_mm, epi8, __m128i, int8_t, 16, __mmask16)
+SHIM_MASKED(_mm, epi16, __m128i, int16_t, 8, __mmask8)
+SHIM_MASKED(_mm, epi32, __m128i, int32_t, 4, __mmask8)
+#endif
+
+/* ---- Conversions lane by lane
+ * ---------------------------------------------------------------------------------- */
+
+#define SHIM_CONVERT(name, vector_to, lane_to, vector_from, lane_from, lanes)                                \
+    static inline vector_to name(vector_from value)                                                          \
+    {                                                                                                        \
+        lane_from v[sizeof value / sizeof(lane_from)];                                                       \
+        lane_to w[sizeof(vector_to) / sizeof(lane_to)] = {0};                                                \
+        vector_to out;                                                                                       \
+        memcpy(v, &value, sizeof v);                                                                         \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            w[i] = (lane_to)v[i];                                                                            \
+        memcpy(&out, w, sizeof w);                                                                           \
+        return out;                                                                                          \
+    }
+
+#ifndef _mm512_cvtepi32_ps
+SHIM_CONVERT(_mm512_cvtepi32_ps, __m512, float, __m512i, int32_t, 16)
+#endif
+#ifndef _mm512_cvtepi32_pd
+SHIM_CONVERT(_mm512_cvtepi32_pd, __m512d, double, __m256i, int32_t, 8)
+#endif
+#ifndef _mm512_cvtpd_ps
+SHIM_CONVERT(_mm512_cvtpd_ps, __m256, float, __m512d, double, 8)
+#endif
+#ifndef _mm512_cvtps_pd
+SHIM_CONVERT(_mm512_cvtps_pd, __m512d, double, __m256, float, 8)
+#endif
+#ifndef _mm512_cvtepu8_epi32
+SHIM_CONVERT(_mm512_cvtepu8_epi32, __m512i, int32_t, __m128i, uint8_t, 16)
+#endif
+#ifndef _mm512_cvtepi8_epi32
+SHIM_CONVERT(_mm512_cvtepi8_epi32, __m512i, int32_t, __m128i, int8_t, 16)
+#endif
+#ifndef _mm512_cvtepu16_epi32
+SHIM_CONVERT(_mm512_cvtepu16_epi32, __m512i, int32_t, __m256i, uint16_t, 16)
+#endif
+#ifndef _mm512_cvtepi16_epi32
+SHIM_CONVERT(_mm512_cvtepi16_epi32, __m512i, int32_t, __m256i, int16_t, 16)
+#endif
+#ifndef _mm512_cvtepi32_epi64
+SHIM_CONVERT(_mm512_cvtepi32_epi64, __m512i, int64_t, __m256i, int32_t, 8)
+#endif
+#ifndef _mm512_cvtepu8_epi16
+SHIM_CONVERT(_mm512_cvtepu8_epi16, __m512i, int16_t, __m256i, uint8_t, 32)
+#endif
+#ifndef _mm512_cvtepi32_epi8
+SHIM_CONVERT(_mm512_cvtepi32_epi8, __m128i, int8_t, __m512i, int32_t, 16)
+#endif
+#ifndef _mm512_cvtepi32_epi16
+SHIM_CONVERT(_mm512_cvtepi32_epi16, __m256i, int16_t, __m512i, int32_t, 16)
+#endif
+#ifndef _mm256_cvtepi32_epi8
+SHIM_CONVERT(_mm256_cvtepi32_epi8, __m128i, int8_t, __m256i, int32_t, 8)
+#endif
+#ifndef _mm256_cvtepi32_epi16
+SHIM_CONVERT(_mm256_cvtepi32_epi16, __m128i, int16_t, __m256i, int32_t, 8)
+#endif
+
+#ifndef _mm512_mask_cvtepi32_storeu_epi8
+static inline void _mm512_mask_cvtepi32_storeu_epi8(void *to, __mmask16 m, __m512i value)
+{
+    _mm_mask_storeu_epi8(to, m, _mm512_cvtepi32_epi8(value));
+}
+static inline void _mm512_mask_cvtepi32_storeu_epi16(void *to, __mmask16 m, __m512i value)
+{
+    _mm256_mask_storeu_epi16(to, m, _mm512_cvtepi32_epi16(value));
+}
+static inline void _mm256_mask_cvtepi32_storeu_epi8(void *to, __mmask8 m, __m256i value)
+{
+    _mm_mask_storeu_epi8(to, m, _mm256_cvtepi32_epi8(value));
+}
+#endif
+
+/* SIMDe's float16 loses what a NaN carries; the processor and the library's own codec keep it. */
+#undef _mm_cvtph_ps
+#undef _mm_cvtps_ph
+#undef _mm256_cvtph_ps
+#undef _mm256_cvtps_ph
+#undef _mm512_cvtph_ps
+#undef _mm512_cvtps_ph
+#define SHIM_FLOAT16(prefix, floats, halves, lanes)                                                          \
+    static inline floats prefix##_cvtph_ps(halves value)                                                     \
+    {                                                                                                        \
+        uint16_t v[sizeof value / sizeof(uint16_t)];                                                         \
+        float w[lanes];                                                                                      \
+        floats out;                                                                                          \
+        memcpy(v, &value, sizeof v);                                                                         \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            w[i] = dq_f16_to_f32(v[i]);                                                                      \
+        memcpy(&out, w, sizeof out);                                                                         \
+        return out;                                                                                          \
+    }                                                                                                        \
+    static inline halves prefix##_cvtps_ph(floats value, int rounding)                                       \
+    {                                                                                                        \
+        float v[lanes];                                                                                      \
+        uint16_t w[sizeof(halves) / sizeof(uint16_t)] = {0};                                                 \
+        halves out;                                                                                          \
+        (void)rounding; /* to nearest even */                                                                \
+        memcpy(v, &value, sizeof v);                                                                         \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            w[i] = dq_f32_to_f16(v[i]);                                                                      \
+        memcpy(&out, w, sizeof out);                                                                         \
+        return out;                                                                                          \
+    }
+SHIM_FLOAT16(_mm, __m128, __m128i, 4)
+SHIM_FLOAT16(_mm256, __m256, __m128i, 8)
+SHIM_FLOAT16(_mm512, __m512, __m256i, 16)
+
+/* ---- Fused products and sums: SIMDe rounds twice ---------------------------------------------------------
+ */
+
+#undef _mm_fmadd_ps
+#undef _mm_fmadd_pd
+#undef _mm_fnmadd_ps
+#undef _mm_fnmadd_pd
+#undef _mm_fmsub_ps
+#undef _mm_fmsub_pd
+#undef _mm_fnmsub_ps
+#undef _mm_fnmsub_pd
+#undef _mm256_fmadd_ps
+#undef _mm256_fmadd_pd
+#undef _mm256_fnmadd_ps
+#undef _mm256_fnmadd_pd
+#undef _mm256_fmsub_ps
+#undef _mm256_fmsub_pd
+#undef _mm256_fnmsub_ps
+#undef _mm256_fnmsub_pd
+#undef _mm512_fmadd_ps
+#undef _mm512_fmadd_pd
+#undef _mm512_fnmadd_ps
+#undef _mm512_fnmadd_pd
+#undef _mm512_fmsub_ps
+#undef _mm512_fmsub_pd
+#undef _mm512_fnmsub_ps
+#undef _mm512_fnmsub_pd
+#define SHIM_FUSED(name, vector, lane, lanes, function, sign_ab, sign_c)                                     \
+    static inline vector name(vector a, vector b, vector c)                                                  \
+    {                                                                                                        \
+        lane x[lanes], y[lanes], z[lanes];                                                                   \
+        memcpy(x, &a, sizeof x);                                                                             \
+        memcpy(y, &b, sizeof y);                                                                             \
+        memcpy(z, &c, sizeof z);                                                                             \
+        for (int i = 0; i < lanes; i++)                                                                      \
+            z[i] = function(sign_ab x[i], y[i], sign_c z[i]);                                                \
+        memcpy(&c, z, sizeof c);                                                                             \
+        return c;                                                                                            \
+    }
+#define SHIM_FUSED_ALL(prefix, suffix, vector, lane, lanes, function)                                        \
+    SHIM_FUSED(prefix##_fmadd_##suffix, vector, lane, lanes, function, +, +)                                 \
+    SHIM_FUSED(prefix##_fnmadd_##suffix, vector, lane, lanes, function, -, +)                                \
+    SHIM_FUSED(prefix##_fmsub_##suffix, vector, lane, lanes, function, +, -)                                 \
+    SHIM_FUSED(prefix##_fnmsub_##suffix, vector, lane, lanes, function, -, -)
+SHIM_FUSED_ALL(_mm, ps, __m128, float, 4, fmaf)
+SHIM_FUSED_ALL(_mm256, ps, __m256, float, 8, fmaf)
+SHIM_FUSED_ALL(_mm512, ps, __m512, float, 16, fmaf)
+SHIM_FUSED_ALL(_mm, pd, __m128d, double, 2, fma)
+SHIM_FUSED_ALL(_mm256, pd, __m256d, double, 4, fma)
+SHIM_FUSED_ALL(_mm512, pd, __m512d, double, 8, fma)
+
+/* ---- Rounding that the instruction names: to nearest even is the only one in use, and the mode tests run in
+ * ---- */
+
+#ifndef _mm512_cvt_roundps_epi32
+static inline __m512i _mm512_cvt_roundps_epi32(__m512 value, int rounding)
+{
+    (void)rounding;
+    __m256 v[2];
+    __m256i w[2];
+    __m512i out;
+    memcpy(v, &value, sizeof v);
+    for (int i = 0; i < 2; i++)
+        w[i] = _mm256_cvtps_epi32(v[i]);
+    memcpy(&out, w, sizeof out);
+    return out;
+}
+#endif
+#ifndef _mm512_cvt_roundpd_epi32
+static inline __m256i _mm512_cvt_roundpd_epi32(__m512d value, int rounding)
+{
+    (void)rounding;
+    __m256d v[2];
+    __m128i w[2];
+    __m256i out;
+    memcpy(v, &value, sizeof v);
+    for (int i = 0; i < 2; i++)
+        w[i] = _mm256_cvtpd_epi32(v[i]);
+    memcpy(&out, w, sizeof out);
+    return out;
+}
+#endif
+
+/* ---- Lanes and halves ---- */
+
+#ifndef _mm512_srai_epi32
+static inline __m512i _mm512_srai_epi32(__m512i value, unsigned bits)
+{
+    int32_t v[16];
+    memcpy(v, &value, sizeof v);
+    for (int i = 0; i < 16; i++)
+        v[i] >>= bits < 32 ? bits : 31;
+    memcpy(&value, v, sizeof v);
+    return value;
+}
+#endif
+#ifndef _mm512_extractf32x8_ps
+static inline __m256 _mm512_extractf32x8_ps(__m512 value, int half)
+{
+    __m256 halves[2];
+    memcpy(halves, &value, sizeof halves);
+    return halves[half & 1];
+}
+#endif
+#ifndef _mm512_cvtps_epi32
+#define _mm512_cvtps_epi32(value) _mm512_cvt_roundps_epi32(value, 0)
+#endif
+#ifndef _mm512_cvtpd_epi32
+#define _mm512_cvtpd_epi32(value) _mm512_cvt_roundpd_epi32(value, 0)
+#endif
+#ifndef _mm512_cvttps_epi32
+SHIM_CONVERT(_mm512_cvttps_epi32, __m512i, int32_t, __m512, float, 16)
+#endif
+
+/* ---- Dot products of AVX-VNNI: those of AVX-512 VNNI under other names
+ * ----------------------------------------- */
+
+#ifndef _mm256_dpbusd_avx_epi32
+#define _mm256_dpbusd_avx_epi32 _mm256_dpbusd_epi32
+#define _mm256_dpwssd_avx_epi32 _mm256_dpwssd_epi32
+#define _mm_dpbusd_avx_epi32 _mm_dpbusd_epi32
+#endif
+
+#endif

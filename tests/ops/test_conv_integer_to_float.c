@@ -1,0 +1,90 @@
+/* dqrun ConvIntegerToFloat: values by hand, and its refusals. tests/fusion holds it against the nodes that it
+ * stands for. */
+#include "harness.h"
+
+/* x [1, 2, 2] = {1 2; 3 4} - 1 and w [2, 2, 1] = {1 1; 2 -1}: sums {2 4; -2 -1}. */
+static void begin(ops_case *c)
+{
+    ops_begin(c, "dqrun", "ConvIntegerToFloat", 1);
+    ops_in(c, DQ_UINT8, OPS_DIMS(1, 2, 2), OPS_VALUES(1, 2, 3, 4));
+    ops_in(c, DQ_INT8, OPS_DIMS(2, 2, 1), OPS_VALUES(1, 1, 2, -1));
+    ops_in(c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(1));
+    ops_skip(c);
+    ops_in(c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+}
+
+START_TEST(plain)
+{
+    ops_case c;
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(4));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(4, 8, -4, -2));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(everything)
+{
+    const float clip[] = {-3, 105};
+    ops_case c;
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(4, 2));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(100, -7));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(1, -1, 5, 7));
+    ops_floats(&c, "clip", 2, clip);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(105, 105, -3, -1));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(spread)
+{
+    ops_case c;
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(4, 2));
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(10, 20));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(14, 18, 18, 19));
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const float clip[] = {0, 1, 2};
+    ops_case c;
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 5 has 3 elements, wanted 1 or 2 (output channels)");
+    ops_end(&c);
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 6 has 4 elements, wanted 1 or 2 (output channels)");
+    ops_end(&c);
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 7 has shape 2x2x2, wanted one that broadcasts to 1x2x2");
+    ops_end(&c);
+    begin(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
+    ops_floats(&c, "clip", 3, clip);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, wanted 2");
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("ConvIntegerToFloat");
+    tcase_add_test(tests, plain);
+    tcase_add_test(tests, everything);
+    tcase_add_test(tests, spread);
+    tcase_add_test(tests, refusals);
+    return ops_main(tests);
+}
