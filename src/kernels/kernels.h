@@ -10,6 +10,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/float_rows.h"
 #include "kernels/nbits.h"
+#include "kernels/qconv.h"
 #include "kernels/qgemm.h"
 
 #include <stddef.h>

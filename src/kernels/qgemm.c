@@ -80,20 +80,3 @@ void dq_subtract_scaled_c(int32_t *c, size_t n, int32_t factor, const int32_t *v
     for (size_t j = 0; j < n; j++)
         c[j] = (int32_t)((uint32_t)c[j] - (uint32_t)factor * (uint32_t)v[j]);
 }
-
-void dq_qconv_row_c(const uint8_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, size_t stride,
-                    int32_t init, size_t n, int32_t *out)
-{
-    for (size_t j = 0; j < n; j++)
-        out[j] = init;
-    for (size_t t = 0; t < taps; t++) {
-        const uint8_t *from = x + offsets[t];
-        int16_t weight = w[t];
-        if (stride == 1)
-            for (size_t j = 0; j < n; j++)
-                out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)((int32_t)from[j] * weight));
-        else
-            for (size_t j = 0; j < n; j++)
-                out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)((int32_t)from[j * stride] * weight));
-    }
-}

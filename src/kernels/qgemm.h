@@ -73,12 +73,6 @@ typedef struct dq_qgemm {
 /** c[j] -= factor * v[j], modulo 2^32. */
 typedef void dq_subtract_scaled_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
 
-/** Convolution of one channel, a row of outputs:
- *  out[j] = init + sum over t < taps of w[t] * x[offsets[t] + j * stride], modulo 2^32, for j < n.
- *  |w[t]| is at most 255. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
-typedef void dq_qconv_row_fn(const uint8_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
-                             size_t stride, int32_t init, size_t n, int32_t *out);
-
 /** int32 sums to 8 bits: out[j] = clamp(round(acc[j] * scale) + zero_point, lo, hi), where `scale` is
  *  scale[j * scale_step] (a step of 0: one for all) and round is to nearest, ties to even, of the product in
  *  double. NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and holds zero_point; out gets the low 8 bits.

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { ALIGN = 64 };
+
 dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, conv->channels_last, &conv->s, err));
@@ -14,9 +16,11 @@ dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* Runs: positions of the kernel, or its rows when neighbours in a row are neighbours in the image, too. */
+/* Runs: positions of the kernel, or its rows when neighbours in a row are neighbours in the image, too; one
+ * where windows are gathered. */
 static void describe_weights(const dq_op_call *call, dq_qconv *conv)
 {
+    enum { SHORT = 32 };
     const dq_conv_shape *s = &conv->s;
     const dq_window *window = &s->window;
     dq_qweights *w = &conv->weights;
@@ -36,6 +40,14 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     w->matrices = s->group;
     w->b.plain = dq_qgemm_plain(dq_call_constant(call, conv->w), s->out_size);
     w->matrix_step = s->group_out * w->b.col_stride;
+    conv->run = w->b.run;
+    conv->runs = w->b.runs;
+    conv->run_step = w->b.run_stride;
+    if (conv->runs > 1 && conv->run <= SHORT) {
+        conv->rows = DQ_QCONV_GATHERED;
+        w->b.runs = 1;
+        w->b.run = w->b.col_stride;
+    }
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err)
@@ -55,24 +67,38 @@ size_t dq_qconv_images(const dq_qconv *conv)
     return images < conv->s.batch ? images : conv->s.batch;
 }
 
-static bool lay_out(dq_qconv *conv, size_t *scratch)
+/* Blocks of about equal size: a short last one would waste most of a tile. */
+static void cut_rows(dq_qconv *conv)
 {
-    const dq_qgemm *kernel = conv->weights.kernel;
-    size_t bytes, rows = conv->s.out_size;
-    conv->block_rows = dq_qgemm_block_rows(kernel);
-    if (conv->block_rows > rows)
-        conv->block_rows = rows ? rows : 1;
-    conv->blocks = rows / conv->block_rows + (rows % conv->block_rows != 0);
+    size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr;
+    size_t most = dq_qgemm_block_rows(conv->weights.kernel);
+    conv->blocks = rows / most + (rows % most != 0);
+    conv->block_rows = ((rows + conv->blocks - 1) / conv->blocks + mr - 1) / mr * mr;
+    conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
     conv->pass = dq_qconv_images(conv);
-    if (!dq_qweights_layout(&conv->weights))
-        return false;
     conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
     conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
-    conv->images_offset = conv->packed ? 0 : conv->weights.size;
-    return dq_mul_size(conv->image.size, conv->pass, &bytes) &&
-           dq_add_size(bytes, conv->weights.size, &bytes) && dq_add_size(bytes, DQ_QGEMM_SLACK, scratch) &&
-           dq_qscratch_layout(&conv->weights, conv->block_rows, conv->chunk, conv->block_rows * kernel->nr,
-                              &conv->layout);
+    /* where a block's rows are used once, they need not stand in memory before */
+    if (conv->rows == DQ_QCONV_WINDOWS && conv->s.kernel_size == 1 && conv->image.whole &&
+        conv->s.out_size == conv->s.in_size && conv->chunks == 1 && !conv->s.channels_last)
+        conv->rows = DQ_QCONV_TURNED;
+}
+
+static bool lay_out(dq_op_call *call, dq_qconv *conv)
+{
+    const dq_qweights *w = &conv->weights;
+    size_t *used = &call->scratch_size, columns, copy = 0;
+    size_t images = conv->rows == DQ_QCONV_TURNED ? 0 : conv->pass;
+    bool fits = dq_mul_size(conv->own, conv->s.out_channels, used) && dq_align_size(*used, ALIGN, used) &&
+                dq_mul_size(w->panels * w->matrices, w->kernel->nr, &columns) &&
+                dq_place_size(used, columns, 3 * sizeof(int32_t), ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, conv->packed ? 0 : w->size, 1, ALIGN, &conv->packed_offset) &&
+                dq_place_size(used, conv->image.size, images, ALIGN, &conv->images_offset) &&
+                dq_add_size(*used, DQ_QGEMM_SLACK, used);
+    if (conv->rows != DQ_QCONV_WINDOWS)
+        fits = fits && dq_mul_size(conv->block_rows, w->b.run, &copy) &&
+               dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
+    return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, copy, &conv->layout);
 }
 
 dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
@@ -81,22 +107,24 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK; /* nothing to run; the rest may be of any size */
     conv->depthwise = s->group_in == 1 && s->group > 1;
-    if (!dq_qimage_layout(s, conv->depthwise && !s->channels_last ? 1 : s->in_channels, &conv->image))
+    bool planes = conv->depthwise && !s->channels_last;
+    if (!dq_qimage_layout(s, planes ? 1 : s->in_channels, !planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
+        if (!s->channels_last)
+            return dq_qconv_depthwise_prepare(call, conv, err);
         DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
-        return s->channels_last ? dq_qconv_pixels_prepare(call, conv, err)
-                                : dq_qconv_depthwise_prepare(call, conv, err);
+        return dq_qconv_pixels_prepare(call, conv, err);
     }
     describe_weights(call, conv);
     conv->image_signed = conv->weights.kernel->a_signed;
-    size_t scratch;
-    if (!lay_out(conv, &scratch))
-        return dq_no_memory(err, SIZE_MAX, "packed weights and padded images");
-    DQ_TRY(find_offsets(call, conv, conv->weights.b.runs, conv->weights.b.run_stride, err));
+    if (!dq_qweights_layout(&conv->weights))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    DQ_TRY(find_offsets(call, conv, conv->runs, conv->run_step, err));
     DQ_TRY(dq_qweights_constant(call, conv->w, &conv->weights, &conv->packed, err));
-    conv->images_offset = conv->packed ? 0 : conv->weights.size;
-    call->scratch_size = conv->packed ? scratch - conv->weights.size : scratch;
+    cut_rows(conv);
+    if (!lay_out(call, conv))
+        return dq_no_memory(err, SIZE_MAX, "padded images");
     call->worker_scratch_size = conv->layout.size;
     return DQ_OK;
 }
@@ -120,8 +148,7 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols, const
                          .first = at->first,
                          .count = block->rows,
                          .c_stride = block->w->kernel->nr,
-                         .c = c,
-                         .spare = (uint8_t *)block->extra};
+                         .c = c};
     conv->store(&sums);
 }
 
@@ -143,21 +170,32 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static void set_columns(const dq_qconv_pass *run, size_t group, dq_qblock *block)
+/* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
+static void set_columns(dq_qconv_pass *run)
 {
     const dq_qconv *conv = run->conv;
     const dq_op_call *call = run->call;
+    const dq_qweights *w = &conv->weights;
     dq_dtype type = call->in[conv->w]->dtype;
-    size_t nr = conv->weights.kernel->nr, first = block->first_panel * nr, end = block->end_panel * nr;
-    end = end < conv->s.group_out ? end : conv->s.group_out;
-    dq_qblock_columns(block, 0);
-    for (size_t j = first; j < end; j++) {
-        size_t channel = group * conv->s.group_out + j;
-        block->init[j - first] = dq_qconv_bias(call, conv, channel);
-        block->zero[j - first] = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, channel), type, true);
+    size_t nr = w->kernel->nr, width = w->panels * nr, n = width * w->matrices;
+    int32_t *columns = (int32_t *)((char *)call->scratch + conv->columns_offset);
+    dq_qblock *all = &run->columns;
+    *all = (dq_qblock){.kernels = call->kernels,
+                       .w = w,
+                       .packed = run->packed,
+                       .end_panel = w->panels * w->matrices,
+                       .init = columns,
+                       .cols = columns + n,
+                       .zero = columns + 2 * n};
+    all->a_zero =
+        dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, w->kernel->a_signed);
+    dq_qblock_columns(all, 0);
+    for (size_t j = 0; j < conv->s.out_channels; j++) {
+        size_t at = j / conv->s.group_out * width + j % conv->s.group_out;
+        all->init[at] = dq_qconv_bias(call, conv, j);
+        all->zero[at] = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, j), type, true);
     }
-    block->a_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype,
-                                  conv->weights.kernel->a_signed);
+    dq_qblock_terms(all);
 }
 
 /* Corners of the windows, counted up rather than divided out for each. */
@@ -178,36 +216,77 @@ static void set_windows(const dq_qconv *conv, const uint8_t *image, size_t first
     }
 }
 
+/* Copies the windows' runs one behind the other. A copy of fixed size writes past the run, over what comes
+ * next, which is written after it. */
+static void gather(const dq_qconv *conv, dq_qblock *block)
+{
+    enum { STEP = 32 };
+    uint8_t *to = (uint8_t *)block->extra;
+    for (size_t i = 0; i < block->rows; i++) {
+        const uint8_t *corner = block->row_pointers[i];
+        block->row_pointers[i] = to;
+        for (size_t t = 0; t < conv->runs; t++, to += conv->run)
+            memcpy(to, corner + conv->offsets[t], STEP);
+    }
+}
+
+/* Pixels first … of a group's planes. */
+static void turn(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_tensor *x = run->call->in[run->conv->x];
+    uint8_t *to = (uint8_t *)block->extra, flip = dq_qgemm_flip(x->dtype, run->conv->image_signed);
+    size_t plane = at->image * s->in_channels + at->group * s->group_in;
+    run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + at->first, s->in_size,
+                                     s->group_in, block->rows, flip, to, s->group_in);
+    for (size_t i = 0; i < block->rows; i++)
+        block->row_pointers[i] = to + i * s->group_in;
+}
+
+static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    static const ptrdiff_t no_offset = 0;
+    const dq_qconv *conv = run->conv;
+    const uint8_t *image = run->images + (at->image - run->first) * conv->image.size;
+    block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
+    block->a.runs = conv->weights.b.runs;
+    block->a.run = conv->weights.b.run;
+    if (conv->rows == DQ_QCONV_TURNED) {
+        turn(run, at, block);
+        return;
+    }
+    set_windows(conv, image + at->group * conv->s.group_in, at->first, block);
+    if (conv->rows == DQ_QCONV_GATHERED)
+        gather(conv, block);
+}
+
 static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
 {
     const dq_qconv *conv = run->conv;
+    const dq_qweights *w = &conv->weights;
     dq_qblock block = dq_qblock_begin(&conv->layout, dq_call_worker_scratch(run->call, worker));
     where at = {.run = run};
-    size_t chunk = task % conv->chunks, rest = task / conv->chunks;
+    size_t chunk = task % conv->chunks, rest = task / conv->chunks, column;
     at.first = rest % conv->blocks * conv->block_rows;
     rest /= conv->blocks;
     at.group = rest % conv->s.group;
-    size_t number = rest / conv->s.group;
-    at.image = run->first + number;
+    at.image = run->first + rest / conv->s.group;
     block.kernels = run->call->kernels;
-    block.w = &conv->weights;
+    block.w = w;
     block.packed = run->packed;
     block.matrix = at.group;
     block.first_panel = chunk * conv->chunk;
-    block.end_panel = conv->weights.panels - block.first_panel < conv->chunk
-                          ? conv->weights.panels
-                          : block.first_panel + conv->chunk;
+    block.end_panel =
+        w->panels - block.first_panel < conv->chunk ? w->panels : block.first_panel + conv->chunk;
     block.rows =
         conv->s.out_size - at.first < conv->block_rows ? conv->s.out_size - at.first : conv->block_rows;
-    block.a.offsets = conv->offsets;
-    block.a.runs = conv->weights.b.runs;
-    block.a.run = conv->weights.b.run;
+    column = (at.group * w->panels + block.first_panel) * w->kernel->nr;
+    block.init = run->columns.init + column;
+    block.zero = run->columns.zero + column;
+    block.any_zero = run->columns.any_zero;
     block.store = store_block;
     block.arg = &at;
-    set_windows(conv, run->images + number * conv->image.size + at.group * conv->s.group_in, at.first,
-                &block);
-    set_columns(run, at.group, &block);
-    dq_qblock_terms(&block);
+    find_rows(run, &at, &block);
     dq_qblock_run(&block);
 }
 
@@ -222,7 +301,7 @@ static void run_pass(dq_qconv_pass *run)
     enum { PIECE = 1 << 14 };
     const dq_qconv *conv = run->conv;
     size_t row_bytes = conv->image.width * conv->image.unit;
-    if (row_bytes) /* no channels: rows without bytes, of any number */
+    if (row_bytes && conv->rows != DQ_QCONV_TURNED) /* no channels: rows without bytes, of any number */
         dq_parallel(run->call->threads, run->count * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
                     run);
     if (conv->depthwise) {
@@ -244,10 +323,15 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
         return;
     }
     dq_qconv_pass run = {.call = call, .conv = conv};
-    run.packed = conv->depthwise
-                     ? dq_qconv_pixels_weights(call, conv)
-                     : dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, call->scratch);
-    run.images = (uint8_t *)call->scratch + conv->images_offset;
+    char *scratch = call->scratch;
+    if (conv->depthwise) {
+        run.packed = dq_qconv_pixels_weights(call, conv);
+    } else {
+        run.packed =
+            dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, scratch + conv->packed_offset);
+        set_columns(&run);
+    }
+    run.images = (uint8_t *)scratch + conv->images_offset;
     for (run.first = 0; run.first < conv->s.batch; run.first += conv->pass) {
         run.count = conv->s.batch - run.first < conv->pass ? conv->s.batch - run.first : conv->pass;
         run_pass(&run);

@@ -3,7 +3,7 @@
  * An image is first copied with its padding (the zero point of x) in place, so that a window's elements are
  * at the same distances from its corner everywhere. Two ways from there:
  *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
- *     kernel's positions, or whole kernel rows when those are contiguous;
+ *     kernel's positions, or whole kernel rows when those are contiguous (dq_qconv_rows);
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
  *     or, where the tensors have channels last, many channels at once, pixel by pixel. */
 #ifndef DQ_OPS_QCONV_H
@@ -18,8 +18,8 @@ typedef struct dq_qimage {
     size_t unit, width, rows, size;
     size_t extent[DQ_MAX_RANK]; /* of each axis, padding included, as far as windows reach */
     size_t step[DQ_MAX_RANK];   /* bytes to the next element on each axis */
-    bool whole;                 /* nothing padded or cut: all axes are as one row */
-    bool pixels;                /* x has channels last, too: pixels are copied, not gathered from planes */
+    bool whole;  /* nothing padded or cut: rows are pieces of all pixels, the last one shorter */
+    bool pixels; /* x has channels last, too: pixels are copied, not gathered from planes */
 } dq_qimage;
 
 typedef struct dq_qconv dq_qconv;
@@ -27,36 +27,60 @@ typedef struct dq_qconv dq_qconv;
 enum { DQ_QCONV_CHANNELS = DQ_QGEMM_NR_MAX }; /* of one dq_conv_sums, at most */
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
- * first + count - 1: that of position i and channel j is c[i * c_stride + j]. `spare` has room for count *
- * c_stride bytes. */
+ * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
+ * can be read up to the next multiple of DQ_REQUANTIZE_COLS. */
 typedef struct dq_conv_sums {
     const dq_qconv *conv;
     const dq_op_call *call;
     size_t batch, channel, channels, first, count, c_stride;
     const int32_t *c;
-    uint8_t *spare;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
+
+/** How a depthwise convolution takes planes (qconv_depthwise.c). */
+typedef struct dq_qplanes {
+    size_t steps;           /* pairs of a kernel row */
+    size_t pairs;           /* of the kernel */
+    size_t distance;        /* between the elements of a pair */
+    size_t line, lines;     /* pairs of a line, lines of a row */
+    size_t shift;           /* one line: from the pairs of a step to those of the next */
+    size_t reach, together; /* rows below a window's first; rows of outputs that are stored together */
+    size_t lines_offset;
+    ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
+    size_t *corners;    /* the first row of each row of outputs */
+} dq_qplanes;
+
+/** Where the rows of a matrix product are. */
+typedef enum dq_qconv_rows {
+    DQ_QCONV_WINDOWS,  /* in the padded image */
+    DQ_QCONV_GATHERED, /* each block copies its windows from there, as their runs are short */
+    DQ_QCONV_TURNED    /* 1×1: each block makes its pixels from the planes; there is no image */
+} dq_qconv_rows;
 
 struct dq_qconv {
     /* Set by the operator: inputs (past the node's: left out), and what becomes of sums. */
     uint32_t x, w, x_zero, w_zero, bias;
     bool channels_last;
     dq_conv_sums_fn *store;
+    size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;
     dq_qimage image;
-    ptrdiff_t *offsets; /* of a window's runs from its corner */
+    ptrdiff_t *offsets; /* of a window's runs from its corner in the image */
     bool depthwise;
     bool image_signed;          /* bytes of padded images are int8, else uint8 */
     size_t images_offset, pass; /* of call->scratch, and how many images at a time; not of depthwise planes */
     /* matrix product */
     dq_qweights weights;
-    const void *packed; /* NULL: made in each run at the start of call->scratch */
+    const void *packed; /* NULL: made in each run at packed_offset of call->scratch */
+    size_t packed_offset, columns_offset;
     size_t block_rows, blocks, chunk, chunks;
+    dq_qconv_rows rows;
+    size_t runs, run, run_step; /* of a window in the image; kernel positions from one run to the next */
     dq_qscratch layout;
-    /* depthwise: of a worker's scratch; with channels last, weights_offset is of call->scratch */
+    /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
+    dq_qplanes planes;
 };
 
 /** Some images of the batch, padded. */
@@ -64,6 +88,7 @@ typedef struct dq_qconv_pass {
     const dq_op_call *call;
     const dq_qconv *conv;
     const void *packed; /* weights, as the way wants them */
+    dq_qblock columns;  /* init, zero and any_zero of all panels of all groups */
     uint8_t *images;
     size_t first, count; /* images of the batch */
 } dq_qconv_pass;
@@ -91,12 +116,15 @@ static inline int32_t dq_qconv_bias(const dq_op_call *call, const dq_qconv *conv
 
 /* ---- Parts ------------------------------------------------------------------------------------------- */
 
-/** Lays out an image of `unit` channels a pixel; false when its size does not fit. */
-bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image);
+/** Lays out an image of `unit` channels a pixel; false when its size does not fit. `pieces`: where nothing is
+ * padded, rows may be pieces of any length. */
+bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image);
 /** The distance of kernel position `t` (row-major over the kernel's axes) from a window's corner. */
 ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t);
 /** The corner of the window of output position `p` (row-major). */
 size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p);
+/** Where in a plane of x row `row` of the padded image begins (not cut into pieces); false: all padding. */
+bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at);
 /** Fills row `row` of a padded image from `unit` planes (or pixels) at `x` of one image: each byte ^ flip,
  * padding `pad`. */
 void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,

@@ -1,24 +1,94 @@
-/* Convolution where each group has one input channel. Weights are taken with their zero point away, as 16-bit
- * numbers (at most 255 in size), so that only the term of x's zero point is left: sum x w' - zx * sum w'. */
+/* Convolution where each group has one input channel, plane by plane. Weights are taken with their zero point
+ * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
+ * sum x w' - zx * sum w'.
+ *
+ * A row of the padded plane is written as pairs of neighbours (dq_qconv_pairs_fn), so that kernel elements 2p
+ * and 2p + 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the
+ * kernel are whole steps of the stride, one line of pairs serves all p; else each p has its own. Rows are
+ * written when the first outputs want them, and are then still in the cache for the others. */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
-enum { ALIGN = 64 };
+#include <string.h>
+
+enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
+
+static bool lay_out_lines(const dq_conv_shape *s, dq_qplanes *p)
+{
+    const dq_window *w = &s->window;
+    size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
+    size_t stride = (size_t)w->stride[last], dilation = (size_t)w->dilation[last], more;
+    p->steps = kernel / 2 + kernel % 2;
+    p->distance = kernel > 1 ? dilation : 0;
+    p->line = (size_t)w->out[last];
+    p->lines = p->steps;
+    p->shift = 0;
+    if (p->steps > 1 && dq_mul_size(dilation, 2, &twice) && twice % stride == 0) {
+        p->lines = 1;
+        p->shift = twice / stride;
+        /* at most the padded row's elements, which are in memory */
+        if (!dq_mul_size(p->steps - 1, p->shift, &more) || !dq_add_size(p->line, more, &p->line))
+            return false;
+    }
+    return true;
+}
+
+/* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
+static dq_status find_pairs(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
+    p->pairs = rows * p->steps;
+    conv->offsets = DQ_NEW_ARRAY(call->arena, p->pairs, ptrdiff_t);
+    if (!conv->offsets)
+        return dq_no_memory(err, p->pairs, "offsets of a kernel's elements");
+    for (size_t t = 0; t < p->pairs; t++) {
+        size_t row = (size_t)dq_qimage_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
+        size_t step = t % p->steps, at = p->lines == 1 ? step * p->shift : step * p->line;
+        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->lines * p->line + at));
+        p->reach = row > p->reach ? row : p->reach;
+    }
+    return DQ_OK;
+}
+
+static dq_status find_rows(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], rows = conv->s.out_size / width, at;
+    p->sources = DQ_NEW_ARRAY(call->arena, conv->image.rows, ptrdiff_t);
+    p->corners = DQ_NEW_ARRAY(call->arena, rows, size_t);
+    if (!p->sources || !p->corners)
+        return dq_no_memory(err, conv->image.rows, "rows of a plane");
+    for (size_t i = 0; i < conv->image.rows; i++)
+        p->sources[i] = dq_qimage_source(&conv->image, w, i, &at) ? (ptrdiff_t)at : -1;
+    for (size_t i = 0; i < rows; i++)
+        p->corners[i] = dq_qimage_corner(&conv->image, w, i * width) / conv->image.width;
+    return DQ_OK;
+}
 
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
-    size_t size, sums, weights;
-    bool fits = dq_add_size(conv->image.size, DQ_QGEMM_SLACK, &size) && dq_align_size(size, ALIGN, &size);
-    conv->sums_offset = size;
-    fits = fits && dq_mul_size((size_t)s->window.out[s->window.rank - 1], sizeof(int32_t), &sums) &&
-           dq_add_size(size, sums, &size) && dq_align_size(size, ALIGN, &size);
-    conv->weights_offset = size;
-    fits = fits && dq_mul_size(s->kernel_size, sizeof(int16_t), &weights) &&
-           dq_add_size(size, weights, &size) && dq_align_size(size, ALIGN, &size);
+    dq_qplanes *p = &conv->planes;
+    size_t width = (size_t)s->window.out[s->window.rank - 1], rows = s->out_size / width, bytes, at;
+    size_t *used = &call->worker_scratch_size;
+    p->together = width < SUMS ? SUMS / width : 1;
+    p->together = p->together < rows ? p->together : rows;
+    bool fits = lay_out_lines(s, p) && dq_add_size(conv->image.size, p->distance, &bytes) &&
+                dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) && dq_place_size(used, bytes, 1, ALIGN, &at) &&
+                dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
+                dq_place_size(used, conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
+                dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+                dq_place_size(used, p->together * width, sizeof(int32_t), ALIGN, &conv->sums_offset) &&
+                dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
-    call->worker_scratch_size = size;
+    DQ_TRY(find_pairs(call, conv, err));
+    DQ_TRY(find_rows(call, conv, err));
+    if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), ALIGN, &conv->weights_offset))
+        return dq_no_memory(err, SIZE_MAX, "a padded plane");
     return DQ_OK;
 }
 
@@ -29,64 +99,108 @@ typedef struct run_state {
     int32_t x_zero; /* of bytes that are flipped */
 } run_state;
 
+/* One input channel of an image. */
+typedef struct plane {
+    const run_state *run;
+    const uint8_t *x;
+    char *scratch;
+    size_t image, rows; /* of them, so many are written as pairs */
+} plane;
+
 /* Weights of an output channel; returns their sum. */
 static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
 {
+    const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *w = run->call->in[run->conv->w];
-    size_t n = run->conv->s.kernel_size;
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
     int32_t zero = dq_qconv_zero(run->call, run->conv->w_zero, channel), sum = 0;
-    for (size_t t = 0; t < n; t++) {
-        size_t i = channel * n + t;
-        int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i] : dq_data(w, uint8_t)[i];
-        out[t] = (int16_t)(value - zero);
-        sum = (int32_t)((uint32_t)sum + (uint32_t)out[t]);
+    for (size_t t = 0; t < s->kernel_size; t++) {
+        int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + t] : dq_data(w, uint8_t)[i + t];
+        *out++ = (int16_t)(value - zero);
+        sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
+        if (row % 2 && (t + 1) % row == 0)
+            *out++ = 0;
     }
     return sum;
 }
 
-/* One output channel from its padded plane, by rows of the last axis. */
-static void run_channel(const run_state *run, size_t image, size_t channel, const uint8_t *plane,
-                        char *scratch)
+static int16_t *lines_of(const plane *p)
 {
+    return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
+}
+
+static void take_row(const plane *p, size_t number)
+{
+    const dq_qconv *conv = p->run->conv;
+    size_t last = conv->image.rank - 1, width = conv->image.width, n = (size_t)conv->s.window.in[last];
+    size_t begin = (size_t)conv->s.window.begin[last];
+    uint8_t *row = (uint8_t *)p->scratch + number * width, flip = p->run->flip;
+    ptrdiff_t source = conv->planes.sources[number];
+    memset(row, p->run->pad, width);
+    if (source < 0 || begin >= width)
+        return;
+    n = n < width - begin ? n : width - begin;
+    memcpy(row + begin, p->x + source, n);
+    for (size_t i = begin; flip && i < begin + n; i++)
+        row[i] ^= flip;
+}
+
+/* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
+ * stores wait until these are through. */
+static void write_rows(plane *p, size_t last)
+{
+    const run_state *run = p->run;
     const dq_qconv *conv = run->conv;
-    const dq_window *window = &conv->s.window;
-    int32_t *sums = (int32_t *)(scratch + conv->sums_offset);
-    int16_t *weights = (int16_t *)(scratch + conv->weights_offset);
-    size_t width = (size_t)window->out[window->rank - 1], stride = (size_t)window->stride[window->rank - 1];
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t stride = (size_t)w->stride[w->rank - 1];
+    for (size_t row = p->rows; row <= last; row++)
+        take_row(p, row);
+    for (; p->rows <= last; p->rows++)
+        for (size_t i = 0; i < q->lines; i++)
+            run->call->kernels->qconv_pairs(
+                (uint8_t *)p->scratch + p->rows * conv->image.width + 2 * i * q->distance, stride,
+                q->distance, q->line, lines_of(p) + (p->rows * q->lines + i) * q->line * 2);
+}
+
+/* One output channel, by rows of the last axis. */
+static void run_channel(plane *p, size_t channel)
+{
+    const run_state *run = p->run;
+    const dq_qconv *conv = run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
+    int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
+    size_t width = (size_t)w->out[w->rank - 1], most = q->together * width, at = 0;
     uint32_t init = (uint32_t)dq_qconv_bias(run->call, conv, channel) -
                     (uint32_t)run->x_zero * (uint32_t)take_weights(run, channel, weights);
     dq_conv_sums out = {.conv = conv,
                         .call = run->call,
-                        .batch = image,
+                        .batch = p->image,
                         .channel = channel,
                         .channels = 1,
-                        .count = width,
                         .c_stride = 1,
                         .c = sums};
-    for (out.first = 0; out.first < conv->s.out_size; out.first += width) {
-        run->call->kernels->qconv_row(plane + dq_qimage_corner(&conv->image, window, out.first),
-                                      conv->offsets, weights, conv->s.kernel_size, stride, (int32_t)init,
-                                      width, sums);
+    for (; out.first < conv->s.out_size; out.first += out.count) {
+        out.count = conv->s.out_size - out.first < most ? conv->s.out_size - out.first : most;
+        write_rows(p, q->corners[at + out.count / width - 1] + q->reach);
+        for (size_t i = 0; i < out.count; i += width)
+            run->call->kernels->qconv_row(lines_of(p) + q->corners[at++] * q->lines * q->line * 2,
+                                          conv->offsets, weights, q->pairs, (int32_t)init, width, sums + i);
         conv->store(&out);
     }
 }
 
-/* Planes: an input channel of an image, with all output channels that it makes. */
 static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const run_state *run = arg;
-    const dq_qconv *conv = run->conv;
-    const dq_conv_shape *s = &conv->s;
-    const dq_qimage *image = &conv->image;
-    uint8_t *plane = dq_call_worker_scratch(run->call, worker);
-    const uint8_t *x = run->call->in[conv->x]->data;
+    const dq_conv_shape *s = &run->conv->s;
+    const uint8_t *x = run->call->in[run->conv->x]->data;
     for (size_t i = begin; i < end; i++) {
-        size_t number = i / s->group, channel = i % s->group;
-        for (size_t row = 0; row < image->rows; row++)
-            dq_qimage_row(run->call->kernels, image, s, x + i * s->in_size, row, run->flip, run->pad,
-                          plane + row * image->width);
+        plane p = {run, x + i * s->in_size, dq_call_worker_scratch(run->call, worker), i / s->group, 0};
         for (size_t j = 0; j < s->group_out; j++)
-            run_channel(run, number, channel * s->group_out + j, plane, (char *)plane);
+            run_channel(&p, i % s->group * s->group_out + j);
     }
 }
 

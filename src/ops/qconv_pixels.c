@@ -9,17 +9,14 @@ enum { ALIGN = 64, PIXELS = 64 /* whose sums are stored together */ };
 dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
-    size_t size = 0, images, weights;
+    size_t *used = &call->scratch_size, weights;
     conv->pass = dq_qconv_images(conv);
-    bool fits = dq_mul_size(s->out_channels, s->kernel_size, &weights) &&
-                dq_mul_size(weights, sizeof(int16_t), &size) && dq_align_size(size, ALIGN, &size);
-    conv->sums_offset = size;
-    fits = fits && dq_mul_size(s->out_channels, sizeof(int32_t), &weights) &&
-           dq_add_size(size, weights, &size) && dq_align_size(size, ALIGN, &size);
-    conv->images_offset = size;
-    if (!fits || !dq_mul_size(conv->image.size, conv->pass, &images) || !dq_add_size(size, images, &size))
+    if (!dq_mul_size(conv->own, s->out_channels, used) || !dq_align_size(*used, ALIGN, used) ||
+        !dq_mul_size(s->out_channels, s->kernel_size, &weights) ||
+        !dq_place_size(used, weights, sizeof(int16_t), ALIGN, &conv->weights_offset) ||
+        !dq_place_size(used, s->out_channels, sizeof(int32_t), ALIGN, &conv->sums_offset) ||
+        !dq_place_size(used, conv->image.size, conv->pass, ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "weights and padded images");
-    call->scratch_size = size;
     call->worker_scratch_size = sizeof(int32_t[PIXELS * DQ_QCONV_CHANNELS]);
     return DQ_OK;
 }
@@ -29,7 +26,7 @@ const void *dq_qconv_pixels_weights(const dq_op_call *call, const dq_qconv *conv
 {
     const dq_conv_shape *s = &conv->s;
     const dq_tensor *w = call->in[conv->w];
-    int16_t *weights = call->scratch;
+    int16_t *weights = (int16_t *)((char *)call->scratch + conv->weights_offset);
     int32_t *starts = (int32_t *)((char *)call->scratch + conv->sums_offset);
     int32_t x_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
     for (size_t m = 0; m < s->out_channels; m++) {
@@ -68,7 +65,7 @@ static void sum_multiple(const dq_qconv_pass *pass, const uint8_t *corner, size_
 {
     const dq_qconv *conv = pass->conv;
     const dq_conv_shape *s = &conv->s;
-    const int32_t *starts = (const int32_t *)((const char *)pass->packed + conv->sums_offset);
+    const int32_t *starts = (const int32_t *)((const char *)pass->call->scratch + conv->sums_offset);
     const int16_t *w = (const int16_t *)pass->packed + multiple * s->kernel_size * s->in_channels + first;
     for (size_t c = 0; c < n; c++)
         sums[c] = starts[(first + c) * s->group_out + multiple];

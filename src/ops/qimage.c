@@ -4,14 +4,17 @@
 
 #include <string.h>
 
-bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image)
+/* Bytes of a piece of a whole image, about, and what its pixels are a multiple of. */
+enum { PIECE = 1 << 14, SQUARE = 64 };
+
+bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image)
 {
     const dq_window *w = &s->window;
     size_t rank = w->rank, step = unit;
     memset(image, 0, sizeof *image);
     image->rank = rank;
     image->unit = unit;
-    image->whole = true;
+    image->whole = pieces;
     image->pixels = s->channels_last;
     for (size_t i = rank; i-- > 0;) {
         /* dq_window_infer has seen that this fits */
@@ -23,10 +26,14 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, dq_qimage *image)
             return false;
     }
     image->size = step;
-    image->width = image->whole ? s->in_size : image->extent[rank - 1];
+    image->width = image->extent[rank - 1];
     image->rows = 1;
-    for (size_t i = 0; i + 1 < rank && !image->whole; i++)
+    for (size_t i = 0; i + 1 < rank; i++)
         image->rows *= image->extent[i];
+    if (image->whole) {
+        image->width = (PIECE / (unit + 1) / SQUARE + 1) * SQUARE;
+        image->rows = s->in_size / image->width + (s->in_size % image->width != 0);
+    }
     return true;
 }
 
@@ -46,8 +53,7 @@ size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p)
     return offset;
 }
 
-/* Where in a plane of x row `row` of the padded image begins; false when it is all padding. */
-static bool find_row(const dq_qimage *image, const dq_window *w, size_t row, size_t *at)
+bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at)
 {
     size_t plane = (size_t)w->in[image->rank - 1];
     *at = 0;
@@ -71,12 +77,14 @@ void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_c
                    const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out)
 {
     const dq_window *w = &s->window;
-    size_t from = 0, unit = image->unit, width = image->width, begin = 0, inside = width;
-    if (!image->whole) {
+    size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside = width;
+    if (image->whole) {
+        width = inside = s->in_size - from < width ? s->in_size - from : width;
+    } else {
         size_t last = image->rank - 1, in = (size_t)w->in[last];
         begin = (size_t)w->begin[last] < width ? (size_t)w->begin[last] : width;
         inside = in < width - begin ? in : width - begin;
-        if (!find_row(image, w, row, &from))
+        if (!dq_qimage_source(image, w, row, &from))
             inside = 0;
     }
     memset(out, pad, begin * unit);

@@ -26,39 +26,37 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[Y_ZERO]->dtype, conv.s.rank, conv.s.dims, err);
 }
 
-static double scale_of(const dq_op_call *call, size_t channel)
+/* x_scale * w_scale / y_scale of each output channel, at the start of the scratch. */
+static void find_scales(const dq_op_call *call, size_t channels)
 {
     const dq_tensor *w = call->in[W_SCALE];
     double x_scale = (double)dq_data(call->in[X_SCALE], float)[0];
-    double w_scale = (double)dq_data(w, float)[w->count == 1 ? 0 : channel];
-    return x_scale * w_scale / (double)dq_data(call->in[Y_SCALE], float)[0];
+    double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0], *scales = call->scratch;
+    for (size_t j = 0; j < channels; j++)
+        scales[j] = x_scale * (double)dq_data(w, float)[w->count == 1 ? 0 : j] / y_scale;
 }
 
 static void store(const dq_conv_sums *sums)
 {
     const dq_conv_shape *s = &sums->conv->s;
     const dq_op_call *call = sums->call;
-    int32_t zero = dq_qconv_zero(call, Y_ZERO, 0), lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
-    uint8_t *y = dq_data(call->out[0], uint8_t);
-    double scales[DQ_QCONV_CHANNELS];
-    for (size_t j = 0; j < sums->channels; j++)
-        scales[j] = scale_of(call, sums->channel + j);
+    dq_requantize_to to = {.scale = (const double *)call->scratch + sums->channel,
+                           .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
+                           .lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0,
+                           .out = dq_data(call->out[0], uint8_t)};
+    to.hi = to.lo + 255;
     if (s->channels_last) {
-        y += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
-        for (size_t i = 0; i < sums->count; i++)
-            call->kernels->requantize(sums->c + i * sums->c_stride, sums->channels, scales, 1, zero, lo,
-                                      lo + 255, y + i * s->out_channels);
-        return;
+        to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
+        to.out_stride = s->out_channels;
+    } else {
+        to.out += (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
+        to.out_stride = s->out_size;
+        to.transposed = true;
     }
-    y += (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
-    if (sums->channels == 1 && sums->c_stride == 1) {
-        call->kernels->requantize(sums->c, sums->count, scales, 0, zero, lo, lo + 255, y);
-        return;
-    }
-    for (size_t i = 0; i < sums->count; i++)
-        call->kernels->requantize(sums->c + i * sums->c_stride, sums->channels, scales, 1, zero, lo, lo + 255,
-                                  sums->spare + i * sums->c_stride);
-    call->kernels->transpose_x8(sums->spare, sums->c_stride, sums->count, sums->channels, 0, y, s->out_size);
+    if (sums->channels == 1 && sums->c_stride == 1)
+        call->kernels->requantize(sums->c, sums->count, to.scale, 0, to.zero_point, to.lo, to.hi, to.out);
+    else
+        call->kernels->requantize_tile(sums->c, sums->c_stride, sums->count, sums->channels, &to);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -67,13 +65,17 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     dq_qconv *conv = call->state;
     conv->store = store;
     DQ_TRY(check(call, conv, err));
+    conv->own = conv->s.out_channels * sizeof(double);
     return dq_qconv_prepare(call, conv, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_qconv_run(call, call->state);
+    const dq_qconv *conv = call->state;
+    if (call->scratch_size) /* else there is nothing to compute */
+        find_scales(call, conv->s.out_channels);
+    dq_qconv_run(call, conv);
     return DQ_OK;
 }
 

@@ -186,25 +186,45 @@ void check_qgemm(const dq_kernels *k)
 
 /* ---- Rows -------------------------------------------------------------------------------------------- */
 
-void check_qconv_row(const dq_kernels *k)
+void check_qconv_pairs(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
-        size_t taps = kernel_random(30), stride = 1 + kernel_random(3);
+        size_t stride = 1 + kernel_random(3), distance = kernel_random(3) ? kernel_random(10) : 1;
+        size_t reach = n ? (n - 1) * stride + distance + 1 : 0;
+        uint8_t *x = kernel_bytes(reach + DQ_QGEMM_SLACK);
+        int16_t *out = kernel_bytes(2 * n * sizeof *out);
+        k->qconv_pairs(x, stride, distance, n, out);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS(out[2 * j] == x[j * stride] && out[2 * j + 1] == x[j * stride + distance],
+                               "n %zu, stride %zu, distance %zu, pair %zu", n, stride, distance, j);
+        kernel_done();
+    }
+}
+
+void check_qconv_row(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 3, &n); i++) {
+        size_t taps = i % 3 ? kernel_random(30) : 6;
         ptrdiff_t *offsets = kernel_memory(taps * sizeof *offsets);
-        int16_t *w = kernel_memory(taps * sizeof *w);
-        for (size_t t = 0; t < taps; t++) {
+        int16_t *w = kernel_memory(2 * taps * sizeof *w);
+        for (size_t t = 0; t < taps; t++)
             offsets[t] = (ptrdiff_t)kernel_random(100);
+        for (size_t t = 0; t < 2 * taps; t++)
             w[t] = (int16_t)((int)kernel_random(511) - 255);
-        }
-        uint8_t *x = kernel_bytes(100 + n * stride + DQ_QGEMM_SLACK);
+        size_t size = 100 + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
+        int16_t *x = kernel_memory(size * sizeof *x);
+        for (size_t j = 0; j < size; j++)
+            x[j] = kernel_random(4) ? (int16_t)kernel_random(256) : 255;
         int32_t *out = kernel_bytes(n * sizeof *out), init = (int32_t)kernel_random(2000000000);
-        k->qconv_row(x, offsets, w, taps, stride, init, n, out);
+        k->qconv_row(x, offsets, w, taps, init, n, out);
         for (size_t j = 0; j < n; j++) {
             uint32_t sum = (uint32_t)init;
             for (size_t t = 0; t < taps; t++)
-                sum += (uint32_t)(w[t] * x[(size_t)offsets[t] + j * stride]);
-            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, stride %zu, element %zu", n, stride, j);
+                sum += (uint32_t)(w[2 * t] * x[(size_t)offsets[t] + 2 * j] +
+                                  w[2 * t + 1] * x[(size_t)offsets[t] + 2 * j + 1]);
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, element %zu", n, taps, j);
         }
         kernel_done();
     }
@@ -239,6 +259,42 @@ void check_requantize(const dq_kernels *k)
             double wanted = v >= hi ? hi : v > lo ? v : lo;
             KERNEL_FAIL_UNLESS(out[j] == (uint8_t)(int)wanted, "n %zu: %d * %g + %d is %u, wanted %g", n,
                                acc[j], scale[j * step], zero, out[j], wanted);
+        }
+        kernel_done();
+    }
+}
+
+void check_requantize_tile(const dq_kernels *k)
+{
+    for (int round = 0; round < 300; round++) {
+        size_t rows = kernel_random(70), cols = kernel_random(40), wide = (cols + 15) / 16 * 16;
+        bool transposed = kernel_random(2);
+        size_t acc_stride = wide + kernel_random(9),
+               out_stride = (transposed ? rows : cols) + kernel_random(9);
+        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+        int32_t *acc = kernel_bytes(rows ? ((rows - 1) * acc_stride + wide) * sizeof *acc : 0);
+        for (size_t j = 0; rows && j < (rows - 1) * acc_stride + wide; j++)
+            if (kernel_random(2))
+                acc[j] = (int32_t)kernel_random(1000) - 500;
+        double *scale = kernel_memory(cols * sizeof *scale);
+        for (size_t j = 0; j < cols; j++)
+            scale[j] =
+                round % 3 ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6)) : some_scale();
+        size_t lines = transposed ? cols : rows, line = transposed ? rows : cols;
+        size_t size = lines && line ? (lines - 1) * out_stride + line : 0;
+        uint8_t *out = kernel_bytes(size), *was = kernel_memory(size);
+        if (size)
+            memcpy(was, out, size);
+        dq_requantize_to to = {scale, zero, lo, hi, out, out_stride, transposed};
+        k->requantize_tile(acc, acc_stride, rows, cols, &to);
+        for (size_t at = 0; at < size; at++) {
+            size_t i = transposed ? at % out_stride : at / out_stride;
+            size_t j = transposed ? at / out_stride : at % out_stride;
+            double v = i < rows && j < cols ? rint(acc[i * acc_stride + j] * scale[j]) + zero : 0;
+            double wanted = v >= hi ? hi : v > lo ? v : lo;
+            uint8_t byte = i < rows && j < cols ? (uint8_t)(int)wanted : was[at];
+            KERNEL_FAIL_UNLESS(out[at] == byte, "%zu x %zu, row %zu, column %zu: %u, wanted %u", rows, cols,
+                               i, j, out[at], byte);
         }
         kernel_done();
     }

@@ -1,0 +1,22 @@
+#include "kernels/kernels.h"
+
+void dq_qconv_pairs_c(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out)
+{
+    for (size_t j = 0; j < n; j++) {
+        out[2 * j] = x[j * stride];
+        out[2 * j + 1] = x[j * stride + distance];
+    }
+}
+
+/* Tap by tap, so that compilers can take many outputs at once. */
+void dq_qconv_row_c(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
+                    size_t n, int32_t *out)
+{
+    for (size_t j = 0; j < n; j++)
+        out[j] = init;
+    for (size_t t = 0; t < taps; t++) {
+        const int16_t *from = x + offsets[t], first = w[2 * t], second = w[2 * t + 1];
+        for (size_t j = 0; j < n; j++)
+            out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)(first * from[2 * j] + second * from[2 * j + 1]));
+    }
+}

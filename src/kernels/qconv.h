@@ -1,0 +1,38 @@
+/* Contracts of what integer convolutions need beside the products of qgemm.h. */
+#ifndef DQ_KERNELS_QCONV_H
+#define DQ_KERNELS_QCONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** How sums become 8 bits, and where: the element of row i and column j goes to out[i * out_stride + j], or,
+ * `transposed`, to out[j * out_stride + i]. */
+typedef struct dq_requantize_to {
+    const double *scale; /* of each column */
+    int32_t zero_point, lo, hi;
+    uint8_t *out;
+    size_t out_stride;
+    bool transposed;
+} dq_requantize_to;
+
+enum { DQ_REQUANTIZE_COLS = 16 };
+
+/** dq_requantize_fn for the rows × cols sums acc[i * acc_stride + j]. Rows of acc may be read up to the next
+ * multiple of DQ_REQUANTIZE_COLS columns. */
+typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                   const dq_requantize_to *to);
+
+/** Elements of an image row beside each other as dq_qconv_row_fn takes them: out[2j] = x[j * stride] and
+ * out[2j
+ * + 1] = x[j * stride + distance] for j < n. x may be read up to DQ_QGEMM_SLACK bytes past the last of them.
+ */
+typedef void dq_qconv_pairs_fn(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out);
+
+/** Convolution of one channel, a row of outputs. For j < n, modulo 2^32:
+ *  out[j] = init + sum over t < taps of w[2t] * x[offsets[t] + 2j] + w[2t + 1] * x[offsets[t] + 2j + 1].
+ * x is 0 … 255, |w| at most 255. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
+typedef void dq_qconv_row_fn(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
+                             int32_t init, size_t n, int32_t *out);
+
+#endif
