@@ -7,12 +7,47 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 8, KEYS = 4, WORK = 1 << 16 /* products of a piece of parallel work, about */ };
+enum {
+    TILE = DQ_FGEMM_ROWS,  /* queries of a tile */
+    STRIP = DQ_FGEMM_COLS, /* keys, or elements of values, that lie side by side for a tile */
+    FEW = 4,               /* queries from which on tiles are worth packing keys and values */
+    GROUP = 8 * TILE,      /* queries that share what is packed */
+    WORK = 1 << 16         /* products of a piece of parallel work, about */
+};
 
-dq_status dq_attention_prepare(dq_op_call *call, size_t keys, size_t v_size, dq_error *err)
+/* ---- Memory of a worker, in floats ----------------------------------------------------------------------
+ */
+
+typedef struct room {
+    size_t keys; /* scores of a query, in whole strips */
+    size_t k_at, v_at, q_at, weights_at, tile_at, total;
+} room;
+
+static bool take(size_t a, size_t b, size_t *end, size_t *at)
 {
+    size_t n;
+    *at = *end;
+    return dq_mul_size(a, b, &n) && dq_align_size(n, STRIP, &n) && dq_add_size(*end, n, end);
+}
+
+static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, room *r)
+{
+    size_t scores_at, v_wide;
+    *r = (room){0};
+    if (rows < FEW)
+        return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
+    return dq_align_size(keys, STRIP, &r->keys) && dq_align_size(v_size, STRIP, &v_wide) &&
+           take(TILE, r->keys, &r->total, &scores_at) && take(TILE, r->keys, &r->total, &r->weights_at) &&
+           take(r->keys, size, &r->total, &r->k_at) && take(keys, v_wide, &r->total, &r->v_at) &&
+           take(TILE, size, &r->total, &r->q_at) && take(TILE, STRIP, &r->total, &r->tile_at);
+}
+
+dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
+                               dq_error *err)
+{
+    room r;
     size_t bytes;
-    if (!dq_add_size(keys, v_size, &bytes) || !dq_mul_size(bytes, sizeof(float), &bytes))
+    if (!lay_out(rows, keys, size, v_size, &r) || !dq_mul_size(r.total, sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "scores");
     if (call->worker_scratch_size < bytes)
         call->worker_scratch_size = bytes;
@@ -30,128 +65,250 @@ void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, 
                                          : (float)dq_tensor_get_double(bias, bias_at + i);
 }
 
-/* One query times `count` keys, at most KEYS, side by side: each has its own sums. */
-static void dots(const float *q, const float *k, size_t k_row, size_t n, size_t count, float *out)
+/* ---- One query's scores ----------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_kernels *k;
+    const dq_attention *a;
+    room room;
+} job;
+
+static dq_attention_row row_of(const dq_attention *a, size_t batch, size_t head, size_t number, float *scores)
 {
-    float lane[KEYS][LANES] = {{0}};
-    const float *keys[KEYS];
-    for (size_t t = 0; t < KEYS; t++)
-        keys[t] = k + (t < count ? t : 0) * k_row;
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t t = 0; t < KEYS; t++)
-            for (size_t l = 0; l < LANES; l++)
-                lane[t][l] += q[i + l] * keys[t][i + l];
-    for (; i < n; i++)
-        for (size_t t = 0; t < KEYS; t++)
-            lane[t][i % LANES] += q[i] * keys[t][i];
-    for (size_t t = 0; t < count; t++)
-        out[t] = ((lane[t][0] + lane[t][4]) + (lane[t][1] + lane[t][5])) +
-                 ((lane[t][2] + lane[t][6]) + (lane[t][3] + lane[t][7]));
+    dq_attention_row row = {.batch = batch, .head = head, .row = number, .end = a->keys, .scores = scores};
+    if (a->range)
+        a->range(a->arg, &row);
+    return row;
 }
 
-static void score(const dq_attention *a, const dq_attention_row *row)
+static void look(const dq_attention *a, dq_attention_stage now, const dq_attention_row *row)
 {
-    const float *q = a->q.data + row->batch * a->q.batch + row->head * a->q.head + row->row * a->q.row;
-    const float *k = a->k.data + row->batch * a->k.batch + row->head / a->heads_per_kv * a->k.head;
-    for (size_t t = row->first; t < row->end; t += KEYS) {
-        size_t count = row->end - t < KEYS ? row->end - t : KEYS;
-        dots(q, k + t * a->k.row, a->k.row, a->size, count, row->scores + t);
-        for (size_t i = t; i < t + count; i++)
-            row->scores[i] *= a->scale;
-    }
-    for (size_t t = row->first; t < row->end && a->softcap > 0; t++)
-        row->scores[t] = a->softcap * tanhf(row->scores[t] / a->softcap);
-}
-
-static void soften(const dq_attention *a, const dq_attention_row *row)
-{
-    float *s = row->scores, most = a->sinks ? a->sinks[row->head] : -INFINITY;
-    for (size_t t = row->first; t < row->end; t++)
-        most = s[t] > most ? s[t] : most;
-    if (most == -INFINITY) /* nothing to see */
-        most = 0;
-    double sum = a->sinks ? (double)expf(a->sinks[row->head] - most) : 0;
-    for (size_t t = row->first; t < row->end; t++) {
-        s[t] = expf(s[t] - most);
-        sum += (double)s[t];
-    }
-    float total = (float)sum;
-    for (size_t t = row->first; t < row->end && sum > 0; t++)
-        s[t] /= total;
-}
-
-static void gather(const dq_attention *a, const dq_attention_row *row, float *restrict sum)
-{
-    const float *v = a->v.data + row->batch * a->v.batch + row->head / a->heads_per_kv * a->v.head;
-    size_t t = row->first, step = a->v.row, n = a->v_size;
-    memset(sum, 0, n * sizeof *sum);
-    for (; t + KEYS <= row->end; t += KEYS) {
-        const float *w = row->scores + t, *from = v + t * step;
-        for (size_t i = 0; i < n; i++) /* key after key, as below */
-            sum[i] = sum[i] + w[0] * from[i] + w[1] * from[step + i] + w[2] * from[2 * step + i] +
-                     w[3] * from[3 * step + i];
-    }
-    for (; t < row->end; t++)
-        for (size_t i = 0; i < n; i++)
-            sum[i] += row->scores[t] * v[t * step + i];
-}
-
-static void clear_others(const dq_attention *a, const dq_attention_row *row)
-{
+    if (!a->look || a->look_at != now)
+        return;
     for (size_t t = 0; t < row->first; t++)
         row->scores[t] = 0;
     for (size_t t = row->end; t < a->keys; t++)
         row->scores[t] = 0;
+    a->look(a->arg, row);
 }
 
-typedef struct job {
-    const dq_op_call *call;
-    const dq_attention *a;
-} job;
+static void round_scores(const job *j, float *s, size_t n)
+{
+    uint16_t rounded[DQ_ROW];
+    if (j->a->precision == DQ_UNDEFINED || j->a->precision == DQ_FLOAT)
+        return;
+    for (size_t i = 0; i < n; i += DQ_ROW) {
+        size_t some = n - i < DQ_ROW ? n - i : DQ_ROW;
+        dq_store_from_floats(j->k, j->a->precision, rounded, 0, some, s + i, false);
+        dq_load_floats(j->k, j->a->precision, rounded, 0, some, s + i);
+    }
+}
 
-static void one_row(const job *j, size_t number, float *scores)
+static void soften(const job *j, const dq_attention_row *row)
+{
+    const dq_float_rows *rows = j->k->float_rows;
+    float *s = row->scores + row->first, most, sink = -INFINITY;
+    size_t n = row->end > row->first ? row->end - row->first : 0;
+    round_scores(j, s, n);
+    most = rows->max_of(s, n);
+    if (j->a->sinks) {
+        sink = j->a->sinks[row->head];
+        most = sink > most ? sink : most;
+    }
+    if (most == -INFINITY) /* nothing to see */
+        most = 0;
+    double sum = rows->exp_sum(s, n, most, s);
+    if (j->a->sinks) {
+        sink -= most;
+        rows->exp(&sink, 1, &sink);
+        sum += (double)sink;
+    }
+    if (sum != 0)
+        rows->scale(s, n, (float)(1 / sum), s);
+}
+
+/* From products times scale to weights. */
+static void weigh(const job *j, const dq_attention_row *row)
 {
     const dq_attention *a = j->a;
-    float *sum = scores + a->keys;
-    dq_attention_row row = {.batch = number / a->rows / a->heads,
-                            .head = number / a->rows % a->heads,
-                            .row = number % a->rows,
-                            .end = a->keys,
-                            .scores = scores};
-    if (a->range)
-        a->range(a->arg, &row);
-    score(a, &row);
+    const dq_float_rows *rows = j->k->float_rows;
+    float *s = row->scores + row->first;
+    size_t n = row->end > row->first ? row->end - row->first : 0;
+    look(a, DQ_ATTENTION_RAW, row);
+    if (a->softcap > 0) {
+        rows->div(s, 1, &a->softcap, 0, n, s);
+        rows->tanh(s, n, s);
+        rows->scale(s, n, a->softcap, s);
+    }
+    look(a, DQ_ATTENTION_CAPPED, row);
     if (a->bias)
-        a->bias(a->arg, &row);
-    if (a->look_before) {
-        clear_others(a, &row);
-        a->look_before(a->arg, &row);
-    }
-    soften(a, &row);
-    if (a->look_after) {
-        clear_others(a, &row);
-        a->look_after(a->arg, &row);
-    }
-    if (!a->out)
-        return;
-    gather(a, &row, sum);
-    size_t at = ((row.batch * a->rows + row.row) * a->heads + row.head) * a->v_size;
-    dq_store_from_floats(j->call->kernels, a->out->dtype, a->out->data, at, a->v_size, sum, false);
+        a->bias(a->arg, row);
+    look(a, DQ_ATTENTION_BIASED, row);
+    soften(j, row);
+    look(a, DQ_ATTENTION_WEIGHTS, row);
 }
 
-static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+static const float *head_of(const dq_attention_operand *o, size_t batch, size_t head)
+{
+    return o->data + batch * o->batch + head * o->head;
+}
+
+static void store(const job *j, const dq_attention_row *row, size_t first, size_t n, const float *from)
+{
+    const dq_attention *a = j->a;
+    size_t at = row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row + first;
+    dq_store_from_floats(j->k, a->out->dtype, a->out->data, at, n, from, false);
+}
+
+/* ---- Few queries: one by one -----------------------------------------------------------------------------
+ */
+
+static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
+{
+    const dq_attention *a = j->a;
+    const dq_float_rows *rows = j->k->float_rows;
+    const float *q = head_of(&a->q, batch, head) + number * a->q.row;
+    const float *k = head_of(&a->k, batch, head / a->heads_per_kv);
+    const float *v = head_of(&a->v, batch, head / a->heads_per_kv);
+    float *sum = own + j->room.tile_at;
+    dq_attention_row row = row_of(a, batch, head, number, own);
+    size_t n = row.end > row.first ? row.end - row.first : 0;
+    rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
+    rows->scale(row.scores + row.first, n, a->scale, row.scores + row.first);
+    weigh(j, &row);
+    if (!a->out)
+        return;
+    memset(sum, 0, a->v_size * sizeof *sum);
+    rows->mix(row.scores + row.first, n, v + row.first * a->v.row, a->v.row, a->v_size, sum);
+    store(j, &row, 0, a->v_size, sum);
+}
+
+static void singles(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
+    const dq_attention *a = j->a;
     for (size_t i = begin; i < end; i++)
-        one_row(j, i, dq_call_worker_scratch(j->call, worker));
+        single(j, i / a->rows / a->heads, i / a->rows % a->heads, i % a->rows,
+               dq_call_worker_scratch(j->call, worker));
+}
+
+/* ---- More: in tiles
+ * ---------------------------------------------------------------------------------------- */
+
+static const uint32_t *words(const float *p)
+{
+    return (const uint32_t *)(const void *)p;
+}
+
+/* Rows as columns, `lanes` side by side; those past `count` are 0. */
+static void turn(const job *j, const float *from, size_t stride, size_t count, size_t n, size_t lanes,
+                 float *to)
+{
+    if (count < lanes)
+        memset(to, 0, n * lanes * sizeof *to);
+    j->k->transpose_x32(words(from), stride, count, n, (uint32_t *)(void *)to, lanes);
+}
+
+static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
+{
+    const dq_attention *a = j->a;
+    const float *k = head_of(&a->k, batch, kv_head), *v = head_of(&a->v, batch, kv_head);
+    for (size_t t = 0; t < a->keys; t += STRIP)
+        turn(j, k + t * a->k.row, a->k.row, a->keys - t < STRIP ? a->keys - t : STRIP, a->size, STRIP,
+             own + j->room.k_at + t * a->size);
+    for (size_t c = 0; c < a->v_size; c += STRIP) {
+        size_t n = a->v_size - c < STRIP ? a->v_size - c : STRIP;
+        float *to = own + j->room.v_at + c * a->keys;
+        for (size_t t = 0; t < a->keys; t++, to += STRIP) {
+            memcpy(to, v + t * a->v.row + c, n * sizeof *to);
+            memset(to + n, 0, (STRIP - n) * sizeof *to);
+        }
+    }
+}
+
+/* The scores of keys from … to of all queries of a tile, times scale. */
+static void score_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
+                       float *own)
+{
+    const dq_attention *a = j->a;
+    float *tile = own + j->room.tile_at;
+    for (size_t t = from / STRIP * STRIP; t < to; t += STRIP) {
+        j->k->fgemm(own + j->room.q_at, own + j->room.k_at + t * a->size, a->size, count, tile);
+        for (size_t i = 0; i < count; i++)
+            j->k->float_rows->scale(tile + i * STRIP, STRIP, a->scale, row[i].scores + t);
+    }
+}
+
+static void mix_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
+                     float *own)
+{
+    const dq_attention *a = j->a;
+    float *weights = own + j->room.weights_at, *tile = own + j->room.tile_at;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t t = from; t < row[i].first && t < to; t++)
+            row[i].scores[t] = 0;
+        for (size_t t = row[i].end > from ? row[i].end : from; t < to; t++)
+            row[i].scores[t] = 0;
+    }
+    turn(j, row[0].scores + from, j->room.keys, count, to - from, TILE, weights);
+    for (size_t c = 0; c < a->v_size; c += STRIP) {
+        size_t n = a->v_size - c < STRIP ? a->v_size - c : STRIP;
+        j->k->fgemm(weights, own + j->room.v_at + c * a->keys + from * STRIP, to - from, count, tile);
+        for (size_t i = 0; i < count; i++)
+            store(j, &row[i], c, n, tile + i * STRIP);
+    }
+}
+
+static void one_tile(const job *j, size_t batch, size_t head, size_t first, size_t count, float *own)
+{
+    const dq_attention *a = j->a;
+    dq_attention_row row[TILE];
+    size_t from = a->keys, to = 0;
+    for (size_t i = 0; i < count; i++) {
+        row[i] = row_of(a, batch, head, first + i, own + i * j->room.keys);
+        if (row[i].first >= row[i].end)
+            continue;
+        from = row[i].first < from ? row[i].first : from;
+        to = row[i].end > to ? row[i].end : to;
+    }
+    from = from < to ? from : to;
+    turn(j, head_of(&a->q, batch, head) + first * a->q.row, a->q.row, count, a->size, TILE,
+         own + j->room.q_at);
+    score_tile(j, row, count, from, to, own);
+    for (size_t i = 0; i < count; i++)
+        weigh(j, &row[i]);
+    if (a->out)
+        mix_tile(j, row, count, from, to, own);
+}
+
+static void groups(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_attention *a = j->a;
+    float *own = dq_call_worker_scratch(j->call, worker);
+    size_t count = (a->rows + GROUP - 1) / GROUP;
+    for (size_t i = begin; i < end; i++) {
+        size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * GROUP;
+        size_t stop = a->rows - first < GROUP ? a->rows : first + GROUP;
+        pack_head(j, batch, head / a->heads_per_kv, own);
+        for (; first < stop; first += TILE)
+            one_tile(j, batch, head, first, stop - first < TILE ? stop - first : TILE, own);
+    }
 }
 
 void dq_attention_run(const dq_op_call *call, const dq_attention *a)
 {
-    job j = {call, a};
-    size_t products = a->keys * (a->size + a->v_size);
-    dq_parallel(call->threads, a->batch * a->heads * a->rows, WORK / (products + 1) + 1, piece, &j);
+    job j = {.call = call, .k = call->kernels, .a = a};
+    size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
+    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.room)) /* prepare has said so for more keys */
+        return;
+    if (a->rows < FEW)
+        dq_parallel(call->threads, units * a->rows, WORK / (products + 1) + 1, singles, &j);
+    else
+        dq_parallel(call->threads, units * ((a->rows + GROUP - 1) / GROUP), WORK / (products * GROUP + 1) + 1,
+                    groups, &j);
 }
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */
@@ -202,30 +359,43 @@ dq_status dq_mask_check_bias(const dq_op_call *call, uint32_t i, size_t batch, s
                               dq_shape_text(t->rank, t->dims, text), batch, heads, rows, keys);
 }
 
-static bool hidden(const dq_mask *m, size_t batch, size_t row, size_t key)
+/* What hides keys from a query: all outside from … to - 1, and those whose flag is not positive. */
+typedef struct screen {
+    size_t from, to;
+    const int32_t *flags;
+} screen;
+
+static screen screen_of(const dq_mask *m, size_t batch, size_t row)
 {
     const int32_t *d = m->data;
+    screen s = {.to = SIZE_MAX};
     switch (m->kind) {
-    case DQ_MASK_LENGTHS:
-        return d[batch] <= 0 || key >= (size_t)d[batch];
     case DQ_MASK_SPANS:
-        return d[batch] <= 0 || key >= (size_t)d[batch] ||
-               (d[m->batch + batch] > 0 && key < (size_t)d[m->batch + batch]);
+        s.from = d[m->batch + batch] > 0 ? (size_t)d[m->batch + batch] : 0;
+        s.to = d[batch] > 0 ? (size_t)d[batch] : 0;
+        break;
+    case DQ_MASK_LENGTHS:
+        s.to = d[batch] > 0 ? (size_t)d[batch] : 0;
+        break;
     case DQ_MASK_KEYS:
-        return d[batch * m->keys + key] <= 0;
+        s.flags = d + batch * m->keys;
+        break;
     case DQ_MASK_ROWS:
-        return d[(batch * m->rows + row) * m->keys + key] <= 0;
+        s.flags = d + (batch * m->rows + row) * m->keys;
+        break;
     case DQ_MASK_SQUARE:
-        return d[(batch * m->most + m->past + row) * m->most + key] <= 0;
-    default:
-        return false;
+        s.flags = d + (batch * m->most + m->past + row) * m->most;
+        break;
+    case DQ_MASK_NONE:
+        break;
     }
+    return s;
 }
 
 void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
 {
     const dq_tensor *bias = mask->bias;
-    size_t at = 0;
+    size_t at = 0, own = mask->causal ? mask->past + row->row : SIZE_MAX;
     if (!bias && mask->kind == DQ_MASK_NONE && !mask->causal)
         return;
     if (bias) {
@@ -233,13 +403,13 @@ void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
         at = ((batch * heads + (heads == 1 ? 0 : row->head)) * (size_t)bias->dims[2] + row->row) *
              (size_t)bias->dims[3];
     }
+    screen s = screen_of(mask, row->batch, row->row);
+    const float *floats = bias && bias->dtype == DQ_FLOAT ? dq_data(bias, float) + at : NULL;
     for (size_t t = row->first; t < row->end; t++) {
-        float add = hidden(mask, row->batch, row->row, t) ? mask->filter : 0;
-        if (mask->causal && t > mask->past + row->row)
-            add = -FLT_MAX;
+        bool hidden = s.flags ? s.flags[t] <= 0 : t < s.from || t >= s.to;
+        float add = t > own ? -FLT_MAX : hidden ? mask->filter : 0;
         if (bias)
-            add += bias->dtype == DQ_FLOAT ? dq_data(bias, float)[at + t]
-                                           : (float)dq_tensor_get_double(bias, at + t);
+            add += floats ? floats[t] : (float)dq_tensor_get_double(bias, at + t);
         row->scores[t] += add;
     }
 }

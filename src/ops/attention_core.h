@@ -2,9 +2,9 @@
  * bring queries, keys and values as floats, and say row by row what may be seen and what is added to the
  * scores.
  *
- * A dot product is summed in eight interleaved parts that are joined in a fixed order, a softmax in double
- * from the first key to the last, a weighted sum of values in float likewise: the bits depend on neither
- * threads nor ISA. */
+ * Few queries are taken one by one: their products are sums in 16 lanes (dots and mix of
+ * kernels/float_rows.h). More are taken in tiles of float matrix products, whose sums run in order
+ * (dq_fgemm_fn). The softmax is float_rows.h's in either case: the bits depend on neither threads nor ISA. */
 #ifndef DQ_OPS_ATTENTION_CORE_H
 #define DQ_OPS_ATTENTION_CORE_H
 
@@ -39,7 +39,15 @@ typedef struct dq_attention_row {
 typedef void dq_attention_range_fn(const void *arg, dq_attention_row *row);
 /** … after, to add to them; … */
 typedef void dq_attention_bias_fn(const void *arg, const dq_attention_row *row);
-/** … and, with the scores of all other keys set to 0, to look at them. */
+/** The scores on their way: products times scale; capped; with what the bias function added; the weights. */
+typedef enum dq_attention_stage {
+    DQ_ATTENTION_RAW,
+    DQ_ATTENTION_CAPPED,
+    DQ_ATTENTION_BIASED,
+    DQ_ATTENTION_WEIGHTS
+} dq_attention_stage;
+
+/** … and, at one stage, with the scores of all other keys set to 0, to look at them. */
 typedef void dq_attention_look_fn(const void *arg, const dq_attention_row *row);
 
 typedef struct dq_attention {
@@ -50,15 +58,20 @@ typedef struct dq_attention {
     float softcap;      /* scores become softcap * tanh(score / softcap) before the bias; 0: no cap */
     const float *sinks; /* of each head, a score that only joins the denominator; NULL: none */
     dq_attention_operand q, k, v;
-    dq_tensor *out;               /* [batch, rows, heads * v_size], of any float type; NULL: not wanted */
-    dq_attention_range_fn *range; /* each of the four may be NULL */
+    dq_dtype precision; /* scores are rounded to it before the softmax; DQ_UNDEFINED: they are not */
+    dq_tensor *out;     /* of any float type; NULL: not wanted */
+    size_t out_batch, out_head, out_row; /* its strides, as of operands */
+    dq_attention_range_fn *range;        /* each of the three may be NULL */
     dq_attention_bias_fn *bias;
-    dq_attention_look_fn *look_before, *look_after;
+    dq_attention_look_fn *look;
+    dq_attention_stage look_at;
     const void *arg;
 } dq_attention;
 
-/** Raises call->worker_scratch_size to what dq_attention_run needs for at most that many keys. */
-dq_status dq_attention_prepare(dq_op_call *call, size_t keys, size_t v_size, dq_error *err);
+/** Raises call->worker_scratch_size to what dq_attention_run needs for so many queries of a head and at most
+ * that many keys. */
+dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
+                               dq_error *err);
 void dq_attention_run(const dq_op_call *call, const dq_attention *a);
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */

@@ -255,7 +255,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !place(call, s->heads, 1, sizeof(float), &s->sinks_at))
         return dq_no_memory(err, SIZE_MAX, "keys and values");
     call->worker_scratch_size = call->worker_scratch_size > worker ? call->worker_scratch_size : worker;
-    return dq_attention_prepare(call, s->capacity, s->size, err);
+    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->size, err);
 }
 
 /* ---- New rows ----------------------------------------------------------------------------------------- */
@@ -443,10 +443,13 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .k = {floats_of(call, &s->k), s->kv_heads * head, head, s->size},
                       .v = {floats_of(call, &s->v), s->kv_heads * head, head, s->size},
                       .out = call->out[OUTPUT],
+                      .out_batch = s->rows * s->heads * s->size,
+                      .out_head = s->size,
+                      .out_row = s->heads * s->size,
                       .range = range,
                       .bias = add_bias,
-                      .look_before = look && s->look == SCORES_BEFORE ? put_scores : NULL,
-                      .look_after = look && s->look == SCORES_AFTER ? put_scores : NULL,
+                      .look = look && s->look != NO_SCORES ? put_scores : NULL,
+                      .look_at = s->look == SCORES_BEFORE ? DQ_ATTENTION_BIASED : DQ_ATTENTION_WEIGHTS,
                       .arg = &j};
     if (look && s->look == NO_SCORES)
         memset(call->out[SCORES]->data, 0, call->out[SCORES]->size);

@@ -238,7 +238,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !place(call, own_buffer(call, &s->k) ? positions : 0, s->k.width, &s->k.own_at) ||
         !place(call, own_buffer(call, &s->v) ? positions : 0, s->v.width, &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
-    return dq_attention_prepare(call, s->capacity, s->v.size, err);
+    return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
@@ -352,8 +352,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .k = {joined(&j, &s->k), s->heads * k_head, k_head, s->k.size},
                       .v = {joined(&j, &s->v), s->heads * v_head, v_head, s->v.size},
                       .out = call->out[OUTPUT],
+                      .out_batch = s->rows * s->v.width,
+                      .out_head = s->v.size,
+                      .out_row = s->v.width,
                       .bias = add_mask,
-                      .look_before = call->out_count > SCORES && call->out[SCORES] ? put_scores : NULL,
+                      .look = call->out_count > SCORES && call->out[SCORES] ? put_scores : NULL,
+                      .look_at = DQ_ATTENTION_BIASED,
                       .arg = &j};
     dq_parallel(call->threads, s->batch * s->heads, 1, join_heads, &j);
     dq_attention_run(call, &a);

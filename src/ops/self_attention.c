@@ -157,7 +157,7 @@ dq_status dq_self_attention_prepare(dq_op_call *call, dq_self_attention *s, dq_e
         !place(call, rows, 2 * s->width + s->v_width, &s->projected_at) ||
         !place(call, own ? positions : 0, 2 * s->width, &s->kv_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
-    return dq_attention_prepare(call, s->capacity, s->v_size, err);
+    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->v_size, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
@@ -272,6 +272,9 @@ dq_status dq_self_attention_run(const dq_op_call *call, const dq_self_attention 
                       .k = {projected + s->width, s->rows * all, s->size, all},
                       .v = {projected + 2 * s->width, s->rows * all, s->v_size, all},
                       .out = call->out[OUTPUT],
+                      .out_batch = s->rows * s->v_width,
+                      .out_head = s->v_size,
+                      .out_row = s->v_width,
                       .bias = add_mask,
                       .arg = &mask};
     if (s->joined) {
