@@ -10,9 +10,13 @@ and none failed, and is skipped, with `not at all`, when no way could. The last 
 `N passed, N failed, N skipped`.
 """
 
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
+
+LIST = Path(__file__).resolve().parents[2] / "src" / "kernels" / "kernels.def"
 
 
 def run(command):
@@ -25,7 +29,8 @@ def run(command):
 
 
 def main(arguments):
-    kernels, failures = {}, 0
+    lines = re.findall(r"^DQ_KERNEL\(DQ_ISA_(\w+), .*, (\w+)\)$", LIST.read_text(), re.MULTILINE)
+    kernels, failures = {(isa.lower(), function): {} for isa, function in lines}, 0
     for argument in arguments:
         way, command = argument.split("=", 1)
         rows, words, broken = run(command)

@@ -27,8 +27,7 @@
 #define __mmask32 simde__mmask32
 #define __mmask64 simde__mmask64
 
-/* ---- Loads and stores under a mask: a lane that is off is not touched in memory
- * -------------------------------- */
+/* ---- Loads and stores under a mask: a lane that is off is not touched in memory ---- */
 
 #define SHIM_MASKED(prefix, suffix, vector, lane, lanes, mask)                                               \
     static inline vector prefix##_mask_loadu_##suffix(vector other, mask m, const void *from)                \
@@ -79,8 +78,7 @@ SHIM_MASKED(_mm, epi16, __m128i, int16_t, 8, __mmask8)
 SHIM_MASKED(_mm, epi32, __m128i, int32_t, 4, __mmask8)
 #endif
 
-/* ---- Conversions lane by lane
- * ---------------------------------------------------------------------------------- */
+/* ---- Conversions lane by lane ---- */
 
 #define SHIM_CONVERT(name, vector_to, lane_to, vector_from, lane_from, lanes)                                \
     static inline vector_to name(vector_from value)                                                          \
@@ -188,8 +186,7 @@ SHIM_FLOAT16(_mm, __m128, __m128i, 4)
 SHIM_FLOAT16(_mm256, __m256, __m128i, 8)
 SHIM_FLOAT16(_mm512, __m512, __m256i, 16)
 
-/* ---- Fused products and sums: SIMDe rounds twice ---------------------------------------------------------
- */
+/* ---- Fused products and sums: SIMDe rounds twice ---- */
 
 #undef _mm_fmadd_ps
 #undef _mm_fmadd_pd
@@ -302,8 +299,7 @@ static inline __m256 _mm512_extractf32x8_ps(__m512 value, int half)
 SHIM_CONVERT(_mm512_cvttps_epi32, __m512i, int32_t, __m512, float, 16)
 #endif
 
-/* ---- Dot products of AVX-VNNI: those of AVX-512 VNNI under other names
- * ----------------------------------------- */
+/* ---- Dot products of AVX-VNNI: those of AVX-512 VNNI under other names ---- */
 
 #ifndef _mm256_dpbusd_avx_epi32
 #define _mm256_dpbusd_avx_epi32 _mm256_dpbusd_epi32

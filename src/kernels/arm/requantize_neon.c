@@ -1,0 +1,44 @@
+#include "kernels/kernels.h"
+
+#include <arm_neon.h>
+
+typedef struct bounds {
+    float64x2_t low, high;
+} bounds;
+
+/* The product is a result of arithmetic, so that a NaN in it is quiet: fmaxnm then gives the other operand.
+ */
+static inline int32x2_t scaled(int64x2_t acc, float64x2_t scale, bounds b)
+{
+    float64x2_t v = vmulq_f64(vcvtq_f64_s64(acc), scale);
+    return vmovn_s64(vcvtnq_s64_f64(vminnmq_f64(vmaxnmq_f64(v, b.low), b.high)));
+}
+
+static inline int16x4_t four(int32x4_t acc, float64x2_t s0, float64x2_t s1, bounds b)
+{
+    int32x2_t low = scaled(vmovl_s32(vget_low_s32(acc)), s0, b);
+    int32x2_t high = scaled(vmovl_high_s32(acc), s1, b);
+    return vmovn_s32(vcombine_s32(low, high));
+}
+
+void dq_requantize_neon(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
+                        int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+{
+    size_t j = 0;
+    if (n >= 8) {
+        bounds b = {vdupq_n_f64(lo - zero_point), vdupq_n_f64(hi - zero_point)};
+        float64x2_t s[4];
+        for (int v = 0; v < 4; v++)
+            s[v] = vdupq_n_f64(scale[0]);
+        int16x8_t zero = vdupq_n_s16((int16_t)zero_point);
+        for (; j + 8 <= n; j += 8) {
+            for (int v = 0; v < 4 && scale_step; v++)
+                s[v] = vld1q_f64(scale + j + 2 * v);
+            int16x4_t low = four(vld1q_s32(acc + j), s[0], s[1], b);
+            int16x4_t high = four(vld1q_s32(acc + j + 4), s[2], s[3], b);
+            int16x8_t codes = vaddq_s16(vcombine_s16(low, high), zero);
+            vst1_u8(out + j, vmovn_u16(vreinterpretq_u16_s16(codes)));
+        }
+    }
+    dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+}

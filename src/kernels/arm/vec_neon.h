@@ -1,0 +1,54 @@
+/* Four floats at a time, for float_rows_body.h. */
+#ifndef DQ_KERNELS_ARM_VEC_NEON_H
+#define DQ_KERNELS_ARM_VEC_NEON_H
+
+#include <arm_neon.h>
+#include <stdbool.h>
+
+enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2 };
+typedef float32x4_t vf;
+typedef int32x4_t vi;
+typedef uint32x4_t vm;
+typedef float64x2_t vd;
+
+#define vf_load(p) vld1q_f32(p)
+#define vf_store(p, a) vst1q_f32(p, a)
+#define vf_set(a) vdupq_n_f32(a)
+#define vf_add(a, b) vaddq_f32(a, b)
+#define vf_sub(a, b) vsubq_f32(a, b)
+#define vf_mul(a, b) vmulq_f32(a, b)
+#define vf_div(a, b) vdivq_f32(a, b)
+#define vf_fma(a, b, c) vfmaq_f32(c, a, b)
+#define vf_sqrt(a) vsqrtq_f32(a)
+/* fmin and fmax treat NaN and zeros in other ways than a comparison does */
+static inline vf vf_min(vf a, vf b)
+{
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+static inline vf vf_max(vf a, vf b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+#define vf_less(a, b) vcltq_f32(a, b)
+#define vf_unordered(a) vmvnq_u32(vceqq_f32(a, a))
+#define vm_all(m) (vminvq_u32(m) != 0)
+#define vf_pick(m, a, b) vbslq_f32(m, a, b)
+#define vf_bits(a) vreinterpretq_s32_f32(a)
+#define vi_float(a) vreinterpretq_f32_s32(a)
+#define vi_to_float(a) vcvtq_f32_s32(a)
+#define vi_set(a) vdupq_n_s32((int32_t)(a))
+#define vi_add(a, b) vaddq_s32(a, b)
+#define vi_sub(a, b) vsubq_s32(a, b)
+#define vi_and(a, b) vandq_s32(a, b)
+#define vi_or(a, b) vorrq_s32(a, b)
+#define vi_left_23(a) vshlq_n_s32(a, 23)
+#define vi_right_1(a) vshrq_n_s32(a, 1)
+#define vi_right_23(a) vshrq_n_s32(a, 23)
+#define vd_zero() vdupq_n_f64(0)
+#define vf_half(a, half) ((half) ? vcvt_high_f64_f32(a) : vcvt_f64_f32(vget_low_f32(a)))
+#define vd_add(a, b) vaddq_f64(a, b)
+#define vd_fma(a, b, c) vfmaq_f64(c, a, b)
+#define vd_load(p) vld1q_f64(p)
+#define vd_store(p, a) vst1q_f64(p, a)
+
+#endif
