@@ -30,6 +30,10 @@ typedef struct dq_qgemm_a {
                      byte 0 before the first tile of these rows */
 } dq_qgemm_a;
 
+/** What packed weights are for: many rows in each of many runs; many rows of one run; or rows that do not
+ * repay any work on the weights. */
+enum { DQ_QGEMM_OFTEN, DQ_QGEMM_ONCE, DQ_QGEMM_FEW };
+
 /** Where B stands before packing: element (run t, position p, column j) is the byte
  *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ flip. */
 typedef struct dq_qgemm_b {
@@ -37,14 +41,15 @@ typedef struct dq_qgemm_b {
     size_t cols, runs, run, inner;
     size_t col_stride, run_stride, outer_stride, inner_stride;
     uint8_t flip; /* 0x80 for uint8 weights, else 0 */
-    bool plain;   /* few rows will meet the panel: work on the weights that many rows repay is left out */
+    uint8_t use;  /* DQ_QGEMM_…: how much work on the weights the rows that meet them repay */
 } dq_qgemm_b;
 
 /** Most bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
 typedef size_t dq_qgemm_panel_size_fn(size_t runs, size_t run);
 
-/** Bytes of dq_qgemm_a.turned, or 0 when it does not fit in a size_t. */
-typedef size_t dq_qgemm_turned_size_fn(size_t runs, size_t run);
+/** Bytes of dq_qgemm_a.turned for up to `rows` rows and panels of b, of which runs, run and use count; 0 when
+ * it does not fit in a size_t. */
+typedef size_t dq_qgemm_turned_size_fn(const dq_qgemm_b *b, size_t rows);
 
 /** Packs columns first … first + nr - 1 (those past b->cols as zeros) into `panel` (aligned to 64, panel_size
  * bytes) and writes the nr sums of the columns' elements. Returns how many bytes of the panel it used, a

@@ -9,6 +9,8 @@
 /** dq_qgemm_panel_size_fn and dq_qgemm_pack_fn for panels of nr columns. */
 size_t dq_qgemm_panel_size(size_t runs, size_t run, size_t nr, size_t group);
 size_t dq_qgemm_pack(const dq_qgemm_b *b, size_t first, size_t nr, size_t group, void *panel, int32_t *sums);
+/** The same for groups of 4 and a multiple of 16 columns, on all x86 levels from AVX2 on. */
+size_t dq_qgemm_pack_avx2(const dq_qgemm_b *b, size_t first, size_t nr, void *panel, int32_t *sums);
 
 /** dq_qgemm_sums_fn of uint8 rows, in portable C and for the levels of x86 from AVX2 on and those of arm. */
 dq_qgemm_sums_fn dq_qgemm_sums_u8, dq_qgemm_sums_u8_avx2, dq_qgemm_sums_u8_neon;

@@ -38,7 +38,7 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
     w->matrices = s->group;
-    w->b.plain = dq_qgemm_plain(dq_call_constant(call, conv->w), s->out_size);
+    w->b.use = dq_qgemm_use(dq_call_constant(call, conv->w), s->out_size);
     w->matrix_step = s->group_out * w->b.col_stride;
     conv->run = w->b.run;
     conv->runs = w->b.runs;

@@ -98,9 +98,8 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t
 {
     const dq_qgemm *kernel = w->kernel;
     size_t cols, turned = 0;
-    bool turns = kernel->turned_size && !w->b.plain;
     s->size = 0;
-    if (turns && (turned = kernel->turned_size(w->b.runs, w->b.run)) == 0)
+    if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
         return false;
     return dq_mul_size(panels, kernel->nr, &cols) && place(&s->size, rows, sizeof(uint8_t *), &s->rows) &&
            place(&s->size, rows, sizeof(int32_t), &s->row_sums) &&
@@ -124,10 +123,12 @@ static double products_of(const dq_qweights *w, size_t rows)
     return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
 }
 
-bool dq_qgemm_plain(bool constant, size_t rows)
+uint8_t dq_qgemm_use(bool constant, size_t rows)
 {
-    enum { FEW = 2, REPAY_EACH_RUN = 96 };
-    return rows <= (constant ? FEW : REPAY_EACH_RUN);
+    enum { FEW = 2, FEW_EACH_RUN = 256 };
+    if (rows <= (constant ? FEW : FEW_EACH_RUN))
+        return DQ_QGEMM_FEW;
+    return constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
 }
 
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
@@ -136,7 +137,7 @@ size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
     if (blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
-    if (w->kernel->turned_size && !w->b.plain && wanted < REPAY_TURNING)
+    if (w->kernel->turned_size && wanted < REPAY_TURNING)
         wanted = REPAY_TURNING;
     return wanted < (double)w->panels ? (size_t)wanted : w->panels;
 }
@@ -213,7 +214,7 @@ void dq_qblock_run(dq_qblock *block)
     size_t nr = kernel->nr;
     if (block->any_zero)
         kernel->sums(&block->a, block->rows, block->row_sums);
-    if (kernel->turned_size && !w->b.plain)
+    if (kernel->turned_size)
         *(char *)block->a.turned = 0;
     for (size_t p = block->first_panel; p < block->end_panel; p++) {
         const char *panel = packed + starts[block->matrix * w->panels + p];

@@ -41,8 +41,8 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t
 
 /** Rows of a block: enough to use a panel well while it is in the cache, a multiple of the tile's. */
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
-/** dq_qgemm_b.plain for weights that meet `rows` rows in a run. */
-bool dq_qgemm_plain(bool constant, size_t rows);
+/** dq_qgemm_b.use of weights that meet `rows` rows in a run. */
+uint8_t dq_qgemm_use(bool constant, size_t rows);
 /** Panels of a task when there are `blocks` blocks of `rows` rows: all where the blocks alone keep many
  * threads busy, else fewer. At least 1. */
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);

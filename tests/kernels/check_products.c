@@ -104,9 +104,9 @@ static product random_product(const dq_qgemm *kernel)
     p.b.inner_stride = outer * (runs ? runs : 1);
     p.b.col_stride = p.b.inner_stride * inner;
     p.b.flip = kernel_random(2) ? 0x80 : 0;
-    p.b.plain = kernel_random(4) == 0;
+    p.b.use = (uint8_t)kernel_random(3);
     if (kernel->turned_size)
-        p.a.turned = kernel_memory(kernel->turned_size(runs, run));
+        p.a.turned = kernel_memory(kernel->turned_size(&p.b, p.rows));
     p.weights = kernel_memory(p.b.cols * p.b.col_stride);
     fill_weights(&p.b, p.weights);
     p.b.data = p.weights;
@@ -174,7 +174,8 @@ void check_qgemm(const dq_kernels *k)
     KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
     size_t huge = (size_t)1 << 40;
     KERNEL_FAIL_UNLESS(kernel->panel_size(huge, huge) == 0, "a size that does not fit");
-    KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(huge, huge) == 0, "another");
+    dq_qgemm_b many = {.runs = huge, .run = huge};
+    KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(&many, 1) == 0, "another");
     for (int round = 0; round < 300; round++) {
         product p = random_product(kernel);
         for (size_t first = 0; first < p.b.cols; first += kernel->nr)

@@ -1,5 +1,6 @@
 /* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split. The
- * safe parts are multiplied 6 rows by 16 columns at a time, which fills the sixteen registers.
+ * safe parts are multiplied 6 rows by 16 columns at a time, which fills the sixteen registers. Weights that
+ * are not split meet rows whose bytes are.
  *
  * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
  * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
@@ -39,10 +40,10 @@ typedef struct part {
     size_t c_stride;
 } part;
 
-/* `height` and `mode` are constant in each call, so that the loops unroll and sums stay in registers. */
-static inline __attribute__((always_inline)) void sum_rows(const part *p, int height, uint32_t mode)
+/* `height` and `quads` are constant in each call, so that the loops unroll and sums stay in registers. */
+static inline __attribute__((always_inline)) void sum_rows(const part *p, int height, bool quads)
 {
-    const __m256i ones = _mm256_set1_epi16(1), evens = _mm256_set1_epi16(0x00ff);
+    const __m256i ones = _mm256_set1_epi16(1);
     size_t groups = dq_avx2_groups(p->a->run);
     const int8_t *w = p->weights;
     __m256i acc[HEIGHT][VECTORS];
@@ -54,7 +55,7 @@ static inline __attribute__((always_inline)) void sum_rows(const part *p, int he
         size_t g = 0;
         for (int i = 0; i < height; i++)
             x[i] = p->rows[i] + p->a->offsets[t];
-        for (; mode == DQ_AVX2_QUADS && g + 2 <= groups; g += 2, w += 2 * DQ_AVX2_GROUP_BYTES)
+        for (; quads && g + 2 <= groups; g += 2, w += 2 * DQ_AVX2_GROUP_BYTES)
             for (int i = 0; i < height; i++) {
                 __m256i here = _mm256_set1_epi32(four(x[i] + GROUP * g));
                 __m256i next = _mm256_set1_epi32(four(x[i] + GROUP * (g + 1)));
@@ -69,16 +70,8 @@ static inline __attribute__((always_inline)) void sum_rows(const part *p, int he
             for (int i = 0; i < height; i++) {
                 __m256i value = _mm256_set1_epi32(four(x[i] + GROUP * g));
                 for (int v = 0; v < VECTORS; v++) {
-                    __m256i b = load(w + 32 * v);
-                    if (mode == DQ_AVX2_SINGLE) {
-                        __m256i even = _mm256_maddubs_epi16(_mm256_and_si256(value, evens), b);
-                        __m256i odd = _mm256_maddubs_epi16(_mm256_andnot_si256(evens, value), b);
-                        acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(even, ones));
-                        acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(odd, ones));
-                    } else {
-                        __m256i sum = _mm256_maddubs_epi16(value, b);
-                        acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(sum, ones));
-                    }
+                    __m256i sum = _mm256_maddubs_epi16(value, load(w + 32 * v));
+                    acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(sum, ones));
                 }
             }
     }
@@ -87,48 +80,161 @@ static inline __attribute__((always_inline)) void sum_rows(const part *p, int he
             _mm256_storeu_si256((__m256i *)(void *)(p->c + (size_t)i * p->c_stride + v * LANES), acc[i][v]);
 }
 
-#define HEIGHTS(name, mode)                                                                                  \
+#define HEIGHTS(name, quads)                                                                                 \
     static void name(const part *p, size_t height)                                                           \
     {                                                                                                        \
         switch (height) {                                                                                    \
         case 1:                                                                                              \
-            sum_rows(p, 1, mode);                                                                            \
+            sum_rows(p, 1, quads);                                                                           \
             break;                                                                                           \
         case 2:                                                                                              \
-            sum_rows(p, 2, mode);                                                                            \
+            sum_rows(p, 2, quads);                                                                           \
             break;                                                                                           \
         case 3:                                                                                              \
-            sum_rows(p, 3, mode);                                                                            \
+            sum_rows(p, 3, quads);                                                                           \
             break;                                                                                           \
         case 4:                                                                                              \
-            sum_rows(p, 4, mode);                                                                            \
+            sum_rows(p, 4, quads);                                                                           \
             break;                                                                                           \
         case 5:                                                                                              \
-            sum_rows(p, 5, mode);                                                                            \
+            sum_rows(p, 5, quads);                                                                           \
             break;                                                                                           \
         default:                                                                                             \
-            sum_rows(p, 6, mode);                                                                            \
+            sum_rows(p, HEIGHT, quads);                                                                      \
         }                                                                                                    \
     }
-HEIGHTS(sum_single, DQ_AVX2_SINGLE)
-HEIGHTS(sum_pairs, DQ_AVX2_PAIRS)
-HEIGHTS(sum_quads, DQ_AVX2_QUADS)
+HEIGHTS(sum_pairs, false)
+HEIGHTS(sum_quads, true)
 #undef HEIGHTS
 
-/* ---- Turned rows -------------------------------------------------------------------------------------- */
+/* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_qgemm_a.turned begins with a line whose first byte says whether the rows are turned already. */
-enum { TURNED_HEAD = 64 };
+/* dq_qgemm_a.turned: a line whose first bytes say what is there, halves of bytes, turned rows. The first byte
+ * is the contract's. */
+enum { KEPT_HALVES = 1, KEPT_TURNED = 2, KEPT_HEAD = 64 };
 
-static size_t turned_size(size_t runs, size_t run)
+/* Positions of a row, with room for what is written past its end. */
+static bool row_size(size_t runs, size_t run, size_t *positions)
 {
-    size_t positions, bytes;
-    if (!dq_align_size(run, GROUP, &positions) || !dq_mul_size(positions, runs, &positions) ||
-        !dq_add_size(positions, TURN, &positions) || !dq_mul_size(positions, MR, &bytes) ||
-        !dq_add_size(bytes, TURNED_HEAD, &bytes))
-        return 0;
-    return bytes;
+    enum { VECTOR = 32 };
+    return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions) &&
+           dq_align_size(*positions, VECTOR, positions) && dq_add_size(*positions, VECTOR, positions);
 }
+
+static size_t turned_size(const dq_qgemm_b *b, size_t rows)
+{
+    size_t positions, halves, turned, all;
+    rows = b->use == DQ_QGEMM_FEW ? rows : MR;
+    if (!row_size(b->runs, b->run, &positions) || !dq_mul_size(positions, 2 * rows, &halves) ||
+        !dq_mul_size(positions, b->use == DQ_QGEMM_FEW ? 0 : MR, &turned) ||
+        !dq_add_size(halves, turned, &all) || !dq_add_size(all, KEPT_HEAD, &all))
+        return 0;
+    return all;
+}
+
+/* ---- Weights as they are ------------------------------------------------------------------------------ */
+
+/* The products of half a byte, 15 at most, are small enough for eight groups to be summed in 16 bits:
+ * 8 * 2 * 15 * 128 < 2^15. So rows are taken in halves, and the upper ones' sums times 16. */
+enum { HALVES_HEIGHT = 2, TOGETHER = 8 };
+
+static void keep_halves(const dq_qgemm_a *a, size_t rows, size_t positions, uint8_t *out)
+{
+    const __m256i mask = _mm256_set1_epi8(15);
+    for (size_t i = 0; i < rows; i++, out += 2 * positions) {
+        uint8_t *to = out;
+        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * GROUP) {
+            const uint8_t *x = a->rows[i] + a->offsets[t];
+            for (size_t k = 0; k < a->run; k += 32) {
+                __m256i bytes = load(x + k), upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask);
+                _mm256_storeu_si256((__m256i *)(void *)(to + k), _mm256_and_si256(bytes, mask));
+                _mm256_storeu_si256((__m256i *)(void *)(to + positions + k), upper);
+            }
+        }
+    }
+}
+
+/* *sum += term, now: compilers that see sums of many terms add the terms first, and run out of registers. */
+static inline __attribute__((always_inline)) void add_now(__m256i *sum, __m256i term)
+{
+    *sum = _mm256_add_epi16(*sum, term);
+#ifndef DQ_SIMDE /* where a vector may be an array */
+    __asm__("" : "+x"(*sum));
+#endif
+}
+
+typedef struct half_sums {
+    __m256i lower[HALVES_HEIGHT][VECTORS], upper[HALVES_HEIGHT][VECTORS];
+} half_sums;
+
+/* One group. `height` is constant in each call. */
+static inline __attribute__((always_inline)) void add_group(half_sums *sum, const uint8_t *x,
+                                                            size_t positions, int height, const int8_t *w)
+{
+    for (int i = 0; i < height; i++, x += 2 * positions) {
+        __m256i low = _mm256_set1_epi32(four(x)), up = _mm256_set1_epi32(four(x + positions));
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i b = load(w + 32 * v);
+            add_now(&sum->lower[i][v], _mm256_maddubs_epi16(low, b));
+            add_now(&sum->upper[i][v], _mm256_maddubs_epi16(up, b));
+        }
+    }
+}
+
+/* `x`: lower halves of the first row, the upper ones `positions` behind. */
+static inline __attribute__((always_inline)) void sum_halves(const uint8_t *x, size_t positions, int height,
+                                                             const int8_t *w, size_t groups, int32_t *c,
+                                                             size_t c_stride)
+{
+    enum { NEXT = DQ_AVX2_GROUP_BYTES };
+    const __m256i ones = _mm256_set1_epi16(1), sixteens = _mm256_set1_epi16(16);
+    for (size_t left; groups; groups -= left) {
+        half_sums sum;
+        for (int i = 0; i < height; i++)
+            for (int v = 0; v < VECTORS; v++)
+                sum.lower[i][v] = sum.upper[i][v] = _mm256_setzero_si256();
+        left = groups < TOGETHER ? groups : TOGETHER;
+        size_t g = 0;
+        for (; g + 4 <= left; g += 4, x += 4 * GROUP, w += 4 * NEXT) {
+            add_group(&sum, x, positions, height, w);
+            add_group(&sum, x + GROUP, positions, height, w + NEXT);
+            add_group(&sum, x + 2 * GROUP, positions, height, w + 2 * NEXT);
+            add_group(&sum, x + 3 * GROUP, positions, height, w + 3 * NEXT);
+        }
+        for (; g < left; g++, x += GROUP, w += NEXT)
+            add_group(&sum, x, positions, height, w);
+        for (int i = 0; i < height; i++)
+            for (int v = 0; v < VECTORS; v++) {
+                int32_t *to = c + (size_t)i * c_stride + v * LANES;
+                __m256i both = _mm256_add_epi32(_mm256_madd_epi16(sum.lower[i][v], ones),
+                                                _mm256_madd_epi16(sum.upper[i][v], sixteens));
+                _mm256_storeu_si256((__m256i *)(void *)to, _mm256_add_epi32(load(to), both));
+            }
+    }
+}
+
+static void add_halves(const dq_qgemm_a *a, size_t rows, const int8_t *w, const int32_t *init, int32_t *c,
+                       size_t c_stride)
+{
+    size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
+    uint8_t *kept = a->turned;
+    row_size(a->runs, a->run, &positions);
+    if (!(kept[0] & KEPT_HALVES))
+        keep_halves(a, rows, positions, kept + KEPT_HEAD);
+    kept[0] |= KEPT_HALVES;
+    const uint8_t *x = kept + KEPT_HEAD;
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * c_stride, init, NR * sizeof *c);
+    for (; rows >= HALVES_HEIGHT; rows -= HALVES_HEIGHT) {
+        sum_halves(x, positions, HALVES_HEIGHT, w, groups, c, c_stride);
+        x += 2 * HALVES_HEIGHT * positions;
+        c += HALVES_HEIGHT * c_stride;
+    }
+    if (rows)
+        sum_halves(x, positions, 1, w, groups, c, c_stride);
+}
+
+/* ---- Turned rows -------------------------------------------------------------------------------------- */
 
 /* One step of a transpose of 16 by 16 bytes in each half: rows i and i + 8 interleaved. */
 static inline __attribute__((always_inline)) void interleave(const __m256i in[TURN], __m256i out[TURN])
@@ -234,11 +340,13 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
                      int32_t *c, size_t c_stride)
 {
     int32_t sums[NR * MR];
-    size_t halves = rows > HALF ? 2 : 1;
-    uint8_t *turned = (uint8_t *)a->turned + TURNED_HEAD, *done = a->turned;
-    if (!*done)
+    size_t halves = rows > HALF ? 2 : 1, positions = 0;
+    uint8_t *kept = a->turned;
+    row_size(a->runs, a->run, &positions);
+    uint8_t *turned = kept + KEPT_HEAD + 2 * MR * positions;
+    if (!(kept[0] & KEPT_TURNED))
         turn(a, rows, halves * HALF, turned);
-    *done = 1;
+    kept[0] |= KEPT_TURNED;
     for (size_t j = 0; j < NR; r += head->records[j], j++) {
         if (halves == 2)
             rest_column(turned, r, head->records[j], 2, sums + j * MR);
@@ -255,15 +363,17 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
 {
     const dq_avx2_head *head = panel;
     const int8_t *weights = (const int8_t *)(head + 1);
+    if (head->mode == DQ_AVX2_ANY) {
+        add_halves(a, rows, weights, init, c, c_stride);
+        return;
+    }
     for (size_t i = 0, height; i < rows; i += height) {
         part p = {a->rows + i, a, weights, init, c + i * c_stride, c_stride};
         height = rows - i < HEIGHT ? rows - i : HEIGHT;
         if (head->mode == DQ_AVX2_QUADS)
             sum_quads(&p, height);
-        else if (head->mode == DQ_AVX2_PAIRS)
-            sum_pairs(&p, height);
         else
-            sum_single(&p, height);
+            sum_pairs(&p, height);
     }
     size_t safe_bytes = a->runs * dq_avx2_groups(a->run) * DQ_AVX2_GROUP_BYTES;
     uint32_t any = 0;

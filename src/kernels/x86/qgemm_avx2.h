@@ -22,9 +22,9 @@ enum { DQ_AVX2_NR = 16, DQ_AVX2_GROUP = 4, DQ_AVX2_GROUP_BYTES = DQ_AVX2_NR * DQ
 
 /* How the safe parts may be multiplied. */
 enum {
-    DQ_AVX2_SINGLE, /* one position at a time in 16 bits: any weights */
-    DQ_AVX2_PAIRS,  /* pairs are safe */
-    DQ_AVX2_QUADS   /* pairs of this group with those of the next are */
+    DQ_AVX2_ANY,   /* nothing is split: rows are taken in halves of bytes */
+    DQ_AVX2_PAIRS, /* pairs are safe */
+    DQ_AVX2_QUADS  /* pairs of this group with those of the next are */
 };
 
 typedef struct dq_avx2_head {
@@ -34,7 +34,7 @@ typedef struct dq_avx2_head {
 } dq_avx2_head;
 
 /** Four entries of a column's rest: sum over e of rest[e] * (A at position[e]), where positions count on from
- * run to run, each padded to whole groups. No |rest| is above 64: pairs are safe. */
+ * run to run, each padded to whole groups. The first two make a safe pair, and the last two. */
 typedef struct dq_avx2_record {
     uint16_t position[4];
     int8_t rest[4];

@@ -9,14 +9,15 @@
 enum {
     NR = DQ_AVX2_NR,
     GROUP = DQ_AVX2_GROUP,
-    MOST = 128,      /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
-    MOST_ENTRY = 64, /* of a rest, so that any two make a safe pair */
-    MOST_POSITIONS = 1 << 16
+    MOST = 128,       /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
+    MOST_ENTRY = 127, /* of a rest */
+    MOST_POSITIONS = 1 << 16,
+    OPEN = 4
 };
 
 /* What the three ways cost, relative to each other, as measured on Zen 3: the time of a multiplication in
- * pairs is 10, in quads 8, one by one 18; that of an entry 20, or its 16 columns' share of a position. */
-enum { COST_QUAD = 8, COST_PAIR = 10, COST_SINGLE = 18, COST_ENTRY = 20 };
+ * quads is 82, in pairs 100, of any weights 137, and that of an entry 165. */
+enum { COST_QUAD = 82, COST_PAIR = 100, COST_ANY = 137, COST_ENTRY = 165 };
 
 static bool positions_of(size_t runs, size_t run, size_t *positions)
 {
@@ -26,7 +27,7 @@ static bool positions_of(size_t runs, size_t run, size_t *positions)
 /* Entries that cost no more than what they save. */
 static size_t most_entries(size_t positions)
 {
-    return positions > MOST_POSITIONS ? 0 : positions * NR * (COST_SINGLE - COST_PAIR) / COST_ENTRY;
+    return positions > MOST_POSITIONS ? 0 : positions * NR * (COST_ANY - COST_PAIR) / COST_ENTRY;
 }
 
 static size_t most_records(size_t positions)
@@ -47,23 +48,52 @@ size_t dq_qgemm_avx2_panel_size(size_t runs, size_t run)
 
 /* ---- Splitting ---------------------------------------------------------------------------------------- */
 
+/* Pairs of a column that still want a second entry. */
+typedef struct open_pairs {
+    uint32_t number[OPEN];
+    int rest[OPEN]; /* of the first entry; 0: none is open here */
+    uint32_t next;
+} open_pairs;
+
 typedef struct splitter {
     int8_t *safe;
     size_t runs, groups;
-    size_t quads;            /* 1 or 0 */
-    uint32_t counts[NR];     /* entries of each column so far */
+    bool quads;
+    uint32_t pairs[NR]; /* of entries, of each column so far */
+    open_pairs open[NR];
     dq_avx2_record *out[NR]; /* where each column's records go; NULL: they are only counted */
-    size_t total, limit;
+    size_t total, limit;     /* entries, those missing in open pairs among them */
 } splitter;
 
-static void put(splitter *s, size_t column, size_t position, int rest)
+static void write_entry(splitter *s, size_t column, uint32_t pair, size_t second, size_t position, int rest)
 {
-    uint32_t n = s->counts[column]++;
-    s->total++;
+    dq_avx2_record *record = s->out[column] + pair / 2;
     if (!s->out[column])
         return;
-    s->out[column][n / 4].position[n % 4] = (uint16_t)position;
-    s->out[column][n / 4].rest[n % 4] = (int8_t)rest;
+    record->position[pair % 2 * 2 + second] = (uint16_t)position;
+    record->rest[pair % 2 * 2 + second] = (int8_t)rest;
+}
+
+static bool fit(int a, int b)
+{
+    return (a < 0) != (b < 0) || (a + b <= MOST && a + b >= -MOST);
+}
+
+/* An entry joins one that waits for company with which it is safe, or waits itself. */
+static void put(splitter *s, size_t column, size_t position, int rest)
+{
+    open_pairs *open = &s->open[column];
+    for (size_t i = 0; i < OPEN; i++)
+        if (open->rest[i] && fit(open->rest[i], rest)) {
+            write_entry(s, column, open->number[i], 1, position, rest);
+            open->rest[i] = 0;
+            return;
+        }
+    uint32_t pair = s->pairs[column]++, i = open->next++ % OPEN;
+    open->number[i] = pair;
+    open->rest[i] = rest;
+    s->total += 2;
+    write_entry(s, column, pair, 0, position, rest);
 }
 
 /* Splits the n weights of one column whose products one lane of 16 bits sums: the largest give first. The
@@ -121,15 +151,25 @@ static void split_columns(splitter *s, int8_t *w, bool both, size_t column, size
     }
 }
 
-/* Goes over all weights, or until there are more than s->limit entries. */
-static void split_panel(splitter *s)
+/* Whether there may be no more than s->limit entries in the end, as it looks after `done` positions. */
+static bool bearable(const splitter *s, size_t done)
+{
+    double part = (double)done / (double)(s->runs * s->groups * GROUP) + 0.1;
+    return (double)s->total <= (double)s->limit * part;
+}
+
+/* Goes over all weights, or until there are more than s->limit entries, or it looks as if there were. */
+static bool split_panel(splitter *s)
 {
     int8_t *w = s->safe;
     size_t position = 0;
     s->total = 0;
-    memset(s->counts, 0, sizeof s->counts);
+    memset(s->pairs, 0, sizeof s->pairs);
+    memset(s->open, 0, sizeof s->open);
     for (size_t t = 0; t < s->runs; t++)
-        for (size_t g = 0; g < s->groups && s->total <= s->limit;) {
+        for (size_t g = 0; g < s->groups;) {
+            if (!bearable(s, position))
+                return false;
             bool both = s->quads && g + 2 <= s->groups;
             for (size_t column = 0; column < NR; column += 8)
                 split_columns(s, w + column * GROUP, both, column, position);
@@ -138,45 +178,37 @@ static void split_panel(splitter *s)
             position += step * GROUP;
             w += step * NR * GROUP;
         }
+    return s->total <= s->limit;
 }
 
-/* Records are padded by column: those of `counts` entries. */
-static size_t records_of(const uint32_t counts[NR])
+/* What splitting would come to, with at most `limit` entries. */
+static bool try_split(splitter *s, bool quads, size_t limit)
 {
-    size_t records = 0;
-    for (size_t j = 0; j < NR; j++)
-        records += (counts[j] + 3) / 4;
-    return records;
+    s->quads = quads;
+    s->limit = limit;
+    return split_panel(s);
 }
 
-/* Chooses how to multiply and splits; returns the number of records behind the safe parts. */
-static size_t choose(splitter *s, dq_avx2_head *head, size_t positions, dq_avx2_record *records)
+/* Chooses how to multiply and splits; returns the number of records behind the safe parts. Splitting many
+ * weights takes its time, which only panels that are used often repay. */
+static size_t choose(splitter *s, bool often, dq_avx2_head *head, dq_avx2_record *records)
 {
-    size_t most = most_records(positions), count = 0;
-    s->limit = most_entries(positions);
-    split_panel(s);
-    if (s->total > s->limit || records_of(s->counts) > most)
+    size_t positions = s->runs * s->groups * GROUP, most = most_entries(positions), count = 0;
+    most = often ? most : most / 8;
+    if (!try_split(s, false, most))
         return 0;
-    head->mode = DQ_AVX2_PAIRS;
     size_t worth = s->total + positions * NR * (COST_PAIR - COST_QUAD) / COST_ENTRY;
-    s->limit = worth < s->limit ? worth : s->limit;
-    s->quads = 1;
-    split_panel(s);
-    if (s->total <= s->limit && records_of(s->counts) <= most) {
-        head->mode = DQ_AVX2_QUADS;
-    } else {
-        s->quads = 0;
-        s->limit = SIZE_MAX;
-        split_panel(s);
-    }
+    bool quads = often && try_split(s, true, worth < most ? worth : most);
+    if (!quads)
+        try_split(s, false, most);
     for (size_t j = 0; j < NR; j++) {
         s->out[j] = records + count;
-        head->records[j] = (uint16_t)((s->counts[j] + 3) / 4);
+        head->records[j] = (uint16_t)((s->pairs[j] + 1) / 2);
         count += head->records[j];
     }
     memset(records, 0, count * sizeof *records);
-    s->limit = SIZE_MAX;
-    split_panel(s);
+    try_split(s, quads, SIZE_MAX);
+    head->mode = quads ? DQ_AVX2_QUADS : DQ_AVX2_PAIRS;
     return count;
 }
 
@@ -185,11 +217,11 @@ size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_
     dq_avx2_head *head = panel;
     splitter s = {.safe = (int8_t *)(head + 1), .runs = b->runs, .groups = dq_avx2_groups(b->run)};
     size_t positions = s.runs * s.groups * GROUP, safe_bytes = positions * NR, records = 0;
-    dq_qgemm_pack(b, first, NR, GROUP, s.safe, sums);
+    dq_qgemm_pack_avx2(b, first, NR, s.safe, sums);
     memset(head, 0, sizeof *head);
-    head->mode = DQ_AVX2_SINGLE;
-    if (!b->plain && positions && positions <= MOST_POSITIONS)
-        records = choose(&s, head, positions, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
+    head->mode = DQ_AVX2_ANY;
+    if (b->use != DQ_QGEMM_FEW && positions && positions <= MOST_POSITIONS)
+        records = choose(&s, b->use == DQ_QGEMM_OFTEN, head, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
     size_t used = sizeof *head + safe_bytes + records * sizeof(dq_avx2_record);
     return (used + 63) / 64 * 64;
 }

@@ -15,7 +15,7 @@ static size_t panel_size(size_t runs, size_t run)
 
 static size_t pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
-    return dq_qgemm_pack(b, first, NR, GROUP, panel, sums);
+    return dq_qgemm_pack_avx2(b, first, NR, panel, sums);
 }
 
 static inline int32_t four(const uint8_t *x)
