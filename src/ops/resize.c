@@ -1,19 +1,25 @@
 /* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
  * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
  * for integers). */
+#include "base/checked.h"
 #include "ops/lists.h"
 #include "ops/move.h"
 #include "ops/resize_axis.h"
+#include "ops/rows.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GRAIN = 4096 /* results of a piece of parallel work */ };
+enum {
+    KEPT = 4,    /* input rows that stay resampled */
+    GRAIN = 8192 /* results of a piece of parallel work, about */
+};
 
 typedef struct state {
     dq_resize how;
     double extrapolation;
     size_t rank;
+    bool twice;                  /* nearest: the last axis has each element twice, the usual upscaling */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
 } state;
@@ -209,6 +215,30 @@ static dq_status infer_by(dq_op_call *call, read_fn *read, dq_error *err)
     return dq_call_output(call, 0, dtype, s.rank, dims, err);
 }
 
+static size_t last_of(const state *s)
+{
+    return s->rank - 1;
+}
+
+static bool is_twice(const dq_resize_axis *a)
+{
+    bool twice = a->index && a->out == 2 * a->in && a->taps == 1;
+    for (size_t i = 0; twice && i < a->out; i++)
+        twice = a->index[i] == i / 2;
+    return twice;
+}
+
+static bool row_scratch(const state *s, size_t *bytes)
+{
+    size_t row, source;
+    if (s->how.mode == DQ_RESIZE_NEAREST || s->rank == 0) {
+        *bytes = 0;
+        return true;
+    }
+    return dq_mul_size(s->axis[last_of(s)].out, (KEPT + s->rank) * sizeof(double), &row) &&
+           dq_mul_size(s->axis[last_of(s)].in, sizeof(double), &source) && dq_add_size(row, source, bytes);
+}
+
 static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -225,6 +255,9 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
             how.nearest = DQ_NEAREST_CEIL;
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
+    s->twice = s->rank && is_twice(&s->axis[last_of(s)]);
+    if (!row_scratch(s, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "rows");
     return DQ_OK;
 }
 
@@ -251,59 +284,176 @@ static dq_status upsample_prepare(dq_op_call *call, dq_error *err)
 /* ---- Running --------------------------------------------------------------------------------------------
  */
 
-/* The weighted sum over axes d and on, at input offset `at`. */
-static double blend(const state *s, const dq_tensor *in, const size_t coord[DQ_MAX_RANK], size_t d, size_t at)
+/* Rows of results: all along the last axis. Along it, input rows are resampled at their whole length; those
+ * last used are kept, since neighbouring rows of results are made of the same ones. */
+
+typedef struct worker_rows {
+    const dq_op_call *call;
+    const state *s;
+    double *source, *level[DQ_MAX_RANK]; /* an input row; a row of results for each axis before the last */
+    double *kept[KEPT];
+    size_t kept_at[KEPT]; /* offsets of the input rows that they are made of; SIZE_MAX: none yet */
+    size_t next;
+} worker_rows;
+
+static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
 {
-    for (; d < s->rank && s->axis[d].taps == 1; d++)
+    const state *s = call->state;
+    size_t out = s->axis[last_of(s)].out;
+    double *room = dq_call_worker_scratch(call, worker);
+    *r = (worker_rows){.call = call, .s = s, .source = room};
+    room += s->axis[last_of(s)].in;
+    for (size_t k = 0; k < KEPT; k++, room += out) {
+        r->kept[k] = room;
+        r->kept_at[k] = SIZE_MAX;
+    }
+    for (size_t d = 0; d < s->rank; d++, room += out)
+        r->level[d] = room;
+}
+
+/* The input row at an offset, resampled. */
+static const double *along(worker_rows *r, size_t at)
+{
+    const dq_tensor *in = r->call->in[0];
+    const dq_resize_axis *a = &r->s->axis[last_of(r->s)];
+    for (size_t k = 0; k < KEPT; k++)
+        if (r->kept_at[k] == at)
+            return r->kept[k];
+    double *to = r->kept[r->next], *x = r->source;
+    r->kept_at[r->next] = at;
+    r->next = (r->next + 1) % KEPT;
+    dq_load_doubles(in->dtype, in->data, at, a->in, x);
+    for (size_t i = 0; i < a->out; i++) {
+        const size_t *index = a->index + i * a->taps;
+        const double *weight = a->weight + i * a->taps;
+        double sum = 0;
+        for (size_t t = 0; t < a->taps; t++)
+            sum += weight[t] != 0 ? weight[t] * x[index[t]] : 0;
+        to[i] = a->taps == 1 ? x[index[0]] : sum;
+    }
+    return to;
+}
+
+/* The weighted sum over axes d and on, at input offset `at`. */
+static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size_t d, size_t at)
+{
+    const state *s = r->s;
+    for (; d < last_of(s) && s->axis[d].taps == 1; d++)
         at += s->axis[d].index[coord[d]] * s->strides[d];
-    if (d == s->rank)
-        return in->dtype == DQ_FLOAT ? (double)dq_data(in, float)[at] : dq_tensor_get_double(in, at);
+    if (d == last_of(s))
+        return along(r, at);
     const dq_resize_axis *a = &s->axis[d];
-    double sum = 0;
+    double *sum = r->level[d];
+    size_t n = s->axis[last_of(s)].out;
+    memset(sum, 0, n * sizeof *sum);
     for (size_t t = 0; t < a->taps; t++) {
         double weight = a->weight[coord[d] * a->taps + t];
-        if (weight != 0)
-            sum += weight * blend(s, in, coord, d + 1, at + a->index[coord[d] * a->taps + t] * s->strides[d]);
+        if (weight == 0)
+            continue;
+        const double *inner = blend(r, coord, d + 1, at + a->index[coord[d] * a->taps + t] * s->strides[d]);
+        for (size_t i = 0; i < n; i++)
+            sum[i] += weight * inner[i];
     }
     return sum;
 }
 
+static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
+{
+    if (out->dtype == DQ_FLOAT)
+        dq_store_floats(DQ_FLOAT, out->data, at, n, row, false, DQ_ROUND_NEAREST);
+    else
+        for (size_t i = 0; i < n; i++)
+            dq_tensor_put_double(out, at + i, row[i]);
+}
+
+#define PICK(T)                                                                                              \
+    do {                                                                                                     \
+        const T *x = from;                                                                                   \
+        T *y = to;                                                                                           \
+        if (twice)                                                                                           \
+            for (size_t i = 0; i < n / 2; i++)                                                               \
+                y[2 * i] = y[2 * i + 1] = x[i];                                                              \
+        else                                                                                                 \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i] = x[index[i]];                                                                          \
+    } while (0)
+
+static void pick_row(const size_t *index, bool twice, size_t n, size_t width, const void *from, void *to)
+{
+    switch (width) {
+    case 1:
+        PICK(uint8_t);
+        return;
+    case 2:
+        PICK(uint16_t);
+        return;
+    case 4:
+        PICK(uint32_t);
+        return;
+    case 8:
+        PICK(uint64_t);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy((char *)to + i * width, (const char *)from + index[i] * width, width);
+    }
+}
+
+/* `before`: the offset of the input row that the row of results before this one was made of. */
+static void nearest_row(const dq_op_call *call, const size_t coord[DQ_MAX_RANK], size_t at, size_t *before)
+{
+    const state *s = call->state;
+    const dq_resize_axis *a = &s->axis[last_of(s)];
+    size_t width = dq_move_width(call->in[0]->dtype), from = 0, bytes = a->out * width;
+    char *to = (char *)call->out[0]->data + at * width;
+    for (size_t d = 0; d < last_of(s); d++)
+        from += s->axis[d].index[coord[d]] * s->strides[d];
+    if (from == *before)
+        memcpy(to, to - bytes, bytes);
+    else
+        pick_row(a->index, s->twice, a->out, width, (const char *)call->in[0]->data + from * width, to);
+    *before = from;
+}
+
 static bool outside(const state *s, const size_t coord[DQ_MAX_RANK])
 {
-    for (size_t d = 0; d < s->rank; d++)
+    for (size_t d = 0; d < last_of(s); d++)
         if (s->axis[d].outside && s->axis[d].outside[coord[d]])
             return true;
     return false;
 }
 
-static void one(const state *s, const dq_tensor *in, dq_tensor *out, size_t i,
-                const size_t coord[DQ_MAX_RANK])
+static void extrapolate(const dq_op_call *call, const size_t coord[DQ_MAX_RANK], size_t at)
 {
-    if (outside(s, coord)) {
-        dq_tensor_put_double(out, i, s->extrapolation);
-        return;
-    }
-    if (s->how.mode != DQ_RESIZE_NEAREST) {
-        dq_tensor_put_double(out, i, blend(s, in, coord, 0, 0));
-        return;
-    }
-    size_t at = 0, width = dq_move_width(in->dtype);
-    for (size_t d = 0; d < s->rank; d++)
-        at += s->axis[d].index[coord[d]] * s->strides[d];
-    memcpy((char *)out->data + i * width, (const char *)in->data + at * width, width);
+    const state *s = call->state;
+    const dq_resize_axis *a = &s->axis[last_of(s)];
+    bool all = outside(s, coord);
+    for (size_t i = 0; (all || a->outside) && i < a->out; i++)
+        if (all || a->outside[i])
+            dq_tensor_put_double(call->out[0], at + i, s->extrapolation);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    size_t coord[DQ_MAX_RANK] = {0};
-    for (size_t d = s->rank, rest = begin; d-- > 0; rest /= s->axis[d].out)
+    size_t coord[DQ_MAX_RANK] = {0}, last = last_of(s), n = s->axis[last].out, before = SIZE_MAX;
+    bool nearest = s->how.mode == DQ_RESIZE_NEAREST;
+    worker_rows rows;
+    if (!nearest)
+        begin_rows(&rows, call, worker);
+    for (size_t d = last, rest = begin; d-- > 0; rest /= s->axis[d].out)
         coord[d] = rest % s->axis[d].out;
     for (size_t i = begin; i < end; i++) {
-        one(s, call->in[0], call->out[0], i, coord);
-        for (size_t d = s->rank; d-- > 0;) {
+        if (nearest)
+            nearest_row(call, coord, i * n, &before);
+        else
+            put_row(call->out[0], i * n, blend(&rows, coord, 0, 0), n);
+        if (s->how.coordinate == DQ_TF_CROP_AND_RESIZE) {
+            extrapolate(call, coord, i * n);
+            before = SIZE_MAX;
+        }
+        for (size_t d = last; d-- > 0;) {
             if (++coord[d] < s->axis[d].out)
                 break;
             coord[d] = 0;
@@ -314,7 +464,14 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_parallel(call->threads, call->out[0]->count, GRAIN, piece, &call);
+    const state *s = call->state;
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    if (s->rank == 0) /* nothing to resize */
+        memcpy(out->data, in->data, out->size);
+    else if (out->count)
+        dq_parallel(call->threads, out->count / s->axis[last_of(s)].out, GRAIN / s->axis[last_of(s)].out + 1,
+                    piece, &call);
     return DQ_OK;
 }
 
