@@ -191,7 +191,7 @@ static dq_status load_schemas(const cli_options *o, dq_schemas **schemas, dq_err
 
 static dq_status with_model(const cli_options *o, dq_schemas *schemas, bool *differ, dq_error *err)
 {
-    dq_load_options load = {.schemas = schemas};
+    dq_load_options load = {.schemas = schemas, .limits = o->limits};
     dq_model *model = NULL;
     dq_status status = dq_model_load(o->model, &load, &model, err);
     if (status == DQ_OK)

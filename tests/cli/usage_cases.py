@@ -54,6 +54,14 @@ def mistakes(h):
     for text in "N", "=3", "N=", "N=-1", "N=x", "N=9223372036854775808":
         bad(f"--dim {text}", ["m", "--random", "1", "--dim", text],
             f"--dim has the value '{text}', wanted NAME=SIZE with a size of 0 or more")
+    for text in "session", "=1", "x=3", "sessions=3":
+        bad(f"--limit {text}", ["m", "--limit", text],
+            f"--limit has the value '{text}', wanted NAME=SIZE with file, tensor, session, nodes or nesting")
+    for text in "file=", "tensor=0", "session=5Q", "session=-1M", "file=1.5G", "tensor=99999999999999T":
+        bad(f"--limit {text}", ["m", "--limit", text], f"--limit has the value '{text}', wanted bytes from 1 up, such as 512M")
+    for text in "nodes=1K", "nesting=4294967296":
+        bad(f"--limit {text}", ["m", "--limit", text], f"--limit has the value '{text}', wanted a number from 1 up")
+    bad("--limit of ops", ["ops", "--limit", "file=1"], f"dqrun ops has no option --limit{SEE}")
     bad("--dim alone", ["m", "--dim", "N=1"], "--dim needs --random, whose inputs it sizes")
     bad("--rtol alone", ["m", "--rtol", "1"], "--rtol and --atol need --expect")
     bad("quiet and verbose", ["m", "-qv"], "--quiet and --verbose contradict each other")
@@ -88,6 +96,9 @@ def spellings(h):
     table = h.run(["q.onnx", "q.npz"]).stdout.decode()
     h.check("options first", ["--threads", "1", "--isa=c", "q.onnx", "q.npz"], out=table)
     h.check("quiet", ["q.onnx", "q.npz", "-q"])
+    h.check("limits that hold", ["q.onnx", "q.npz", "--limit", "file=1M", "--limit", "session=1G", "--limit=nodes=10"], out=table)
+    h.check("a file over its limit", ["q.onnx", "q.npz", "--limit", "file=10"], code=6,
+            err=re.compile(r"dqrun: q.onnx: has \d+ bytes, over the limit of 10\n"))
     for args in ["-o", "out.npz"], ["-oout.npz"], ["--out=out.npz"], ["--out", "out.npz"]:
         def written(args=args):
             h.path("out.npz").unlink(missing_ok=True)

@@ -29,7 +29,7 @@ static double now_ms(void)
 
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
-    dq_load_options load_options = {.schemas = schemas};
+    dq_load_options load_options = {.schemas = schemas, .limits = o->limits};
     dq_session_options session_options = {.threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse};
     double start = now_ms();
     dq_status status = dq_model_load(o->model, &load_options, &b->model, err);

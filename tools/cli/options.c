@@ -45,6 +45,9 @@ const char cli_help[] =
     "best)\n"
     "  --no-fuse           run the graph as written\n"
     "  --schema-dir DIR    operator schemas that override or add to dqrun's own; may be given several times\n"
+    "  --limit NAME=SIZE   what a model may ask for, in bytes or with K, M, G, T after them: file (64G), "
+    "tensor\n"
+    "                      (16G), session (64G); or how many: nodes (1000000), nesting (32)\n"
     "\n"
     "What dqrun bench measures:\n"
     "  --warmup N          runs after the first that do not count (default: 1)\n"
@@ -74,6 +77,7 @@ enum id {
     ID_ISA,
     ID_NO_FUSE,
     ID_SCHEMA_DIR,
+    ID_LIMIT,
     ID_VERBOSE,
     ID_WHY,
     ID_QUIET,
@@ -92,7 +96,7 @@ enum {
     FOR_BENCH = 1 << CLI_BENCH,
     FOR_ALL = 15
 };
-enum { FOR_RUNS = FOR_RUN | FOR_BENCH };
+enum { FOR_RUNS = FOR_RUN | FOR_BENCH, FOR_MODELS = FOR_RUNS | FOR_CHECK };
 
 typedef struct option {
     const char *name;
@@ -115,6 +119,7 @@ static const option options_table[] = {
     {"isa", 0, true, FOR_RUNS, ID_ISA},
     {"no-fuse", 0, false, FOR_RUNS, ID_NO_FUSE},
     {"schema-dir", 0, true, FOR_ALL, ID_SCHEMA_DIR},
+    {"limit", 0, true, FOR_MODELS, ID_LIMIT},
     {"verbose", 'v', false, FOR_RUN, ID_VERBOSE},
     {"why", 0, false, FOR_RUN, ID_WHY},
     {"quiet", 'q', false, FOR_RUN | FOR_CHECK, ID_QUIET},
@@ -192,6 +197,53 @@ static dq_status set_dim(reader *r, const option *o, const char *value)
     return DQ_OK;
 }
 
+/* A number, with K, M, G or T after it where it counts bytes. */
+static bool read_size(const char *text, bool bytes, uint64_t most, uint64_t *value)
+{
+    static const char units[] = "KMGT";
+    char digits[24] = "";
+    size_t length = strlen(text);
+    const char *unit = length && bytes ? strchr(units, text[length - 1]) : NULL;
+    if (unit)
+        length--;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (length >= sizeof digits)
+        return false;
+    memcpy(digits, text, length);
+    if (!read_unsigned(digits, most >> shift, value))
+        return false;
+    *value <<= shift;
+    return *value > 0;
+}
+
+static dq_status set_limit(reader *r, const option *o, const char *value)
+{
+    dq_limits *to = &r->options->limits;
+    uint64_t nesting = 0;
+    const struct {
+        const char *name;
+        bool bytes;
+        uint64_t most, *place;
+    } limits[] = {{"file", true, UINT64_MAX, &to->file_bytes},
+                  {"tensor", true, UINT64_MAX, &to->tensor_bytes},
+                  {"session", true, UINT64_MAX, &to->session_bytes},
+                  {"nodes", false, UINT64_MAX, &to->nodes},
+                  {"nesting", false, UINT32_MAX, &nesting}};
+    const char *equals = strchr(value, '=');
+    size_t length = equals ? (size_t)(equals - value) : 0;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (strlen(limits[i].name) != length || memcmp(limits[i].name, value, length) != 0)
+            continue;
+        if (!read_size(equals + 1, limits[i].bytes, limits[i].most, limits[i].place))
+            return wants(r, o, value,
+                         limits[i].bytes ? "bytes from 1 up, such as 512M" : "a number from 1 up");
+        if (nesting)
+            to->nesting = (uint32_t)nesting;
+        return DQ_OK;
+    }
+    return wants(r, o, value, "NAME=SIZE with file, tensor, session, nodes or nesting");
+}
+
 enum { COUNT_MAX = 1000000000 };
 
 static dq_status set_number(reader *r, const option *o, const char *value)
@@ -256,6 +308,8 @@ static dq_status set_value(reader *r, const option *o, const char *value)
         return DQ_OK;
     case ID_DIM:
         return set_dim(r, o, value);
+    case ID_LIMIT:
+        return set_limit(r, o, value);
     default:
         return set_number(r, o, value);
     }
@@ -291,7 +345,7 @@ static void set_flag(cli_options *to, enum id id)
 static dq_status apply(reader *r, const option *o, const char *value)
 {
     unsigned bit = 1u << o->id;
-    bool repeats = o->id == ID_OUTPUT || o->id == ID_SCHEMA_DIR || o->id == ID_DIM;
+    bool repeats = o->id == ID_OUTPUT || o->id == ID_SCHEMA_DIR || o->id == ID_DIM || o->id == ID_LIMIT;
     if (r->used & bit && o->takes_value && !repeats)
         return io_fail(r->err, DQ_INVALID_ARGUMENT, "--%s is given twice", o->name);
     r->used |= bit;
