@@ -63,7 +63,8 @@ struct dq_op_call {
     int version; /* since_version of the node's schema */
     uint32_t in_count, out_count;
     const dq_tensor **in; /* NULL: left out. data NULL: value not known yet (never so in run) */
-    dq_tensor **out;      /* NULL: not wanted. dtype is set before infer where the schema decides it */
+    dq_tensor **out;      /* NULL: not wanted, which only what the schema leaves open can be. dtype is set
+                             before infer where the schema decides it */
     const char *const *in_formals; /* the schema's name of each input */
     uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
     uint64_t lasting_inputs;       /* bit i: … and its data lives as long as `packs` */

@@ -30,6 +30,17 @@ static void want(void *arg, dq_value *v)
     slot_of(arg, v)->wanted = true;
 }
 
+/* Outputs that the operator's schema requires are computed with the others: operators need not look whether
+ * somebody reads them. */
+static void want_required_outputs(const builder *b, const dq_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const dq_formal *formal = dq_schema_output(node->schema, i);
+        if (node->out[i] && formal && formal->option == DQ_SINGLE)
+            slot_of(b, node->out[i])->wanted = true;
+    }
+}
+
 /* Backwards from what is wanted: the nodes are in topological order. */
 static void find_needed(builder *b)
 {
@@ -40,8 +51,10 @@ static void find_needed(builder *b)
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i] && slot_of(b, node->out[i])->wanted)
                 b->needed[n] = true;
-        if (b->needed[n])
+        if (b->needed[n]) {
+            want_required_outputs(b, node);
             dq_node_each_use(node, want, b);
+        }
     }
 }
 
