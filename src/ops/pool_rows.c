@@ -1,5 +1,7 @@
 #include "ops/pool_rows.h"
 
+#include "ops/window_walk.h"
+
 #include <math.h>
 
 /* A row of this many elements is on the stack. */
@@ -45,7 +47,9 @@ static inline int8_t larger_i8(int8_t next, int8_t so_far)
     {                                                                                                        \
         for (int64_t x = 0; x < w->out[1]; x++)                                                              \
             out[x] = lowest;                                                                                 \
-        for (int64_t k = 0; k < w->kernel[1]; k++) {                                                         \
+        int64_t tap, tap_end;                                                                                \
+        dq_window_taps(w, 1, &tap, &tap_end);                                                                \
+        for (int64_t k = tap; k < tap_end; k++) {                                                            \
             int64_t first, last, step = w->stride[1], shift = k - w->begin[1];                               \
             reached(w, k, &first, &last);                                                                    \
             if (step == 1)                                                                                   \

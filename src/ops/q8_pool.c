@@ -12,6 +12,7 @@
  * element the least one of the type. */
 #include "ops/conv_shape.h"
 #include "ops/q8.h"
+#include "ops/window_walk.h"
 
 #include "base/checked.h"
 
@@ -188,9 +189,11 @@ static void pool_line(const pool_job *job, size_t line, void *sums)
     const uint8_t *x = job->x + line / lines * s->in_size * s->inner;
     cells c = cells_at(s, last, line % lines);
     size_t index[DQ_MAX_RANK] = {0}, at = c.base;
+    int64_t first, end;
+    dq_window_taps(&s->window, last, &first, &end);
     job->begin(job, sums);
     for (size_t i = 0; i < c.total; i++) {
-        for (int64_t k = 0; k < s->window.kernel[last]; k++)
+        for (int64_t k = first; k < end; k++)
             take_along(job, sums, x + at, k);
         next_cell(&c, index, &at);
     }

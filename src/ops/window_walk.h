@@ -31,4 +31,15 @@ static inline int64_t dq_window_at(const dq_window *w, const int64_t origin[DQ_M
     return offset;
 }
 
+/** The kernel elements of an axis, first … end - 1, outside of which no window has one on the input: a kernel
+ * may be far larger than the input and its pads together. */
+static inline void dq_window_taps(const dq_window *w, size_t d, int64_t *first, int64_t *end)
+{
+    int64_t low = w->begin[d] - (w->out[d] - 1) * w->stride[d];
+    int64_t high = w->begin[d] + w->in[d] - 1;
+    *first = low > 0 ? (low - 1) / w->dilation[d] + 1 : 0;
+    *end = high < 0 ? 0 : high / w->dilation[d] + 1;
+    *end = *end < w->kernel[d] ? *end : w->kernel[d];
+}
+
 #endif
