@@ -1,11 +1,11 @@
-/* The loop of operators that broadcast up to three operands: the result is walked in runs, along which every
+/* The loop of operators that broadcast some operands: the result is walked in runs, along which every
  * operand either moves by one element or stays. */
 #ifndef DQ_OPS_BROADCAST_H
 #define DQ_OPS_BROADCAST_H
 
 #include "ops/op.h"
 
-enum { DQ_LOOP_OPERANDS = 3 };
+enum { DQ_LOOP_OPERANDS = 8 };
 
 typedef struct dq_loop {
     size_t operands, rank; /* rank at least 1 */

@@ -79,3 +79,5 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_clip = {infer, prepare, dq_ew_run, 0};
+
+const dq_ew_named dq_ew_clip_named[] = {{"Clip", clip_f32, 3}, {NULL, NULL, 0}};

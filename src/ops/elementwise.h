@@ -42,6 +42,19 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
 
 dq_status dq_ew_run(const dq_op_call *call, dq_error *err);
 
+/** One of the operators of ai.onnx that are nothing but a float kernel, by name. The kernel takes `operands`;
+ * alpha, beta and gamma are the attributes of these names. */
+typedef struct dq_ew_named {
+    const char *name;
+    dq_ew_fn *fn;
+    unsigned operands;
+} dq_ew_named;
+extern const dq_ew_named dq_ew_arith_named[], dq_ew_unary_named[],
+    dq_ew_clip_named[]; /* name NULL: the end */
+
+/** NULL: there is none of this name. */
+const dq_ew_named *dq_ew_find(const char *name, size_t length);
+
 /** An operator that is nothing but a table. */
 #define DQ_EW_OP(symbol, table)                                                                              \
     static dq_status symbol##_infer(dq_op_call *call, dq_error *err)                                         \

@@ -218,3 +218,7 @@ static dq_status shift_prepare(dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_bit_shift = {shift_infer, shift_prepare, dq_ew_run, 0};
+
+const dq_ew_named dq_ew_arith_named[] = {{"Add", add_f32, 2}, {"Sub", sub_f32, 2}, {"Mul", mul_f32, 2},
+                                         {"Div", div_f32, 2}, {"Pow", pow_f32, 2}, {"Min", min_f32, 2},
+                                         {"Max", max_f32, 2}, {NULL, NULL, 0}};

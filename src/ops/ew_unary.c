@@ -304,3 +304,28 @@ static const dq_ew_table shrink_table = {
            [DQ_UINT32] = shrink_u32, [DQ_UINT64] = shrink_u64},
     .params = read_shrink};
 DQ_EW_OP(dq_op_shrink, shrink_table);
+
+const dq_ew_named dq_ew_unary_named[] = {
+    {"Abs", abs_f32, 1},
+    {"Neg", neg_f32, 1},
+    {"Relu", relu_f32, 1},
+    {"Sqrt", sqrt_f32, 1},
+    {"Reciprocal", reciprocal_f32, 1},
+    {"Floor", floor_f32, 1},
+    {"Ceil", ceil_f32, 1},
+    {"Round", round_f32, 1},
+    {"Exp", exp_f32, 1},
+    {"Log", log_f32, 1},
+    {"Erf", erf_f32, 1},
+    {"Tanh", tanh_f32, 1},
+    {"Sigmoid", sigmoid_f32, 1},
+    {"Softplus", softplus_f32, 1},
+    {"HardSwish", hard_swish_f32, 1},
+    {"Mish", mish_f32, 1},
+    {"LeakyRelu", leaky_relu_f32, 1},
+    {"HardSigmoid", hard_sigmoid_f32, 1},
+    {"Elu", elu_f32, 1},
+    {"Swish", swish_f32, 1},
+    {"PRelu", prelu_f32, 2},
+    {NULL, NULL, 0},
+};

@@ -15,8 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Add and Mul ----------------------------------------------------------------------------------------
- */
+/* ---- Add and Mul -------------------------------------------------------------------------------------- */
 
 /* An operand of the result's type: constants change it where they have the other one. */
 static bool take(dq_fuser *f, const dq_value *v, dq_dtype dtype, dq_value **in)
@@ -35,8 +34,7 @@ static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized
     return f->failed ? NULL : dq_fuser_node(f, "com.microsoft", op, 1, node, 8, in, q->node->out[0], 0);
 }
 
-/* ---- Pools ----------------------------------------------------------------------------------------------
- */
+/* ---- Pools -------------------------------------------------------------------------------------------- */
 
 static bool keeps(const char *name)
 {
@@ -137,8 +135,7 @@ static dq_node *make_softmax(dq_fuser *f, const dq_node *node, const dq_quantize
     return made;
 }
 
-/* ---- Concat and Where ------------------------------------------------------------------------------------
- */
+/* ---- Concat and Where --------------------------------------------------------------------------------- */
 
 enum { MOST_PARTS = 64 };
 
@@ -171,8 +168,7 @@ static dq_node *make_where(dq_fuser *f, const dq_node *node, const dq_quantized 
                      : dq_fuser_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
 }
 
-/* ---- The pass --------------------------------------------------------------------------------------------
- */
+/* ---- The pass ----------------------------------------------------------------------------------------- */
 
 static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {

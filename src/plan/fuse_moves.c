@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What moves ---------------------------------------------------------------------------------------- */
+/* ---- What moves --------------------------------------------------------------------------------------- */
 
 static bool is_among(const dq_node *node, const char *const *names, size_t count)
 {
@@ -80,7 +80,7 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_params *p)
     return node->out_count == 1 && (is_nearest(node) || is_pad(node, &value));
 }
 
-/* ---- Moving codes -------------------------------------------------------------------------------------- */
+/* ---- Moving codes ------------------------------------------------------------------------------------- */
 
 /* The node once more, on codes, giving `outs`; `pad` is the code that a Pad fills in. */
 static dq_node *remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
@@ -110,8 +110,7 @@ static dq_node *remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dty
     return dq_fuser_bind(f, made) ? made : NULL;
 }
 
-/* ---- In front of an operator ----------------------------------------------------------------------------
- */
+/* ---- In front of an operator -------------------------------------------------------------------------- */
 
 const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v)
 {
@@ -204,8 +203,7 @@ bool dq_fuser_move_axis(const dq_value *v, const dq_value *from, size_t rank, in
     return false;
 }
 
-/* ---- Behind an operator ---------------------------------------------------------------------------------
- */
+/* ---- Behind an operator ------------------------------------------------------------------------------- */
 
 static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
 {

@@ -18,8 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What is there --------------------------------------------------------------------------------------
- */
+/* ---- What is there ------------------------------------------------------------------------------------ */
 
 /* One product to fuse. */
 typedef struct product {
@@ -71,7 +70,7 @@ static bool read_operands(dq_fuser *f, product *p)
            dq_fuser_settle(f, &p->w);
 }
 
-/* ---- Bias ---------------------------------------------------------------------------------------------- */
+/* ---- Bias --------------------------------------------------------------------------------------------- */
 
 static double product_scale(const product *p, size_t channel)
 {
@@ -130,8 +129,7 @@ static dq_value *int32_bias(dq_fuser *f, const product *p)
     return v;
 }
 
-/* ---- Conv and Gemm --------------------------------------------------------------------------------------
- */
+/* ---- Conv and Gemm ------------------------------------------------------------------------------------ */
 
 /* A scale for each of the channels along `axis`, or one; the same of the zero point. */
 static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, size_t channels)
@@ -221,8 +219,7 @@ static bool gemm_channels(product *p)
     return w->rank == 2 && channels_fit(&p->w, transposed ? 0 : 1, 2, p->channels);
 }
 
-/* ---- MatMul ----------------------------------------------------------------------------------------------
- */
+/* ---- MatMul ------------------------------------------------------------------------------------------- */
 
 static dq_node *make_matmul(dq_fuser *f, const product *p, const dq_quantized *q)
 {
@@ -283,8 +280,7 @@ static dq_node *make_matmul_bias(dq_fuser *f, product *p, const dq_quantized *q)
     return in[1] ? dq_fuser_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
 }
 
-/* ---- The pass --------------------------------------------------------------------------------------------
- */
+/* ---- The pass ----------------------------------------------------------------------------------------- */
 
 /* The node that gives the product's codes. */
 static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
@@ -332,8 +328,7 @@ static bool fuse_quantized(dq_fuser *f)
     return true;
 }
 
-/* ---- MatMul to float -------------------------------------------------------------------------------------
- */
+/* ---- MatMul to float ---------------------------------------------------------------------------------- */
 
 /* Whether the result is only quantized, and that one fuses. */
 static bool is_quantized_next(dq_fuser *f, const dq_value *v, product p)

@@ -118,6 +118,12 @@ bool dq_fuser_compute(dq_fuser *f, dq_node *node);
 dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,
                        uint32_t given_count, const dq_value *wanted, dq_tensor **out, dq_error *err);
 
+/** What is known of types, held against the node's schema; `dtypes`, by value id, takes what is new of the
+ * outputs' types; NULL: nothing does. */
+dq_status dq_fuser_bind_types(const dq_fuser *f, const dq_node *node, dq_dtype *dtypes, dq_error *err);
+/** Memory ran out: says so in f->err, and is false. */
+bool dq_fuser_no_memory(dq_fuser *f);
+
 /* ---- fuse_moves.c: moves in front of an operator and behind it --------------------------------------- */
 
 /** The value before the nodes that only move elements. */
@@ -172,5 +178,7 @@ bool dq_fuse_table(dq_fuser *f);    /* fuse_table.c: functions of one 8-bit valu
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
+/** fuse_chain.c: in the whole graph, behind the others. */
+void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
 
 #endif

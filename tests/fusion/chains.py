@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import helper
 
-from patterns import MOVES, PRODUCT, TABLE, Case, moved, sum_scale, unary_chain
+from patterns import MOVES, PRODUCT, S8, TABLE, U8, Case, moved, sum_scale, unary_chain
 
 
 def parted(case, name, value, scale, dtype, zero="draw"):
@@ -242,6 +242,71 @@ def inner(case):
                     for n, o in zip(names, branch.outputs)]
 
 
+FLOAT = np.dtype(np.float32)
+
+
+def floats(case, name, shape):
+    return case.fed(name, case.rng.normal(0, 2, shape).astype(np.float32))
+
+
+def element_chain(case):
+    """Operators that stay in float, from codes or floats to codes or floats, broadcasting in between."""
+    shape = (case.size(1, 3), case.size(1, 4), case.size(1, 40) if case.chance(0.8) else 2500)
+    case.quanta = 0
+    if case.chance(0.6):
+        y = case.input("x", shape, scale=case.scale(0.01, 0.06))[0]
+    else:
+        y = floats(case, "x", shape)
+    for i in range(case.size(2, 7)):
+        other = case.pick(shape, shape[2:], (shape[1], 1), (1,), ())
+        operand = case.pick(lambda: case.constant(f"c{i}", case.rng.normal(0, 1, other).astype(np.float32)),
+                            lambda: floats(case, f"f{i}", other), lambda: case.input(f"d{i}", other)[0], lambda: y)()
+        op = case.pick("Add", "Mul", "Sub", "Sum", "Max", "Relu", "Erf", "LeakyRelu", "HardSigmoid", "Clip", "gate")
+        if op == "gate":
+            y = case.node("Mul", [y, case.node("Sigmoid", [y], f"gate{i}")], f"n{i}")
+        elif op == "Clip":
+            least = case.constant(f"least{i}", np.float32(-1)) if case.chance(0.5) else ""
+            y = case.node("Clip", [y, least, case.constant(f"most{i}", np.float32(3))], f"n{i}")
+        elif op in ("Relu", "Erf", "LeakyRelu", "HardSigmoid"):
+            y = case.node(op, [y], f"n{i}", **({"alpha": 0.3} if op[-1] != "f" and op != "Relu" else {}))
+        else:
+            y = case.node(op, [y, operand] if case.chance(0.7) else [operand, y], f"n{i}")
+        case.note += " " + op
+    if case.chance(0.6):
+        case.quantize("y", y, 0.05, case.pick(U8, S8, np.dtype(np.uint16), np.dtype(np.int16))
+                      if case.opset >= 21 else case.code_type(), None if case.opset >= 21 else "draw")
+        return
+    case.output(y, FLOAT)
+
+
+def residual(case):
+    """A sum that is quantized for one reader and goes on in float for another."""
+    shape = (1, 3, case.size(1, 50))
+    case.quanta = 0
+    a, dtype, scale, _ = case.input("a", shape)
+    b = floats(case, "b", shape)
+    y = case.node("Relu", [case.node("Add", [a, b], "sum")], "relu")
+    case.quantize("q", y, scale, dtype)
+    late = case.node("Add", [y, case.input("c", shape)[0]], "late")
+    case.output(late, FLOAT)
+    if case.chance(0.3):
+        case.also.append(y)
+    case.expect("q", "runs strip by strip")
+    case.expect("late", "runs strip by strip")
+
+
+def early_reader(case):
+    """The float value before QuantizeLinear is read by a node that stands before it, and that it depends on."""
+    x = floats(case, "x", (2, 30))
+    y = case.node("Relu", [case.node("Neg", [x], "neg")], "relu")
+    top = case.node("ReduceMax", [y], "top", keepdims=1)
+    total = case.node("Add", [y, top], "total")
+    case.quantize("y", total, 0.05, U8)
+    case.quantize("z", y, 0.05, S8)
+    case.quanta = 0
+    case.expect("y", "runs strip by strip")
+
+
 def refused_pad(case):
     """A constant that has no code of its own is filled in before an operator: it stays as written."""
     x, dtype, scale, _ = case.input("x", (2, 5))
@@ -254,4 +319,5 @@ def refused_pad(case):
 
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
-                                  gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, refused_pad)}
+                                  gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, element_chain,
+                                  residual, early_reader, refused_pad)}

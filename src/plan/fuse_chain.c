@@ -1,0 +1,390 @@
+/* What is left in float: operators that work element by element, one behind the other, become one
+ * dqrun.Elementwise that goes through all of them strip by strip, from the codes of a DequantizeLinear to
+ * those of a QuantizeLinear where these stand at the ends. The same kernels on the same operands: exact to
+ * the bit.
+ *
+ * This pass comes behind the others and looks at what they left. A chain is found from its end: it grows by
+ * whatever only the chain reads. Its last float value may have other readers, too; it is then a second
+ * result. */
+#include "ops/elementwise.h"
+#include "plan/fuser.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_INPUTS = 8, MOST_STEPS = 24, ARGS = 3, WANTED = 1 << 20 };
+
+/* ---- The list as the other patterns left it ----------------------------------------------------------- */
+
+typedef struct pass {
+    dq_fuser *f;
+    uint32_t *uses; /* by value id: reads by nodes that are needed */
+    dq_node **by;   /* by value id: the needed node that gives it */
+    bool *needed;   /* by position */
+    dq_node *gone;  /* stands where a node was that went into a chain: gives nothing */
+} pass;
+
+static void count_use(void *arg, dq_value *v)
+{
+    ((pass *)arg)->uses[v->id]++;
+}
+
+static bool look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    dq_fuser *f = p->f;
+    uint32_t values = f->use_count + f->value_count;
+    p->uses = DQ_NEW_ARRAY(f->arena, values, uint32_t);
+    p->by = DQ_NEW_ARRAY(f->arena, values, dq_node *);
+    p->needed = DQ_NEW_ARRAY(f->arena, f->count, bool);
+    p->gone = DQ_NEW(f->arena, dq_node);
+    if (!p->uses || !p->by || !p->needed || !p->gone)
+        return dq_fuser_no_memory(f);
+    *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
+    for (uint32_t i = 0; i < wanted_count; i++)
+        p->uses[wanted[i]->id] += WANTED;
+    for (uint32_t n = f->count; n-- > 0;) {
+        dq_node *node = f->nodes[n];
+        for (uint32_t i = 0; i < node->out_count; i++)
+            p->needed[n] = p->needed[n] || (node->out[i] && p->uses[node->out[i]->id] > 0);
+        if (!p->needed[n])
+            continue;
+        dq_node_each_use(node, count_use, p);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            if (node->out[i])
+                p->by[node->out[i]->id] = node;
+    }
+    return true;
+}
+
+/* ---- A chain ------------------------------------------------------------------------------------------ */
+
+typedef struct chain {
+    const dq_node *nodes[MOST_STEPS];
+    uint32_t count;
+    /* the program */
+    dq_value *in[MOST_INPUTS];
+    dq_dequantized codes[MOST_INPUTS]; /* node NULL: the input is float */
+    uint32_t in_count, steps;
+    const char *name[MOST_STEPS];
+    const dq_node *like[MOST_STEPS];
+    const dq_value *of[MOST_STEPS]; /* the value that the step gives; NULL: one in between */
+    int64_t args[MOST_STEPS * ARGS];
+} chain;
+
+static bool has_limits(const dq_node *node)
+{
+    for (uint32_t i = 1; i < node->in_count; i++) {
+        const dq_tensor *t = dq_fuser_constant(node->in[i]);
+        if (node->in[i] && (!t || t->dtype != DQ_FLOAT || t->count != 1 || t->rank != 0))
+            return false;
+    }
+    return true;
+}
+
+/* What the kernels' table calls the node; NULL: it has none. */
+static const char *step_name(const dq_node *node)
+{
+    if (dq_fuser_is(node, "Sum"))
+        return node->in_count > 1 ? "Add" : NULL;
+    return node->op_type;
+}
+
+static bool is_step(const pass *p, const dq_node *node)
+{
+    const char *name = node && !*node->domain && !node->made ? step_name(node) : NULL;
+    const dq_ew_named *row = name ? dq_ew_find(name, strlen(name)) : NULL;
+    if (!row || node->opset < 7 || node->out_count != 1 || node->in_count == 0 || node->graph != p->f->graph)
+        return false;
+    bool folds = dq_fuser_is(node, "Sum") || dq_fuser_is(node, "Min") || dq_fuser_is(node, "Max");
+    if (dq_fuser_is(node, "Clip") ? !has_limits(node) : !folds && node->in_count != row->operands)
+        return false;
+    if (folds && (node->in_count < 2 || node->in_count > 4))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i] && dq_fuser_dtype(p->f, node->in[i]) != DQ_FLOAT)
+            return false;
+    return node->in[0] != NULL;
+}
+
+static bool in_chain(const chain *c, const dq_node *node)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->nodes[i] == node)
+            return true;
+    return false;
+}
+
+static uint32_t reads(const chain *c, const dq_value *v)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < c->count; n++)
+        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++)
+            count += c->nodes[n]->in[i] == v;
+    return count;
+}
+
+/* Inputs of the chain, and steps that it would have. */
+static bool fits(const chain *c)
+{
+    const dq_value *seen[MOST_INPUTS];
+    uint32_t inputs = 0, limits = 0, steps = 0;
+    for (uint32_t n = 0; n < c->count; n++) {
+        const dq_node *node = c->nodes[n];
+        steps += node->in_count > 2 ? node->in_count - 1 : 1;
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            const dq_value *v = node->in[i];
+            bool known = !v || in_chain(c, v->producer);
+            for (uint32_t k = 0; !known && k < inputs; k++)
+                known = seen[k] == v;
+            if (!known && inputs == MOST_INPUTS)
+                return false;
+            if (!known)
+                seen[inputs++] = v;
+        }
+        if (dq_fuser_is(node, "Clip"))
+            limits += 2; /* those that are left out are made */
+    }
+    return inputs + limits <= MOST_INPUTS && steps <= MOST_STEPS;
+}
+
+/* Takes in nodes whose results nobody else reads. */
+static void grow(const pass *p, chain *c)
+{
+    for (uint32_t n = 0; n < c->count; n++)
+        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++) {
+            const dq_value *v = c->nodes[n]->in[i];
+            const dq_node *node = v ? p->by[v->id] : NULL;
+            if (c->count == MOST_STEPS || !node || in_chain(c, node) || !is_step(p, node) ||
+                p->uses[v->id] != reads(c, v))
+                continue;
+            c->nodes[c->count++] = node;
+            if (fits(c))
+                n = (uint32_t)-1; /* once more from the first: others may now be read by the chain alone */
+            else
+                c->count--;
+            if (n == (uint32_t)-1)
+                break;
+        }
+}
+
+/* ---- Its program -------------------------------------------------------------------------------------- */
+
+static int64_t input_of(const pass *p, chain *c, dq_value *v)
+{
+    dq_dequantized x;
+    for (uint32_t i = 0; i < c->in_count; i++)
+        if (c->in[i] == v || (c->codes[i].node && c->codes[i].node->out[0] == v))
+            return i;
+    bool coded = p->by[v->id] && !p->by[v->id]->made && dq_fuser_dequantized(p->f, v, true, &x) && !x.moved &&
+                 x.per_tensor && x.dtype != DQ_INT32 && !dq_fuser_constant(x.codes);
+    c->codes[c->in_count] = coded ? x : (dq_dequantized){0};
+    c->in[c->in_count] = coded ? x.codes : v;
+    return c->in_count++;
+}
+
+/* Inputs first: their number is where steps begin. */
+static void add_inputs(const pass *p, chain *c)
+{
+    for (uint32_t n = 0; n < c->count; n++)
+        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++) {
+            dq_value *v = c->nodes[n]->in[i];
+            if (v && !in_chain(c, p->by[v->id]))
+                input_of(p, c, v);
+        }
+}
+
+static int64_t add_limit(const pass *p, chain *c, float limit)
+{
+    dq_tensor *t;
+    dq_value *v = dq_fuser_make_constant(p->f, DQ_FLOAT, 0, NULL, &t);
+    if (!v)
+        return -1;
+    dq_data(t, float)[0] = limit;
+    c->codes[c->in_count] = (dq_dequantized){0};
+    c->in[c->in_count] = v;
+    return c->in_count++;
+}
+
+static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits);
+
+static int64_t add_step(chain *c, const dq_node *node, const char *name, int64_t a, int64_t b, int64_t third)
+{
+    const int64_t args[ARGS] = {a, b, third};
+    c->name[c->steps] = name;
+    c->like[c->steps] = node;
+    c->of[c->steps] = NULL;
+    memcpy(c->args + (size_t)c->steps * ARGS, args, sizeof args);
+    return c->in_count + c->steps++;
+}
+
+/* The number of a value. `limits`: by node of the chain two numbers, of a Clip's limits. */
+static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
+{
+    const dq_node *node = p->by[v->id];
+    uint32_t at = 0;
+    for (uint32_t s = 0; s < c->steps; s++)
+        if (c->of[s] == v)
+            return c->in_count + s;
+    while (at < c->count && c->nodes[at] != node)
+        at++;
+    if (at == c->count)
+        return input_of(p, c, v);
+    int64_t result = emit(p, c, node->in[0], limits);
+    const char *name = step_name(node);
+    if (dq_fuser_is(node, "Clip"))
+        result = add_step(c, node, name, result, limits[2 * at], limits[2 * at + 1]);
+    else if (node->in_count == 1)
+        result = add_step(c, node, name, result, -1, -1);
+    for (uint32_t i = 1; i < node->in_count && !dq_fuser_is(node, "Clip"); i++)
+        result = add_step(c, node, name, result, emit(p, c, node->in[i], limits), -1);
+    c->of[c->steps - 1] = v;
+    return result;
+}
+
+static bool make_program(const pass *p, chain *c, dq_value *last)
+{
+    int64_t limits[2 * MOST_STEPS] = {0};
+    add_inputs(p, c);
+    for (uint32_t n = 0; n < c->count; n++)
+        for (uint32_t k = 0; k < 2 && dq_fuser_is(c->nodes[n], "Clip"); k++) {
+            const dq_node *node = c->nodes[n];
+            bool given = node->in_count > k + 1 && node->in[k + 1];
+            float absent = k ? dq_node_float(node, "max", INFINITY) : dq_node_float(node, "min", -INFINITY);
+            limits[2 * n + k] = given ? input_of(p, c, node->in[k + 1]) : add_limit(p, c, absent);
+            if (limits[2 * n + k] < 0)
+                return false;
+        }
+    emit(p, c, last, limits);
+    return true;
+}
+
+/* ---- The node ----------------------------------------------------------------------------------------- */
+
+/* Attributes as schemas/dqrun/Elementwise.yaml has them. */
+enum { ATTRS = 4, MOST_NUMBERS = MOST_STEPS * ARGS + MOST_INPUTS + 2 };
+
+static bool set_attrs(dq_fuser *f, dq_node *node, const chain *c, size_t number_count, const float *numbers,
+                      size_t code_count, const int64_t *codes)
+{
+    size_t arg_count = (size_t)c->steps * ARGS;
+    dq_string *steps = DQ_NEW_ARRAY(f->arena, c->steps, dq_string);
+    int64_t *args = DQ_NEW_ARRAY(f->arena, arg_count + code_count, int64_t);
+    float *floats = DQ_NEW_ARRAY(f->arena, number_count, float);
+    if (!steps || !args || !floats)
+        return dq_fuser_no_memory(f);
+    for (uint32_t s = 0; s < c->steps; s++)
+        steps[s] = (dq_string){c->name[s], strlen(c->name[s])};
+    memcpy(args, c->args, arg_count * sizeof *args);
+    memcpy(args + arg_count, codes, code_count * sizeof *args);
+    memcpy(floats, numbers, number_count * sizeof *floats);
+    node->attrs[0] =
+        (dq_attr){.name = "steps", .kind = DQ_ATTR_STRINGS, .count = c->steps, .u.strings = steps};
+    node->attrs[1] = (dq_attr){.name = "operands", .kind = DQ_ATTR_INTS, .count = arg_count, .u.ints = args};
+    node->attrs[2] =
+        (dq_attr){.name = "numbers", .kind = DQ_ATTR_FLOATS, .count = number_count, .u.floats = floats};
+    node->attrs[3] =
+        (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = code_count, .u.ints = args + arg_count};
+    return true;
+}
+
+/* `q` NULL: the result is float. `also` not NULL: the last float value, a second result. */
+static dq_node *make_node(dq_fuser *f, const chain *c, const dq_quantized *q, dq_value *out, dq_value *also)
+{
+    float numbers[MOST_NUMBERS];
+    int64_t codes[MOST_INPUTS + 2 * ARGS], last = c->in_count + c->steps - 1;
+    size_t n = 0, m = 0;
+    for (uint32_t s = 0; s < c->steps; s++) {
+        numbers[n++] = dq_node_float(c->like[s], "alpha", 1);
+        numbers[n++] = dq_node_float(c->like[s], "beta", 0.5f);
+        numbers[n++] = dq_node_float(c->like[s], "gamma", 1);
+    }
+    for (uint32_t i = 0; i < c->in_count; i++) {
+        const dq_dequantized *x = &c->codes[i];
+        numbers[n++] = x->node ? dq_fuser_scale(x->scale_t, 0) : 1;
+        codes[m++] = x->node ? dq_fuser_zero(x->zero_t, 0) : 0;
+    }
+    for (int i = 0; i < (also ? 2 : 1); i++) {
+        bool quantizes = q && i == 0;
+        numbers[n++] = quantizes ? dq_fuser_scale(q->scale_t, 0) : 1;
+        codes[m++] = last;
+        codes[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
+        codes[m++] = quantizes ? dq_fuser_zero(q->zero_t, 0) : 0;
+    }
+    dq_node *node = dq_fuser_node(f, "dqrun", "Elementwise", 1, c->nodes[0], c->in_count, c->in, out, ATTRS);
+    if (!node || !set_attrs(f, node, c, n, numbers, m, codes) ||
+        (also && !dq_fuser_give(f, node, 2, (dq_value *[]){out, also})))
+        return NULL;
+    return dq_fuser_bind(f, node) ? node : NULL;
+}
+
+/* ---- The pass ----------------------------------------------------------------------------------------- */
+
+typedef struct search {
+    const dq_value *v;
+    bool found;
+} search;
+
+static void look_for(void *arg, dq_value *v)
+{
+    search *s = arg;
+    s->found = s->found || s->v == v;
+}
+
+/* Whether a needed node between the one that gives `v` and the one that is looked at reads it. */
+static bool is_read_before(const pass *p, const dq_value *v)
+{
+    search s = {.v = v};
+    for (uint32_t n = p->f->at; n-- > 0 && p->f->nodes[n] != p->by[v->id] && !s.found;)
+        if (p->needed[n])
+            dq_node_each_use(p->f->nodes[n], look_for, &s);
+    return s.found;
+}
+
+/* Chains that end with the QuantizeLinear at f->at, or with the node itself. */
+static void fuse_at(pass *p)
+{
+    dq_fuser *f = p->f;
+    dq_node *last = f->nodes[f->at];
+    dq_quantized q;
+    chain c = {0};
+    bool quantizes = !last->made && dq_fuser_quantized(f, last, true, &q);
+    dq_value *v = quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
+    if (!v || !is_step(p, p->by[v->id]))
+        return;
+    bool shared = quantizes && p->uses[v->id] > 1;
+    if (shared && is_read_before(p, v))
+        return;
+    c.nodes[c.count++] = p->by[v->id];
+    if (!fits(&c))
+        return;
+    grow(p, &c);
+    if (!make_program(p, &c, v))
+        return;
+    uint32_t dequantized = 0;
+    for (uint32_t i = 0; i < c.in_count; i++)
+        dequantized += c.codes[i].node != NULL;
+    if (c.count + dequantized + quantizes < 2)
+        return;
+    dq_node *made = make_node(f, &c, quantizes ? &q : NULL, last->out[0], shared ? v : NULL);
+    if (!made)
+        return;
+    f->nodes[f->at] = made;
+    for (uint32_t n = 0; n < f->at; n++)
+        if (in_chain(&c, f->nodes[n])) {
+            f->nodes[n] = p->gone;
+            p->needed[n] = false;
+        }
+    uint32_t before = c.count + dequantized - !quantizes;
+    dq_fuser_tell(f, last, "runs strip by strip with the %u node%s before it", before,
+                  before == 1 ? "" : "s");
+}
+
+void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    pass p = {.f = f};
+    if (!look_around(&p, wanted, wanted_count))
+        return;
+    for (f->at = f->count; f->at-- > 0 && !f->failed;)
+        if (p.needed[f->at])
+            fuse_at(&p);
+}
