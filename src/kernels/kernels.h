@@ -9,6 +9,7 @@
 
 #include "kernels/epilogue.h"
 #include "kernels/float_rows.h"
+#include "kernels/fproduct.h"
 #include "kernels/nbits.h"
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"

@@ -1,20 +1,25 @@
 /* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
- * function come upon the finished sum, before the one rounding to a 16-bit type. */
-#include "ops/conv_direct.h"
+ * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid) come upon the finished sum, before the one
+ * rounding to a 16-bit type. */
+#include "ops/conv_float.h"
 #include "ops/conv_gather.h"
-#include "ops/rnn_activation.h"
+#include "ops/conv_rows.h"
 #include "ops/window_walk.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { PIECE = 4096 };
 enum { X, W, BIAS, Z /* FusedConv */ };
 
 typedef struct state {
-    dq_fmm mm;
     dq_conv_shape shape;
+    enum { BY_ROWS, BY_FLOATS, BY_CALLBACKS } way;
+    dq_conv_rows rows;
+    dq_conv_float floats;
+    dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
+    dq_conv_finish finish;        /* the same for floats */
 } state;
 
 typedef struct operands {
@@ -62,17 +67,6 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
 /* Z and the activation function, for n results of which the first is element `at`. */
 FINISH(finish_f32, float)
 FINISH(finish_f64, double)
-
-/* The same for results that stand in the output already. */
-static void finish_output(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const operands *o = arg;
-    if (o->out->dtype == DQ_FLOAT)
-        finish_f32(o, begin, end - begin, dq_data(o->out, float) + begin);
-    else
-        finish_f64(o, begin, end - begin, dq_data(o->out, double) + begin);
-}
 
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
                   const void *tile)
@@ -157,12 +151,39 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
 
+/* Relu and Clip are bounds. */
+static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation)
+{
+    dq_conv_finish f = {-INFINITY, INFINITY, *activation};
+    const char *name = dq_node_string(call->node, "activation", "");
+    if (strcmp(name, "Relu") == 0) {
+        f.low = 0;
+        f.function.fn = NULL;
+    } else if (activation->fn == clip) {
+        f.low = (float)activation->alpha;
+        f.high = (float)activation->beta;
+        f.function.fn = NULL;
+    }
+    return f;
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     const dq_conv_shape *shape = &s->shape;
     DQ_TRY(check(call, &s->shape, &s->activation, err));
+    bool single = call->in[X]->dtype == DQ_FLOAT;
+    s->finish = finish_of(call, &s->activation);
+    if (single && dq_conv_rows_suits(shape)) {
+        s->way = BY_ROWS;
+        return dq_conv_rows_prepare(call, shape, &s->rows, err);
+    }
+    if (single && dq_conv_float_suits(shape)) {
+        s->way = BY_FLOATS;
+        return dq_conv_float_prepare(call, shape, &s->floats, err);
+    }
+    s->way = BY_CALLBACKS;
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
                      shape->batch * shape->group,
                      shape->group_out,
@@ -172,9 +193,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      pack_windows,
                      store,
                      NULL};
-    if (dq_conv_direct_suits(shape, call->in[X]->dtype))
-        return DQ_OK;
     return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static const float *floats_of(const dq_tensor *t)
+{
+    return t ? dq_data(t, float) : NULL;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -184,13 +208,16 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), dq_call_in(call, Z), call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    if (!dq_conv_direct_suits(&s->shape, o.x->dtype)) {
+    if (s->way == BY_CALLBACKS) {
         dq_fmm_run(call, &s->mm, &o);
         return DQ_OK;
     }
-    dq_conv_direct(call, &s->shape, o.x, o.w, o.bias, o.out);
-    if (o.z || s->activation.fn)
-        dq_parallel(call->threads, o.out->count, PIECE, finish_output, &o);
+    dq_conv_floats floats = {floats_of(o.x), floats_of(o.w),        floats_of(o.bias),
+                             floats_of(o.z), dq_data(o.out, float), &s->finish};
+    if (s->way == BY_ROWS)
+        dq_conv_rows_run(call, &s->rows, &floats);
+    else
+        dq_conv_float_run(call, &s->floats, &floats);
     return DQ_OK;
 }
 

@@ -1,10 +1,13 @@
 /* Gemm: alpha · A' · B' + beta · C. The product and the two terms are joined in the computing type (float for
  * the 16-bit ones) and rounded once; of integers, alpha and beta are applied in double and cut. */
 #include "ops/float_matmul.h"
+#include "ops/float_matrix.h"
 
 #include <string.h>
 
 typedef struct state {
+    dq_fmatrix floats;
+    bool by_floats; /* else: */
     dq_fmm mm;
     size_t a_row, a_step, b_col, b_step; /* strides in elements */
     size_t c_row, c_col;                 /* 0 where C is broadcast */
@@ -163,7 +166,20 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->c_row = strides[0];
         s->c_col = strides[1];
     }
-    DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
+    /* C is a term as it stands when it has no factor and runs along the rows. */
+    s->by_floats = call->in[0]->dtype == DQ_FLOAT && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
+    if (s->by_floats) {
+        s->floats = (dq_fmatrix){.batches = 1,
+                                 .m = sh.m,
+                                 .n = sh.n,
+                                 .k = sh.k,
+                                 .a_row = s->a_row,
+                                 .a_step = s->a_step,
+                                 .b_col = s->b_col,
+                                 .b_step = s->b_step,
+                                 .alpha = s->alpha};
+        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+    }
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
@@ -172,8 +188,18 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     operands o = {s, call->in[0], call->in[1], dq_call_in(call, 2), call->out[0]};
-    if (o.out && o.out->count)
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    dq_fmatrix_operands floats = {.z_row = s->c_row};
+    if (s->by_floats) {
+        floats.a = dq_data(o.a, float);
+        floats.b = dq_data(o.b, float);
+        floats.c = dq_data(o.out, float);
+        floats.z = o.c ? dq_data(o.c, float) : NULL;
+        dq_fmatrix_run(call, &s->floats, &floats);
+    } else {
         dq_fmm_run(call, &s->mm, &o);
+    }
     return DQ_OK;
 }
 

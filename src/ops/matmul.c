@@ -1,6 +1,7 @@
 /* MatMul, as numpy.matmul, and com.microsoft's FusedMatMul: operands whose axes are moved first (they are
  * read where they stand), and a factor. */
 #include "ops/float_matmul.h"
+#include "ops/float_matrix.h"
 #include "ops/matmul_shape.h"
 
 #include <string.h>
@@ -11,6 +12,7 @@ typedef struct view {
 } view;
 
 typedef struct state {
+    dq_fmatrix floats; /* float alone; the other types: */
     dq_fmm mm;
     dq_matmul_shape shape;
     view a, b;
@@ -114,6 +116,18 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(shape_of(call, &s->a, &s->b, &s->shape, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
+    if (call->in[0]->dtype == DQ_FLOAT) {
+        s->floats = (dq_fmatrix){.batches = s->shape.batches,
+                                 .m = s->shape.m,
+                                 .n = s->shape.n,
+                                 .k = s->shape.k,
+                                 .a_row = s->a.row,
+                                 .a_step = s->a.col,
+                                 .b_col = s->b.col,
+                                 .b_step = s->b.row,
+                                 .alpha = s->alpha};
+        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+    }
     s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype),
                      s->shape.batches,
                      s->shape.m,
@@ -123,8 +137,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      pack_b,
                      store,
                      NULL};
-    DQ_TRY(dq_fmm_constant_b(call, 1, s->b.col, s->b.row, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static void offsets(const void *arg, size_t batch, size_t *a, size_t *b)
+{
+    const state *s = arg;
+    *a = dq_matmul_offset(&s->shape, batch, s->shape.a_strides) * s->a.matrix;
+    *b = dq_matmul_offset(&s->shape, batch, s->shape.b_strides) * s->b.matrix;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -132,8 +152,17 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     operands o = {s, call->in[0], call->in[1], call->out[0]};
-    if (o.out && o.out->count)
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    dq_fmatrix_operands floats = {.offsets = offsets, .arg = s};
+    if (o.a->dtype == DQ_FLOAT) {
+        floats.a = dq_data(o.a, float);
+        floats.b = dq_data(o.b, float);
+        floats.c = dq_data(o.out, float);
+        dq_fmatrix_run(call, &s->floats, &floats);
+    } else {
         dq_fmm_run(call, &s->mm, &o);
+    }
     return DQ_OK;
 }
 

@@ -1,0 +1,65 @@
+/* Contracts of the float products: matrix products and convolutions of float operands.
+ *
+ * Every sum is one chain: it begins at +0, or with the sum of the steps before, and takes one fused
+ * multiply-add (fmaf: product and sum rounded once) a step, in ascending order. So its bits depend neither on
+ * the instruction set nor on how steps, rows and columns are cut into blocks. Which NaN stands for a NaN is
+ * open. */
+#ifndef DQ_KERNELS_FPRODUCT_H
+#define DQ_KERNELS_FPRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
+
+/** A block of a product: C (rows by cols) from A (rows by k) and B (k by cols).
+ *
+ *  A's row i, step p is a[i * a_row + p]. B's column j, step p is
+ *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. The last
+ *  panel has all its columns in memory, unless b_panel is DQ_FPANEL and rows is 1; what stands in those from
+ *  `cols` on does not matter. C's row i begins at c + i * c_row; nothing of it behind `cols` is touched.
+ *
+ *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
+ * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
+ * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x. */
+typedef struct dq_fblock {
+    size_t rows, cols, k;
+    const float *a, *b;
+    size_t a_row, b_step, b_panel;
+    float *c;
+    size_t c_row;
+    bool more, last;
+    float alpha, low, high;
+    const float *bias, *z;
+    size_t z_row;
+} dq_fblock;
+
+typedef void dq_fblock_fn(const dq_fblock *block);
+
+/** A matrix of rows that are contiguous along the sum, times one vector: y[i] = the sum over p < k of
+ *  a[i * a_row + p] * x[p], for i < rows. */
+typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y);
+
+/** Steps of a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c < channels
+ * and j < DQ_FPANEL. */
+typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+                           size_t step, float *to);
+
+/** Rows of a convolution without a matrix product: y[r * y_row + i] = the sum over t < taps of
+ *  w[t] * x[offsets[t] + r * x_row + i * stride], for r < rows and i < n; `more`: on top of the sum that
+ * stands in y. */
+typedef struct dq_fconv {
+    const float *x, *w;
+    const size_t *offsets;
+    size_t taps, x_row, stride, rows, n;
+    float *y;
+    size_t y_row;
+    bool more;
+} dq_fconv;
+
+enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
+
+typedef void dq_fconv_plane_fn(const dq_fconv *f);
+
+#endif

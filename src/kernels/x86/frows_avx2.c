@@ -1,0 +1,121 @@
+/* Rows for float convolutions: windows of an image as steps of a panel, and depthwise rows. */
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+/* Floats 0, 2 … 14 from x on, none behind them. */
+static inline __m256 every_second(const float *x)
+{
+    __m256 low = _mm256_loadu_ps(x), high = _mm256_loadu_ps(x + LANES - 1);
+    __m256 mixed = _mm256_shuffle_ps(low, high, 0xd8); /* 0 2 | 9 - 1, 11 - 1; in each half */
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+}
+
+/* ---- Windows ----------------------------------------------------------------------------------------- */
+
+/* Lanes that stand in memory as they do in the vector, from `from` on. */
+typedef struct run {
+    const float *from;
+    __m256i lanes;
+} run;
+
+/* Takes the first of the lanes `left` and those in a row with it. */
+static run take_run(const float *x, const int32_t *at, __m256i distance, __m256i *left)
+{
+    unsigned bits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(*left));
+    if (bits == 0)
+        return (run){x, _mm256_setzero_si256()};
+    int first = __builtin_ctz(bits);
+    int32_t offset = at[first] - first;
+    __m256i lanes = _mm256_and_si256(*left, _mm256_cmpeq_epi32(distance, _mm256_set1_epi32(offset)));
+    *left = _mm256_andnot_si256(lanes, *left);
+    return (run){x + offset, lanes};
+}
+
+/* Half a panel. Most windows stand in a row; at the image's edges they are one or two runs of lanes. */
+static void gather_half(const float *x, const int32_t *at, size_t channels, size_t plane, size_t step,
+                        float *to)
+{
+    const __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    const __m256i count = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i distance = _mm256_sub_epi32(places, count), twice = _mm256_sub_epi32(distance, count);
+    const __m256i valid = _mm256_cmpgt_epi32(places, _mm256_set1_epi32(-1));
+    __m256i left = valid;
+    run one = take_run(x, at, distance, &left), two = take_run(x, at, distance, &left);
+    bool all = _mm256_movemask_epi8(valid) == -1;
+    if (_mm256_movemask_epi8(one.lanes) == -1) {
+        for (size_t c = 0; c < channels; c++, one.from += plane, to += step)
+            _mm256_storeu_ps(to, _mm256_loadu_ps(one.from));
+    } else if (_mm256_testz_si256(left, left)) {
+        for (size_t c = 0; c < channels; c++, one.from += plane, two.from += plane, to += step)
+            _mm256_storeu_ps(to, _mm256_or_ps(_mm256_maskload_ps(one.from, one.lanes),
+                                              _mm256_maskload_ps(two.from, two.lanes)));
+    } else if (all && _mm256_movemask_epi8(_mm256_cmpeq_epi32(twice, _mm256_set1_epi32(at[0]))) == -1) {
+        for (size_t c = 0; c < channels; c++, x += plane, to += step)
+            _mm256_storeu_ps(to, every_second(x + at[0]));
+    } else {
+        for (size_t c = 0; c < channels; c++, x += plane, to += step)
+            _mm256_storeu_ps(to, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, places,
+                                                          _mm256_castsi256_ps(valid), sizeof *x));
+    }
+}
+
+void dq_fgather_avx2(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane, size_t step,
+                     float *to)
+{
+    for (int j = 0; j < DQ_FPANEL; j += LANES)
+        gather_half(x, at + j, channels, plane, step, to + j);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------- */
+
+/* `vectors` and `stride` (1 or 2) are constants in each call. */
+static inline __attribute__((always_inline)) void sums(const dq_fconv *f, const float *x, int stride,
+                                                       int vectors, float *y)
+{
+    __m256 sum[4];
+    for (int v = 0; v < vectors; v++)
+        sum[v] = f->more ? _mm256_loadu_ps(y + v * LANES) : _mm256_setzero_ps();
+    for (size_t t = 0; t < f->taps; t++) {
+        const __m256 factor = _mm256_broadcast_ss(f->w + t);
+        for (int v = 0; v < vectors; v++) {
+            const float *from = x + f->offsets[t] + v * LANES * stride;
+            __m256 value = stride == 2 ? every_second(from) : _mm256_loadu_ps(from);
+            sum[v] = _mm256_fmadd_ps(factor, value, sum[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++)
+        _mm256_storeu_ps(y + v * LANES, sum[v]);
+}
+
+static inline __attribute__((always_inline)) void plane(const dq_fconv *f, int stride)
+{
+    for (size_t r = 0; r < f->rows; r++) {
+        const float *x = f->x + r * f->x_row;
+        float *y = f->y + r * f->y_row;
+        size_t i = 0;
+        for (; i + 4 * LANES <= f->n; i += 4 * LANES)
+            sums(f, x + i * (size_t)stride, stride, 4, y + i);
+        for (; i + LANES <= f->n; i += LANES)
+            sums(f, x + i * (size_t)stride, stride, 1, y + i);
+        if (i < f->n) {
+            float edge[LANES] = {0};
+            memcpy(edge, y + i, (f->n - i) * sizeof *y);
+            sums(f, x + i * (size_t)stride, stride, 1, edge);
+            memcpy(y + i, edge, (f->n - i) * sizeof *y);
+        }
+    }
+}
+
+void dq_fconv_plane_avx2(const dq_fconv *f)
+{
+    if (f->stride == 1)
+        plane(f, 1);
+    else if (f->stride == 2)
+        plane(f, 2);
+    else
+        dq_fconv_plane_c(f);
+}

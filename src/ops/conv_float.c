@@ -1,0 +1,100 @@
+#include "ops/conv_float.h"
+
+#include "ops/conv_panels.h"
+
+enum { FEW_ROWS = 24 /* for so few, laying out columns costs more than reading them where they stand */ };
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_float *f;
+    const dq_conv_floats *o;
+} job;
+
+/* The first of the part's output channels. */
+static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
+{
+    return part->batch % s->group * s->group_out + part->row;
+}
+
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    block->a = j->o->w + channel_of(j->f->shape, part) * j->f->product.k + part->p;
+    block->a_row = j->f->product.k;
+}
+
+static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_conv_shape *s = j->f->shape;
+    const float *image = j->o->x + part->batch * s->group_in * s->in_size;
+    if (!j->f->pointwise) {
+        dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
+    } else if (s->group_out <= FEW_ROWS && part->cols % DQ_FPANEL == 0) {
+        block->b = image + part->p * s->in_size + part->col;
+        block->b_step = s->in_size;
+        block->b_panel = DQ_FPANEL;
+    } else {
+        dq_fpanels(j->call->kernels->transpose_x32, image, 1, s->in_size, part, room, block);
+    }
+}
+
+static size_t result_of(const dq_conv_shape *s, const dq_fpart *part)
+{
+    return (part->batch * s->group_out + part->row) * s->out_size + part->col;
+}
+
+static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    const dq_conv_shape *s = j->f->shape;
+    size_t at = result_of(s, part);
+    block->c = j->o->out + at;
+    block->c_row = block->z_row = s->out_size;
+    block->z = j->o->z ? j->o->z + at : NULL;
+    block->bias = j->o->bias ? j->o->bias + channel_of(s, part) : NULL;
+    block->low = j->o->finish->low;
+    block->high = j->o->finish->high;
+}
+
+static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_rnn_activation *f = &j->o->finish->function;
+    for (size_t i = 0; i < part->rows && f->fn; i++)
+        for (size_t k = 0; k < part->cols; k++) {
+            float *y = block->c + i * block->c_row + k;
+            *y = (float)f->fn((double)*y, f->alpha, f->beta);
+        }
+}
+
+bool dq_conv_float_suits(const dq_conv_shape *s)
+{
+    return dq_conv_panels_suits(&s->window);
+}
+
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_float *f, dq_error *err)
+{
+    const dq_window *w = &shape->window;
+    *f = (dq_conv_float){.shape = shape, .pointwise = shape->kernel_size == 1};
+    for (size_t d = 0; d < w->rank; d++)
+        f->pointwise = f->pointwise && w->stride[d] == 1 && w->begin[d] == 0 && w->out[d] == w->in[d];
+    f->product = (dq_fproduct){.batches = shape->batch * shape->group,
+                               .m = shape->group_out,
+                               .n = shape->out_size,
+                               .k = shape->group_in * shape->kernel_size,
+                               .grain = shape->kernel_size,
+                               .a = part_weights,
+                               .b = part_windows,
+                               .c = part_result,
+                               .done = part_done};
+    return dq_fproduct_prepare(call, &f->product, err);
+}
+
+void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o)
+{
+    job j = {call, f, o};
+    dq_fproduct_run(call, &f->product, &j);
+}

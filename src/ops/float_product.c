@@ -1,0 +1,186 @@
+#include "ops/float_product.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum {
+    ROWS = 192, /* of A at a time: with DEPTH steps they stay in the second cache … */
+    COLS = 128, /* … and so do as many columns of B; a panel of them in the first */
+    DEPTH = 256,
+    FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
+    FEW_ROWS = 48,
+    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
+    ALIGN = 64
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t pieces(size_t n, size_t each)
+{
+    return n / each + (n % each != 0);
+}
+
+/* Steps of a block: about DEPTH, in equal blocks. */
+static size_t depth_of(const dq_fproduct *f)
+{
+    size_t grains = f->grain ? f->k / f->grain : 0, most = f->grain < DEPTH ? DEPTH / f->grain : 1;
+    size_t blocks = pieces(grains, most);
+    return blocks ? pieces(grains, blocks) * f->grain : f->k;
+}
+
+dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
+{
+    size_t b_bytes, a_bytes = 0, workers = dq_threads_count(call->threads);
+    f->depth = depth_of(f);
+    f->col_block = f->flat ? FLAT_COLS : COLS;
+    f->row_block = f->m ? f->m : 1;
+    size_t parts = f->batches * pieces(f->n, f->col_block);
+    if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
+        size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
+        f->row_block = pieces(f->m, cuts);
+    }
+    size_t cols = f->flat ? 0 : COLS;
+    if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
+        (f->a_room && !dq_mul_size(f->depth, ROWS * sizeof(float), &a_bytes)) ||
+        !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
+        !dq_add_size(a_bytes, b_bytes, &call->worker_scratch_size))
+        return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many", f->k);
+    return DQ_OK;
+}
+
+typedef struct job {
+    const dq_fproduct *f;
+    const dq_op_call *call;
+    const void *arg;
+    size_t row_blocks, col_blocks;
+} job;
+
+/* The rows of a part, on a B that is laid out. */
+static void rows_of(const job *j, const dq_fpart *whole, float *a_room, dq_fblock *block)
+{
+    const dq_fproduct *f = j->f;
+    dq_fpart part = *whole;
+    for (size_t row = 0; row < whole->rows; row += part.rows) {
+        part.row = whole->row + row;
+        part.rows = least(ROWS, whole->rows - row);
+        block->rows = part.rows;
+        f->a(j->arg, &part, a_room, block);
+        f->c(j->arg, &part, NULL, block);
+        j->call->kernels->fblock(block);
+        if (block->last && f->done)
+            f->done(j->arg, &part, block);
+    }
+}
+
+static void part_of(const job *j, dq_fpart *part, char *scratch)
+{
+    const dq_fproduct *f = j->f;
+    float *b_room = (float *)(void *)scratch, *a_room = b_room;
+    if (!f->flat)
+        a_room += f->depth * COLS;
+    for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
+        part->k = least(f->depth, f->k - part->p);
+        dq_fblock block = {.cols = part->cols,
+                           .k = part->k,
+                           .more = part->p > 0,
+                           .last = part->p + part->k >= f->k,
+                           .alpha = 1};
+        f->b(j->arg, part, b_room, &block);
+        rows_of(j, part, a_room, &block);
+        if (f->depth == 0)
+            break;
+    }
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_fproduct *f = j->f;
+    for (size_t i = begin; i < end; i++) {
+        size_t row = i % j->row_blocks * f->row_block, rest = i / j->row_blocks;
+        size_t col = rest % j->col_blocks * f->col_block;
+        dq_fpart part = {.batch = rest / j->col_blocks,
+                         .row = row,
+                         .rows = least(f->row_block, f->m - row),
+                         .col = col,
+                         .cols = least(f->col_block, f->n - col)};
+        part_of(j, &part, dq_call_worker_scratch(j->call, worker));
+    }
+}
+
+void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
+{
+    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block)};
+    size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
+    work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
+    dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);
+}
+
+/* ---- Panels ------------------------------------------------------------------------------------------- */
+
+/* One panel of `cols` columns. */
+static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                  size_t cols, size_t k, float *to)
+{
+    if (cols < DQ_FPANEL)
+        memset(to, 0, k * DQ_FPANEL * sizeof *to);
+    if (step_stride == 1 && col_stride != 1)
+        transpose((const uint32_t *)(const void *)from, col_stride, cols, k, (uint32_t *)(void *)to,
+                  DQ_FPANEL);
+    else if (cols == DQ_FPANEL && col_stride == 1)
+        for (size_t p = 0; p < k; p++)
+            memcpy(to + p * DQ_FPANEL, from + p * step_stride, DQ_FPANEL * sizeof *to);
+    else
+        for (size_t p = 0; p < k; p++)
+            for (size_t j = 0; j < cols; j++)
+                to[p * DQ_FPANEL + j] = from[p * step_stride + j * col_stride];
+}
+
+void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                const dq_fpart *part, float *room, dq_fblock *block)
+{
+    from += part->col * col_stride + part->p * step_stride;
+    for (size_t j = 0; j < part->cols; j += DQ_FPANEL)
+        panel(transpose, from + j * col_stride, col_stride, step_stride, least(DQ_FPANEL, part->cols - j),
+              part->k, room + j * part->k);
+    block->b = room;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * part->k;
+}
+
+typedef struct matrix {
+    dq_transpose_x32_fn *transpose;
+    size_t n, k, col_stride, step_stride;
+} matrix;
+
+static void make_panels(void *packed, const dq_tensor *from, const void *key)
+{
+    const matrix *m = key;
+    dq_fpart all = {.cols = m->n, .k = m->k};
+    dq_fblock block;
+    dq_fpanels(m->transpose, from->data, m->col_stride, m->step_stride, &all, packed, &block);
+}
+
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, size_t col_stride,
+                              size_t step_stride, const float **panels, dq_error *err)
+{
+    size_t cols, size;
+    matrix key;
+    if (!dq_align_size(n, DQ_FPANEL, &cols) || !dq_mul_size(cols, k, &size) ||
+        !dq_mul_size(size, sizeof(float), &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.transpose = call->kernels->transpose_x32;
+    key.n = n;
+    key.k = k;
+    key.col_stride = col_stride;
+    key.step_stride = step_stride;
+    const void *packed;
+    DQ_TRY(dq_call_pack(call, i, make_panels, &key, sizeof key, size, &packed, err));
+    *panels = packed;
+    return DQ_OK;
+}

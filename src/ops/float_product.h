@@ -1,0 +1,43 @@
+/* Products of float matrices (dq_fblock_fn), block by block: the operands are read where they stand, or laid
+ * out in a worker's room, through callbacks. Each sum is one chain over k from 0 up, whatever the blocks. */
+#ifndef DQ_OPS_FLOAT_PRODUCT_H
+#define DQ_OPS_FLOAT_PRODUCT_H
+
+#include "ops/op.h"
+
+/** A part of a product: rows by cols results, and k steps from step p on. */
+typedef struct dq_fpart {
+    size_t batch, row, rows, col, cols, p, k;
+} dq_fpart;
+
+/** Fills in a part of the block: a and a_row, or b, b_step and b_panel, or c, c_row and all that `last`
+ * wants. `room` is floats that the callback may lay the operand out in: rows * k, or as many for each of k
+ * steps as the columns of whole panels. */
+typedef void dq_fpart_fn(const void *arg, const dq_fpart *part, float *room, dq_fblock *block);
+
+typedef struct dq_fproduct {
+    size_t batches, m, n, k;
+    size_t grain;           /* blocks of steps begin at multiples of it */
+    bool a_room;            /* whether `a` lays out rows */
+    bool flat;              /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
+    dq_fpart_fn *a, *b, *c; /* c is called with room NULL */
+    /* Results that are whole, or NULL: called once for each part (its p and k are those of the last steps).
+     */
+    void (*done)(const void *arg, const dq_fpart *part, const dq_fblock *block);
+    size_t row_block, col_block, depth; /* by dq_fproduct_prepare */
+} dq_fproduct;
+
+/** Cuts into blocks and asks for the worker scratch of dq_fproduct_run; in prepare. */
+dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err);
+void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg);
+
+/** Lays a part of B out in panels: column j, step p is from[j * col_stride + p * step_stride]. */
+void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                const dq_fpart *part, float *room, dq_fblock *block);
+
+/** Constant input i, one float matrix of n columns and k steps, in panels for all runs: panel j begins at
+ *  j * DQ_FPANEL * k. In prepare. */
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, size_t col_stride,
+                              size_t step_stride, const float **panels, dq_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+#include "kernel_check.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool same_or_nan(float a, float b)
+{
+    return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* In every second round numbers whose sums stay finite. */
+static float *numbers(int round, size_t n)
+{
+    float *x = kernel_floats(n);
+    for (size_t i = 0; round % 2 && i < n; i++)
+        x[i] = ldexpf((float)kernel_random(1 << 24), -24) - 0.5f;
+    return x;
+}
+
+static float finished(const dq_fblock *g, size_t i, size_t j, float x)
+{
+    if (g->alpha != 1)
+        x = g->alpha * x;
+    if (g->bias)
+        x += g->bias[i];
+    if (g->z)
+        x += g->z[i * g->z_row + j];
+    x = x < g->low ? g->low : x;
+    return x > g->high ? g->high : x;
+}
+
+static void check_block(const dq_kernels *k, const dq_fblock *g, const float *was, size_t size)
+{
+    k->fblock(g);
+    for (size_t at = 0; at < size; at++) {
+        size_t i = at / g->c_row, j = at % g->c_row;
+        float wanted = was[at];
+        if (j < g->cols) {
+            wanted = g->more ? was[at] : 0;
+            for (size_t p = 0; p < g->k; p++)
+                wanted = fmaf(g->a[i * g->a_row + p],
+                              g->b[j / DQ_FPANEL * g->b_panel + p * g->b_step + j % DQ_FPANEL], wanted);
+            if (g->last)
+                wanted = finished(g, i, j, wanted);
+        }
+        KERNEL_FAIL_UNLESS(same_or_nan(g->c[at], wanted),
+                           "%zu rows, %zu columns, %zu steps%s%s, row %zu, column %zu: %.9g, wanted %.9g",
+                           g->rows, g->cols, g->k, g->more ? ", more" : "", g->last ? ", last" : "", i, j,
+                           (double)g->c[at], (double)wanted);
+    }
+}
+
+/* Panels, or a plain matrix, with and without what comes last. */
+void check_fblock(const dq_kernels *k)
+{
+    for (int round = 0; round < 400; round++) {
+        dq_fblock g = {.rows = 1 + kernel_random(round % 3 ? 15 : 1),
+                       .cols = 1 + kernel_random(round % 5 ? 40 : 100),
+                       .k = kernel_random(24),
+                       .more = kernel_random(2),
+                       .last = kernel_random(2),
+                       .alpha = kernel_random(2) ? 1 : 0.3f,
+                       .low = kernel_random(2) ? 0 : -INFINITY,
+                       .high = kernel_random(2) ? 1 : INFINITY};
+        size_t panels = (g.cols + DQ_FPANEL - 1) / DQ_FPANEL;
+        bool plain = kernel_random(2);
+        size_t b_size = panels * DQ_FPANEL * g.k;
+        g.a_row = g.k + kernel_random(3);
+        g.b_panel = plain ? DQ_FPANEL : DQ_FPANEL * g.k;
+        g.b_step = plain ? panels * DQ_FPANEL : DQ_FPANEL;
+        if (plain && g.rows == 1) { /* nothing behind the last column */
+            g.b_step = g.cols;
+            b_size = g.cols * g.k;
+        }
+        g.c_row = g.z_row = g.cols + kernel_random(3);
+        size_t size = (g.rows - 1) * g.c_row + g.cols;
+        g.a = numbers(round, g.k ? (g.rows - 1) * g.a_row + g.k : 0);
+        g.b = numbers(round, b_size);
+        g.bias = kernel_random(2) ? numbers(round, g.rows) : NULL;
+        g.z = kernel_random(2) ? numbers(round, size) : NULL;
+        g.c = numbers(round, size);
+        float *was = kernel_memory(size * sizeof *was);
+        memcpy(was, g.c, size * sizeof *was);
+        check_block(k, &g, was, size);
+        kernel_done();
+    }
+}
+
+void check_fgemv(const dq_kernels *k)
+{
+    for (int round = 0; round < 200; round++) {
+        size_t rows = 1 + kernel_random(40), steps = kernel_random(50), a_row = steps + kernel_random(3);
+        const float *a = numbers(round, steps ? (rows - 1) * a_row + steps : 0), *x = numbers(round, steps);
+        float *y = kernel_memory(rows * sizeof *y);
+        k->fgemv(a, a_row, rows, steps, x, y);
+        for (size_t i = 0; i < rows; i++) {
+            float wanted = 0;
+            for (size_t p = 0; p < steps; p++)
+                wanted = fmaf(a[i * a_row + p], x[p], wanted);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted), "row %zu of %zu, %zu steps: %.9g, wanted %.9g", i,
+                               rows, steps, (double)y[i], (double)wanted);
+        }
+        kernel_done();
+    }
+}
+
+/* Windows in a row with padding at either end, over two rows of an image, at every second place, anywhere. */
+void check_fgather(const dq_kernels *k)
+{
+    for (int round = 0; round < 400; round++) {
+        size_t channels = 1 + kernel_random(5), plane = 16 + kernel_random(60),
+               step = DQ_FPANEL * (1 + kernel_random(3));
+        int32_t at[DQ_FPANEL], first = (int32_t)kernel_random((uint32_t)plane - 15);
+        int32_t low = (int32_t)kernel_random(20), high = (int32_t)kernel_random(20);
+        for (int32_t j = 0; j < DQ_FPANEL; j++) {
+            int32_t place = round % 4 == 0   ? first + j
+                            : round % 4 == 1 ? (first + j + (j > 8 ? low - high : 0))
+                            : round % 4 == 2 ? first + 2 * j
+                                             : (int32_t)kernel_random((uint32_t)plane);
+            at[j] =
+                place < 0 || place >= (int32_t)plane || (round % 8 < 4 && (j < low || j > high)) ? -1 : place;
+        }
+        const float *x = numbers(round, channels * plane);
+        float *to = kernel_memory(((channels - 1) * step + DQ_FPANEL) * sizeof *to);
+        k->fgather(x, at, channels, plane, step, to);
+        for (size_t c = 0; c < channels; c++)
+            for (size_t j = 0; j < step && (c + 1 < channels || j < DQ_FPANEL); j++) {
+                float wanted = j < DQ_FPANEL && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
+                KERNEL_FAIL_UNLESS(same_or_nan(to[c * step + j], wanted),
+                                   "round %d, channel %zu, lane %zu: %.9g, wanted %.9g", round, c, j,
+                                   (double)to[c * step + j], (double)wanted);
+            }
+        kernel_done();
+    }
+}
+
+void check_fconv_plane(const dq_kernels *k)
+{
+    for (int round = 0; round < 200; round++) {
+        size_t offsets[12], most = 0;
+        dq_fconv f = {.offsets = offsets,
+                      .taps = 1 + kernel_random(12),
+                      .x_row = kernel_random(30),
+                      .stride = 1 + kernel_random(3),
+                      .rows = 1 + kernel_random(4),
+                      .n = 1 + kernel_random(75),
+                      .more = kernel_random(2)};
+        for (size_t t = 0; t < f.taps; t++) {
+            offsets[t] = kernel_random(60);
+            most = offsets[t] > most ? offsets[t] : most;
+        }
+        f.y_row = f.n + kernel_random(3);
+        f.x = numbers(round, most + (f.rows - 1) * f.x_row + (f.n - 1) * f.stride + 1 + DQ_FCONV_SLACK);
+        f.w = numbers(round, f.taps);
+        size_t size = (f.rows - 1) * f.y_row + f.n;
+        f.y = numbers(round, size);
+        float *was = kernel_memory(size * sizeof *was);
+        memcpy(was, f.y, size * sizeof *was);
+        k->fconv_plane(&f);
+        for (size_t at = 0; at < size; at++) {
+            size_t r = at / f.y_row, i = at % f.y_row;
+            float wanted = i >= f.n || f.more ? was[at] : 0;
+            for (size_t t = 0; t < f.taps && i < f.n; t++)
+                wanted = fmaf(f.w[t], f.x[offsets[t] + r * f.x_row + i * f.stride], wanted);
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[at], wanted),
+                               "row %zu, place %zu of %zu, stride %zu: %.9g, wanted %.9g", r, i, f.n,
+                               f.stride, (double)f.y[at], (double)wanted);
+        }
+        kernel_done();
+    }
+}
