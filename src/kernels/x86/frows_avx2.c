@@ -49,7 +49,7 @@ static void gather_half(const float *x, const int32_t *at, size_t channels, size
     if (_mm256_movemask_epi8(one.lanes) == -1) {
         for (size_t c = 0; c < channels; c++, one.from += plane, to += step)
             _mm256_storeu_ps(to, _mm256_loadu_ps(one.from));
-    } else if (_mm256_testz_si256(left, left)) {
+    } else if (_mm256_movemask_epi8(left) == 0) {
         for (size_t c = 0; c < channels; c++, one.from += plane, two.from += plane, to += step)
             _mm256_storeu_ps(to, _mm256_or_ps(_mm256_maskload_ps(one.from, one.lanes),
                                               _mm256_maskload_ps(two.from, two.lanes)));

@@ -78,6 +78,22 @@ SHIM_MASKED(_mm, epi16, __m128i, int16_t, 8, __mmask8)
 SHIM_MASKED(_mm, epi32, __m128i, int32_t, 4, __mmask8)
 #endif
 
+/* SIMDe 0.7.4 reads the lanes that are off. */
+static inline __m256 shim_maskload_ps(const float *from, __m256i mask)
+{
+    int32_t on[8];
+    float v[8] = {0};
+    __m256 out;
+    memcpy(on, &mask, sizeof on);
+    for (int i = 0; i < 8; i++)
+        if (on[i] < 0)
+            v[i] = from[i];
+    memcpy(&out, v, sizeof out);
+    return out;
+}
+#undef _mm256_maskload_ps
+#define _mm256_maskload_ps shim_maskload_ps
+
 /* ---- Conversions lane by lane ---- */
 
 #define SHIM_CONVERT(name, vector_to, lane_to, vector_from, lane_from, lanes)                                \
