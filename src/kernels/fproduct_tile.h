@@ -28,9 +28,44 @@ INLINE void step(const float *a, size_t a_row, const float *b, int rows, int vec
     }
 }
 
+/* What is left to do upon whole sums. */
+INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row, int rows, int vectors,
+                   vec sum[MOST_ROWS][VECTORS])
+{
+    const vec alpha = v_set(g->alpha), low = v_set(g->low), high = v_set(g->high);
+    if (g->alpha != 1)
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = v_mul(alpha, sum[i][v]);
+    if (g->bias)
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = v_add(sum[i][v], v_set(g->bias[row + (size_t)i]));
+    if (z)
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = v_add(sum[i][v], v_load(z + (size_t)i * z_row + v * LANES));
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = v_high(high, v_low(low, sum[i][v]));
+}
+
+/* What is fetched into the cache meanwhile: each tile takes its share of the panel that comes next. */
+typedef struct stream {
+    const float *at;
+    size_t step; /* onwards, with each step of the sums */
+} stream;
+
+static inline stream next_panel(const dq_fblock *g, const float *b, bool last, size_t tile, size_t tiles)
+{
+    if (last || g->b_step != DQ_FPANEL)
+        return (stream){b, 0};
+    return (stream){b + g->b_panel + tile * g->k / tiles * DQ_FPANEL, (DQ_FPANEL + tiles - 1) / tiles};
+}
+
 /* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
  * given: `rows` and `vectors` are constants in each call, so that sums stay in registers. */
-INLINE void tile(const dq_fblock *g, size_t row, const float *b, ptrdiff_t ahead, float *c, size_t c_row,
+INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, float *c, size_t c_row,
                  const float *z, size_t z_row, int rows, int vectors)
 {
     enum { UNROLL = 2 };
@@ -42,38 +77,27 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, ptrdiff_t ahead
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL)
         for (int u = 0; u < UNROLL; u++, a++, b += g->b_step) {
-            __builtin_prefetch(b + ahead);
+            __builtin_prefetch(next.at);
+            next.at += next.step;
             step(a, g->a_row, b, rows, vectors, sum);
         }
     for (; p < g->k; p++, a++, b += g->b_step)
         step(a, g->a_row, b, rows, vectors, sum);
-    const vec alpha = v_set(g->alpha), low = v_set(g->low), high = v_set(g->high);
-    for (int i = 0; i < rows; i++) {
-        const vec bias = g->last && g->bias ? v_set(g->bias[row + (size_t)i]) : v_zero();
-        for (int v = 0; v < vectors; v++) {
-            vec x = sum[i][v];
-            if (g->last) {
-                if (g->alpha != 1)
-                    x = v_mul(alpha, x);
-                if (g->bias)
-                    x = v_add(x, bias);
-                if (z)
-                    x = v_add(x, v_load(z + (size_t)i * z_row + v * LANES));
-                x = v_high(high, v_low(low, x));
-            }
-            v_store(c + (size_t)i * c_row + v * LANES, x);
-        }
-    }
+    if (g->last)
+        finish(g, row, z, z_row, rows, vectors, sum);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            v_store(c + (size_t)i * c_row + v * LANES, sum[i][v]);
 }
 
-INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, ptrdiff_t ahead, float *c,
+INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, stream next, float *c,
                       size_t c_row, const float *z, size_t z_row, int vectors)
 {
     switch (rows) {
 #define ROWS(n)                                                                                              \
     case n:                                                                                                  \
         if (n <= MOST_ROWS)                                                                                  \
-            tile(g, row, b, ahead, c, c_row, z, z_row, n <= MOST_ROWS ? n : 1, vectors);                     \
+            tile(g, row, b, next, c, c_row, z, z_row, n <= MOST_ROWS ? n : 1, vectors);                      \
         break;
         ROWS(1)
         ROWS(2)
@@ -110,10 +134,10 @@ static __attribute__((noinline)) void tile_edge(const dq_fblock *g, size_t row, 
             memcpy(z + i * DQ_FPANEL, g->z + (row + i) * g->z_row + col, bytes);
     }
     if (VECTORS > 1 && cols <= DQ_FPANEL / 2)
-        tile_rows(g, row, rows, b, 0, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL,
+        tile_rows(g, row, rows, b, (stream){b, 0}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL,
                   VECTORS > 1 ? VECTORS / 2 : 1);
     else
-        tile_rows(g, row, rows, b, 0, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL, VECTORS);
+        tile_rows(g, row, rows, b, (stream){b, 0}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL, VECTORS);
     for (size_t i = 0; i < rows; i++)
         memcpy(g->c + (row + i) * g->c_row + col, c + i * DQ_FPANEL, bytes);
 }
@@ -121,20 +145,18 @@ static __attribute__((noinline)) void tile_edge(const dq_fblock *g, size_t row, 
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
 INLINE void tile_block(const dq_fblock *g)
 {
-    size_t tiles = (g->rows + MOST_ROWS - 1) / MOST_ROWS, each = tiles ? g->rows / tiles : 0;
+    size_t tiles = (g->rows + MOST_ROWS - 1) / MOST_ROWS;
     for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
         const float *b = g->b + col / DQ_FPANEL * g->b_panel;
-        size_t longer = g->rows - each * tiles;
-        for (size_t row = 0, rows; row < g->rows; row += rows) {
-            rows = each + (longer > 0);
-            longer -= longer > 0;
+        for (size_t t = 0, row = 0; t < tiles; t++) {
+            size_t rows = (g->rows + t) / tiles;
             if (g->cols - col >= DQ_FPANEL)
-                tile_rows(g, row, rows, b,
-                          row + rows == g->rows && col + DQ_FPANEL < g->cols ? (ptrdiff_t)g->b_panel : 0,
+                tile_rows(g, row, rows, b, next_panel(g, b, col + DQ_FPANEL >= g->cols, t, tiles),
                           g->c + row * g->c_row + col, g->c_row,
                           g->last && g->z ? g->z + row * g->z_row + col : NULL, g->z_row, VECTORS);
             else
                 tile_edge(g, row, rows, col, b);
+            row += rows;
         }
     }
 }

@@ -2,7 +2,9 @@
 
 #include "ops/conv_panels.h"
 
-enum { FEW_ROWS = 24 /* for so few, laying out columns costs more than reading them where they stand */ };
+/* For so few rows, laying out columns costs more than reading them where they stand; and so few steps stay in
+ * the first cache wherever they stand. */
+enum { FEW_ROWS = 24, FEW_STEPS = 64 };
 
 typedef struct job {
     const dq_op_call *call;
@@ -24,6 +26,15 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
     block->a_row = j->f->product.k;
 }
 
+/* Whether an image's columns may be read where they stand: in whole panels, what lies behind the last column
+ * is the next channel's. */
+static bool stand(const dq_conv_float *f, const dq_fpart *part)
+{
+    const dq_conv_shape *s = f->shape;
+    return (s->group_out <= FEW_ROWS || s->group_in <= FEW_STEPS) &&
+           (part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->product.batches && s->in_size >= DQ_FPANEL));
+}
+
 static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
 {
     const job *j = arg;
@@ -31,7 +42,7 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
     const float *image = j->o->x + part->batch * s->group_in * s->in_size;
     if (!j->f->pointwise) {
         dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
-    } else if (s->group_out <= FEW_ROWS && part->cols % DQ_FPANEL == 0) {
+    } else if (stand(j->f, part)) {
         block->b = image + part->p * s->in_size + part->col;
         block->b_step = s->in_size;
         block->b_panel = DQ_FPANEL;

@@ -19,9 +19,20 @@ typedef struct job {
     size_t bands;
 } job;
 
+/* Padding is copied too. */
+static bool reaches_far(const dq_window *w)
+{
+    enum { FAR = 4096 };
+    for (size_t d = 0; d < w->rank; d++)
+        if (((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d)) / 2 > w->in[d] + FAR)
+            return true;
+    return false;
+}
+
 bool dq_conv_rows_suits(const dq_conv_shape *s)
 {
-    return s->group_out < FEW && s->kernel_size > 1 && dq_conv_panels_suits(&s->window);
+    return s->group_out < FEW && s->kernel_size > 1 && dq_conv_panels_suits(&s->window) &&
+           !reaches_far(&s->window);
 }
 
 static size_t least(size_t a, size_t b)
@@ -84,22 +95,21 @@ dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_
     return DQ_OK;
 }
 
-/* A row of the copy from a row of the image (NULL: padding). */
-static void copy_row(const dq_window *w, const float *from, size_t n, float *to)
+/* A row of the copy from a row of the image (NULL: padding). What stands around the image is zero already
+ * when the copy before had the same places. */
+static void copy_row(const dq_window *w, const float *from, size_t n, bool clean, float *to)
 {
     size_t last = w->rank - 1, begin = least((size_t)w->begin[last], n), in = (size_t)w->in[last];
-    if (!from) {
-        memset(to, 0, n * sizeof *to);
-        return;
-    }
     size_t count = least(in, n - begin);
-    memset(to, 0, begin * sizeof *to);
-    memcpy(to + begin, from, count * sizeof *to);
-    memset(to + begin + count, 0, (n - begin - count) * sizeof *to);
+    if (!clean)
+        memset(to, 0, n * sizeof *to);
+    if (from)
+        memcpy(to + begin, from, count * sizeof *to);
 }
 
 /* The plane under `count` places from `first` on along the first axis. */
-static void copy_plane(const dq_conv_rows *r, const float *plane, size_t first, size_t count, float *to)
+static void copy_plane(const dq_conv_rows *r, const float *plane, size_t first, size_t count, bool clean,
+                       float *to)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1, n = last ? r->padded[last] : under(w, 0, count), rows = 1;
@@ -116,16 +126,17 @@ static void copy_plane(const dq_conv_rows *r, const float *plane, size_t first, 
             step *= (size_t)w->in[d];
             rest /= length;
         }
-        copy_row(w, inside ? plane + offset : NULL, n, to);
+        copy_row(w, inside ? plane + offset : NULL, n, clean, to);
     }
 }
 
 /* Without outer axes the band cuts the row itself: its windows begin further on. */
-static void copy_band(const dq_conv_rows *r, const float *plane, size_t first, size_t count, float *to)
+static void copy_band(const dq_conv_rows *r, const float *plane, size_t first, size_t count, bool clean,
+                      float *to)
 {
     const dq_window *w = &r->shape->window;
     if (w->rank > 1) {
-        copy_plane(r, plane, first, count, to);
+        copy_plane(r, plane, first, count, clean, to);
         return;
     }
     int64_t from = (int64_t)first * w->stride[0] - w->begin[0];
@@ -191,13 +202,15 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_shape *s = j->r->shape;
     float *copy = dq_call_worker_scratch(j->call, worker);
     size_t band_size = s->out_size / (size_t)s->window.out[0];
+    bool clean = false;
     for (size_t i = begin; i < end; i++) {
         size_t first = i % j->bands * j->r->band, group = i / j->bands % s->group,
                image = i / j->bands / s->group;
         size_t count = least(j->r->band, (size_t)s->window.out[0] - first);
         for (size_t c = 0; c < s->group_in; c++) {
             copy_band(j->r, j->o->x + (image * s->in_channels + group * s->group_in + c) * s->in_size, first,
-                      count, copy);
+                      count, clean, copy);
+            clean = j->bands == 1;
             for (size_t out = 0; out < s->group_out; out++) {
                 size_t channel = group * s->group_out + out;
                 sums(j, copy, j->o->w + (channel * s->group_in + c) * s->kernel_size, count, c > 0,

@@ -1,5 +1,7 @@
 /* MaxPool, AveragePool, LpPool over windows, and their global forms over all spatial elements. Sums are in
- * double, in row-major order of the window, and rounded once. Padding is never a maximum. */
+ * double and rounded once; their order is that of pool_rows.h, or of a kernel's sum over a whole plane, or
+ * else row-major. Padding is never a maximum. */
+#include "base/checked.h"
 #include "base/codec.h"
 #include "ops/pool_rows.h"
 #include "ops/window_walk.h"
@@ -9,7 +11,7 @@
 
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
-enum { WORK = 8192 /* elements under windows of a piece of parallel work, about */ };
+enum { WORK = 8192 /* elements under windows of a piece of parallel work, about */, ALIGN = 64 };
 
 typedef struct state {
     kind kind;
@@ -18,6 +20,7 @@ typedef struct state {
     double p;                              /* LP: the norm's order */
     bool count_pads;                       /* AVERAGE */
     bool column_major;                     /* MAX: how indices count */
+    enum { BY_WINDOWS, BY_ROWS, BY_PLANES } way;
 } state;
 
 /* The part of one window that lies on the input: its first element, and along each axis how many elements and
@@ -69,6 +72,23 @@ static dq_status infer(dq_op_call *call, bool global, dq_error *err)
     return dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
+static dq_status choose_way(dq_op_call *call, bool global, state *s, dq_error *err)
+{
+    bool max = s->kind == MAX, indices = call->out_count > 1 && call->out[1];
+    dq_dtype dtype = call->in[0]->dtype;
+    if (s->kind == LP || indices || s->in_size == 0 || !dq_pool_rows_fits(&s->window, dtype, max))
+        return DQ_OK;
+    if (global && !max) {
+        s->way = BY_PLANES;
+        return DQ_OK;
+    }
+    s->way = BY_ROWS;
+    if (!dq_pool_rows_room(&s->window, max, &call->worker_scratch_size) ||
+        !dq_align_size(call->worker_scratch_size, ALIGN, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "rows of windows");
+    return DQ_OK;
+}
+
 static dq_status prepare(dq_op_call *call, kind what, bool global, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -85,18 +105,7 @@ static dq_status prepare(dq_op_call *call, kind what, bool global, dq_error *err
     s->p = !p ? 2 : p->kind == DQ_ATTR_FLOAT ? (double)p->u.f : (double)p->u.i;
     s->count_pads = dq_node_int(call->node, "count_include_pad", 0) != 0;
     s->column_major = dq_node_int(call->node, "storage_order", 0) != 0;
-    return DQ_OK;
-}
-
-/* Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
-static size_t overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high, int64_t *first)
-{
-    int64_t skipped = origin < low ? (low - origin - 1) / step + 1 : 0;
-    *first = origin + skipped * step;
-    if (*first >= high || skipped >= kernel)
-        return 0;
-    int64_t left = kernel - skipped, room = (high - *first - 1) / step + 1;
-    return (size_t)(left < room ? left : room);
+    return choose_way(call, global, s, err);
 }
 
 static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], patch *p)
@@ -107,7 +116,7 @@ static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], p
     p->base = 0;
     for (size_t d = w->rank; d-- > 0;) {
         int64_t first;
-        p->dims[d] = overlap(origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &first);
+        p->dims[d] = dq_pool_overlap(origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &first);
         p->strides[d] = (size_t)w->dilation[d] * stride;
         p->count *= p->dims[d];
         if (p->dims[d])
@@ -122,7 +131,8 @@ static size_t with_pads(const dq_window *w, const int64_t origin[DQ_MAX_RANK])
     size_t count = 1;
     for (size_t d = 0; d < w->rank; d++) {
         int64_t first;
-        count *= overlap(origin[d], w->kernel[d], w->dilation[d], -w->begin[d], w->in[d] + w->end[d], &first);
+        count *= dq_pool_overlap(origin[d], w->kernel[d], w->dilation[d], -w->begin[d], w->in[d] + w->end[d],
+                                 &first);
     }
     return count;
 }
@@ -278,10 +288,33 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_kernels *kernels = j->call->kernels;
+    const dq_tensor *in = j->call->in[0], *out = j->call->out[0];
+    void *room = dq_call_worker_scratch(j->call, worker);
+    if (s->kind == MAX)
+        dq_max_rows(kernels, &s->window, in->dtype, in->data, out->data, begin, end, room);
+    else
+        dq_average_rows(kernels, &s->window, s->count_pads, dq_data(in, float), dq_data(out, float), begin,
+                        end, room);
+}
+
+/* Averages of all of a plane. */
+static void planes_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
     (void)worker;
     const job *j = arg;
-    const dq_tensor *in = j->call->in[0];
-    dq_max_rows(&j->s->window, in->dtype, in->data, j->call->out[0]->data, begin, end);
+    size_t n = j->s->in_size;
+    for (size_t i = begin; i < end; i++)
+        dq_data(j->call->out[0], float)[i] =
+            (float)(j->call->kernels->float_rows->sum(dq_data(j->call->in[0], float) + i * n, n) / (double)n);
+}
+
+/* Pieces of parallel work for items of so many elements under windows. */
+static size_t grain(size_t each)
+{
+    return each < WORK ? WORK / (each + 1) + 1 : 1;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -289,18 +322,16 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     job j = {s, call};
-    bool indices = call->out_count > 1 && call->out[1];
-    if (s->kind == MAX && !indices && dq_max_rows_fits(&s->window, call->in[0]->dtype)) {
-        size_t columns = (size_t)s->window.out[1], each = s->kernel_size * columns;
-        if (call->out[0]->count)
-            dq_parallel(call->threads, call->out[0]->count / columns, each < WORK ? WORK / (each + 1) + 1 : 1,
-                        rows_piece, &j);
-        return DQ_OK;
-    }
     const dq_tensor *out = call->out[0] ? call->out[0] : call->out[1];
-    if (out->count)
-        dq_parallel(call->threads, out->count, s->kernel_size < WORK ? WORK / (s->kernel_size + 1) + 1 : 1,
-                    piece, &j);
+    size_t columns = (size_t)s->window.out[s->window.rank - 1];
+    if (out->count == 0)
+        return DQ_OK;
+    if (s->way == BY_PLANES)
+        dq_parallel(call->threads, out->count, grain(s->in_size), planes_piece, &j);
+    else if (s->way == BY_ROWS)
+        dq_parallel(call->threads, out->count / columns, grain(s->kernel_size * columns), rows_piece, &j);
+    else
+        dq_parallel(call->threads, out->count, grain(s->kernel_size), piece, &j);
     return DQ_OK;
 }
 

@@ -1,98 +1,207 @@
 #include "ops/pool_rows.h"
 
-#include "ops/window_walk.h"
+#include "base/checked.h"
 
 #include <math.h>
+#include <string.h>
 
-/* A row of this many elements is on the stack. */
-enum { MOST_COLUMNS = 2048 };
-
-bool dq_max_rows_fits(const dq_window *w, dq_dtype dtype)
+/* Places along the last axis under all windows. */
+static size_t line_length(const dq_window *w)
 {
-    return w->rank == 2 && w->dilation[0] == 1 && w->dilation[1] == 1 && w->in[1] <= MOST_COLUMNS &&
-           w->in[0] > 0 && w->in[1] > 0 && (dtype == DQ_FLOAT || dtype == DQ_UINT8 || dtype == DQ_INT8);
+    size_t last = w->rank - 1;
+    return w->out[last] ? (size_t)((w->out[last] - 1) * w->stride[last] + dq_window_span(w, last)) : 0;
 }
 
-/* Elements of a row that tap `k` of each window reaches: outputs first … last - 1. */
-static void reached(const dq_window *w, int64_t k, int64_t *first, int64_t *last)
+bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
 {
-    int64_t shift = k - w->begin[1], step = w->stride[1];
-    int64_t most = w->in[1] - 1 - shift; /* x * step <= most */
-    *first = shift < 0 ? (-shift + step - 1) / step : 0;
-    *last = most < 0 ? 0 : most / step + 1;
-    if (*last > w->out[1])
-        *last = w->out[1];
+    enum { FAR = 4096 };
+    return (dtype == DQ_FLOAT || (max && (dtype == DQ_UINT8 || dtype == DQ_INT8))) &&
+           line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
 }
 
-/* Takes the larger; a NaN is larger than all. */
-static inline float larger_f32(float next, float so_far)
+/* Places of a line that are as many as the stride apart. */
+static size_t phase_length(const dq_window *w)
 {
-    return next > so_far || isnan(next) ? next : so_far;
+    size_t step = (size_t)w->stride[w->rank - 1];
+    return (line_length(w) + step - 1) / step;
 }
 
-static inline uint8_t larger_u8(uint8_t next, uint8_t so_far)
+bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
 {
-    return next > so_far ? next : so_far;
+    /* the line, the same in phases, and the columns' counts */
+    size_t size = max ? sizeof(float) : sizeof(double), line, all;
+    return dq_mul_size(phase_length(w), (size_t)w->stride[w->rank - 1], &line) &&
+           dq_mul_size(line, 2, &all) && dq_add_size(all, (size_t)w->out[w->rank - 1], &all) &&
+           dq_mul_size(all, size, bytes);
 }
 
-static inline int8_t larger_i8(int8_t next, int8_t so_far)
+size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
+                       int64_t *first)
 {
-    return next > so_far ? next : so_far;
+    int64_t skipped = origin < low ? (low - origin - 1) / step + 1 : 0;
+    *first = origin + skipped * step;
+    if (*first >= high || skipped >= kernel)
+        return 0;
+    int64_t left = kernel - skipped, room = (high - *first - 1) / step + 1;
+    return (size_t)(left < room ? left : room);
 }
 
-/* The maximum of the rows under a window, then of its columns. Steps 1 and 2 are spelled out for compilers.
- */
-#define ROWS(name, T, larger, lowest)                                                                        \
-    static void name##_of_columns(const dq_window *w, const T *highest, T *out)                              \
+/* The rows of a plane under the windows of a row of results. */
+typedef struct under {
+    size_t plane, counts[DQ_MAX_RANK], rows; /* along the outer axes, and their product */
+    int64_t origin[DQ_MAX_RANK], first[DQ_MAX_RANK];
+} under;
+
+static under find_rows(const dq_window *w, size_t row)
+{
+    under u = {.rows = 1};
+    for (size_t d = w->rank - 1; d-- > 0; row /= (size_t)w->out[d]) {
+        u.origin[d] = (int64_t)(row % (size_t)w->out[d]) * w->stride[d] - w->begin[d];
+        u.counts[d] = dq_pool_overlap(u.origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u.first[d]);
+        u.rows *= u.counts[d];
+    }
+    u.plane = row;
+    return u;
+}
+
+/* Where row number i of those begins, in elements. */
+static size_t row_offset(const dq_window *w, const under *u, size_t i)
+{
+    size_t last = w->rank - 1, step = (size_t)w->in[last], offset = 0;
+    for (size_t d = last; d-- > 0; i /= u->counts[d]) {
+        offset += (size_t)(u->first[d] + (int64_t)(i % u->counts[d]) * w->dilation[d]) * step;
+        step *= (size_t)w->in[d];
+    }
+    return u->plane * step + offset;
+}
+
+/* The part of a line that is input: where it begins in the line, and how much there is. */
+static size_t reach(const dq_window *w, size_t *begin)
+{
+    size_t last = w->rank - 1, length = line_length(w);
+    *begin = (size_t)w->begin[last] < length ? (size_t)w->begin[last] : length;
+    size_t left = length - *begin;
+    return left < (size_t)w->in[last] ? left : (size_t)w->in[last];
+}
+
+/* A line, and the columns of windows: element i of column k is phases[k * dilation % stride][i + k * dilation
+ * / stride]. With a stride of 1 that is the line itself. */
+#define LINES(T, name, lowest, join)                                                                         \
+    static const T *name##_phases(const dq_window *w, const T *restrict line, T *restrict phases)            \
     {                                                                                                        \
-        for (int64_t x = 0; x < w->out[1]; x++)                                                              \
-            out[x] = lowest;                                                                                 \
-        int64_t tap, tap_end;                                                                                \
-        dq_window_taps(w, 1, &tap, &tap_end);                                                                \
-        for (int64_t k = tap; k < tap_end; k++) {                                                            \
-            int64_t first, last, step = w->stride[1], shift = k - w->begin[1];                               \
-            reached(w, k, &first, &last);                                                                    \
-            if (step == 1)                                                                                   \
-                for (int64_t x = first; x < last; x++)                                                       \
-                    out[x] = larger(highest[x + shift], out[x]);                                             \
-            else if (step == 2)                                                                              \
-                for (int64_t x = first; x < last; x++)                                                       \
-                    out[x] = larger(highest[2 * x + shift], out[x]);                                         \
-            else                                                                                             \
-                for (int64_t x = first; x < last; x++)                                                       \
-                    out[x] = larger(highest[step * x + shift], out[x]);                                      \
+        size_t step = (size_t)w->stride[w->rank - 1], length = phase_length(w);                              \
+        if (step == 1)                                                                                       \
+            return line;                                                                                     \
+        if (step == 2) /* spelled out for compilers */                                                       \
+            for (size_t i = 0; i < length; i++) {                                                            \
+                phases[i] = line[2 * i];                                                                     \
+                phases[length + i] = line[2 * i + 1];                                                        \
+            }                                                                                                \
+        else                                                                                                 \
+            for (size_t p = 0; p < step; p++)                                                                \
+                for (size_t i = 0; i < length; i++)                                                          \
+                    phases[p * length + i] = line[i * step + p];                                             \
+        return phases;                                                                                       \
+    }                                                                                                        \
+    static void name##_columns(const dq_kernels *kernels, const dq_window *w, const T *phases, T *out)       \
+    {                                                                                                        \
+        size_t last = w->rank - 1, step = (size_t)w->stride[last], n = (size_t)w->out[last];                 \
+        (void)kernels;                                                                                       \
+        if (w->kernel[last] == 1)                                                                            \
+            memcpy(out, phases, n * sizeof *out);                                                            \
+        for (size_t k = 1; k < (size_t)w->kernel[last]; k++) {                                               \
+            size_t at = k * (size_t)w->dilation[last];                                                       \
+            const T *x = phases + at % step * phase_length(w) + at / step;                                   \
+            join(out, k == 1 ? phases : out, x, n);                                                          \
         }                                                                                                    \
     }                                                                                                        \
-    static void name(const dq_window *w, const T *in, T *out, size_t begin, size_t end)                      \
+    static void name##_clear(const dq_window *w, T *line)                                                    \
     {                                                                                                        \
-        T highest[MOST_COLUMNS];                                                                             \
-        const size_t rows = (size_t)w->out[0], columns = (size_t)w->in[1];                                   \
+        size_t length = phase_length(w) * (size_t)w->stride[w->rank - 1];                                    \
+        for (size_t i = 0; i < length; i++)                                                                  \
+            line[i] = lowest;                                                                                \
+    }
+
+#define JOIN_FLOATS(out, a, b, n) kernels->float_rows->max(a, 1, b, 1, n, out)
+#define JOIN_CODES(out, a, b, n)                                                                             \
+    for (size_t e = 0; e < (n); e++)                                                                         \
+    (out)[e] = (b)[e] > (a)[e] ? (b)[e] : (a)[e]
+#define JOIN_SUMS(out, a, b, n)                                                                              \
+    for (size_t e = 0; e < (n); e++)                                                                         \
+    (out)[e] = (a)[e] + (b)[e]
+
+LINES(float, f32, -INFINITY, JOIN_FLOATS)
+LINES(uint8_t, u8, 0, JOIN_CODES)
+LINES(int8_t, i8, INT8_MIN, JOIN_CODES)
+LINES(double, sum, 0, JOIN_SUMS)
+
+/* What is not input in a line stays as it is from row to row. */
+#define MAX_ROWS(T, name, join)                                                                              \
+    static void name##_rows(const dq_kernels *kernels, const dq_window *w, const T *in, T *out,              \
+                            size_t begin, size_t end, T *line)                                               \
+    {                                                                                                        \
+        size_t from, n = reach(w, &from), columns = (size_t)w->out[w->rank - 1];                             \
+        (void)kernels;                                                                                       \
+        name##_clear(w, line);                                                                               \
         for (size_t row = begin; row < end; row++) {                                                         \
-            const T *plane = in + row / rows * (size_t)w->in[0] * columns;                                   \
-            int64_t from = (int64_t)(row % rows) * w->stride[0] - w->begin[0], to = from + w->kernel[0];     \
-            from = from < 0 ? 0 : from;                                                                      \
-            to = to > w->in[0] ? w->in[0] : to;                                                              \
-            for (size_t x = 0; x < columns; x++)                                                             \
-                highest[x] = from < to ? plane[(size_t)from * columns + x] : (T)lowest;                      \
-            for (int64_t y = from + 1; y < to; y++) {                                                        \
-                const T *next = plane + (size_t)y * columns;                                                 \
-                for (size_t x = 0; x < columns; x++)                                                         \
-                    highest[x] = larger(next[x], highest[x]);                                                \
+            under u = find_rows(w, row);                                                                     \
+            const T *first = u.rows ? in + row_offset(w, &u, 0) : NULL;                                      \
+            if (u.rows == 0)                                                                                 \
+                name##_clear(w, line);                                                                       \
+            if (u.rows == 1)                                                                                 \
+                memcpy(line + from, first, n * sizeof *line);                                                \
+            for (size_t i = 1; i < u.rows; i++) {                                                            \
+                const T *x = in + row_offset(w, &u, i);                                                      \
+                join(line + from, i == 1 ? first : line + from, x, n);                                       \
             }                                                                                                \
-            name##_of_columns(w, highest, out + row * (size_t)w->out[1]);                                    \
+            T *phases = line + phase_length(w) * (size_t)w->stride[w->rank - 1];                             \
+            name##_columns(kernels, w, name##_phases(w, line, phases), out + row * columns);                 \
         }                                                                                                    \
     }
 
-ROWS(rows_f32, float, larger_f32, -INFINITY)
-ROWS(rows_u8, uint8_t, larger_u8, 0)
-ROWS(rows_i8, int8_t, larger_i8, INT8_MIN)
+MAX_ROWS(float, f32, JOIN_FLOATS)
+MAX_ROWS(uint8_t, u8, JOIN_CODES)
+MAX_ROWS(int8_t, i8, JOIN_CODES)
 
-void dq_max_rows(const dq_window *w, dq_dtype dtype, const void *in, void *out, size_t begin, size_t end)
+void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
+                 size_t begin, size_t end, void *room)
 {
     if (dtype == DQ_FLOAT)
-        rows_f32(w, in, out, begin, end);
+        f32_rows(kernels, w, in, out, begin, end, room);
     else if (dtype == DQ_UINT8)
-        rows_u8(w, in, out, begin, end);
+        u8_rows(kernels, w, in, out, begin, end, room);
     else
-        rows_i8(w, in, out, begin, end);
+        i8_rows(kernels, w, in, out, begin, end, room);
+}
+
+/* Elements that a window counts along an axis. */
+static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
+{
+    int64_t first;
+    return dq_pool_overlap(origin, w->kernel[d], w->dilation[d], pads ? -w->begin[d] : 0,
+                           pads ? w->in[d] + w->end[d] : w->in[d], &first);
+}
+
+void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
+                     size_t begin, size_t end, void *room)
+{
+    size_t last = w->rank - 1, from, n = reach(w, &from), columns = (size_t)w->out[last];
+    size_t length = phase_length(w) * (size_t)w->stride[last];
+    double *line = room, *counts = line + 2 * length;
+    for (size_t x = 0; x < columns; x++)
+        counts[x] = (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
+    for (size_t row = begin; row < end; row++) {
+        under u = find_rows(w, row);
+        double count = 1;
+        sum_clear(w, line);
+        for (size_t i = 0; i < u.rows; i++)
+            kernels->float_rows->add_to(in + row_offset(w, &u, i), n, line + from);
+        for (size_t d = 0; d < last; d++)
+            count *= (double)counted(w, d, u.origin[d], pads);
+        const double *phases = sum_phases(w, line, line + length);
+        double *sums = phases == line ? line + length : line;
+        sum_columns(kernels, w, phases, sums);
+        for (size_t x = 0; x < columns; x++)
+            out[row * columns + x] = (float)(sums[x] / (count * counts[x]));
+    }
 }

@@ -1,6 +1,8 @@
 /* Conv, the float one. */
 #include "harness.h"
 
+#include <math.h>
+
 /* Small integers in floats: sums are exact in any order. */
 static double small(size_t i)
 {
@@ -178,9 +180,138 @@ START_TEST(fused_refused)
 }
 END_TEST
 
+/* ---- Bits -------------------------------------------------------------------------------------------- */
+
+typedef struct conv_case {
+    int64_t rank, images, group, ins, outs; /* channels of a group */
+    int64_t in[3], kernel[3], stride[3], dilation[3], begin[3], end[3];
+} conv_case;
+
+/* Fractions whose products and sums are rounded. */
+static double fraction(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)((float)(*state >> 40) / 16777216.0f - 0.5f);
+}
+
+/* The contract: one chain of fused multiply-adds over channels and the kernel's elements, padding as zeros.
+ */
+static float chain(const conv_case *k, const double *x, const double *w, int64_t image, int64_t channel,
+                   const int64_t *at)
+{
+    float sum = 0;
+    int64_t taps = 1, plane = 1;
+    for (int d = 0; d < k->rank; d++) {
+        taps *= k->kernel[d];
+        plane *= k->in[d];
+    }
+    for (int64_t i = 0; i < k->ins; i++)
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t rest = t, offset = 0, step = 1;
+            bool inside = true;
+            for (int64_t d = k->rank; d-- > 0; rest /= k->kernel[d]) {
+                int64_t p = at[d] * k->stride[d] - k->begin[d] + rest % k->kernel[d] * k->dilation[d];
+                inside = inside && p >= 0 && p < k->in[d];
+                offset += p * step;
+                step *= k->in[d];
+            }
+            int64_t from = (image * k->group + channel / k->outs) * k->ins + i;
+            sum = fmaf((float)w[(channel * k->ins + i) * taps + t],
+                       inside ? (float)x[from * plane + offset] : 0, sum);
+        }
+    return sum;
+}
+
+/* The harness runs each case with portable kernels on one thread and with the best ones on three, and wants
+ * the same bytes. */
+static void run_bits(const conv_case *k, uint64_t *state)
+{
+    enum { MOST = 40000 };
+    static double x[MOST], w[MOST], bias[64], z[MOST], want[MOST];
+    int64_t x_dims[5] = {k->images, k->group * k->ins}, w_dims[5] = {k->group * k->outs, k->ins};
+    int64_t y_dims[5] = {k->images, k->group * k->outs}, pads[6], x_size = k->images * k->group * k->ins;
+    int64_t w_size = k->group * k->outs * k->ins, places = 1, channels = k->group * k->outs;
+    size_t rank = (size_t)k->rank;
+    for (size_t d = 0; d < rank; d++) {
+        x_dims[d + 2] = k->in[d];
+        w_dims[d + 2] = k->kernel[d];
+        y_dims[d + 2] =
+            (k->in[d] + k->begin[d] + k->end[d] - (k->kernel[d] - 1) * k->dilation[d] - 1) / k->stride[d] + 1;
+        pads[d] = k->begin[d];
+        pads[d + rank] = k->end[d];
+        x_size *= k->in[d];
+        w_size *= k->kernel[d];
+        places *= y_dims[d + 2];
+    }
+    ck_assert(x_size <= MOST && w_size <= MOST && k->images * channels * places <= MOST && channels <= 64);
+    for (int64_t i = 0; i < x_size; i++)
+        x[i] = fraction(state);
+    for (int64_t i = 0; i < w_size; i++)
+        w[i] = fraction(state);
+    for (int64_t i = 0; i < channels; i++)
+        bias[i] = fraction(state);
+    for (int64_t i = 0; i < k->images * channels * places; i++) {
+        int64_t rest = i % places, at[3];
+        z[i] = fraction(state);
+        for (size_t d = rank; d-- > 0; rest /= y_dims[d + 2])
+            at[d] = rest % y_dims[d + 2];
+        int64_t channel = i / places % channels;
+        float y = chain(k, x, w, i / places / channels, channel, at);
+        y += (float)bias[channel];
+        y += (float)z[i];
+        y = y < 0 ? 0 : y;
+        want[i] = (double)y;
+    }
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "FusedConv", 1);
+    ops_string(&c, "activation", "Relu");
+    ops_int(&c, "group", k->group);
+    ops_ints(&c, "strides", rank, k->stride);
+    ops_ints(&c, "dilations", rank, k->dilation);
+    ops_ints(&c, "pads", 2 * rank, pads);
+    ops_in(&c, DQ_FLOAT, rank + 2, x_dims, x);
+    ops_in(&c, DQ_FLOAT, rank + 2, w_dims, w);
+    ops_in(&c, DQ_FLOAT, 1, &channels, bias);
+    ops_in(&c, DQ_FLOAT, rank + 2, y_dims, z);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, rank + 2, y_dims, want);
+    ops_end(&c);
+}
+
+START_TEST(bits)
+{
+    static const conv_case cases[] = {
+        /* pointwise, of one and of several blocks of steps, where it stands and laid out */
+        {2, 1, 1, 5, 7, {5, 5}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}},
+        {2, 1, 1, 300, 31, {3, 7}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}},
+        {2, 2, 3, 9, 6, {4, 9}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}},
+        {2, 1, 2, 70, 30, {4, 8}, {1, 1}, {2, 1}, {1, 1}, {0}, {0}},
+        /* windows: over several rows of the image, at its edges, at every second place, apart */
+        {2, 1, 1, 40, 13, {9, 11}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 2, 2, 3, 5, {19, 23}, {3, 5}, {2, 2}, {1, 1}, {1, 2}, {1, 2}},
+        {2, 1, 1, 3, 4, {40, 40}, {7, 7}, {2, 2}, {1, 1}, {3, 3}, {3, 3}},
+        {2, 1, 1, 4, 4, {20, 21}, {3, 2}, {3, 4}, {2, 3}, {4, 0}, {0, 5}},
+        {2, 1, 1, 1, 8, {3, 3}, {17, 17}, {1, 1}, {1, 1}, {8, 8}, {8, 8}},
+        {1, 2, 1, 6, 9, {150}, {9}, {1}, {2}, {5}, {7}},
+        {3, 1, 1, 3, 6, {5, 6, 7}, {2, 3, 3}, {1, 2, 1}, {1, 1, 2}, {1, 0, 2}, {0, 1, 2}},
+        /* few output channels: row by row */
+        {2, 2, 6, 1, 1, {14, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 1, 5, 1, 1, {15, 37}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 1, 3, 1, 2, {60, 70}, {5, 4}, {1, 3}, {2, 1}, {0, 9}, {11, 1}},
+        {2, 1, 1, 12, 3, {13, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {1, 1, 4, 2, 1, {333}, {6}, {1}, {3}, {7}, {8}},
+        {3, 1, 4, 1, 1, {7, 6, 20}, {3, 2, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 0, 1}},
+    };
+    uint64_t state = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        run_bits(&cases[i], &state);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("Conv");
+    tcase_add_test(tests, bits);
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
     tcase_add_test(tests, transposed);

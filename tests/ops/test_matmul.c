@@ -1,6 +1,8 @@
 /* MatMul and Gemm. */
 #include "harness.h"
 
+#include <math.h>
+
 START_TEST(matmul_small)
 {
     ops_case c;
@@ -127,9 +129,73 @@ START_TEST(fused)
 }
 END_TEST
 
+/* Fractions whose products and sums are rounded. */
+static double fraction(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)((float)(*state >> 40) / 16777216.0f - 0.5f);
+}
+
+/* The contract: one chain of fused multiply-adds a sum, then alpha, then C. The harness runs each case with
+ * portable kernels on one thread and constant operands (packed for all runs), and with the best kernels on
+ * three threads. */
+static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_b, float alpha, bool with_c)
+{
+    enum { MOST = 50000 };
+    static double a[MOST], b[MOST], c_values[MOST], want[MOST];
+    static uint64_t state = 7;
+    ck_assert(m * k <= MOST && k * n <= MOST && m * n <= MOST);
+    for (int64_t i = 0; i < m * k; i++)
+        a[i] = fraction(&state);
+    for (int64_t i = 0; i < k * n; i++)
+        b[i] = fraction(&state);
+    for (int64_t i = 0; i < n; i++)
+        c_values[i] = fraction(&state);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float sum = 0;
+            for (int64_t p = 0; p < k; p++)
+                sum = fmaf((float)a[trans_a ? p * m + i : i * k + p],
+                           (float)b[trans_b ? j * k + p : p * n + j], sum);
+            if (alpha != 1)
+                sum = alpha * sum;
+            if (with_c)
+                sum += (float)c_values[j];
+            want[i * n + j] = (double)sum;
+        }
+    ops_case c;
+    ops_begin(&c, "", "Gemm", 13);
+    ops_int(&c, "transA", trans_a);
+    ops_int(&c, "transB", trans_b);
+    ops_float(&c, "alpha", alpha);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(trans_a ? k : m, trans_a ? m : k), a);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(trans_b ? n : k, trans_b ? k : n), b);
+    if (with_c)
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(n), c_values);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(m, n), want);
+    ops_end(&c);
+}
+
+START_TEST(gemm_to_the_bit)
+{
+    for (int flags = 0; flags < 16; flags++) {
+        bool trans_a = flags & 1, trans_b = flags & 2, with_c = flags & 4;
+        float alpha = flags & 8 ? 0.7f : 1;
+        gemm_bits(1, 37, 45, trans_a, trans_b, alpha, with_c);
+        gemm_bits(1, 600, 70, trans_a, trans_b, alpha, with_c);
+        gemm_bits(23, 19, 1, trans_a, trans_b, alpha, with_c);
+        gemm_bits(7, 5, 16, trans_a, trans_b, alpha, with_c);
+        gemm_bits(200, 40, 131, trans_a, trans_b, alpha, with_c);
+        gemm_bits(13, 530, 33, trans_a, trans_b, alpha, with_c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("MatMul, Gemm");
+    tcase_add_test(tests, gemm_to_the_bit);
     tcase_add_test(tests, matmul_small);
     tcase_add_test(tests, matmul_batches_over_blocks);
     tcase_add_test(tests, gemm_forms);
