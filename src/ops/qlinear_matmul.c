@@ -156,15 +156,44 @@ static void store_row(const dq_op_call *call, const void *arg, size_t batch, siz
         put(&at, (batch * s->m + row) * s->n + j, j, sums[j] * scale_at(&at, j));
 }
 
+static bool general(const dq_int_sums *sums, const state *st)
+{
+    return float8(sums->call->out[0]->dtype) || st->p.y_zero.col != 0;
+}
+
+/* Sums whose parameters are the same for all rows. */
+static void store_same_rows(const dq_int_sums *sums, const state *st)
+{
+    const dq_op_call *call = sums->call;
+    const dq_tensor *y = call->out[0];
+    double scales[DQ_QGEMM_NR_MAX];
+    size_t n = sums->mm->s.n, from = (sums->batch * sums->mm->m + sums->row) * n + sums->col;
+    place at = place_of(call, st, sums->batch, 0);
+    for (size_t j = 0; j < sums->cols; j++)
+        scales[j] = scale_at(&at, sums->col + j);
+    int32_t lo = y->dtype == DQ_INT8 ? -128 : 0;
+    dq_requantize_to to = {.scale = scales,
+                           .zero_point = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at),
+                           .lo = lo,
+                           .hi = lo + 255,
+                           .out = (uint8_t *)y->data + from,
+                           .out_stride = n};
+    call->kernels->requantize_tile(sums->c, sums->c_stride, sums->rows, sums->cols, &to);
+}
+
 static void store_sums(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
     const dq_op_call *call = sums->call;
     const dq_tensor *y = call->out[0];
     double scales[DQ_QGEMM_NR_MAX];
-    bool general = float8(y->dtype) || st->p.y_zero.col != 0;
+    bool any = general(sums, st);
     int32_t lo = y->dtype == DQ_INT8 ? -128 : 0;
     place at;
+    if (!any && st->p.same_rows) {
+        store_same_rows(sums, st);
+        return;
+    }
     for (size_t i = 0; i < sums->rows; i++) {
         size_t row = sums->row + i, from = (sums->batch * sums->mm->m + row) * sums->mm->s.n + sums->col;
         const int32_t *c = sums->c + i * sums->c_stride;
@@ -173,7 +202,7 @@ static void store_sums(const dq_int_sums *sums)
             for (size_t j = 0; j < sums->cols; j++)
                 scales[j] = scale_at(&at, sums->col + j);
         }
-        if (!general) {
+        if (!any) {
             int32_t zero = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at);
             call->kernels->requantize(c, sums->cols, scales, 1, zero, lo, lo + 255,
                                       (uint8_t *)y->data + from);

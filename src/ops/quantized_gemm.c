@@ -125,54 +125,69 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-static void add_c(const dq_int_sums *sums, const state *st, size_t row, int32_t *row_sums)
+enum { ROWS = 16 /* that are stored at once */ };
+
+/* Rows first … first + rows - 1 of the block, with C. */
+static void add_c(const dq_int_sums *sums, const state *st, size_t first, size_t rows, int32_t *out)
 {
     const dq_tensor *c = dq_call_in(sums->call, C);
-    if (!c)
-        return;
-    const int32_t *from = dq_data(c, int32_t) + row * st->c_row + sums->col * st->c_col;
-    for (size_t j = 0; j < sums->cols; j++)
-        row_sums[j] = (int32_t)((uint32_t)row_sums[j] + (uint32_t)from[j * st->c_col]);
+    for (size_t i = 0; i < rows; i++, out += DQ_QGEMM_NR_MAX) {
+        const int32_t *from = sums->c + (first + i) * sums->c_stride;
+        memcpy(out, from, sums->cols * sizeof *out);
+        if (!c)
+            continue;
+        const int32_t *term =
+            dq_data(c, int32_t) + (sums->row + first + i) * st->c_row + sums->col * st->c_col;
+        for (size_t j = 0; j < sums->cols; j++)
+            out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)term[j * st->c_col]);
+    }
 }
 
-static void store_quantized(const dq_int_sums *sums, const state *st, size_t from, const int32_t *row_sums)
+static void store_quantized(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;
     const dq_tensor *y = call->out[0], *zero = dq_call_in(call, Y_ZERO);
     double scales[DQ_QGEMM_NR_MAX];
+    int32_t block[ROWS * DQ_QGEMM_NR_MAX], lo = y->dtype == DQ_INT8 ? -128 : 0;
     double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
     double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
     for (size_t j = 0; j < sums->cols; j++)
         scales[j] = a * dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step) / y_scale;
-    int32_t lo = y->dtype == DQ_INT8 ? -128 : 0, y_zero = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0;
-    call->kernels->requantize(row_sums, sums->cols, scales, 1, y_zero, lo, lo + 255,
-                              (uint8_t *)y->data + from);
+    dq_requantize_to to = {.scale = scales,
+                           .zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                           .lo = lo,
+                           .hi = lo + 255,
+                           .out_stride = st->mm.s.n};
+    for (size_t i = 0; i < sums->rows; i += ROWS) {
+        size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
+        add_c(sums, st, i, rows, block);
+        to.out = (uint8_t *)y->data + (sums->row + i) * st->mm.s.n + sums->col;
+        call->kernels->requantize_tile(block, DQ_QGEMM_NR_MAX, rows, sums->cols, &to);
+    }
 }
 
-static void store_float(const dq_int_sums *sums, const state *st, size_t from, const int32_t *row_sums)
+static void store_float(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;
-    float *y = dq_data(call->out[0], float) + from;
-    float a = (float)st->alpha * dq_data(call->in[A_SCALE], float)[0];
-    for (size_t j = 0; j < sums->cols; j++) {
-        float b = (float)dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
-        y[j] = (float)row_sums[j] * (a * b);
+    int32_t row_sums[DQ_QGEMM_NR_MAX];
+    float scales[DQ_QGEMM_NR_MAX], a = (float)st->alpha * dq_data(call->in[A_SCALE], float)[0];
+    for (size_t j = 0; j < sums->cols; j++)
+        scales[j] = a * (float)dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
+    for (size_t i = 0; i < sums->rows; i++) {
+        float *y = dq_data(call->out[0], float) + (sums->row + i) * st->mm.s.n + sums->col;
+        add_c(sums, st, i, 1, row_sums);
+        for (size_t j = 0; j < sums->cols; j++)
+            y[j] = (float)row_sums[j] * scales[j];
     }
 }
 
 static void store(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
-    int32_t row_sums[DQ_QGEMM_NR_MAX];
-    for (size_t i = 0; i < sums->rows; i++) {
-        size_t row = sums->row + i, from = row * st->mm.s.n + sums->col;
-        memcpy(row_sums, sums->c + i * sums->c_stride, sums->cols * sizeof *row_sums);
-        add_c(sums, st, row, row_sums);
-        if (sums->call->out[0]->dtype == DQ_FLOAT)
-            store_float(sums, st, from, row_sums);
-        else
-            store_quantized(sums, st, from, row_sums);
-    }
+    if (sums->call->out[0]->dtype == DQ_FLOAT)
+        store_float(sums, st);
+    else
+        store_quantized(sums, st);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
