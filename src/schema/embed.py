@@ -1,17 +1,37 @@
 #!/usr/bin/env python3
 """Make the C table of embedded schemas: embed.py SCHEMA_DIR OUTPUT.c DEPFILE
 
-Each operator's YAML file becomes one zlib stream, so that a program inflates only those it uses. Schemas resemble one
-another: a typical one, uncompressed, is the preset dictionary of all streams, which halves the table. The domain is the
-folder's name, the operator the file's; the reader holds both against the text. Only the standard library is used.
+Each version of an operator becomes one zlib stream without the texts that are for people, so that a program inflates
+and parses only what it uses. Schemas resemble one another: a typical one, uncompressed, is the preset dictionary of all
+streams, which halves the table. The domain is the folder's name, the operator the file's; the reader holds both
+against the text. Only the standard library is used.
 """
 
 import pathlib
+import re
 import sys
 import zlib
 
 
 TYPICAL = "Add"
+FOR_PEOPLE = re.compile(r"( *)(?:doc|description|support_level):")
+
+
+def documents(text):
+    """Pairs of since_version and text, the texts for people left out: a key's line, and those further to the right."""
+    for document in re.split(r"^---.*\n", text, flags=re.MULTILINE):
+        lines, left_out = [], None
+        for line in document.splitlines(keepends=True):
+            indent = len(line) - len(line.lstrip(" "))
+            if left_out is not None and (indent > left_out or not line.strip()):
+                continue
+            match = FOR_PEOPLE.match(line)
+            left_out = len(match[1]) if match else None
+            if not match:
+                lines.append(line)
+        kept = "".join(lines)
+        if kept.strip():
+            yield int(re.search(r"^since_version: (\d+)", kept, re.MULTILINE)[1]), kept.encode()
 
 
 def c_array(head, data):
@@ -26,20 +46,22 @@ def compress(text, dictionary):
 
 def main():
     folder, output, depfile = map(pathlib.Path, sys.argv[1:])
-    arrays, rows = [], []
+    streams, names, rows = bytearray(), bytearray(), []
     files = sorted(
         folder.rglob("*.yaml"), key=lambda p: (b"" if p.parent == folder else p.parent.name.encode(), p.stem.encode())
     )
-    dictionary = (folder / f"{TYPICAL}.yaml").read_bytes()
-    for number, path in enumerate(files):
-        text = path.read_bytes()
-        packed = compress(text, dictionary)
+    *_, (_, dictionary) = documents((folder / f"{TYPICAL}.yaml").read_text())
+    for path in files:
         domain = "" if path.parent == folder else path.parent.name
-        arrays.append(c_array(f"static const unsigned char text_{number}[]", packed))
-        rows.append(f'    {{"{domain}", "{path.stem}", text_{number}, {len(packed)}, {len(text)}}},')
+        for version, text in sorted(documents(path.read_text())):
+            packed = compress(text, dictionary)
+            rows.append(f"    {{{len(names)}, {version}, {len(streams)}, {len(packed)}, {len(text)}}},")
+            streams += packed
+        names += f"{domain}\0{path.stem}\0".encode()
     lines = [
         '#include "schema/schema.h"',
-        *arrays,
+        c_array("const unsigned char dq_embedded_streams[]", streams),
+        c_array("const char dq_embedded_names[]", names),
         "const dq_embedded_schema dq_embedded_schemas[] = {",
         *rows,
         "};",

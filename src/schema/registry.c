@@ -15,8 +15,9 @@ typedef struct entry entry;
 struct entry {
     const char *domain, *name;
     entry *next; /* same name, another domain */
-    const dq_embedded_schema
-        *embedded;              /* NULL once it is parsed, and for an operator that only the user has */
+    const dq_embedded_schema *embedded; /* the first of the library's, rising since_version */
+    uint32_t embedded_count;            /* 0 for an operator that only the user has */
+    uint64_t parsed;                    /* bit i: row i of them is among the versions */
     const dq_schema **versions; /* rising since_version */
     uint32_t count, capacity;
 };
@@ -160,10 +161,16 @@ static dq_status read_text(dq_schemas *set, const char *text, size_t length, con
 
 /* ---- Embedded schemas -------------------------------------------------------------------------------- */
 
+static const char *name_of(const dq_embedded_schema *row)
+{
+    const char *domain = dq_embedded_names + row->names;
+    return domain + strlen(domain) + 1;
+}
+
 /* DQ_OK with row->size bytes in `text`. */
 static dq_status inflate_row(const dq_embedded_schema *row, char *text, dq_error *err)
 {
-    z_stream stream = {.next_in = (unsigned char *)row->bytes,
+    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)(dq_embedded_streams + row->stream),
                        .avail_in = row->compressed_size,
                        .next_out = (unsigned char *)text,
                        .avail_out = row->size};
@@ -180,25 +187,25 @@ static dq_status inflate_row(const dq_embedded_schema *row, char *text, dq_error
     if (result == Z_MEM_ERROR)
         return dq_no_memory(err, row->size, "inflating a schema");
     if (result != Z_STREAM_END || stream.avail_out)
-        return dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", row->name);
+        return dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", name_of(row));
     return DQ_OK;
 }
 
-static dq_status parse_embedded(dq_schemas *set, entry *e, dq_error *err)
+static dq_status parse_row(dq_schemas *set, entry *e, uint32_t i, dq_error *err)
 {
-    const dq_embedded_schema *row = e->embedded;
-    if (!row)
+    const dq_embedded_schema *row = &e->embedded[i];
+    if (e->parsed >> i & 1)
         return DQ_OK;
     char *text = malloc(row->size);
     if (!text)
         return dq_no_memory(err, row->size, "a schema's text");
     dq_status status = inflate_row(row, text, err);
     if (status == DQ_OK)
-        status = read_text(set, text, row->size, row->name, false, err);
+        status = read_text(set, text, row->size, name_of(row), false, err);
     free(text);
     if (status == DQ_OK && !e->count)
         status =
-            dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator", row->name);
+            dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator", name_of(row));
     if (status == DQ_BAD_MODEL) {
         dq_error_prefix(err, "a schema in the library is wrong: ");
         if (err)
@@ -206,16 +213,37 @@ static dq_status parse_embedded(dq_schemas *set, entry *e, dq_error *err)
         status = DQ_INTERNAL;
     }
     if (status == DQ_OK)
-        e->embedded = NULL;
+        e->parsed |= UINT64_C(1) << i;
     return status;
+}
+
+static dq_status parse_all(dq_schemas *set, entry *e, dq_error *err)
+{
+    for (uint32_t i = 0; i < e->embedded_count; i++)
+        DQ_TRY(parse_row(set, e, i, err));
+    return DQ_OK;
+}
+
+/* The one that a model of this version wants; all of them when it wants one that is older. */
+static dq_status parse_newest(dq_schemas *set, entry *e, int opset_version, dq_error *err)
+{
+    for (uint32_t i = e->embedded_count; i-- > 0;)
+        if (e->embedded[i].since_version <= opset_version)
+            return parse_row(set, e, i, err);
+    return parse_all(set, e, err);
 }
 
 static dq_status list_embedded(dq_schemas *set, dq_error *err)
 {
+    entry *e = NULL;
     for (size_t i = 0; i < dq_embedded_schema_count; i++) {
-        entry *e = NULL;
-        DQ_TRY(add_entry(set, dq_embedded_schemas[i].domain, dq_embedded_schemas[i].name, &e, err));
-        e->embedded = &dq_embedded_schemas[i];
+        const dq_embedded_schema *row = &dq_embedded_schemas[i];
+        if (!e || e->embedded->names != row->names) {
+            const char *domain = dq_embedded_names + row->names;
+            DQ_TRY(add_entry(set, domain, name_of(row), &e, err));
+            e->embedded = row;
+        }
+        e->embedded_count++;
     }
     return DQ_OK;
 }
@@ -277,7 +305,7 @@ static dq_status find_locked(dq_schemas *set, const char *domain, const char *na
     if (!e)
         return dq_fail(err, DQ_UNSUPPORTED, "there is no schema for operator '%s' of domain '%s'", name,
                        domain_text(domain));
-    DQ_TRY(parse_embedded(set, e, err));
+    DQ_TRY(parse_newest(set, e, opset_version, err));
     for (uint32_t i = e->count; i-- > 0;)
         if (e->versions[i]->since_version <= opset_version) {
             *out = e->versions[i];
@@ -315,7 +343,7 @@ static int compare_entries(const void *a, const void *b)
 static dq_status list_rows(dq_schemas *set, const dq_schema ***out, size_t *count, dq_error *err)
 {
     for (size_t i = 0; i < set->count; i++)
-        DQ_TRY(parse_embedded(set, set->entries[i], err));
+        DQ_TRY(parse_all(set, set->entries[i], err));
     qsort(set->entries, set->count, sizeof *set->entries, compare_entries);
     *count = 0;
     for (size_t i = 0; i < set->count; i++)
