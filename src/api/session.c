@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PLANS = 4 }; /* that a session keeps, for shapes that come again */
+
+typedef struct planned {
+    dq_plan *plan;
+    bool is_fused;
+    dq_tensor *inputs; /* types and shapes that it was made for; dtype DQ_UNDEFINED: not given */
+} planned;
+
 struct dq_session {
     dq_model *model;
     dq_kernels kernels;
@@ -16,15 +24,13 @@ struct dq_session {
     bool fuse;
     const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
-    dq_plan *plan; /* of the last run's shapes; NULL before the first */
-    bool plan_is_fused;
+    planned plans[PLANS]; /* the last run's first, then those of runs before it; plan NULL: none */
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
-    bool ran;                  /* the last run gave outputs */
-    const dq_tensor **inputs;  /* the caller's, by position in the graph's inputs */
-    dq_tensor *planned_inputs; /* types and shapes that `plan` was made for; dtype DQ_UNDEFINED: not given */
-    dq_given *given;           /* room for all inputs: those that a run has */
-    const dq_value **wanted;   /* the graph's outputs, then those that dq_session_add_output added */
+    bool ran;                 /* the last run gave outputs */
+    const dq_tensor **inputs; /* the caller's, by position in the graph's inputs */
+    dq_given *given;          /* room for all inputs: those that a run has */
+    const dq_value **wanted;  /* the graph's outputs, then those that dq_session_add_output added */
     uint32_t wanted_count;
 };
 
@@ -57,12 +63,14 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     }
     size_t inputs = graph_of(session)->input_count;
     session->inputs = calloc(inputs + 1, sizeof *session->inputs);
-    session->planned_inputs = calloc(inputs + 1, sizeof *session->planned_inputs);
     session->given = calloc(inputs + 1, sizeof *session->given);
     const dq_graph *g = graph_of(session);
     session->wanted = calloc((size_t)g->output_count + 1, sizeof *session->wanted);
-    if (!session->inputs || !session->planned_inputs || !session->given || !session->wanted)
-        return dq_no_memory(err, inputs * sizeof *session->planned_inputs, "a session");
+    if (!session->inputs || !session->given || !session->wanted)
+        return dq_no_memory(err, inputs * sizeof *session->given, "a session");
+    for (int i = 0; i < PLANS; i++)
+        if (!(session->plans[i].inputs = calloc(inputs + 1, sizeof(dq_tensor))))
+            return dq_no_memory(err, inputs * sizeof(dq_tensor), "a session");
     for (uint32_t i = 0; i < g->output_count; i++)
         session->wanted[session->wanted_count++] = g->outputs[i];
     return DQ_OK;
@@ -95,11 +103,13 @@ void dq_session_free(dq_session *session)
 {
     if (!session)
         return;
-    dq_plan_free(session->plan);
+    for (int i = 0; i < PLANS; i++) {
+        dq_plan_free(session->plans[i].plan);
+        free(session->plans[i].inputs);
+    }
     dq_exec_free(&session->exec);
     dq_threads_free(session->threads);
     free(session->inputs);
-    free(session->planned_inputs);
     free(session->given);
     free(session->wanted);
     dq_model_free(session->model);
@@ -175,24 +185,50 @@ static dq_status check_given(const dq_session *session, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-static bool plan_fits(const dq_session *session)
+static bool plan_fits(const dq_session *session, const planned *p)
 {
     const dq_graph *g = graph_of(session);
-    if (!session->plan)
+    if (!p->plan)
         return false;
     for (uint32_t i = 0; i < g->input_count; i++) {
-        const dq_tensor *planned = &session->planned_inputs[i], *now = session->inputs[i];
-        if (!now != (planned->dtype == DQ_UNDEFINED))
+        const dq_tensor *then = &p->inputs[i], *now = session->inputs[i];
+        if (!now != (then->dtype == DQ_UNDEFINED))
             return false;
         if (!now)
             continue;
-        if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
-            now->dtype != planned->dtype)
+        if (now->kind != then->kind || now->item_kind != then->item_kind || now->dtype != then->dtype)
             return false;
-        if (now->kind == DQ_KIND_TENSOR && !dq_tensor_same_shape(now, planned))
+        if (now->kind == DQ_KIND_TENSOR && !dq_tensor_same_shape(now, then))
             return false;
     }
     return true;
+}
+
+static void drop_plan(planned *p)
+{
+    dq_plan_free(p->plan);
+    p->plan = NULL;
+}
+
+/* Brings plan i to the front. */
+static void put_first(dq_session *session, int i)
+{
+    planned first = session->plans[i];
+    memmove(session->plans + 1, session->plans, (size_t)i * sizeof first);
+    session->plans[0] = first;
+}
+
+/* Makes room in front for another plan. One that has memory of its own for late steps is not kept beside it.
+ */
+static void make_room(dq_session *session, bool keep)
+{
+    planned *first = &session->plans[0];
+    if (!first->plan || !keep || dq_plan_has_late(first->plan)) {
+        drop_plan(first);
+        return;
+    }
+    drop_plan(&session->plans[PLANS - 1]);
+    put_first(session, PLANS - 1);
 }
 
 static uint32_t list_given(const dq_session *session)
@@ -209,14 +245,15 @@ static uint32_t list_given(const dq_session *session)
 static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
                                    dq_error *err)
 {
+    planned *p = &session->plans[0];
     dq_status status = DQ_OK;
     if (fused) {
         request->nodes = fused->nodes;
         request->node_count = fused->node_count;
         request->made = fused->values;
         request->made_count = fused->made_count;
-        status = dq_plan_create(session->model->program, request, &session->plan, err);
-        session->plan_is_fused = status == DQ_OK;
+        status = dq_plan_create(session->model->program, request, &p->plan, err);
+        p->is_fused = status == DQ_OK;
         if (status == DQ_OK || status == DQ_OUT_OF_MEMORY)
             return status;
         if (session->why)
@@ -225,15 +262,14 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
     request->nodes = NULL;
     request->made = NULL;
     request->node_count = request->made_count = 0;
-    session->plan_is_fused = false;
-    return dq_plan_create(session->model->program, request, &session->plan, err);
+    p->is_fused = false;
+    return dq_plan_create(session->model->program, request, &p->plan, err);
 }
 
 static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
-    dq_plan_free(session->plan);
-    session->plan = NULL;
+    make_room(session, fuse == session->fuse);
     dq_plan_request request = {.graph = session->model->program->ir->graph,
                                .given = session->given,
                                .given_count = given_count,
@@ -249,8 +285,18 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                        session->why, session->why_arg, &session->fused, err));
     DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
-        session->planned_inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
+        session->plans[0].inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
     return DQ_OK;
+}
+
+static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error *err)
+{
+    for (int i = 0; i < PLANS; i++)
+        if (plan_fits(session, &session->plans[i])) {
+            put_first(session, i);
+            return DQ_OK;
+        }
+    return make_plan(session, given_count, session->fuse, err);
 }
 
 dq_status dq_session_run(dq_session *session, dq_error *err)
@@ -260,12 +306,12 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
     session->ran = false;
     DQ_TRY(check_given(session, err));
     uint32_t given_count = list_given(session);
-    if (!plan_fits(session))
-        DQ_TRY(make_plan(session, given_count, session->fuse, err));
-    dq_status status = dq_exec_run(&session->exec, session->plan, session->given, given_count, err);
-    if (status == DQ_BAD_MODEL && session->plan_is_fused) { /* a late step may be the one that does not fit */
+    DQ_TRY(choose_plan(session, given_count, err));
+    const planned *p = &session->plans[0];
+    dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
+    if (status == DQ_BAD_MODEL && p->is_fused) { /* a late step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
-        status = dq_exec_run(&session->exec, session->plan, session->given, given_count, err);
+        status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     }
     DQ_TRY(status);
     session->ran = true;
@@ -299,7 +345,7 @@ dq_status dq_session_get_output(dq_session *session, const char *name, const dq_
     if (!session->ran)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
                        path, v->name);
-    *out = dq_plan_output(session->plan, v);
+    *out = dq_plan_output(session->plans[0].plan, v);
     return DQ_OK;
 }
 
@@ -319,8 +365,8 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     session->wanted = grown;
     session->wanted[session->wanted_count++] = v;
     session->fused = NULL;
-    dq_plan_free(session->plan);
-    session->plan = NULL;
+    for (int i = 0; i < PLANS; i++)
+        drop_plan(&session->plans[i]);
     session->ran = false;
     return DQ_OK;
 }

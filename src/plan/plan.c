@@ -534,6 +534,14 @@ void dq_plan_free(dq_plan *plan)
     free(plan);
 }
 
+bool dq_plan_has_late(const dq_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].late)
+            return true;
+    return false;
+}
+
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value)
 {
     for (uint32_t i = 0; i < plan->copy_count; i++)

@@ -109,6 +109,9 @@ typedef struct dq_plan_request {
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
+/** Whether a step is planned in each run, in memory that the plan keeps. */
+bool dq_plan_has_late(const dq_plan *plan);
+
 /** The tensor of a wanted value, after a run. */
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
