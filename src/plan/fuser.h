@@ -177,6 +177,7 @@ bool dq_fuse_elements(dq_fuser *f); /* fuse_elements.c: Add, Mul, Concat, pools,
 bool dq_fuse_table(dq_fuser *f);    /* fuse_table.c: functions of one 8-bit value, and moves of codes */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
+bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follows float convolutions */
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
 /** fuse_chain.c: in the whole graph, behind the others. */
 void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);

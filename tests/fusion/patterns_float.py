@@ -1,4 +1,4 @@
-"""Patterns of floats, as patterns.py has those of codes: dynamic quantization of convolutions.
+"""Patterns of floats, as patterns.py has those of codes: what follows convolutions, dynamically quantized ones and others.
 
 Exact where nothing else is said: the same bits as the graph as written.
 """
@@ -102,4 +102,49 @@ def dynamic_conv_spread(case):
     case.expect("conv", ", sum")
 
 
-PATTERNS = {p.__name__: p for p in (dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread)}
+def normalize(case, value, channels):
+    """BatchNormalization, or a factor and a term; sometimes a statistic that is not constant."""
+    def vector(name, low, high):
+        return case.constant(name, case.rng.uniform(low, high, channels).astype(np.float32))
+
+    if case.chance(0.5):
+        inputs = [value, vector("n_scale", -2, 2), vector("n_bias", -2, 2), vector("n_mean", -3, 3),
+                  vector("n_var", 0.1, 4)]
+        return case.node("BatchNormalization", inputs, "normal", epsilon=case.pick(1e-5, 1e-3))
+    factor = along_channels(case, "factor", case.rng.uniform(-2, 2, channels).astype(np.float32), 4)
+    value = case.node("Mul", case.pick([value, factor], [factor, value]), "scaled")
+    return case.node("Add", [value, case.constant("shift", np.float32(case.rng.normal()))], "shifted")
+
+
+def float_conv(case):
+    groups, channels, filters = case.pick((1, 3, 8), (1, 8, 8), (2, 4, 6), (6, 6, 6), (1, 16, 40))
+    kernel, size = case.pick(1, 3), case.size(3, 12)
+    w = case.constant("w", case.rng.normal(0, 1, (filters, channels // groups, kernel, kernel)).astype(np.float32))
+    inputs = [image(case, "x", (case.size(1, 2), channels, size, size)), w]
+    if case.chance(0.6):
+        inputs.append(case.constant("b", case.rng.normal(0, 1, filters).astype(np.float32)))
+    y = case.node("Conv", inputs, "conv", group=groups, pads=[kernel // 2] * 4)
+    steps = case.pick((), ("normal",), ("sum",), ("normal", "sum"), ("term",), ("sum", "normal"))
+    for step in steps:
+        if step == "normal":
+            y = normalize(case, y, filters)
+            # products that cancel: a share of their magnitudes, not of the result
+            case.rtol, case.atol = 1e-5, 1e-6 * 8 * channels * kernel * kernel
+        elif step == "sum":
+            z = case.node("MaxPool", [image(case, "x2", (*case.feeds[inputs[0]].shape[:1], filters, size, size))],
+                          "pool", kernel_shape=[1, 1])
+            y = case.node(case.pick("Add", "Sum"), case.pick([y, z], [z, y]), "sum")
+        else:
+            y = case.node("Add", [y, along_channels(case, "term", case.rng.normal(0, 1, filters).astype(np.float32),
+                                                    4)], "moved")
+            case.rtol, case.atol = 1e-6, 1e-5
+    end = case.clip(y)
+    case.note = f"{steps} {end}"
+    if steps and steps[0] != "sum":
+        case.expect("conv", "factors and terms")
+    if "sum" in steps:
+        case.expect("conv", "a sum")
+    case.output(end, FLOAT)
+
+
+PATTERNS = {p.__name__: p for p in (dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}

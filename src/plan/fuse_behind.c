@@ -1,0 +1,157 @@
+#include "plan/fuse_behind.h"
+
+dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
+{
+    return (dq_chain){.rank = weights->rank,
+                      .channels = (size_t)weights->dims[0],
+                      .last = (dq_value *)(uintptr_t)conv_out,
+                      .at = at,
+                      .clip = {-INFINITY, INFINITY}};
+}
+
+static bool is_needed(const dq_fuser *f, const dq_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i] && (node->out[i]->id >= f->use_count || f->uses[node->out[i]->id]))
+            return true;
+    return false;
+}
+
+/* The first node behind position `at` that reads the value and is needed, and its position; NULL: none. */
+static dq_node *reader_of(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position)
+{
+    for (uint32_t n = at + 1; n < f->count; n++)
+        for (uint32_t i = 0; i < f->nodes[n]->in_count; i++)
+            if (f->nodes[n]->in[i] == v && is_needed(f, f->nodes[n])) {
+                *position = n;
+                return f->nodes[n];
+            }
+    return NULL;
+}
+
+const dq_node *dq_chain_next(const dq_fuser *f, const dq_chain *c, const char *op, uint32_t *at,
+                             dq_value **other)
+{
+    if (!dq_fuser_once(f, c->last) || c->inner_count == DQ_CHAIN_STEPS)
+        return NULL;
+    dq_node *node = reader_of(f, c->at, c->last, at);
+    if (!node || !dq_fuser_is(node, op) || !node->out[0])
+        return NULL;
+    *other = node->in_count == 2 ? node->in[node->in[0] == c->last] : NULL;
+    return node;
+}
+
+void dq_chain_go_on(dq_chain *c, const dq_node *node, uint32_t at)
+{
+    c->inner[c->inner_count++] = c->last;
+    c->last = node->out[0];
+    c->at = at;
+}
+
+/* Whether dims broadcast along the channels alone: one element, or one a channel. An entry -1 is a Reshape's
+ * "the rest". */
+static bool along_channels(const dq_chain *c, size_t rank, const int64_t *dims, size_t count)
+{
+    if (rank > c->rank || (count != 1 && count != c->channels))
+        return false;
+    for (size_t d = 0; d < rank; d++) {
+        bool channel = d + c->rank - rank == 1;
+        if (dims[d] != 1 && !(channel && (dims[d] == -1 || dims[d] == (int64_t)c->channels)))
+            return false;
+    }
+    return count == 1 || rank == c->rank || rank + 1 == c->rank;
+}
+
+dq_value *dq_chain_channels(const dq_chain *c, dq_value *v)
+{
+    const dq_tensor *t = dq_fuser_constant(v);
+    if (t)
+        return t->dtype == DQ_FLOAT && along_channels(c, t->rank, t->dims, t->count) ? v : NULL;
+    const dq_node *reshape = v->producer;
+    if (!dq_fuser_is(reshape, "Reshape") || reshape->in_count != 2 ||
+        dq_node_int(reshape, "allowzero", 0) != 0)
+        return NULL;
+    const dq_tensor *shape = dq_fuser_constant(reshape->in[1]);
+    t = dq_fuser_constant(reshape->in[0]);
+    if (!t || !shape || t->dtype != DQ_FLOAT || shape->dtype != DQ_INT64 ||
+        !along_channels(c, shape->count, dq_data(shape, int64_t), t->count))
+        return NULL;
+    return reshape->in[0];
+}
+
+static bool is_any(const dq_node *node, const char *const *ops)
+{
+    while (*ops && !dq_fuser_is(node, *ops))
+        ops++;
+    return *ops != NULL;
+}
+
+/* Whether a value is surely as large as the convolution's result where both are added: shapes say so, or it
+ * comes from another convolution or pool and not from something that spreads. What turns out otherwise is
+ * planned again as it is written. */
+static bool is_image(const dq_value *v, const dq_value *like)
+{
+    static const char *const makers[] = {"Conv",    "ConvInteger", "ConvTranspose",
+                                         "MaxPool", "AveragePool", NULL};
+    static const char *const passers[] = {"Relu", "Clip", "Add", "Sum", "Mul", "Cast", NULL};
+    if (v->type.has_shape && like->type.has_shape) {
+        bool same = v->type.rank == like->type.rank;
+        for (uint32_t d = 0; same && d < v->type.rank; d++)
+            same = v->type.dims[d] >= 0 && v->type.dims[d] == like->type.dims[d];
+        if (same)
+            return true;
+    }
+    for (int steps = 0; steps < 16 && v->producer; steps++) {
+        if (is_any(v->producer, makers))
+            return true;
+        if (!is_any(v->producer, passers))
+            return false;
+        v = v->producer->in[0];
+    }
+    return false;
+}
+
+void dq_chain_end(const dq_fuser *f, dq_chain *c)
+{
+    dq_value *other;
+    uint32_t at;
+    const dq_node *node = dq_chain_next(f, c, "Add", &at, &other);
+    if (!node)
+        node = dq_chain_next(f, c, "Sum", &at, &other);
+    if (node && other && !dq_fuser_constant(other) && is_image(other, c->last)) {
+        c->z = other;
+        dq_chain_go_on(c, node, at);
+    }
+    dq_clip own = {-INFINITY, INFINITY};
+    while (dq_fuser_once(f, c->last) && c->inner_count < DQ_CHAIN_STEPS &&
+           (node = reader_of(f, c->at, c->last, &at)) && node->in[0] == c->last &&
+           dq_fuser_read_clip(node, &own)) {
+        /* the earlier bounds pass the later ones */
+        c->clip =
+            (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
+        own = (dq_clip){-INFINITY, INFINITY};
+        dq_chain_go_on(c, node, at);
+    }
+}
+
+bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+{
+    float *bounds = DQ_NEW_ARRAY(f->arena, 2, float);
+    if (!bounds) {
+        f->failed = true;
+        dq_no_memory(f->err, 2 * sizeof *bounds, "fused nodes");
+        return false;
+    }
+    bounds[0] = c->clip.lo;
+    bounds[1] = c->clip.hi;
+    *attr = (dq_attr){.name = name, .kind = DQ_ATTR_FLOATS, .count = 2, .u.floats = bounds};
+    return true;
+}
+
+void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made)
+{
+    f->nodes[c->at] = made;
+    for (uint32_t i = 0; i < c->inner_count; i++)
+        if (c->inner[i]->id < f->use_count)
+            f->uses[c->inner[i]->id] = 0; /* its one reader has become part of `made` */
+}

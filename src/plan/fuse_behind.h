@@ -1,0 +1,43 @@
+/* Chains of nodes behind a convolution, each the only reader of the one before it. Private to src/plan. */
+#ifndef DQ_PLAN_FUSE_BEHIND_H
+#define DQ_PLAN_FUSE_BEHIND_H
+
+#include "plan/fuser.h"
+
+#include <math.h>
+
+enum { DQ_CHAIN_STEPS = 12 };
+
+/** What has been read so far: the last value, and where its node stands. Begins with the convolution's. */
+typedef struct dq_chain {
+    size_t rank, channels; /* of the values */
+    dq_value *last;
+    uint32_t at;
+    dq_value *inner[DQ_CHAIN_STEPS]; /* values that only the chain reads */
+    uint32_t inner_count;
+    /* what dq_chain_end found */
+    dq_value *z;
+    dq_clip clip;
+} dq_chain;
+
+dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights);
+/** The one reader of the chain's last value, when it is this operator; *other is the operand beside it. NULL:
+ * something else. */
+const dq_node *dq_chain_next(const dq_fuser *f, const dq_chain *c, const char *op, uint32_t *at,
+                             dq_value **other);
+void dq_chain_go_on(dq_chain *c, const dq_node *node, uint32_t at);
+/** The constant floats, one or one a channel, that `v` is, or is a Reshape of, where broadcasting lays them
+ * along the channels; NULL: none. */
+dq_value *dq_chain_channels(const dq_chain *c, dq_value *v);
+/** Goes on over a sum with another image, and bounds, each if it is there. */
+void dq_chain_end(const dq_fuser *f, dq_chain *c);
+static inline bool dq_chain_bounded(const dq_chain *c)
+{
+    return c->clip.lo > -HUGE_VALF || c->clip.hi < HUGE_VALF;
+}
+/** The bounds as an attribute. */
+bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr);
+/** Puts `made` in place of the chain's last node, and makes the others needless. */
+void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made);
+
+#endif
