@@ -131,6 +131,17 @@ uint8_t dq_qgemm_use(bool constant, size_t rows)
     return constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
 }
 
+/* A few pieces should be of an even number, or one of two threads is left over: that many, each a little
+ * smaller. */
+static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
+{
+    enum { FEW_PIECES = 16 };
+    size_t chunks = (panels + chunk - 1) / chunk, pieces = blocks * chunks;
+    return pieces > 1 && pieces < FEW_PIECES && pieces % 2 && chunks < panels
+               ? (panels + chunks) / (chunks + 1)
+               : chunk;
+}
+
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
 {
     enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8 };
@@ -139,7 +150,7 @@ size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
     if (w->kernel->turned_size && wanted < REPAY_TURNING)
         wanted = REPAY_TURNING;
-    return wanted < (double)w->panels ? (size_t)wanted : w->panels;
+    return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
 }
 
 size_t dq_qgemm_grain(size_t products)
