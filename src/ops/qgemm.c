@@ -1,6 +1,7 @@
 #include "ops/qgemm.h"
 
 #include "base/checked.h"
+#include "base/file.h"
 
 #include <string.h>
 
@@ -52,13 +53,30 @@ static size_t first_panel(const dq_qweights *w)
     return w->size - w->panels * w->matrices * w->panel_size;
 }
 
-/* Panels close behind each other: what they do not use of their most is left over at the end. */
+/* Where the columns of panel i end among the bytes, if columns lie one behind the other. */
+static size_t end_of_panel(const dq_qweights *w, size_t i)
+{
+    size_t col = (i % w->panels + 1) * w->kernel->nr;
+    return i / w->panels * w->matrix_step + (col < w->b.cols ? col : w->b.cols) * w->b.col_stride;
+}
+
+/* Panels close behind each other: what they do not use of their most is left over at the end. Pages of the
+ * file that have been packed are given back on the way: large weights are never there twice. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
+    enum { PIECE = 1 << 21 };
     const dq_qweights *w = key;
-    size_t start = first_panel(w);
-    for (size_t i = 0; i < w->panels * w->matrices; i++)
+    size_t start = first_panel(w), given_back = 0;
+    bool in_order = w->b.col_stride > w->b.run_stride && w->b.col_stride > w->b.outer_stride &&
+                    w->b.col_stride > w->b.inner_stride;
+    for (size_t i = 0; i < w->panels * w->matrices; i++) {
         start = pack_panel(w, from->data, packed, i, start);
+        size_t end = from->mapped && in_order ? end_of_panel(w, i) : 0;
+        if (end < given_back + PIECE)
+            continue;
+        dq_file_forget((const char *)from->data + given_back, end - given_back);
+        given_back = end;
+    }
 }
 
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,

@@ -14,11 +14,11 @@
 typedef struct entry entry;
 struct entry {
     const char *domain, *name;
-    entry *next; /* same name, another domain */
+    entry *next;                        /* same name, another domain */
     const dq_embedded_schema *embedded; /* the first of the library's, rising since_version */
     uint32_t embedded_count;            /* 0 for an operator that only the user has */
     uint64_t parsed;                    /* bit i: row i of them is among the versions */
-    const dq_schema **versions; /* rising since_version */
+    const dq_schema **versions;         /* rising since_version */
     uint32_t count, capacity;
 };
 
@@ -204,8 +204,8 @@ static dq_status parse_row(dq_schemas *set, entry *e, uint32_t i, dq_error *err)
         status = read_text(set, text, row->size, name_of(row), false, err);
     free(text);
     if (status == DQ_OK && !e->count)
-        status =
-            dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator", name_of(row));
+        status = dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator",
+                         name_of(row));
     if (status == DQ_BAD_MODEL) {
         dq_error_prefix(err, "a schema in the library is wrong: ");
         if (err)

@@ -99,10 +99,11 @@ dq_status dq_schema_read(dq_arena *arena, const struct dq_yaml *root, const char
 
 /** One operator's embedded YAML file, made by embed.py. Sorted by domain, then name. */
 typedef struct dq_embedded_schema {
-    uint32_t names; /* in dq_embedded_names: domain and name, each with its zero (offsets, as the loader of programs
-                       would have to mend pointers) */
+    uint32_t names; /* in dq_embedded_names: domain and name, each with its zero (offsets, as the loader of
+                       programs would have to mend pointers) */
     int since_version;
-    uint32_t stream; /* in dq_embedded_streams: a zlib stream with dq_embedded_dictionary as its preset dictionary */
+    uint32_t stream; /* in dq_embedded_streams: a zlib stream with dq_embedded_dictionary as its preset
+                        dictionary */
     uint32_t compressed_size, size;
 } dq_embedded_schema;
 extern const unsigned char dq_embedded_streams[];
