@@ -46,6 +46,12 @@ typedef void dq_dequantize_s16_f32_fn(const int16_t *x, size_t n, const float *s
 typedef void dq_dequantize_s32_f32_fn(const int32_t *x, size_t n, const float *scale, const int32_t *zero,
                                       size_t step, float *y);
 
+/** The same for blocks of `block` elements, each with a scale and a zero point of its own. */
+typedef void dq_dequantize_blocks_u8_f32_fn(const uint8_t *x, size_t blocks, size_t block, const float *scale,
+                                            const uint8_t *zero, float *y);
+typedef void dq_dequantize_blocks_s8_f32_fn(const int8_t *x, size_t blocks, size_t block, const float *scale,
+                                            const int8_t *zero, float *y);
+
 /** y[i] = x[i] in the other type: exact; rounded to nearest even, overflow to infinity. A NaN becomes quiet
  * and keeps its sign and as much of its payload as fits. */
 typedef void dq_convert_f16_f32_fn(const uint16_t *x, size_t n, float *y);

@@ -63,6 +63,18 @@ DEQUANTIZE(dq_dequantize_u16_f32_c, uint16_t, int32_t)
 DEQUANTIZE(dq_dequantize_s16_f32_c, int16_t, int32_t)
 DEQUANTIZE(dq_dequantize_s32_f32_c, int32_t, int64_t)
 
+#define DEQUANTIZE_BLOCKS(suffix, type)                                                                      \
+    void dq_dequantize_blocks_##suffix##_f32_c(const type *x, size_t blocks, size_t block,                   \
+                                               const float *scale, const type *zero, float *y)               \
+    {                                                                                                        \
+        for (size_t b = 0; b < blocks; b++)                                                                  \
+            dq_dequantize_##suffix##_f32_c(x + b * block, block, scale + b, zero ? zero + b : NULL, 0,       \
+                                           y + b * block);                                                   \
+    }
+
+DEQUANTIZE_BLOCKS(u8, uint8_t)
+DEQUANTIZE_BLOCKS(s8, int8_t)
+
 void dq_convert_f16_f32_c(const uint16_t *x, size_t n, float *y)
 {
     for (size_t i = 0; i < n; i++)

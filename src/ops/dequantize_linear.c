@@ -91,6 +91,26 @@ static void kernel_row(const dequantize_job *job, size_t first, const dq_run *ru
     }
 }
 
+/* As many whole blocks as follow here; returns their elements, 0 for none or other types. */
+static size_t block_rows(const dequantize_job *job, size_t first, size_t end, const dq_run *run)
+{
+    size_t block = job->granularity->block, count = 0;
+    if (job->x->dtype == DQ_UINT8 || job->x->dtype == DQ_INT8)
+        count = dq_granularity_blocks(job->granularity, first, end, run);
+    if (count == 0)
+        return 0;
+    const float *scale = dq_data(job->scale, float) + run->scale;
+    float *y = dq_data(job->y, float) + first;
+    if (job->x->dtype == DQ_UINT8)
+        job->kernels->dequantize_blocks_u8_f32(dq_data(job->x, uint8_t) + first, count, block, scale,
+                                               job->zero ? dq_data(job->zero, uint8_t) + run->scale : NULL,
+                                               y);
+    else
+        job->kernels->dequantize_blocks_s8_f32(dq_data(job->x, int8_t) + first, count, block, scale,
+                                               job->zero ? dq_data(job->zero, int8_t) + run->scale : NULL, y);
+    return count * block;
+}
+
 /* ---- Integers of up to 8 bits: through floats ---------------------------------------------------------- */
 
 /* Whether products are exact in float, or rounded to it as the output's type: the difference has 9 bits, and
@@ -147,9 +167,16 @@ static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worke
     const dequantize_job *job = arg;
     bool direct = job->y->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && has_kernel(job->x->dtype);
     bool floats = in_floats(job);
-    for (size_t first = begin; first < end;) {
+    dq_run run = {0};
+    for (size_t first = begin, blocks = 0; first < end; first += blocks ? blocks : run.length) {
         size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
-        dq_run run = dq_granularity_run(job->granularity, first, stop);
+        if (first == begin || blocks)
+            run = dq_granularity_run(job->granularity, first, stop);
+        else
+            dq_granularity_next(job->granularity, first, stop, &run);
+        blocks = direct ? block_rows(job, first, end, &run) : 0;
+        if (blocks)
+            continue;
         if (direct)
             kernel_row(job, first, &run, dq_data(job->scale, float) + run.scale,
                        dq_data(job->y, float) + first);
@@ -157,7 +184,6 @@ static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worke
             float_row(job, first, &run);
         else
             double_row(job, first, &run);
-        first += run.length;
     }
 }
 

@@ -106,25 +106,67 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_er
                               call->version < 21 ? "" : " where attribute 'block_size' is not given");
 }
 
+static void cut(dq_run *run, size_t length, size_t limit)
+{
+    run->length = length < limit ? length : limit;
+    run->rest = length - run->length;
+}
+
+/* How far the run goes that begins with a of `along` and i of `inside`, and whose block has `left` more a. */
+static size_t extent(const dq_granularity *g, size_t inside, size_t left, dq_run *run)
+{
+    run->step = g->inner_step;
+    run->stop = run->along + 1;
+    if (g->inner > 1 || g->length == 1)
+        return g->inner - inside;
+    if (g->block == 1) { /* along the axis itself, a scale for each element */
+        run->step = 1;
+        run->stop = g->length;
+    } else {
+        run->step = 0;
+        run->stop = left < g->length - run->along ? run->along + left : g->length;
+    }
+    return run->stop - run->along;
+}
+
 dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end)
 {
     size_t i = first % g->inner, row = first / g->inner;
-    size_t a = row % g->length, o = row / g->length;
-    dq_run run = {.scale = o * g->outer_step + a / g->block * g->block_step + i * g->inner_step,
-                  .step = g->inner_step};
-    if (g->inner > 1 || g->length == 1)
-        run.length = g->inner - i;
-    else if (g->block == 1) { /* along the axis itself, a scale for each element */
-        run.length = g->length - a;
-        run.step = 1;
-    } else {
-        size_t in_block = g->block - a % g->block;
-        run.length = in_block < g->length - a ? in_block : g->length - a;
-        run.step = 0;
-    }
-    if (run.length > end - first)
-        run.length = end - first;
+    dq_run run = {.outer = row / g->length, .along = row % g->length};
+    run.scale = run.outer * g->outer_step + run.along / g->block * g->block_step + i * g->inner_step;
+    size_t length = extent(g, i, g->block - run.along % g->block, &run);
+    cut(&run, length, end - first);
     return run;
+}
+
+void dq_granularity_next(const dq_granularity *g, size_t first, size_t end, dq_run *run)
+{
+    if (run->rest) {
+        run->scale += run->length * run->step;
+        cut(run, run->rest, end - first);
+        return;
+    }
+    run->along = run->stop;
+    if (run->along == g->length) {
+        run->along = 0;
+        run->outer++;
+        run->scale = run->outer * g->outer_step;
+    } else if (g->inner == 1) { /* whole blocks are behind */
+        run->scale += g->block_step;
+    } else {
+        size_t block = g->block == 1 ? run->along : run->along / g->block;
+        run->scale = run->outer * g->outer_step + block * g->block_step;
+    }
+    cut(run, extent(g, 0, g->block, run), end - first);
+}
+
+size_t dq_granularity_blocks(const dq_granularity *g, size_t first, size_t end, const dq_run *run)
+{
+    if (g->inner != 1 || g->block == 1 || run->length != g->block)
+        return 0;
+    size_t row = g->length - run->along, left = end - first;
+    bool no_gap = g->length % g->block == 0; /* blocks of the next row follow */
+    return (no_gap || left < row ? left : row) / g->block;
 }
 
 void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out)

@@ -23,6 +23,8 @@ typedef struct dq_granularity {
 /** A stretch of consecutive elements: element k of it has the scale `scale + k * step`. */
 typedef struct dq_run {
     size_t length, scale, step; /* step 0 or 1 */
+    size_t rest;                /* elements behind it that `end` cut off */
+    size_t outer, along, stop;  /* o and a of its first element, and the a behind its last and the rest's */
 } dq_run;
 
 /** Reads attributes axis and block_size (where the node has them) and the shapes of inputs 0 (quantized or to
@@ -32,6 +34,13 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_er
 
 /** The longest run that starts at element `first` and ends before or at `end`; first < end <= elements. */
 dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end);
+/** The run behind *run, from element `first` on, in its place: as dq_granularity_run has it, in fewer steps.
+ */
+void dq_granularity_next(const dq_granularity *g, size_t first, size_t end, dq_run *run);
+
+/** How many whole blocks begin at element `first`, where *run does, and end at or before `end`: contiguous,
+ * with neighbouring scales. 0 where there are no blocks along the innermost axis. */
+size_t dq_granularity_blocks(const dq_granularity *g, size_t first, size_t end, const dq_run *run);
 
 /** What each element of a run has in `t`, a scale or zero point, as n doubles. */
 void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out);

@@ -287,9 +287,13 @@ static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
         doubles = doubles || precision != DQ_FLOAT;
     if (!direct)
         dq_clear_elements(job->y->dtype, job->y->data, begin, end);
-    for (size_t first = begin; first < end;) {
+    dq_run run = {0};
+    for (size_t first = begin; first < end; first += run.length) {
         size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
-        dq_run run = dq_granularity_run(&job->state->granularity, first, stop);
+        if (first == begin)
+            run = dq_granularity_run(&job->state->granularity, first, stop);
+        else
+            dq_granularity_next(&job->state->granularity, first, stop, &run);
         if (direct)
             kernel_row(job, first, &run, dq_data(job->x, float) + first,
                        dq_data(job->scale, float) + run.scale);
@@ -297,7 +301,6 @@ static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
             double_row(job, first, &run);
         else
             float_row(job, first, &run);
-        first += run.length;
     }
 }
 

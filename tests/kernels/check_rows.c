@@ -115,6 +115,24 @@ CHECK_DEQUANTIZE(dequantize_u16_f32, uint16_t)
 CHECK_DEQUANTIZE(dequantize_s16_f32, int16_t)
 CHECK_DEQUANTIZE(dequantize_s32_f32, int32_t)
 
+#define CHECK_BLOCKS(slot, type)                                                                             \
+    void check_##slot(const dq_kernels *k)                                                                   \
+    {                                                                                                        \
+        for (size_t i = 0; i < 200; i++) {                                                                   \
+            size_t blocks = kernel_random(6), block = 2 + kernel_random(70), n = blocks * block;             \
+            type *x = kernel_bytes(n * sizeof *x),                                                           \
+                 *zero = i % 2 ? kernel_bytes(blocks * sizeof *zero) : NULL;                                 \
+            float *scale = some_scales(blocks), *y = kernel_memory(n * sizeof *y);                           \
+            k->slot(x, blocks, block, scale, zero, y);                                                       \
+            for (size_t j = 0; j < n; j++)                                                                   \
+                same_float(y[j], (float)(x[j] - (zero ? zero[j / block] : 0)) * scale[j / block], n, j);     \
+            kernel_done();                                                                                   \
+        }                                                                                                    \
+    }
+
+CHECK_BLOCKS(dequantize_blocks_u8_f32, uint8_t)
+CHECK_BLOCKS(dequantize_blocks_s8_f32, int8_t)
+
 /* Every float16 there is. */
 void check_convert_f16_f32(const dq_kernels *k)
 {

@@ -121,8 +121,9 @@ static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *
                 store_##suffix(y + i, quantize(x + i, s, &b));                                               \
             }                                                                                                \
         }                                                                                                    \
-        dq_quantize_f32_##suffix##_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,    \
-                                     y + i);                                                                 \
+        if (i < n)                                                                                           \
+            dq_quantize_f32_##suffix##_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL,      \
+                                         step, y + i);                                                       \
     }
 
 QUANTIZE(u8, uint8_t, 0, UINT8_MAX)
@@ -151,14 +152,36 @@ QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
                 _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(d), s));                            \
             }                                                                                                \
         }                                                                                                    \
-        dq_dequantize_##suffix##_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,  \
-                                       y + i);                                                               \
+        if (i < n)                                                                                           \
+            dq_dequantize_##suffix##_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL,    \
+                                           step, y + i);                                                     \
     }
 
 DEQUANTIZE(u8, uint8_t)
 DEQUANTIZE(s8, int8_t)
 DEQUANTIZE(u16, uint16_t)
 DEQUANTIZE(s16, int16_t)
+
+#define DEQUANTIZE_BLOCKS(suffix, type)                                                                      \
+    void dq_dequantize_blocks_##suffix##_f32_avx2(const type *x, size_t blocks, size_t block,                \
+                                                  const float *scale, const type *zero, float *y)            \
+    {                                                                                                        \
+        size_t whole = block / 8 * 8, rest = block - whole;                                                  \
+        for (size_t b = 0; b < blocks; b++, x += block, y += block) {                                        \
+            __m256 s = _mm256_set1_ps(scale[b]);                                                             \
+            __m256i z = _mm256_set1_epi32(zero ? zero[b] : 0);                                               \
+            for (size_t i = 0; i < whole; i += 8) {                                                          \
+                __m256i d = _mm256_sub_epi32(load_##suffix(x + i), z);                                       \
+                _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(d), s));                            \
+            }                                                                                                \
+            if (rest)                                                                                        \
+                dq_dequantize_##suffix##_f32_c(x + whole, rest, scale + b, zero ? zero + b : NULL, 0,        \
+                                               y + whole);                                                   \
+        }                                                                                                    \
+    }
+
+DEQUANTIZE_BLOCKS(u8, uint8_t)
+DEQUANTIZE_BLOCKS(s8, int8_t)
 
 /* A difference of int32 is exact in double, and rounded to float once. */
 static inline __m128 difference(const int32_t *x, __m256d zero)
