@@ -1,7 +1,14 @@
 /* dqrun TableLookup: y = table[x]. */
 #include "ops/op.h"
 
+#include <string.h>
+
 enum { X, TABLE, CODES = 256, GRAIN = 1 << 16 };
+
+typedef struct lookup {
+    const dq_op_call *call;
+    uint8_t table[CODES]; /* by the codes' bytes: of int8, the negative ones are the upper half */
+} lookup;
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
@@ -14,18 +21,22 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static void look_up(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    const dq_op_call *call = arg;
-    const uint8_t *x = call->in[X]->data, *table = call->in[TABLE]->data;
-    uint8_t *y = call->out[0]->data, flip = call->in[X]->dtype == DQ_INT8 ? 0x80 : 0;
-    for (size_t i = begin; i < end; i++)
-        y[i] = table[x[i] ^ flip];
+    const lookup *job = arg;
+    const dq_op_call *call = job->call;
+    call->kernels->lookup_x8(dq_data(call->in[X], uint8_t) + begin, end - begin, job->table,
+                             dq_data(call->out[0], uint8_t) + begin);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
+    const uint8_t *table = call->in[TABLE]->data;
+    size_t first = call->in[X]->dtype == DQ_INT8 ? CODES / 2 : 0;
+    lookup job = {.call = call};
+    memcpy(job.table, table + first, CODES - first);
+    memcpy(job.table + CODES - first, table, first);
     if (call->out[0])
-        dq_parallel(call->threads, call->in[X]->count, GRAIN, look_up, (void *)(uintptr_t)call);
+        dq_parallel(call->threads, call->in[X]->count, GRAIN, look_up, &job);
     return DQ_OK;
 }
 

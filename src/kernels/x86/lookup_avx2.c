@@ -1,0 +1,49 @@
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+
+enum { PART = 16, HALF = 8 }; /* entries that one shuffle chooses from, parts of half a table */
+
+/* A shuffle chooses by the low four bits of an index, and gives 0 where its top bit is set. For an index from
+ * 0 to 127, index - 16 k keeps the low bits and has the top bit set unless the index lies in part k or behind
+ * it: with the differences of neighbouring parts in the tables, the results of all k make up the entry.
+ * Indices that are negative stay so, as the difference saturates. */
+static __m256i half(const __m256i parts[HALF], __m256i index)
+{
+    const __m256i step = _mm256_set1_epi8(PART);
+    __m256i result = _mm256_shuffle_epi8(parts[0], index);
+    for (int k = 1; k < HALF; k++) {
+        index = _mm256_subs_epi8(index, step);
+        result = _mm256_xor_si256(result, _mm256_shuffle_epi8(parts[k], index));
+    }
+    return result;
+}
+
+static void load_parts(const uint8_t *table, __m256i parts[HALF])
+{
+    __m256i before = _mm256_setzero_si256();
+    for (int k = 0; k < HALF; k++) {
+        __m256i part = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(table + PART * k)));
+        parts[k] = _mm256_xor_si256(part, before);
+        before = part;
+    }
+}
+
+void dq_lookup_x8_avx2(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
+{
+    enum { WIDTH = 32, LEAST = 128 }; /* shorter rows are not worth the tables */
+    const __m256i top = _mm256_set1_epi8((char)0x80);
+    __m256i low[HALF], high[HALF];
+    size_t i = 0;
+    if (n >= LEAST) {
+        load_parts(table, low);
+        load_parts(table + PART * HALF, high);
+        for (; n - i >= WIDTH; i += WIDTH) {
+            __m256i index = _mm256_loadu_si256((const __m256i *)(x + i));
+            __m256i value = _mm256_xor_si256(half(low, index), half(high, _mm256_xor_si256(index, top)));
+            _mm256_storeu_si256((__m256i *)(y + i), value);
+        }
+    }
+    for (; i < n; i++)
+        y[i] = table[x[i]];
+}
