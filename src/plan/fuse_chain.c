@@ -379,6 +379,54 @@ static void fuse_at(pass *p)
                   before == 1 ? "" : "s");
 }
 
+/* ---- What stays ------------------------------------------------------------------------------------------
+ */
+
+static bool has_form(const dq_node *node)
+{
+    static const char *const names[] = {
+        "Conv",        "ConvTranspose",     "Gemm",       "MatMul",  "Add",    "Mul",  "Sum",
+        "AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "Concat", "Where"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (dq_fuser_is(node, names[i]))
+            return true;
+    return false;
+}
+
+/* Why a QuantizeLinear is still there; NULL: nothing that a model could change. */
+static const char *reason(const pass *p, const dq_node *node, const dq_node *before)
+{
+    dq_quantized q;
+    dq_dequantized x;
+    if (!dq_fuser_quantized(p->f, node, true, &q))
+        return "its parameters are not one constant scale and zero point for 8 or 16 bits";
+    if (!before || before->made)
+        return NULL;
+    if (!has_form(before))
+        return "this operator has no form that works on codes";
+    if (p->uses[node->in[0]->id] > 1)
+        return "its float result is read elsewhere, too";
+    for (uint32_t i = dq_fuser_is(before, "Where"); i < before->in_count && i < 2; i++)
+        if (!dq_fuser_dequantized(p->f, before->in[i], true, &x))
+            return i ? "its second operand does not come from codes" : "its operand does not come from codes";
+    return "the types or parameters of its operands and of its result do not go together";
+}
+
+static void tell_rest(const pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
+        const dq_node *node = p->f->nodes[n];
+        if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
+            continue;
+        const dq_node *before = p->by[node->in[0]->id];
+        const char *why = reason(p, node, before);
+        char text[DQ_NODE_TEXT];
+        if (why)
+            dq_fuser_tell(p->f, node, "stays, behind %s in float: %s",
+                          before ? dq_node_text(before, text) : "an input", why);
+    }
+}
+
 void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
 {
     pass p = {.f = f};
@@ -387,4 +435,5 @@ void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_
     for (f->at = f->count; f->at-- > 0 && !f->failed;)
         if (p.needed[f->at])
             fuse_at(&p);
+    tell_rest(&p);
 }
