@@ -156,14 +156,14 @@ static void fill_call(ops_case *c, setup *s)
                            .in = s->in,
                            .out = s->out,
                            .in_formals = c->formals,
-                           .constant_inputs = s->constant ? UINT64_MAX : 0,
+                           .constant_inputs = s->constant ? UINT64_MAX : c->weights,
                            .arena = &c->arena,
                            .threads = s->threads,
                            .kernels = &s->kernels,
                            .strings = &c->arena};
     for (uint32_t i = 0; i < c->in_count; i++) {
         s->in[i] = c->in[i];
-        if (!s->constant && c->in[i]) {
+        if (!s->constant && c->in[i] && !(c->weights >> i & 1)) {
             s->hidden[i] = *c->in[i];
             s->hidden[i].data = NULL;
             s->in[i] = &s->hidden[i];

@@ -3,7 +3,7 @@
  *
  * ops_run runs every case twice and wants the same bytes: once with all inputs constant, portable C kernels
  * and one thread; once with inputs that get their data only at run time, the CPU's best kernels and three
- * threads. It also wants inputs unchanged and nothing written past the end of an output. */
+ * threads (but inputs in `weights` are constant then, too). It also wants inputs unchanged and nothing written past the end of an output. */
 #ifndef DQ_TESTS_OPS_HARNESS_H
 #define DQ_TESTS_OPS_HARNESS_H
 
@@ -20,6 +20,7 @@ typedef struct ops_case {
     dq_attr attrs[OPS_MAX];
     dq_tensor *in[OPS_MAX]; /* NULL: left out */
     uint32_t in_count;
+    uint64_t weights;             /* bit i: input i is constant in both runs */
     uint32_t out_count;           /* outputs wanted; 1 unless a test says otherwise */
     dq_dtype out_types[OPS_MAX];  /* types that the schema would decide; DQ_UNDEFINED: the operator does */
     const char *formals[OPS_MAX]; /* input names for sentences; NULL: none */

@@ -113,6 +113,73 @@ START_TEST(large)
 }
 END_TEST
 
+/* A weight of some kind: ends of the range in whole columns, here and there, or as trained ones are. */
+static uint8_t some_weight(uint64_t *state, uint32_t kind, size_t column)
+{
+    static const uint8_t ends[] = {127, 128, 129, 126, 0, 1, 255};
+    int bell = (int)(naive_random(state, 85) + naive_random(state, 85) + naive_random(state, 85)) - 126;
+    switch (kind == 4 ? column % 4 : kind) {
+    case 0:
+        return ends[column % 2];
+    case 1:
+        return ends[naive_random(state, sizeof ends)];
+    case 2:
+        return (uint8_t)(naive_random(state, 20) ? bell / 3 : ends[naive_random(state, 4)]);
+    default:
+        return (uint8_t)bell;
+    }
+}
+
+static void check_sizes(uint64_t *state, dq_dtype a_type, dq_dtype b_type, const int64_t size[3],
+                        uint32_t kind, bool constant)
+{
+    naive_shape s = {.rank_a = 2, .rank_b = 2, .rank_y = 2, .m = size[0], .k = size[1], .n = size[2]};
+    s.a[0] = s.y[0] = s.m;
+    s.a[1] = s.b[0] = s.k;
+    s.b[1] = s.y[1] = s.n;
+    ops_case c;
+    begin(&c);
+    dq_tensor *a = ops_in(&c, a_type, 2, s.a, NULL), *b = ops_in(&c, b_type, 2, s.b, NULL);
+    for (size_t i = 0; i < a->count; i++) /* mostly what is largest in size */
+        dq_data(a, uint8_t)[i] = naive_random(state, 8) ? (a_type == DQ_INT8 ? 0x80 : 255) : 0x7f;
+    for (size_t i = 0; i < b->count; i++)
+        dq_data(b, uint8_t)[i] =
+            some_weight(state, kind, i % (size_t)s.n) ^ (uint8_t)(b_type == DQ_INT8 ? 0 : 0x80);
+    c.weights = constant ? 2 : 0;
+    ops_must_run(&c);
+    for (size_t i = 0; i < c.out[0]->count; i++)
+        ck_assert_msg(dq_data(c.out[0], int32_t)[i] == naive_sum(&s, a, NULL, b, NULL, i),
+                      "%lldx%lldx%lld, weights of kind %u, element %zu: %d", (long long)s.m, (long long)s.k,
+                      (long long)s.n, kind, i, dq_data(c.out[0], int32_t)[i]);
+    ops_end(&c);
+}
+
+/* Weights of which none, some or all pairs overflow 16 bits, at sizes around those of tiles, for few rows and
+ * for many, packed at each run and once. */
+START_TEST(mixed_weights)
+{
+    static const int64_t sizes[][3] = {{1, 9, 17},   {2, 64, 16},  {3, 7, 33},    {6, 33, 5},
+                                       {16, 40, 40}, {33, 65, 31}, {64, 30, 16},  {65, 131, 50},
+                                       {300, 70, 20}};
+    uint64_t state = 11;
+    for (uint32_t kind = 0; kind < 5; kind++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            for (int types = 0; types < 4; types++)
+                for (int constant = 0; constant < 2; constant++)
+                    check_sizes(&state, types & 1 ? DQ_INT8 : DQ_UINT8, types & 2 ? DQ_INT8 : DQ_UINT8,
+                                sizes[i], kind, constant);
+}
+END_TEST
+
+/* As many positions as 16 bits count, and more. */
+START_TEST(deep)
+{
+    uint64_t state = 5;
+    check_sizes(&state, DQ_UINT8, DQ_INT8, (const int64_t[]){4, 65536, 3}, 3, true);
+    check_sizes(&state, DQ_UINT8, DQ_INT8, (const int64_t[]){4, 66000, 3}, 3, true);
+}
+END_TEST
+
 static void refuse(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t *b, size_t rank_z,
                    const int64_t *z, const char *sentence)
 {
@@ -156,6 +223,8 @@ int main(void)
     tcase_add_test(tests, full_range);
     tcase_add_test(tests, sums_wrap);
     tcase_add_test(tests, large);
+    tcase_add_test(tests, mixed_weights);
+    tcase_add_test(tests, deep);
     tcase_add_test(tests, refusals);
     return ops_main(tests);
 }
