@@ -13,6 +13,7 @@
 #include "kernels/nbits.h"
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
+#include "kernels/wgemm.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -268,7 +268,7 @@ const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v)
         dq_clip c = {-INFINITY, INFINITY};
         if (node->graph != f->graph || node->in[0] != v)
             return NULL;
-        if (dq_fuser_quantized(f, node, false, &q))
+        if (dq_fuser_quantized(f, node, true, &q))
             return node;
         if (!dq_fuser_read_clip(node, &c) && !can_move(node, v, &any))
             return NULL;

@@ -6,12 +6,13 @@
  *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
  *   MatMul(DQ a, DQ b) (+ bias)                       → com.microsoft.MatMulIntegerToFloat
+ *   Conv, Gemm and MatMul with codes of 16 bits       → dqrun.WideConv, dqrun.WideMatMul
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
  * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
  * bias that is float, or quantized in another scale, is rounded to int32 in the scale of the products
  * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
- * half a quantum. */
+ * half a quantum. Where codes have 16 bits it stays a float. */
 #include "base/checked.h"
 #include "plan/fuser.h"
 
@@ -62,12 +63,17 @@ static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
     return false;
 }
 
-/* The product's operands; false when they are not dequantized 8-bit codes. */
+/* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
 static bool read_operands(dq_fuser *f, product *p)
 {
-    return dq_fuser_dequantized(f, p->node->in[0], false, &p->x) && p->x.per_tensor &&
-           dq_fuser_dequantized(f, p->node->in[1], false, &p->w) && dq_fuser_settle(f, &p->x) &&
-           dq_fuser_settle(f, &p->w);
+    return dq_fuser_dequantized(f, p->node->in[0], true, &p->x) && p->x.per_tensor &&
+           p->x.dtype != DQ_INT32 && dq_fuser_dequantized(f, p->node->in[1], true, &p->w) &&
+           p->w.dtype != DQ_INT32 && dq_fuser_settle(f, &p->x) && dq_fuser_settle(f, &p->w);
+}
+
+static bool is_16_bits(dq_dtype dtype)
+{
+    return dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 
 /* ---- Bias --------------------------------------------------------------------------------------------- */
@@ -102,18 +108,40 @@ static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_
            (double)dq_fuser_scale(dq->scale_t, i);
 }
 
+/* The bias, for bias_at; false when it is not such a one (the reason told). */
+static bool read_bias(dq_fuser *f, const product *p, const dq_tensor **constant, dq_dequantized *dq)
+{
+    *constant = dq_fuser_constant(p->bias);
+    bool dequantized = !*constant && dq_fuser_dequantized(f, p->bias, true, dq) && dq_fuser_settle(f, dq);
+    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_fuser_constant(dq->codes) : NULL;
+    if (shape && (!*constant || shape->dtype == DQ_FLOAT) && bias_fits(p, shape) &&
+        (!dequantized || dq->per_tensor || dq->scale_t->count == shape->count))
+        return true;
+    dq_fuser_tell(f, p->node, "not fused: the bias is not constant, or not one a channel");
+    return false;
+}
+
+/* The bias as floats, one a channel; NULL when it cannot be. */
+static dq_value *float_bias(dq_fuser *f, const product *p)
+{
+    dq_dequantized dq = {0};
+    const dq_tensor *constant;
+    dq_tensor *t;
+    if (p->channels == 0 || !read_bias(f, p, &constant, &dq))
+        return NULL;
+    dq_value *v = dq_fuser_make_constant(f, DQ_FLOAT, 1, (int64_t[]){(int64_t)p->channels}, &t);
+    for (size_t i = 0; v && i < p->channels; i++)
+        dq_data(t, float)[i] = (float)(p->beta * bias_at(constant, &dq, i));
+    return v;
+}
+
 /* The bias as int32 in the scale of the products; NULL when it cannot be (the reason told). */
 static dq_value *int32_bias(dq_fuser *f, const product *p)
 {
     dq_dequantized dq = {0};
-    const dq_tensor *constant = dq_fuser_constant(p->bias);
-    bool dequantized = !constant && dq_fuser_dequantized(f, p->bias, true, &dq) && dq_fuser_settle(f, &dq);
-    const dq_tensor *shape = constant ? constant : dequantized ? dq_fuser_constant(dq.codes) : NULL;
-    if (!shape || (constant && constant->dtype != DQ_FLOAT) || !bias_fits(p, shape) ||
-        (dequantized && !dq.per_tensor && dq.scale_t->count != shape->count)) {
-        dq_fuser_tell(f, p->node, "not fused: the bias is not constant, or not one a channel");
+    const dq_tensor *constant;
+    if (!read_bias(f, p, &constant, &dq))
         return NULL;
-    }
     dq_tensor *t;
     dq_value *v = dq_fuser_make_constant(f, DQ_INT32, 1, (int64_t[]){(int64_t)p->channels}, &t);
     for (size_t i = 0; v && i < p->channels; i++) {
@@ -280,14 +308,49 @@ static dq_node *make_matmul_bias(dq_fuser *f, product *p, const dq_quantized *q)
     return in[1] ? dq_fuser_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
 }
 
+/* ---- Codes of 16 bits --------------------------------------------------------------------------------- */
+
+static bool find_channels(product *p)
+{
+    return dq_fuser_is(p->node, "Conv")   ? conv_channels(p)
+           : dq_fuser_is(p->node, "Gemm") ? gemm_channels(p)
+                                          : dq_fuser_is(p->node, "MatMul") && matmul_channels(p);
+}
+
+/* `q` NULL: the result stays float. */
+static dq_node *make_wide(dq_fuser *f, const product *p, const dq_quantized *q, dq_value *out)
+{
+    bool conv = dq_fuser_is(p->node, "Conv");
+    dq_value *in[9] = {NULL};
+    if (dq_node_int(p->node, "transA", 0) != 0 || !dq_fuser_operand(f, &p->x, in) ||
+        !dq_fuser_operand(f, &p->w, in + 3) || (p->bias && !(in[8] = float_bias(f, p))))
+        return NULL;
+    if (q)
+        dq_fuser_result(f, q, in + 6);
+    dq_node *node = f->failed ? NULL
+                              : dq_fuser_node(f, "dqrun", conv ? "WideConv" : "WideMatMul", 1, p->node,
+                                              in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
+    if (node && conv)
+        dq_fuser_copy_attrs(p->node, node);
+    if (!node || conv)
+        return node;
+    node->attrs[0] =
+        (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transB", 0)};
+    node->attrs[1] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_FLOAT, .u.f = (float)p->alpha};
+    return node;
+}
+
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
 /* The node that gives the product's codes. */
 static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
 {
     dq_node *made = NULL;
+    bool wide = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
     p->y_scale = (double)dq_fuser_scale(q->scale_t, 0);
-    if (dq_fuser_is(p->node, "Conv") && conv_channels(p))
+    if (wide)
+        made = find_channels(p) ? make_wide(f, p, q, q->node->out[0]) : NULL;
+    else if (dq_fuser_is(p->node, "Conv") && conv_channels(p))
         made = make_conv(f, p, q);
     else if (dq_fuser_is(p->node, "ConvTranspose") && transposed_channels(p))
         made = make_transposed(f, p, q);
@@ -304,7 +367,7 @@ static bool fuse_quantized(dq_fuser *f)
     dq_quantized q;
     product p;
     dq_tail tail;
-    if (!dq_fuser_quantized(f, f->nodes[f->at], false, &q))
+    if (!dq_fuser_quantized(f, f->nodes[f->at], true, &q))
         return false;
     const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
     if (!find_product(f, v, &p))
@@ -315,7 +378,7 @@ static bool fuse_quantized(dq_fuser *f)
     }
     if (!read_operands(f, &p)) {
         dq_fuser_tell(f, p.node,
-                      "not fused: an operand is not dequantized from 8 bits with constant parameters");
+                      "not fused: an operand is not dequantized from 8 or 16 bits with constant parameters");
         return false;
     }
     dq_node *made = make_quantized(f, &p, &q);
@@ -337,7 +400,7 @@ static bool is_quantized_next(dq_fuser *f, const dq_value *v, product p)
     dq_why_fn why = f->why;
     const dq_node *next = dq_fuser_quantized_next(f, v);
     f->why = NULL; /* told there */
-    bool fuses = next && dq_fuser_quantized(f, next, false, &q) && make_quantized(f, &p, &q);
+    bool fuses = next && dq_fuser_quantized(f, next, true, &q) && make_quantized(f, &p, &q);
     f->why = why;
     return fuses;
 }
@@ -375,11 +438,13 @@ static bool fuse_to_float(dq_fuser *f)
     dq_value *bias = (dq_value *)(uintptr_t)p.bias;
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.scale, p.w.scale, p.x.zero, p.w.zero, bias};
     dq_node *made =
-        dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p.node, 7, in, last->out[0], 0);
+        is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype)
+            ? make_wide(f, &p, NULL, last->out[0])
+            : dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p.node, 7, in, last->out[0], 0);
     if (!made || !dq_fuser_bind(f, made))
         return false;
     f->nodes[f->at] = made;
-    dq_fuser_tell(f, p.node, "fused with the dequantization of its operands into MatMulIntegerToFloat");
+    dq_fuser_tell(f, p.node, "fused with the dequantization of its operands into %s", made->op_type);
     return true;
 }
 

@@ -23,11 +23,14 @@ import patterns
 import patterns_float
 from chains import CHAINS
 from patterns import Case
+from wide import OPSETS as WIDE_OPSETS
+from wide import WIDE
 
-OPSETS = {"softmax": (11, 13, 21)}  # its axis means something else before 13
+OPSETS = {"softmax": (11, 13, 21),  # its axis means something else before 13
+          **dict.fromkeys(WIDE, WIDE_OPSETS)}
 
 TIMEOUT = 300
-PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS
+PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS | WIDE
 RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
         "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
 

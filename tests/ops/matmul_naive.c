@@ -48,8 +48,8 @@ naive_shape naive_random_shape(uint64_t *state)
 dq_tensor *naive_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
 {
     dq_tensor *t = ops_in(c, dtype, rank, dims, NULL);
-    for (size_t i = 0; i < t->count; i++)
-        dq_data(t, uint8_t)[i] = (uint8_t)naive_random(state, 256);
+    for (size_t i = 0; i < t->size; i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)naive_random(state, 256);
     return t;
 }
 

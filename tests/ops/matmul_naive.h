@@ -17,7 +17,7 @@ typedef struct naive_shape {
 
 naive_shape naive_random_shape(uint64_t *state);
 
-/** Adds 8-bit integers of the full range as an input. */
+/** Adds integers of the full range as an input. */
 dq_tensor *naive_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims);
 /** A shape that scales and zero points of a's rows (or b's columns) may have: one element, a vector, or as
  * many axes as the operand with some of them 1. Returns its rank. */

@@ -238,24 +238,27 @@ static double scale_at(const dq_tensor *scale, size_t channel)
     return dq_tensor_get_double(scale, scale->count == 1 ? 0 : channel);
 }
 
-/* Of the standard, and com.microsoft's with and without channels_last. */
+/* Of the standard, com.microsoft's with and without channels_last, and dqrun's with codes of 16 bits. */
 START_TEST(random_linear)
 {
-    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
+    enum { WIDE = 3 };
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8, DQ_UINT16, DQ_INT16};
+    static const char *const domains[] = {"", "com.microsoft", "com.microsoft", "dqrun"};
     uint64_t state = 1442695040888963407u;
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0; round < 600; round++) {
         geometry g = random_geometry(&state);
-        int kind = round % 3;
+        int kind = round % 4;
         g.last = kind == 2;
         if (g.last && g.axes < 3 && naive_random(&state, 8) == 0) /* more than is stored at a time */
             *(naive_random(&state, 2) ? &g.group : &g.group_out) = 70;
-        dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1], ty = types[round >> 2 & 1];
+        unsigned each = kind == WIDE ? 4 : 2;
+        dq_dtype tx = types[round / 4 % each], tw = types[round / 16 % each], ty = types[round / 64 % each];
         int64_t channels = g.group * g.group_out, dim;
         const int64_t one = 1;
         ops_case c;
-        ops_begin(&c, kind ? "com.microsoft" : "", "QLinearConv", kind ? 1 : 10);
+        ops_begin(&c, domains[kind], kind == WIDE ? "WideConv" : "QLinearConv", kind ? 1 : 10);
         add_attributes(&c, &g, &state);
-        if (kind)
+        if (kind == 1 || kind == 2)
             ops_int(&c, "channels_last", g.last);
         const dq_tensor *x = add_x(&c, &state, tx, &g);
         const dq_tensor *x_scale = random_scale(&c, &state, naive_random(&state, 2), &one);
@@ -268,21 +271,22 @@ START_TEST(random_linear)
         const dq_tensor *y_scale = random_scale(&c, &state, OPS_SCALAR);
         const dq_tensor *y_zero = naive_codes(&c, &state, ty, OPS_SCALAR), *bias = NULL;
         if (naive_random(&state, 2)) {
-            dq_tensor *b = ops_in(&c, DQ_INT32, 1, &channels, NULL);
+            dq_tensor *b = ops_in(&c, kind == WIDE ? DQ_FLOAT : DQ_INT32, 1, &channels, NULL);
             for (size_t i = 0; i < b->count; i++)
-                dq_data(b, int32_t)[i] = (int32_t)naive_random(&state, 20000) - 10000;
+                dq_tensor_put_double(b, i, (double)naive_random(&state, 20000) - 10000);
             bias = b;
         }
         ops_must_run(&c);
         check_shape(&c, &g);
-        double lo = ty == DQ_INT8 ? -128 : 0;
+        double lo = (double)dq_dtype_get(ty)->min, hi = (double)dq_dtype_get(ty)->max;
         for (size_t i = 0; i < c.out[0]->count; i++) {
             size_t channel, image, p;
             place_of(&g, i, &p, &channel, &image);
-            double sum = (double)sum_of(&g, x, x_zero, w, w_zero, i) +
-                         (bias ? dq_tensor_get_double(bias, channel) : 0);
-            double v = rint(sum * (scale_at(x_scale, 0) * scale_at(w_scale, channel) / scale_at(y_scale, 0)));
-            double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), lo + 255);
+            double scale = scale_at(x_scale, 0) * scale_at(w_scale, channel);
+            double added = bias ? dq_tensor_get_double(bias, channel) / (kind == WIDE ? scale : 1) : 0;
+            double sum = (double)sum_of(&g, x, x_zero, w, w_zero, i) + added;
+            double v = rint(sum * (scale / scale_at(y_scale, 0)));
+            double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), hi);
             ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
                           round, i, dq_tensor_get_double(c.out[0], i), wanted);
         }

@@ -1,0 +1,111 @@
+"""Patterns for check.py: products with codes of 16 bits."""
+
+import numpy as np
+
+from patterns import PRODUCT, S8, U8
+
+U16, S16 = np.dtype(np.uint16), np.dtype(np.int16)
+OPSETS = (21, 23)
+
+
+def draw(case):
+    """Types of both operands and of the result, one of 16 bits at least."""
+    while True:
+        types = [case.pick(U8, S8, U16, S16) for _ in range(3)]
+        if any(t in (U16, S16) for t in types):
+            return types
+
+
+def operand(case, name, shape, dtype, axis=None):
+    """Dequantized codes, of constants with an axis; the float value and the scales as one-byte codes have them."""
+    step = 256 if dtype in (U16, S16) else 1
+    if axis is None:
+        value, _, scale, _ = case.input(name, shape, dtype, scale=case.scale() / np.float32(step))
+        return value, np.float64(scale) * step
+    per_channel = case.chance(0.5)
+    scales = np.array([case.scale(0.002, 0.02) / step for _ in range(shape[axis] if per_channel else 1)], np.float32)
+    zeros = case.pick(None, np.zeros_like(scales, dtype), case.codes(dtype, scales.shape))
+    value = case.constant(name + "_codes", case.codes(dtype, shape))
+    case.note += f" {dtype} weights {list(shape)}{' per channel' if per_channel else ''}"
+    if per_channel:
+        return case.dequantize(name, value, scales, zeros, axis=axis), scales.astype(np.float64) * step
+    return case.dequantize(name, value, scales[0], None if zeros is None else zeros[0]), scales.astype(np.float64) * step
+
+
+def result(case, value, scales, terms, dtype):
+    scale = np.max(scales) * 70 * 70 * np.sqrt(terms) / case.size(20, 120) / (256 if dtype in (U16, S16) else 1)
+    case.quantize("y", case.clip(value), scale, dtype)
+
+
+def bias(case, channels, scales):
+    if case.chance(0.4):
+        return []
+    values = case.rng.normal(0, 20, channels) * np.max(scales)
+    if case.chance(0.5):
+        return [case.constant("bias", values.astype(np.float32))]
+    step = np.float32(np.max(scales) / 512)
+    return [case.dequantize("bias", case.constant("bias_codes", np.rint(values / step).astype(np.int32)), step, None)]
+
+
+def wide_conv(case):
+    x_type, w_type, y_type = draw(case)
+    spatial, groups = case.pick(1, 2, 2, 2, 3), case.pick(1, 1, 2, 3)
+    inner, filters = case.pick(1, 2, 3, 5, 20), groups * case.pick(1, 2, 5)
+    kernel = [case.size(1, 3) for _ in range(spatial)]
+    extent = [case.size(4, 9 if spatial > 1 else 400) for _ in range(spatial)]
+    x, x_scale = operand(case, "x", (case.size(1, 2), groups * inner, *extent), x_type)
+    w, w_scales = operand(case, "w", (filters, inner, *kernel), w_type, 0)
+    attributes = {"group": groups, "strides": [case.size(1, 2) for _ in kernel]}
+    if case.chance(0.5):
+        attributes["pads"] = [case.size(0, k - 1) for k in kernel * 2]
+    if case.chance(0.3):
+        attributes["dilations"] = [case.size(1, 2 if min(extent) > 5 else 1) for _ in kernel]
+    y = case.node("Conv", [x, w, *bias(case, filters, x_scale * w_scales)], "conv", **attributes)
+    result(case, y, x_scale * w_scales, inner * np.prod(kernel), y_type)
+    case.expect("conv", PRODUCT + "WideConv")
+
+
+def wide_gemm(case):
+    a_type, b_type, y_type = draw(case)
+    m, k, n, turned = case.size(1, 80), case.size(1, 70), case.size(1, 40), case.size(0, 1)
+    a, a_scale = operand(case, "a", (m, k), a_type)
+    b, b_scales = operand(case, "b", (n, k) if turned else (k, n), b_type, 0 if turned else 1)
+    y = case.node("Gemm", [a, b, *bias(case, n, a_scale * b_scales)], "gemm", transB=turned,
+                  alpha=case.pick(1.0, 1.0, 0.5))
+    result(case, y, a_scale * b_scales, k, y_type)
+    case.expect("gemm", PRODUCT + "WideMatMul")
+
+
+def wide_matmul(case):
+    a_type, b_type, y_type = draw(case)
+    m, k, n = case.size(1, 9), case.size(1, 700), case.size(1, 40)
+    batch = case.pick((), (), (2,), (2, 3))
+    a, a_scale = operand(case, "a", (*batch, m, k), a_type)
+    constant = case.chance(0.6)
+    if constant:
+        b, b_scales = operand(case, "b", (k, n), b_type, 1)
+    else:
+        b, b_scales = operand(case, "b", (*batch, k, n), b_type)
+    y = case.node("MatMul", [a, b], "matmul")
+    if constant and case.chance(0.5):
+        y = case.node("Add", [y, case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))], "add")
+    result(case, y, a_scale * b_scales, k, y_type)
+    case.expect("matmul", PRODUCT + "WideMatMul")
+
+
+def wide_matmul_to_float(case):
+    a_type, b_type, _ = draw(case)
+    if S8 in (a_type, b_type) or U8 in (a_type, b_type):
+        a_type = case.pick(U16, S16)
+    k, n = case.size(1, 300), case.size(1, 40)
+    a, a_scale = operand(case, "a", (*case.pick((), (2,)), case.size(1, 9), k), a_type)
+    b, b_scales = operand(case, "b", (k, n), b_type, 1)
+    y = case.node("MatMul", [a, b], "matmul")
+    if case.chance(0.6):
+        y = case.node("Add", [y, case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))], "add")
+    case.output(y, np.dtype(np.float32))
+    case.rtol, case.atol = 1e-5, 1e-6 * float(np.max(a_scale * b_scales)) * 256 * 256 * k
+    case.expect("matmul", "into WideMatMul")
+
+
+WIDE = {name.__name__: name for name in (wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float)}
