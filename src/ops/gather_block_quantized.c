@@ -136,7 +136,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* Codes at[…], at[…] + 1, … along the last axis: n of them. */
+/* Codes number first, first + 1, …: n of them. */
 static void codes_of(const dq_op_call *call, const state *s, size_t first, size_t n, double *out)
 {
     const dq_tensor *data = call->in[DATA];
@@ -144,8 +144,10 @@ static void codes_of(const dq_op_call *call, const state *s, size_t first, size_
         dq_load_doubles(data->dtype, data->data, first, n, out);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        out[i] = (double)dq_get_bits(data->data, s->bits, first + i);
+    const uint8_t *bytes = data->data;
+    size_t each = 8 / s->bits, mask = ((size_t)1 << s->bits) - 1;
+    for (size_t i = first; i < first + n; i++)
+        *out++ = (double)(bytes[i / each] >> i % each * s->bits & mask);
 }
 
 /* The zero point of the block whose scale is number `index`; packed ones have padding at the end of a row. */
@@ -172,12 +174,15 @@ static void run_row(const dq_op_call *call, const state *s, const size_t *at, si
     for (size_t done = 0, count; done < n; done += count) {
         count = n - done < DQ_ROW ? n - done : DQ_ROW;
         codes_of(call, s, from + done, count, values);
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0, run; i < count; i += run) {
             size_t place = at[last] + done + i;
             size_t index = base + (last == s->quantize ? place / s->block : place) * s->scale_strides[last];
             float scale = (float)dq_tensor_get_double(call->in[SCALES], index);
-            float code = (float)values[i] - (float)zero_of(call, s, index);
-            values[i] = (double)(code * scale);
+            float zero = (float)zero_of(call, s, index);
+            run = last == s->quantize ? s->block - place % s->block : 1;
+            run = run < count - i ? run : count - i;
+            for (size_t j = i; j < i + run; j++)
+                values[j] = (double)(((float)values[j] - zero) * scale);
         }
         dq_store_floats(y->dtype, y->data, to + done, count, values, true, DQ_ROUND_NEAREST);
     }

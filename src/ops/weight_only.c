@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "ops/nbits.h"
+#include "ops/qgemm.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -474,7 +475,8 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     for (; j.first < m; j.first += CHUNK) {
         j.rows = least(CHUNK, m - j.first);
         size_t panels = (j.rows + ROWS - 1) / ROWS, row_groups = (panels + GROUP - 1) / GROUP;
-        dq_parallel(call->threads, panels, 1, pack_panels, &j);
-        dq_parallel(call->threads, row_groups * strips_of(&w->form), 1, run_items, &p);
+        size_t products = least(j.rows, GROUP * ROWS) * COLS * (w->form.k + 1);
+        dq_parallel(call->threads, panels, dq_qgemm_grain(ROWS * (w->form.k + 1)), pack_panels, &j);
+        dq_parallel(call->threads, row_groups * strips_of(&w->form), dq_qgemm_grain(products), run_items, &p);
     }
 }
