@@ -5,6 +5,7 @@
 #include "ops/conv_float.h"
 #include "ops/conv_gather.h"
 #include "ops/conv_rows.h"
+#include "ops/rnn_activation.h"
 #include "ops/window_walk.h"
 
 #include <math.h>
@@ -151,18 +152,23 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
 
-/* Relu and Clip are bounds. */
+/* Relu and Clip are bounds; the other functions are operators of these names, with the same bits. */
 static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation)
 {
-    dq_conv_finish f = {-INFINITY, INFINITY, *activation};
+    dq_conv_finish f = {.low = -INFINITY, .high = INFINITY};
     const char *name = dq_node_string(call->node, "activation", "");
+    const dq_ew_named *named = dq_ew_find(name, strlen(name));
     if (strcmp(name, "Relu") == 0) {
         f.low = 0;
-        f.function.fn = NULL;
     } else if (activation->fn == clip) {
         f.low = (float)activation->alpha;
         f.high = (float)activation->beta;
-        f.function.fn = NULL;
+    } else if (named) {
+        f.fn = named->fn;
+        f.params = (dq_ew_params){.alpha = activation->alpha,
+                                  .beta = activation->beta,
+                                  .operands = 1,
+                                  .rows = call->kernels->float_rows};
     }
     return f;
 }
@@ -181,7 +187,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     if (single && dq_conv_float_suits(shape)) {
         s->way = BY_FLOATS;
-        return dq_conv_float_prepare(call, shape, &s->floats, err);
+        return dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err);
     }
     s->way = BY_CALLBACKS;
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),

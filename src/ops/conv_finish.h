@@ -4,12 +4,22 @@
 #define DQ_OPS_CONV_FINISH_H
 
 #include "ops/conv_shape.h"
-#include "ops/rnn_activation.h"
+#include "ops/elementwise.h"
 
 typedef struct dq_conv_finish {
-    float low, high;            /* Relu and Clip, and what bounds nothing */
-    dq_rnn_activation function; /* fn NULL: the bounds are all */
+    float low, high; /* Relu and Clip, and what bounds nothing */
+    dq_ew_fn *fn;    /* the operator of the other functions' names; NULL: the bounds are all */
+    dq_ew_params params;
 } dq_conv_finish;
+
+/** The function upon n results, in place. */
+static inline void dq_conv_function(const dq_conv_finish *f, float *y, size_t n)
+{
+    const void *in[1] = {y};
+    const size_t step[1] = {1};
+    if (f->fn)
+        f->fn(y, in, step, n, &f->params);
+}
 
 /** Operands of a float convolution. */
 typedef struct dq_conv_floats {

@@ -73,12 +73,8 @@ static void part_result(const void *arg, const dq_fpart *part, float *room, dq_f
 static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const job *j = arg;
-    const dq_rnn_activation *f = &j->o->finish->function;
-    for (size_t i = 0; i < part->rows && f->fn; i++)
-        for (size_t k = 0; k < part->cols; k++) {
-            float *y = block->c + i * block->c_row + k;
-            *y = (float)f->fn((double)*y, f->alpha, f->beta);
-        }
+    for (size_t i = 0; i < part->rows; i++)
+        dq_conv_function(j->o->finish, block->c + i * block->c_row, part->cols);
 }
 
 bool dq_conv_float_suits(const dq_conv_shape *s)
@@ -86,7 +82,8 @@ bool dq_conv_float_suits(const dq_conv_shape *s)
     return dq_conv_panels_suits(&s->window);
 }
 
-dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_float *f, dq_error *err)
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
+                                dq_error *err)
 {
     const dq_window *w = &shape->window;
     *f = (dq_conv_float){.shape = shape, .pointwise = shape->kernel_size == 1};
@@ -100,7 +97,7 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, dq
                                .a = part_weights,
                                .b = part_windows,
                                .c = part_result,
-                               .done = part_done};
+                               .done = function ? part_done : NULL};
     return dq_fproduct_prepare(call, &f->product, err);
 }
 

@@ -13,8 +13,8 @@ typedef struct dq_conv_float {
 } dq_conv_float;
 
 bool dq_conv_float_suits(const dq_conv_shape *s);
-/** In prepare; `shape` lives as long as the state. */
-dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_float *f,
+/** In prepare; `shape` lives as long as the state. `function`: whether the finish has one. */
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
                                 dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */
 void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o);

@@ -190,9 +190,7 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
                       .bias = o->bias ? o->bias + channel : NULL,
                       .z = o->z ? o->z + at : NULL};
     j->call->kernels->fblock(&rest);
-    for (size_t i = 0; i < n && to->function.fn; i++)
-        o->out[at + i] =
-            (float)to->function.fn((double)o->out[at + i], to->function.alpha, to->function.beta);
+    dq_conv_function(to, o->out + at, n);
 }
 
 /* A piece: a band of all output channels of a group of an image. */

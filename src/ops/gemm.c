@@ -180,6 +180,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .alpha = s->alpha};
         return dq_fmatrix_prepare(call, 1, &s->floats, err);
     }
+    DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 

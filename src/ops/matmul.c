@@ -137,6 +137,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      pack_b,
                      store,
                      NULL};
+    DQ_TRY(dq_fmm_constant_b(call, 1, s->b.col, s->b.row, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
