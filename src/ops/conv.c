@@ -5,6 +5,7 @@
 #include "ops/conv_float.h"
 #include "ops/conv_gather.h"
 #include "ops/conv_rows.h"
+#include "ops/half_floats.h"
 #include "ops/rnn_activation.h"
 #include "ops/window_walk.h"
 
@@ -18,6 +19,7 @@ typedef struct state {
     enum { BY_ROWS, BY_FLOATS, BY_CALLBACKS } way;
     dq_conv_rows rows;
     dq_conv_float floats;
+    dq_half_floats halves;
     dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
     dq_conv_finish finish;        /* the same for floats */
@@ -179,13 +181,15 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     const dq_conv_shape *shape = &s->shape;
     DQ_TRY(check(call, &s->shape, &s->activation, err));
-    bool single = call->in[X]->dtype == DQ_FLOAT;
+    bool single = dq_half_floats_take(call->in[X]->dtype) && dq_conv_float_suits(shape);
     s->finish = finish_of(call, &s->activation);
+    if (single)
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
     if (single && dq_conv_rows_suits(shape)) {
         s->way = BY_ROWS;
         return dq_conv_rows_prepare(call, shape, &s->rows, err);
     }
-    if (single && dq_conv_float_suits(shape)) {
+    if (single) {
         s->way = BY_FLOATS;
         return dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err);
     }
@@ -202,11 +206,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
-static const float *floats_of(const dq_tensor *t)
-{
-    return t ? dq_data(t, float) : NULL;
-}
-
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
@@ -218,12 +217,17 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_fmm_run(call, &s->mm, &o);
         return DQ_OK;
     }
-    dq_conv_floats floats = {floats_of(o.x), floats_of(o.w),        floats_of(o.bias),
-                             floats_of(o.z), dq_data(o.out, float), &s->finish};
+    dq_conv_floats floats = {.x = dq_half_floats_in(call, &s->halves, X),
+                             .w = dq_half_floats_in(call, &s->halves, W),
+                             .bias = dq_half_floats_in(call, &s->halves, BIAS),
+                             .z = dq_half_floats_in(call, &s->halves, Z),
+                             .out = dq_half_floats_out(call, &s->halves),
+                             .finish = &s->finish};
     if (s->way == BY_ROWS)
         dq_conv_rows_run(call, &s->rows, &floats);
     else
         dq_conv_float_run(call, &s->floats, &floats);
+    dq_half_floats_done(call, &s->halves);
     return DQ_OK;
 }
 

@@ -89,7 +89,8 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .b = part_b,
                                .c = part_c};
     const dq_tensor *t = call->in[b];
-    if (!f->product.flat && dq_call_constant(call, b) && t->count && t->count == f->n * f->k)
+    if (t->dtype == DQ_FLOAT && !f->product.flat && dq_call_constant(call, b) && t->count &&
+        t->count == f->n * f->k)
         DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }

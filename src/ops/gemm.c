@@ -2,12 +2,14 @@
  * the 16-bit ones) and rounded once; of integers, alpha and beta are applied in double and cut. */
 #include "ops/float_matmul.h"
 #include "ops/float_matrix.h"
+#include "ops/half_floats.h"
 
 #include <string.h>
 
 typedef struct state {
     dq_fmatrix floats;
-    bool by_floats; /* else: */
+    dq_half_floats halves;
+    bool by_floats; /* float and narrower; else: */
     dq_fmm mm;
     size_t a_row, a_step, b_col, b_step; /* strides in elements */
     size_t c_row, c_col;                 /* 0 where C is broadcast */
@@ -167,8 +169,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->c_col = strides[1];
     }
     /* C is a term as it stands when it has no factor and runs along the rows. */
-    s->by_floats = call->in[0]->dtype == DQ_FLOAT && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
+    s->by_floats =
+        dq_half_floats_take(call->in[0]->dtype) && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
     if (s->by_floats) {
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
         s->floats = (dq_fmatrix){.batches = 1,
                                  .m = sh.m,
                                  .n = sh.n,
@@ -193,11 +197,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     dq_fmatrix_operands floats = {.z_row = s->c_row};
     if (s->by_floats) {
-        floats.a = dq_data(o.a, float);
-        floats.b = dq_data(o.b, float);
-        floats.c = dq_data(o.out, float);
-        floats.z = o.c ? dq_data(o.c, float) : NULL;
+        floats.a = dq_half_floats_in(call, &s->halves, 0);
+        floats.b = dq_half_floats_in(call, &s->halves, 1);
+        floats.c = dq_half_floats_out(call, &s->halves);
+        floats.z = dq_half_floats_in(call, &s->halves, 2);
         dq_fmatrix_run(call, &s->floats, &floats);
+        dq_half_floats_done(call, &s->halves);
     } else {
         dq_fmm_run(call, &s->mm, &o);
     }

@@ -2,6 +2,7 @@
  * read where they stand), and a factor. */
 #include "ops/float_matmul.h"
 #include "ops/float_matrix.h"
+#include "ops/half_floats.h"
 #include "ops/matmul_shape.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ typedef struct view {
 } view;
 
 typedef struct state {
-    dq_fmatrix floats; /* float alone; the other types: */
+    dq_fmatrix floats; /* float and narrower; the other types: */
+    dq_half_floats halves;
     dq_fmm mm;
     dq_matmul_shape shape;
     view a, b;
@@ -116,7 +118,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(shape_of(call, &s->a, &s->b, &s->shape, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
-    if (call->in[0]->dtype == DQ_FLOAT) {
+    if (dq_half_floats_take(call->in[0]->dtype)) {
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
         s->floats = (dq_fmatrix){.batches = s->shape.batches,
                                  .m = s->shape.m,
                                  .n = s->shape.n,
@@ -137,7 +140,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      pack_b,
                      store,
                      NULL};
-    DQ_TRY(dq_fmm_constant_b(call, 1, s->b.col, s->b.row, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
@@ -156,11 +158,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (!o.out || o.out->count == 0)
         return DQ_OK;
     dq_fmatrix_operands floats = {.offsets = offsets, .arg = s};
-    if (o.a->dtype == DQ_FLOAT) {
-        floats.a = dq_data(o.a, float);
-        floats.b = dq_data(o.b, float);
-        floats.c = dq_data(o.out, float);
+    if (dq_half_floats_take(o.a->dtype)) {
+        floats.a = dq_half_floats_in(call, &s->halves, 0);
+        floats.b = dq_half_floats_in(call, &s->halves, 1);
+        floats.c = dq_half_floats_out(call, &s->halves);
         dq_fmatrix_run(call, &s->floats, &floats);
+        dq_half_floats_done(call, &s->halves);
     } else {
         dq_fmm_run(call, &s->mm, &o);
     }

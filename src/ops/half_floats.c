@@ -1,0 +1,127 @@
+#include "ops/half_floats.h"
+
+#include "base/checked.h"
+#include "base/codec.h"
+
+#include <string.h>
+
+enum { PIECE = 1 << 14, ALIGN = 64 };
+
+bool dq_half_floats_take(dq_dtype dtype)
+{
+    return dtype == DQ_FLOAT || dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16;
+}
+
+typedef struct job {
+    dq_convert_f16_f32_fn *widen;
+    dq_convert_f32_f16_fn *narrow;
+    dq_dtype dtype;
+    const void *from;
+    void *to;
+} job;
+
+static void widen(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const uint16_t *x = j->from;
+    float *y = j->to;
+    if (j->dtype == DQ_FLOAT16)
+        j->widen(x + begin, end - begin, y + begin);
+    else
+        for (size_t i = begin; i < end; i++)
+            y[i] = dq_bf16_to_f32(x[i]);
+}
+
+static void narrow(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const float *x = j->from;
+    uint16_t *y = j->to;
+    if (j->dtype == DQ_FLOAT16)
+        j->narrow(x + begin, end - begin, y + begin);
+    else
+        for (size_t i = begin; i < end; i++)
+            y[i] = dq_f32_to_bf16(x[i]);
+}
+
+typedef struct key {
+    dq_convert_f16_f32_fn *widen;
+} key;
+
+static void make_floats(void *packed, const dq_tensor *from, const void *k)
+{
+    job j = {.widen = ((const key *)k)->widen, .dtype = from->dtype, .from = from->data, .to = packed};
+    widen(&j, 0, from->count, 0);
+}
+
+static dq_status reserve(dq_op_call *call, size_t count, size_t *at, dq_error *err)
+{
+    size_t bytes;
+    *at = call->scratch_size;
+    if (!dq_mul_size(count, sizeof(float), &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
+        !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "operands as floats");
+    return DQ_OK;
+}
+
+dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *err)
+{
+    memset(h, 0, sizeof *h);
+    if (call->in[0]->dtype == DQ_FLOAT)
+        return DQ_OK;
+    for (uint32_t i = 0; i < DQ_HALF_INPUTS && i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        if (!t)
+            continue;
+        if (!dq_call_constant(call, i) || t->count == 0) {
+            DQ_TRY(reserve(call, t->count, &h->at[i], err));
+            continue;
+        }
+        const key k = {call->kernels->convert_f16_f32};
+        size_t bytes;
+        const void *packed;
+        if (!dq_mul_size(t->count, sizeof(float), &bytes))
+            return dq_no_memory(err, SIZE_MAX, "operands as floats");
+        DQ_TRY(dq_call_pack(call, i, make_floats, &k, sizeof k, bytes, &packed, err));
+        h->fixed[i] = packed;
+    }
+    return call->out[0] ? reserve(call, call->out[0]->count, &h->out_at, err) : DQ_OK;
+}
+
+static float *room(const dq_op_call *call, size_t at)
+{
+    return (float *)(void *)((char *)call->scratch + at);
+}
+
+const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, uint32_t i)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->dtype == DQ_FLOAT || h->fixed[i])
+        return !t ? NULL : h->fixed[i] ? h->fixed[i] : dq_data(t, float);
+    job j = {.widen = call->kernels->convert_f16_f32,
+             .dtype = t->dtype,
+             .from = t->data,
+             .to = room(call, h->at[i])};
+    dq_parallel(call->threads, t->count, PIECE, widen, &j);
+    return j.to;
+}
+
+float *dq_half_floats_out(const dq_op_call *call, const dq_half_floats *h)
+{
+    dq_tensor *t = call->out[0];
+    return t->dtype == DQ_FLOAT ? dq_data(t, float) : room(call, h->out_at);
+}
+
+void dq_half_floats_done(const dq_op_call *call, const dq_half_floats *h)
+{
+    dq_tensor *t = call->out[0];
+    if (t->dtype == DQ_FLOAT)
+        return;
+    job j = {.narrow = call->kernels->convert_f32_f16,
+             .dtype = t->dtype,
+             .from = room(call, h->out_at),
+             .to = t->data};
+    dq_parallel(call->threads, t->count, PIECE, narrow, &j);
+}

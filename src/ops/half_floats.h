@@ -1,0 +1,27 @@
+/* Operands of float16 and bfloat16 for kernels that take floats: widened into the call's scratch before they
+ * run, constant ones once for all runs; the result is rounded once. Floats stay where they are. */
+#ifndef DQ_OPS_HALF_FLOATS_H
+#define DQ_OPS_HALF_FLOATS_H
+
+#include "ops/op.h"
+
+enum { DQ_HALF_INPUTS = 4 };
+
+typedef struct dq_half_floats {
+    const float *fixed[DQ_HALF_INPUTS];
+    size_t at[DQ_HALF_INPUTS], out_at; /* in the scratch */
+} dq_half_floats;
+
+/** Whether it takes the type: float and the two of 16 bits. */
+bool dq_half_floats_take(dq_dtype dtype);
+
+/** Asks for scratch for the first DQ_HALF_INPUTS inputs and output 0, which have one type; in prepare. */
+dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *err);
+
+/** Input i as floats, NULL when it is left out. */
+const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, uint32_t i);
+/** Where the floats of output 0 go, and then: the output from them. */
+float *dq_half_floats_out(const dq_op_call *call, const dq_half_floats *h);
+void dq_half_floats_done(const dq_op_call *call, const dq_half_floats *h);
+
+#endif
