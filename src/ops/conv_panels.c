@@ -7,9 +7,10 @@ bool dq_conv_panels_suits(const dq_window *w)
     int64_t size = 1; /* of the image and all that windows reach around it */
     for (size_t d = 0; d < w->rank; d++) {
         int64_t steps = w->out[d] > 0 ? w->out[d] - 1 : 0, span = dq_window_span(w, d);
-        if (w->in[d] > REACH || span > REACH || w->begin[d] > REACH || steps > REACH / w->stride[d])
+        int64_t begin = w->begin[d] < 0 ? -w->begin[d] : w->begin[d]; /* a window may begin inside, too */
+        if (w->in[d] > REACH || span > REACH || begin > REACH || steps > REACH / w->stride[d])
             return false;
-        size *= w->in[d] + w->begin[d] + steps * w->stride[d] + span;
+        size *= w->in[d] + begin + steps * w->stride[d] + span;
         if (size > REACH)
             return false;
     }

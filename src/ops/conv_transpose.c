@@ -1,25 +1,22 @@
-/* ConvTranspose: each output element gathers the inputs whose windows, laid out on the output, cover it; a
- * matrix product of the weights with those, one for each group of each image. Positions between strides count
- * as zeros. */
+/* ConvTranspose: floats by phases (conv_transpose.h); of other types, each output element gathers the inputs
+ * whose windows, laid out on the output, cover it; a matrix product of the weights with those, one for each
+ * group of each image. Positions between strides count as zeros. */
+#include "ops/conv_transpose.h"
 #include "base/checked.h"
 #include "ops/conv_gather.h"
+#include "ops/half_floats.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { X, W, BIAS };
 
-typedef struct shape {
-    size_t rank; /* spatial axes */
-    size_t batch, group, group_in, group_out;
-    size_t in_size, kernel_size, out_size;
-    int64_t in[DQ_MAX_RANK], kernel[DQ_MAX_RANK], out[DQ_MAX_RANK];
-    int64_t stride[DQ_MAX_RANK], dilation[DQ_MAX_RANK], begin[DQ_MAX_RANK];
-} shape;
-
 typedef struct state {
+    dq_transposed s;
+    bool by_phases; /* float and narrower; else: */
+    dq_transposed_floats floats;
+    dq_half_floats halves;
     dq_fmm mm;
-    shape s;
 } state;
 
 typedef struct operands {
@@ -52,7 +49,7 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
 }
 
 /* Lengths and pads of one axis. Attributes fit in 31 bits, so that only the products may overflow. */
-static dq_status along(const dq_op_call *call, shape *s, size_t d, bool sized, const char *auto_pad,
+static dq_status along(const dq_op_call *call, dq_transposed *s, size_t d, bool sized, const char *auto_pad,
                        int64_t extra, int64_t pad_end, dq_error *err)
 {
     int64_t full, span;
@@ -79,7 +76,7 @@ static dq_status along(const dq_op_call *call, shape *s, size_t d, bool sized, c
     return DQ_OK;
 }
 
-static dq_status read_channels(const dq_op_call *call, shape *s, dq_error *err)
+static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_error *err)
 {
     const dq_tensor *x = call->in[X], *w = call->in[W], *bias = dq_call_in(call, BIAS);
     if (x->rank < 3)
@@ -105,7 +102,7 @@ static dq_status read_channels(const dq_op_call *call, shape *s, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status read_shape(const dq_op_call *call, shape *s, dq_error *err)
+static dq_status read_shape(const dq_op_call *call, dq_transposed *s, dq_error *err)
 {
     bool given, sized;
     int64_t pads[2 * DQ_MAX_RANK], extra[DQ_MAX_RANK];
@@ -132,7 +129,7 @@ static dq_status read_shape(const dq_op_call *call, shape *s, dq_error *err)
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    shape s;
+    dq_transposed s;
     DQ_TRY(read_shape(call, &s, err));
     int64_t dims[DQ_MAX_RANK] = {call->in[X]->dims[0], (int64_t)(s.group * s.group_out)};
     memcpy(dims + 2, s.out, s.rank * sizeof *dims);
@@ -146,7 +143,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
 {
     const operands *o = arg;
-    const shape *s = &o->s->s;
+    const dq_transposed *s = &o->s->s;
     size_t strip = s->kernel_size * DQ_FMM_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
     for (size_t c = 0; c < s->group_in; c++) {
         size_t channel = batch % s->group * s->group_in + c;
@@ -156,7 +153,7 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
 }
 
 /* The input element that kernel element `tap` brings to output `index`, or -1. */
-static int64_t source(const shape *s, size_t index, size_t tap)
+static int64_t source(const dq_transposed *s, size_t index, size_t tap)
 {
     int64_t offset = 0, step = 1;
     for (size_t d = s->rank; d-- > 0;) {
@@ -175,7 +172,7 @@ static int64_t source(const shape *s, size_t index, size_t tap)
 static void pack_sources(const void *arg, size_t batch, size_t col, size_t count, void *to)
 {
     const operands *o = arg;
-    const shape *s = &o->s->s;
+    const dq_transposed *s = &o->s->s;
     size_t first = batch * s->group_in * s->in_size;
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
         int64_t at[DQ_FMM_COLS];
@@ -189,7 +186,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                   const void *tile)
 {
     const operands *o = arg;
-    const shape *s = &o->s->s;
+    const dq_transposed *s = &o->s->s;
     for (size_t i = 0; i < rows; i++) {
         size_t channel = batch % s->group * s->group_out + row + i;
         size_t at = (batch * s->group_out + row + i) * s->out_size + col;
@@ -207,11 +204,16 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
-    shape *s = &st->s;
+    dq_transposed *s = &st->s;
     DQ_TRY(read_shape(call, s, err));
     s->in_size = dq_dims_product(s->in, 0, s->rank);
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
+    st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_suits(s);
+    if (st->by_phases) {
+        DQ_TRY(dq_half_floats_prepare(call, &st->halves, err));
+        return dq_transposed_prepare(call, W, s, &st->floats, err);
+    }
     st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
                       s->batch * s->group,
                       s->group_out,
@@ -229,8 +231,16 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), call->out[0]};
-    if (o.out->count)
+    if (o.out->count == 0)
+        return DQ_OK;
+    if (!s->by_phases) {
         dq_fmm_run(call, &s->mm, &o);
+        return DQ_OK;
+    }
+    dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
+                      dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
+                      dq_half_floats_out(call, &s->halves));
+    dq_half_floats_done(call, &s->halves);
     return DQ_OK;
 }
 

@@ -27,14 +27,14 @@ static size_t pieces(size_t n, size_t each)
 /* Steps of a block: about DEPTH, in equal blocks. */
 static size_t depth_of(const dq_fproduct *f)
 {
-    size_t grains = f->grain ? f->k / f->grain : 0, most = f->grain < DEPTH ? DEPTH / f->grain : 1;
+    size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < DEPTH ? DEPTH / grain : 1;
     size_t blocks = pieces(grains, most);
-    return blocks ? pieces(grains, blocks) * f->grain : f->k;
+    return blocks ? pieces(grains, blocks) * grain : f->k;
 }
 
 dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
 {
-    size_t b_bytes, a_bytes = 0, workers = dq_threads_count(call->threads);
+    size_t b_bytes, a_bytes = 0, c_bytes = 0, workers = dq_threads_count(call->threads);
     f->depth = depth_of(f);
     f->col_block = f->flat ? FLAT_COLS : COLS;
     f->row_block = f->m ? f->m : 1;
@@ -43,11 +43,16 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
         size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
         f->row_block = pieces(f->m, cuts);
     }
+    if (f->c_room)
+        f->row_block = least(f->row_block, ROWS);
     size_t cols = f->flat ? 0 : COLS;
+    if (f->c_room)
+        c_bytes = f->row_block * COLS * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
         (f->a_room && !dq_mul_size(f->depth, ROWS * sizeof(float), &a_bytes)) ||
         !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
-        !dq_add_size(a_bytes, b_bytes, &call->worker_scratch_size))
+        !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
+        !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many", f->k);
     return DQ_OK;
 }
@@ -60,7 +65,7 @@ typedef struct job {
 } job;
 
 /* The rows of a part, on a B that is laid out. */
-static void rows_of(const job *j, const dq_fpart *whole, float *a_room, dq_fblock *block)
+static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room, dq_fblock *block)
 {
     const dq_fproduct *f = j->f;
     dq_fpart part = *whole;
@@ -69,7 +74,7 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, dq_fbloc
         part.rows = least(ROWS, whole->rows - row);
         block->rows = part.rows;
         f->a(j->arg, &part, a_room, block);
-        f->c(j->arg, &part, NULL, block);
+        f->c(j->arg, &part, c_room, block);
         j->call->kernels->fblock(block);
         if (block->last && f->done)
             f->done(j->arg, &part, block);
@@ -82,6 +87,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
     if (!f->flat)
         a_room += f->depth * COLS;
+    float *c_room = a_room + (f->a_room ? f->depth * ROWS : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
         part->k = least(f->depth, f->k - part->p);
         dq_fblock block = {.cols = part->cols,
@@ -89,8 +95,9 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
                            .more = part->p > 0,
                            .last = part->p + part->k >= f->k,
                            .alpha = 1};
-        f->b(j->arg, part, b_room, &block);
-        rows_of(j, part, a_room, &block);
+        if (part->k)
+            f->b(j->arg, part, b_room, &block);
+        rows_of(j, part, a_room, c_room, &block);
         if (f->depth == 0)
             break;
     }

@@ -308,9 +308,94 @@ START_TEST(bits)
 }
 END_TEST
 
+/* Each input element spread over the results that its window covers; small integers, exact in any order.
+ * Channels are of a group; `end` pads are those after `begin`. */
+static void spread(const conv_case *k, const int64_t *out, const double *x, const double *w,
+                   const double *bias, double *y)
+{
+    int64_t plane = 1, taps = 1, places = 1, all_outs = k->group * k->outs;
+    for (int64_t d = 0; d < k->rank; d++) {
+        plane *= k->in[d];
+        taps *= k->kernel[d];
+        places *= out[d];
+    }
+    for (int64_t i = 0; i < k->images * all_outs * places; i++)
+        y[i] = bias[i / places % all_outs];
+    for (int64_t n = 0; n < k->images * k->group * k->ins; n++)
+        for (int64_t o = 0; o < k->outs; o++)
+            for (int64_t i = 0; i < plane * taps; i++) {
+                int64_t from = i / taps, tap = i % taps, at = 0, step = 1;
+                bool inside = true;
+                for (int64_t d = k->rank; d-- > 0; from /= k->in[d], tap /= k->kernel[d]) {
+                    int64_t p =
+                        from % k->in[d] * k->stride[d] + tap % k->kernel[d] * k->dilation[d] - k->begin[d];
+                    inside = inside && p >= 0 && p < out[d];
+                    at += p * step;
+                    step *= out[d];
+                }
+                int64_t group = n / k->ins % k->group, image = n / k->ins / k->group;
+                if (inside)
+                    y[(image * all_outs + group * k->outs + o) * places + at] +=
+                        x[n * plane + i / taps] *
+                        w[(n % (k->group * k->ins) * k->outs + o) * taps + i % taps];
+            }
+}
+
+START_TEST(transposed_against_spreading)
+{
+    enum { MOST = 20000 };
+    static double x[MOST], w[MOST], bias[64], want[MOST];
+    static const conv_case cases[] = {
+        {2, 1, 1, 20, 7, {5, 6}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 2, 2, 3, 5, {7, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 1}},
+        {2, 1, 1, 4, 3, {6, 5}, {2, 2}, {3, 2}, {1, 1}, {0, 0}, {0, 0}}, /* results that nothing reaches */
+        {2, 1, 1, 300, 6, {3, 3}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 1}},
+        {2, 1, 1, 3, 6, {9, 8}, {3, 4}, {2, 3}, {3, 2}, {2, 0}, {1, 4}},
+        {1, 2, 3, 5, 2, {40}, {9}, {4}, {2}, {5}, {6}},
+        {3, 1, 2, 2, 4, {3, 4, 5}, {3, 2, 4}, {2, 1, 2}, {1, 2, 1}, {1, 0, 1}, {0, 1, 2}},
+        {2, 1, 1, 2, 3, {3, 3}, {2, 2}, {70, 9}, {1, 1}, {0, 0}, {0, 0}}, /* many phases */
+    };
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
+    for (size_t i = 0; i < MOST; i++) {
+        x[i] = small(i);
+        w[i] = (double)((i * 7919 + i / 7) % 3) - 1;
+    }
+    for (size_t i = 0; i < 64; i++)
+        bias[i] = small(i + 1);
+    for (size_t i = 0; i < 3 * (sizeof cases / sizeof *cases); i++) {
+        const conv_case *k = &cases[i / 3];
+        size_t rank = (size_t)k->rank;
+        int64_t x_dims[5] = {k->images, k->group * k->ins}, w_dims[5] = {k->group * k->ins, k->outs};
+        int64_t y_dims[5] = {k->images, k->group * k->outs}, pads[6], channels = k->group * k->outs;
+        for (size_t d = 0; d < rank; d++) {
+            x_dims[d + 2] = k->in[d];
+            w_dims[d + 2] = k->kernel[d];
+            y_dims[d + 2] = (k->in[d] - 1) * k->stride[d] + (k->kernel[d] - 1) * k->dilation[d] + 1 -
+                            k->begin[d] - k->end[d];
+            pads[d] = k->begin[d];
+            pads[d + rank] = k->end[d];
+        }
+        spread(k, y_dims + 2, x, w, bias, want);
+        ops_case c;
+        ops_begin(&c, "", "ConvTranspose", 11);
+        ops_int(&c, "group", k->group);
+        ops_ints(&c, "strides", rank, k->stride);
+        ops_ints(&c, "dilations", rank, k->dilation);
+        ops_ints(&c, "pads", 2 * rank, pads);
+        ops_in(&c, types[i % 3], rank + 2, x_dims, x);
+        ops_in(&c, types[i % 3], rank + 2, w_dims, w);
+        ops_in(&c, types[i % 3], 1, &channels, bias);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[i % 3], rank + 2, y_dims, want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("Conv");
+    tcase_add_test(tests, transposed_against_spreading);
     tcase_add_test(tests, bits);
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
