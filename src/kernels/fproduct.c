@@ -25,13 +25,13 @@ static float finished(const dq_fblock *g, size_t i, size_t j, float x)
 void dq_fblock_c(const dq_fblock *g)
 {
     for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
-        const float *b = g->b + col / DQ_FPANEL * g->b_panel;
+        const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;
         size_t cols = g->cols - col < DQ_FPANEL ? g->cols - col : DQ_FPANEL;
         for (size_t i = 0; i < g->rows; i++) {
             float *c = g->c + i * g->c_row + col, sum[DQ_FPANEL] = {0};
             for (size_t j = 0; j < cols && g->more; j++)
                 sum[j] = c[j];
-            steps(g->a + i * g->a_row, b, g->b_step, g->k, cols, sum);
+            steps(g->k ? g->a + i * g->a_row : g->a, b, g->b_step, g->k, cols, sum);
             for (size_t j = 0; j < cols; j++)
                 c[j] = g->last ? finished(g, i, col + j, sum[j]) : sum[j];
         }

@@ -18,7 +18,8 @@ enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
  *  A's row i, step p is a[i * a_row + p]. B's column j, step p is
  *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. The last
  *  panel has all its columns in memory, unless b_panel is DQ_FPANEL and rows is 1; what stands in those from
- *  `cols` on does not matter. C's row i begins at c + i * c_row; nothing of it behind `cols` is touched.
+ *  `cols` on does not matter. With k 0 neither a nor b is looked at. C's row i begins at c + i * c_row;
+ * nothing of it behind `cols` is touched.
  *
  *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one

@@ -58,7 +58,7 @@ typedef struct stream {
 
 static inline stream next_panel(const dq_fblock *g, const float *b, bool last, size_t tile, size_t tiles)
 {
-    if (last || g->b_step != DQ_FPANEL)
+    if (last || g->k == 0 || g->b_step != DQ_FPANEL)
         return (stream){b, 0};
     return (stream){b + g->b_panel + tile * g->k / tiles * DQ_FPANEL, (DQ_FPANEL + tiles - 1) / tiles};
 }
@@ -69,7 +69,7 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
                  const float *z, size_t z_row, int rows, int vectors)
 {
     enum { UNROLL = 2 };
-    const float *a = g->a + row * g->a_row;
+    const float *a = g->k ? g->a + row * g->a_row : g->a;
     vec sum[MOST_ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
@@ -147,7 +147,7 @@ INLINE void tile_block(const dq_fblock *g)
 {
     size_t tiles = (g->rows + MOST_ROWS - 1) / MOST_ROWS;
     for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
-        const float *b = g->b + col / DQ_FPANEL * g->b_panel;
+        const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;
         for (size_t t = 0, row = 0; t < tiles; t++) {
             size_t rows = (g->rows + t) / tiles;
             if (g->cols - col >= DQ_FPANEL)
