@@ -324,8 +324,31 @@ static bool same_or_nan(float a, float b)
     return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
 }
 
+/* A sum a hair below the middle between two floats, which a double cannot hold: rounded once, it goes down.
+ */
+static void check_fused(const dq_kernels *k)
+{
+    float *a = kernel_memory(2 * DQ_FGEMM_ROWS * sizeof *a),
+          *b = kernel_memory(2 * DQ_FGEMM_COLS * sizeof *b);
+    float *c = kernel_memory(DQ_FGEMM_ROWS * DQ_FGEMM_COLS * sizeof *c);
+    for (size_t i = 0; i < DQ_FGEMM_ROWS; i++) {
+        a[i] = i % 2 ? -1.0f : 1.0f;
+        a[DQ_FGEMM_ROWS + i] = a[i] * (1.0f + 0x1p-23f);
+    }
+    for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
+        b[j] = 0x1.000002p+8f;
+        b[DQ_FGEMM_COLS + j] = 0x1p-16f * (1.0f - 0x1p-23f);
+    }
+    k->fgemm(a, b, 2, DQ_FGEMM_ROWS, c);
+    for (size_t i = 0; i < DQ_FGEMM_ROWS * DQ_FGEMM_COLS; i++)
+        KERNEL_FAIL_UNLESS(fabsf(c[i]) == 0x1.000002p+8f, "rounded twice: element %zu is %a", i,
+                           (double)c[i]);
+    kernel_done();
+}
+
 void check_fgemm(const dq_kernels *k)
 {
+    check_fused(k);
     for (int round = 0; round < 200; round++) {
         size_t depth = kernel_random(60), rows = 1 + kernel_random(DQ_FGEMM_ROWS);
         float *a = kernel_floats(depth * DQ_FGEMM_ROWS), *b = kernel_floats(depth * DQ_FGEMM_COLS);

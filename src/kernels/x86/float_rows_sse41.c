@@ -1,0 +1,8 @@
+#include "kernels/x86/vec_sse41.h"
+
+#include <math.h>
+
+#include "kernels/float_rows_body.h"
+#include "kernels/kernels.h"
+
+const dq_float_rows dq_float_rows_sse41 = FLOAT_ROWS;

@@ -1,0 +1,33 @@
+/* a * b + c of floats, rounded once, for processors without fused multiply-add. In double the product is
+ * exact; the sum's rounding error is, too, and where there is one, an even last bit is moved to the odd
+ * neighbour on the error's side. Rounding such a sum to float then gives what rounding the exact one would:
+ * it has more than two bits to spare, in denormal results as well. */
+#ifndef DQ_KERNELS_X86_FUSED_SSE41_H
+#define DQ_KERNELS_X86_FUSED_SSE41_H
+
+#include <immintrin.h>
+
+static inline __m128d dq_fused_half_sse41(__m128d a, __m128d b, __m128d c)
+{
+    __m128d p = _mm_mul_pd(a, b), s = _mm_add_pd(p, c), from_c = _mm_sub_pd(s, p);
+    __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, from_c)), _mm_sub_pd(c, from_c));
+    const __m128d zero = _mm_setzero_pd();
+    const __m128i one = _mm_set1_epi64x(1);
+    /* of NaN and infinities the error is NaN, which is neither below nor above zero */
+    __m128i off = _mm_castpd_si128(_mm_or_pd(_mm_cmplt_pd(error, zero), _mm_cmpgt_pd(error, zero)));
+    __m128i bits = _mm_castpd_si128(s), even = _mm_cmpeq_epi64(_mm_and_si128(bits, one), _mm_setzero_si128());
+    /* away from zero where the error has the sum's sign, else toward it */
+    __m128i signs = _mm_srai_epi32(_mm_castpd_si128(_mm_xor_pd(s, error)), 31);
+    __m128i step = _mm_or_si128(_mm_shuffle_epi32(signs, 0xf5), one);
+    return _mm_castsi128_pd(_mm_add_epi64(bits, _mm_and_si128(step, _mm_and_si128(off, even))));
+}
+
+static inline __m128 dq_fused_sse41(__m128 a, __m128 b, __m128 c)
+{
+    __m128d low = dq_fused_half_sse41(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+    __m128d high = dq_fused_half_sse41(_mm_cvtps_pd(_mm_movehl_ps(a, a)), _mm_cvtps_pd(_mm_movehl_ps(b, b)),
+                                       _mm_cvtps_pd(_mm_movehl_ps(c, c)));
+    return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+
+#endif

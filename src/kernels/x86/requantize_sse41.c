@@ -1,0 +1,43 @@
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+
+typedef struct bounds {
+    __m128d low, high;
+} bounds;
+
+/* Two sums. The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
+ */
+static inline __m128i scaled(__m128i acc, __m128d scale, bounds b)
+{
+    __m128d v = _mm_mul_pd(_mm_cvtepi32_pd(acc), scale);
+    return _mm_cvtpd_epi32(_mm_min_pd(_mm_max_pd(v, b.low), b.high)); /* to nearest even */
+}
+
+static inline __m128i four(const int32_t *acc, __m128d s0, __m128d s1, bounds b)
+{
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)acc);
+    return _mm_unpacklo_epi64(scaled(v, s0, b), scaled(_mm_srli_si128(v, 8), s1, b));
+}
+
+void dq_requantize_sse41(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
+                         int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+{
+    size_t j = 0;
+    if (n >= 8) {
+        bounds b = {_mm_set1_pd(lo - zero_point), _mm_set1_pd(hi - zero_point)};
+        __m128i zero = _mm_set1_epi16((short)zero_point);
+        __m128d s[4];
+        for (int v = 0; v < 4; v++)
+            s[v] = _mm_set1_pd(scale[0]);
+        for (; j + 8 <= n; j += 8) {
+            for (int v = 0; v < 4 && scale_step; v++)
+                s[v] = _mm_loadu_pd(scale + j + 2 * v);
+            __m128i words = _mm_packs_epi32(four(acc + j, s[0], s[1], b), four(acc + j + 4, s[2], s[3], b));
+            words = _mm_add_epi16(words, zero);
+            __m128i bytes = lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
+            _mm_storel_epi64((__m128i *)(void *)(out + j), bytes);
+        }
+    }
+    dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+}

@@ -1,0 +1,47 @@
+/* Four floats at a time, for float_rows_body.h. */
+#ifndef DQ_KERNELS_X86_VEC_SSE41_H
+#define DQ_KERNELS_X86_VEC_SSE41_H
+
+#include "kernels/x86/fused_sse41.h"
+
+enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2 };
+typedef __m128 vf;
+typedef __m128i vi;
+typedef __m128 vm;
+typedef __m128d vd;
+
+#define vf_load(p) _mm_loadu_ps(p)
+#define vf_store(p, a) _mm_storeu_ps(p, a)
+#define vf_set(a) _mm_set1_ps(a)
+#define vf_add(a, b) _mm_add_ps(a, b)
+#define vf_sub(a, b) _mm_sub_ps(a, b)
+#define vf_mul(a, b) _mm_mul_ps(a, b)
+#define vf_div(a, b) _mm_div_ps(a, b)
+#define vf_fma(a, b, c) dq_fused_sse41(a, b, c)
+#define vf_sqrt(a) _mm_sqrt_ps(a)
+#define vf_min(a, b) _mm_min_ps(a, b)
+#define vf_max(a, b) _mm_max_ps(a, b)
+#define vf_less(a, b) _mm_cmplt_ps(a, b)
+#define vf_unordered(a) _mm_cmpunord_ps(a, a)
+#define vm_all(m) (_mm_movemask_ps(m) == 0xf)
+#define vf_pick(m, a, b) _mm_blendv_ps(b, a, m)
+#define vf_bits(a) _mm_castps_si128(a)
+#define vi_float(a) _mm_castsi128_ps(a)
+#define vi_to_float(a) _mm_cvtepi32_ps(a)
+#define vi_set(a) _mm_set1_epi32((int)(a))
+#define vi_add(a, b) _mm_add_epi32(a, b)
+#define vi_sub(a, b) _mm_sub_epi32(a, b)
+#define vi_and(a, b) _mm_and_si128(a, b)
+#define vi_or(a, b) _mm_or_si128(a, b)
+#define vi_left_23(a) _mm_slli_epi32(a, 23)
+#define vi_right_1(a) _mm_srai_epi32(a, 1)
+#define vi_right_23(a) _mm_srai_epi32(a, 23)
+#define vd_zero() _mm_setzero_pd()
+#define vf_half(a, half) _mm_cvtps_pd((half) ? _mm_movehl_ps(a, a) : (a))
+#define vd_add(a, b) _mm_add_pd(a, b)
+/* a and b are floats wherever it is used: their product is exact */
+#define vd_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
+#define vd_load(p) _mm_loadu_pd(p)
+#define vd_store(p, a) _mm_storeu_pd(p, a)
+
+#endif
