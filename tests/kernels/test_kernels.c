@@ -1,10 +1,13 @@
-/* test_kernels [TEXT]: holds every line of kernels.def (those whose function's name holds TEXT) to the
- * contract of its slot, each in a process of its own. Prints a line for each: its instruction set, its
+/* test_kernels [--bench] [TEXT]: holds every line of kernels.def (those whose function's name holds TEXT) to
+ * the contract of its slot, each in a process of its own. Prints a line for each: its instruction set, its
  * function, and `checked`, `FAILED` or `not here` (this processor lacks the instructions).
+ *
+ * With --bench before TEXT the kernels that run here are timed instead (bench.h).
  *
  * Built with DQ_SIMDE, the kernels of all levels above portable C were compiled with SIMDe's intrinsics in
  * portable C (simde/immintrin.h) and run anywhere. */
 #include "base/cpu.h"
+#include "bench.h"
 #include "kernel_check.h"
 
 #include <stdio.h>
@@ -102,9 +105,28 @@ static bool portable_table_is_full(void)
     return full;
 }
 
+static int bench(const char *text)
+{
+    bench_begin();
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const kernel_row *row = &kernels[i];
+        if (!strstr(row->name, text) || !runs_here(row))
+            continue;
+        dq_kernels table;
+        dq_kernels_select(DQ_ISA_C, &table);
+        row->put(&table);
+        if (!bench_kernel(dq_isa_highest(row->isa), row->isa, row->slot, row->name, &table))
+            printf("%-11s %-32s has no measure yet\n", dq_isa_highest(row->isa), row->name);
+    }
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
-    const char *text = argc > 1 ? argv[1] : "";
+    bool timed = argc > 1 && strcmp(argv[1], "--bench") == 0;
+    const char *text = argc > 1 + timed ? argv[1 + timed] : "";
+    if (timed)
+        return bench(text);
     bool good = portable_table_is_full();
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const kernel_row *row = &kernels[i];

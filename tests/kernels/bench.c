@@ -1,0 +1,269 @@
+/* One measure a slot: a call on memory in the first-level cache, and for rows one on memory that fits no
+ * cache. */
+#include "bench.h"
+
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEAR = 2048, FAR = 16 << 20 /* elements */, ROOM = FAR * 4, DEPTH = 256 };
+
+static uint8_t *source, *target, *third; /* ROOM bytes each */
+static float scale = 0.02f;
+static double scales[DQ_REQUANTIZE_COLS];
+
+typedef struct call {
+    const dq_kernels *k;
+    const struct measure *measure;
+    size_t n;
+    bench_work work; /* set by a run */
+} call;
+
+typedef struct measure {
+    const char *slot;
+    void (*run)(call *c);
+    bool row; /* measured on far memory, too */
+} measure;
+
+/* ---- Rows ---- */
+
+#define X(type) ((const type *)(const void *)source)
+#define Y(type) ((type *)(void *)target)
+#define Z(type) ((const type *)(const void *)third)
+#define WORK(read_bytes, written_bytes)                                                                      \
+    c->work = (bench_work)                                                                                   \
+    {                                                                                                        \
+        .read = (double)(c->n) * (read_bytes), .written = (double)(c->n) * (written_bytes)                   \
+    }
+
+#define MEASURE(slot, read_bytes, written_bytes, ...)                                                        \
+    static void run_##slot(call *c)                                                                          \
+    {                                                                                                        \
+        WORK(read_bytes, written_bytes);                                                                     \
+        c->k->slot(__VA_ARGS__);                                                                             \
+    }
+
+static float lowest, highest;
+MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
+MEASURE(requantize, 4, 1, X(int32_t), c->n, scales, 0, 10, 0, 255, Y(uint8_t))
+MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
+MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))
+MEASURE(quantize_f32_s8, 4, 1, X(float), c->n, &scale, Z(int8_t), 0, Y(int8_t))
+MEASURE(quantize_f32_u16, 4, 2, X(float), c->n, &scale, Z(uint16_t), 0, Y(uint16_t))
+MEASURE(quantize_f32_s16, 4, 2, X(float), c->n, &scale, Z(int16_t), 0, Y(int16_t))
+MEASURE(dequantize_u8_f32, 1, 4, X(uint8_t), c->n, &scale, Z(uint8_t), 0, Y(float))
+MEASURE(dequantize_s8_f32, 1, 4, X(int8_t), c->n, &scale, Z(int8_t), 0, Y(float))
+MEASURE(dequantize_u16_f32, 2, 4, X(uint16_t), c->n, &scale, Z(uint16_t), 0, Y(float))
+MEASURE(dequantize_s16_f32, 2, 4, X(int16_t), c->n, &scale, Z(int16_t), 0, Y(float))
+MEASURE(dequantize_s32_f32, 4, 4, X(int32_t), c->n, &scale, Z(int32_t), 0, Y(float))
+MEASURE(convert_f16_f32, 2, 4, X(uint16_t), c->n, Y(float))
+MEASURE(convert_f32_f16, 4, 2, X(float), c->n, Y(uint16_t))
+MEASURE(qlinear_add_u8, 2, 1, X(uint8_t), 0.5f, Z(uint8_t), 0.7f, 1, 3.0f, c->n, Y(uint8_t))
+MEASURE(qlinear_add_s8, 2, 1, X(int8_t), 0.5f, Z(int8_t), 0.7f, 1, 3.0f, c->n, Y(int8_t))
+MEASURE(qlinear_mul_u8, 2, 1, X(uint8_t), 9, Z(uint8_t), 7, 1, 0.01f, 3.0f, c->n, Y(uint8_t))
+MEASURE(qlinear_mul_s8, 2, 1, X(int8_t), 9, Z(int8_t), 7, 1, 0.01f, 3.0f, c->n, Y(int8_t))
+MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, third, Y(uint8_t))
+MEASURE(finish_s32_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
+MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
+
+static void square(call *c, size_t element, size_t *side)
+{
+    *side = c->n == NEAR ? 32 : 2048;
+    c->work.read = c->work.written = (double)(*side * *side * element);
+}
+
+static void run_transpose_x8(call *c)
+{
+    size_t side;
+    square(c, 1, &side);
+    c->k->transpose_x8(source, side, side, side, 0, target, side);
+}
+
+static void run_transpose_x16(call *c)
+{
+    size_t side;
+    square(c, 2, &side);
+    c->k->transpose_x16(X(uint16_t), side, side, side, Y(uint16_t), side);
+}
+
+static void run_transpose_x32(call *c)
+{
+    size_t side;
+    square(c, 4, &side);
+    c->k->transpose_x32(X(uint32_t), side, side, side, Y(uint32_t), side);
+}
+
+static void run_requantize_tile(call *c)
+{
+    enum { COLS = DQ_REQUANTIZE_COLS };
+    const dq_requantize_to to = {
+        .scale = scales, .zero_point = 10, .hi = 255, .out = target, .out_stride = COLS};
+    WORK(4, 1);
+    c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &to);
+}
+
+/* exp stands for the record. */
+static void run_float_rows(call *c)
+{
+    WORK(4, 4);
+    c->k->float_rows->exp(X(float), c->n, Y(float));
+}
+
+/* ---- Products ---- */
+
+static void run_qgemm(call *c)
+{
+    const dq_qgemm *kernel = c->k->qgemm;
+    static const dq_qgemm *packed;
+    static const ptrdiff_t zero_offset[1];
+    static int32_t sums[DQ_QGEMM_NR_MAX];
+    uint8_t *turned = third + ROOM / 2; /* far more than any kernel keeps */
+    const uint8_t *rows[DQ_QGEMM_MR_MAX];
+    dq_qgemm_b b = {.data = third,
+                    .cols = kernel->nr,
+                    .runs = 1,
+                    .run = DEPTH,
+                    .inner = DEPTH,
+                    .col_stride = DEPTH,
+                    .run_stride = DEPTH,
+                    .outer_stride = DEPTH,
+                    .inner_stride = 1,
+                    .use = DQ_QGEMM_ONCE};
+    const dq_qgemm_a a = {.rows = rows, .offsets = zero_offset, .runs = 1, .run = DEPTH, .turned = turned};
+    for (size_t i = 0; i < kernel->mr; i++)
+        rows[i] = source + i * DEPTH;
+    if (packed != kernel) { /* the panel is kept from call to call, as weights are */
+        (void)kernel->pack(&b, 0, target, sums);
+        turned[0] = 0;
+        packed = kernel;
+    }
+    kernel->tile(&a, kernel->mr, target, sums, (int32_t *)(void *)(target + ROOM / 2), kernel->nr);
+    c->work = (bench_work){.products = (double)kernel->mr * kernel->nr * DEPTH, .bytes = true};
+}
+
+static void run_qconv_row(call *c)
+{
+    enum { TAPS = 6, OUTPUTS = 56 };
+    static const ptrdiff_t offsets[TAPS] = {0, 120, 240, 360, 480, 600};
+    static const int16_t w[2 * TAPS] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
+    c->k->qconv_row(X(int16_t), offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
+    c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
+}
+
+static void run_fgemm(call *c)
+{
+    enum { STEPS = 64 };
+    c->k->fgemm(X(float), Z(float), STEPS, DQ_FGEMM_ROWS, Y(float));
+    c->work = (bench_work){.products = (double)STEPS * DQ_FGEMM_ROWS * DQ_FGEMM_COLS};
+}
+
+/* Blocks of 32 codes of 4 bits. */
+static void run_nbits(call *c)
+{
+    enum { BLOCKS = 4, WORDS = 4, CODES = 8 };
+    static const uint32_t lengths[BLOCKS] = {WORDS, WORDS, WORDS, WORDS};
+    const dq_nbits b = {.bits = 4,
+                        .blocks = BLOCKS,
+                        .lengths = lengths,
+                        .words = X(uint32_t),
+                        .scales = Z(float),
+                        .middle = 8};
+    c->k->nbits(&b, Z(float), Z(float), DQ_NBITS_ROWS, Y(float));
+    c->work = (bench_work){.products = (double)BLOCKS * WORDS * CODES * DQ_NBITS_ROWS * DQ_NBITS_COLS};
+}
+
+#define ROW(slot)                                                                                            \
+    {                                                                                                        \
+#slot, run_##slot, true                                                                              \
+    }
+#define PRODUCT(slot)                                                                                        \
+    {                                                                                                        \
+#slot, run_##slot, false                                                                             \
+    }
+static const measure measures[] = {
+    ROW(minmax_f32),         ROW(requantize),        ROW(requantize_tile),    ROW(subtract_scaled),
+    ROW(quantize_f32_u8),    ROW(quantize_f32_s8),   ROW(quantize_f32_u16),   ROW(quantize_f32_s16),
+    ROW(dequantize_u8_f32),  ROW(dequantize_s8_f32), ROW(dequantize_u16_f32), ROW(dequantize_s16_f32),
+    ROW(dequantize_s32_f32), ROW(convert_f16_f32),   ROW(convert_f32_f16),    ROW(qlinear_add_u8),
+    ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
+    ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(transpose_x8),       ROW(transpose_x16),
+    ROW(transpose_x32),      ROW(float_rows),        PRODUCT(qgemm),          PRODUCT(qconv_row),
+    PRODUCT(fgemm),          PRODUCT(nbits),
+};
+
+/* ---- The table ---- */
+
+static double read_rate[2], write_rate[2]; /* near, far */
+
+static void run_call(void *arg)
+{
+    call *c = arg;
+    c->measure->run(c);
+}
+
+/* Small numbers of either sign as floats; as integers they are anything. */
+static void fill(uint8_t *bytes)
+{
+    uint32_t state = 1;
+    for (size_t i = 0; i < ROOM; i += 4) {
+        state = state * 1664525u + 1013904223u;
+        float x = ((float)(state >> 8) / (float)(1 << 23) - 1.0f) * 3.0f;
+        memcpy(bytes + i, &x, 4);
+    }
+}
+
+void bench_begin(void)
+{
+    source = aligned_alloc(64, ROOM);
+    target = aligned_alloc(64, ROOM);
+    third = aligned_alloc(64, ROOM);
+    if (!source || !target || !third)
+        exit(EXIT_FAILURE);
+    fill(source);
+    memset(target, 0, ROOM);
+    fill(third);
+    for (size_t i = 0; i < DQ_REQUANTIZE_COLS; i++)
+        scales[i] = 0.001;
+    for (int far = 0; far < 2; far++) {
+        size_t bytes = far ? (size_t)FAR * 4 : 8192;
+        read_rate[far] = bench_read_rate(bytes);
+        write_rate[far] = bench_write_rate(bytes);
+        printf("%s: reads %.1f, writes %.1f GB/s\n", far ? "memory" : "first-level cache",
+               1e-9 * read_rate[far], 1e-9 * write_rate[far]);
+    }
+    printf("%-11s %-32s %10s %9s %7s %9s %7s\n", "", "", "ns a call", "near", "of max", "far", "of max");
+}
+
+/* Prints the rate of `took` seconds and its part of what the machine allows. */
+static void print_rate(const bench_work *w, double took, unsigned isa, int far)
+{
+    if (w->products > 0) {
+        double most = w->bytes ? bench_byte_rate(isa) : bench_float_rate(isa), got = w->products / took;
+        printf(" %5.1f GMAC", 1e-9 * got);
+        printf(most > 0 ? "  %4.0f %%" : "       -", 100 * got / most);
+        return;
+    }
+    double least = w->read / read_rate[far] + w->written / write_rate[far];
+    printf(" %5.1f GB/s  %4.0f %%", 1e-9 * (w->read + w->written) / took, 100 * least / took);
+}
+
+bool bench_kernel(const char *isa_name, unsigned isa, const char *slot, const char *name, const dq_kernels *k)
+{
+    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
+        if (strcmp(measures[i].slot, slot) != 0)
+            continue;
+        call c = {.k = k, .measure = &measures[i], .n = NEAR};
+        double took = bench_seconds(run_call, &c);
+        printf("%-11s %-32s %10.1f", isa_name, name, 1e9 * took);
+        print_rate(&c.work, took, isa, 0);
+        if (measures[i].row) {
+            c.n = FAR;
+            print_rate(&c.work, took = bench_seconds(run_call, &c), isa, 1);
+        }
+        printf("\n");
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,32 @@
+/* Timing of kernels: what a kernel needs for a call, beside what this machine can do at most. */
+#ifndef DQ_TESTS_KERNELS_BENCH_H
+#define DQ_TESTS_KERNELS_BENCH_H
+
+#include "kernels/kernels.h"
+
+/** What one call does: bytes that must be read and written, multiply-adds. */
+typedef struct bench_work {
+    double read, written, products;
+    bool bytes; /* products of 8-bit numbers, else of floats */
+} bench_work;
+
+/** Times one implementation and prints its line; false when its slot has no measure. */
+bool bench_kernel(const char *isa_name, unsigned isa, const char *slot, const char *name,
+                  const dq_kernels *k);
+/** Measures the machine and prints what follows is held against. */
+void bench_begin(void);
+
+/* ---- bench_limits.c ---- */
+
+/** Least seconds of many runs of run(arg), which takes its time `calls` times in a row. */
+double bench_seconds(void (*run)(void *arg), void *arg);
+
+/** Bytes a second of a plain loop over a piece of memory of `bytes`: reading, writing. */
+double bench_read_rate(size_t bytes);
+double bench_write_rate(size_t bytes);
+/** Multiply-adds a second that a loop over registers reaches with an instruction set's widest operations: of
+ * floats (fused), of bytes; 0: not known. */
+double bench_float_rate(unsigned isa);
+double bench_byte_rate(unsigned isa);
+
+#endif
