@@ -14,6 +14,7 @@
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
 #include "kernels/wgemm.h"
+#include "kernels/winograd.h"
 
 #include <stddef.h>
 #include <stdint.h>

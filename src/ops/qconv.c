@@ -116,6 +116,9 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
         DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
         return dq_qconv_pixels_prepare(call, conv, err);
     }
+    conv->by_winograd = dq_qconv_winograd_suits(call, conv);
+    if (conv->by_winograd)
+        return dq_qconv_winograd_prepare(call, conv, err);
     describe_weights(call, conv);
     conv->image_signed = conv->weights.kernel->a_signed;
     if (!dq_qweights_layout(&conv->weights))
@@ -308,6 +311,10 @@ static void run_pass(dq_qconv_pass *run)
         dq_qconv_pixels_run(run);
         return;
     }
+    if (conv->by_winograd) {
+        dq_qconv_winograd_run(run);
+        return;
+    }
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
     dq_parallel(run->call->threads, run->count * conv->s.group * conv->blocks * conv->chunks,
@@ -326,6 +333,8 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
     char *scratch = call->scratch;
     if (conv->depthwise) {
         run.packed = dq_qconv_pixels_weights(call, conv);
+    } else if (conv->by_winograd) {
+        dq_qconv_winograd_columns(call, conv);
     } else {
         run.packed =
             dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, scratch + conv->packed_offset);

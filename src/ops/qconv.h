@@ -1,9 +1,10 @@
 /* Convolutions of 8-bit integers into int32 sums: the part that ConvInteger and QLinearConv share.
  *
  * An image is first copied with its padding (the zero point of x) in place, so that a window's elements are
- * at the same distances from its corner everywhere. Two ways from there:
+ * at the same distances from its corner everywhere. Ways from there:
  *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous (dq_qconv_rows);
+ *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
  *     or, where the tensors have channels last, many channels at once, pixel by pixel. */
 #ifndef DQ_OPS_QCONV_H
@@ -50,6 +51,15 @@ typedef struct dq_qplanes {
     size_t *corners;    /* the first row of each row of outputs */
 } dq_qplanes;
 
+/** How tiles of outputs are shared out (qconv_winograd.c). */
+typedef struct dq_qwinograd {
+    size_t across, together, tasks; /* tiles of a row; rows of a task; tasks of an image */
+    size_t tiles, panels,
+        channels;       /* tiles of a task; panels of output channels; input channels, rounded up */
+    size_t sums_offset; /* of the packed weights: their sums, one an output channel */
+    size_t v_offset, m_offset, y_offset; /* of a worker's scratch: transformed pixels, products, outputs */
+} dq_qwinograd;
+
 /** Where the rows of a matrix product are. */
 typedef enum dq_qconv_rows {
     DQ_QCONV_WINDOWS,  /* in the padded image */
@@ -81,6 +91,8 @@ struct dq_qconv {
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
+    bool by_winograd;
+    dq_qwinograd winograd;
 };
 
 /** Some images of the batch, padded. */
@@ -135,6 +147,14 @@ size_t dq_qconv_images(const dq_qconv *conv);
 
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
 void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
+
+/** Kernels of 3×3 by Winograd's method: whether that is the better way, and the images' bytes then are uint8.
+ */
+bool dq_qconv_winograd_suits(const dq_op_call *call, const dq_qconv *conv);
+dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+/** What is the same for all images: for each run, before its passes. */
+void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv);
+void dq_qconv_winograd_run(const dq_qconv_pass *pass);
 
 /** Depthwise with channels last. */
 dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);

@@ -317,6 +317,96 @@ void check_subtract_scaled(const dq_kernels *k)
     }
 }
 
+/* ---- Winograd ---------------------------------------------------------------------------------------- */
+
+enum { POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS };
+
+/* left m right' for 4x4 m, with `rows` rows of left and right. */
+static void sandwich(const int left[][4], size_t rows, const int64_t m[POINTS], int64_t *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < rows; j++) {
+            out[i * rows + j] = 0;
+            for (size_t k = 0; k < POINTS; k++)
+                out[i * rows + j] += left[i][k / 4] * m[k] * left[j][k % 4];
+        }
+}
+
+static void check_winograd_input(const dq_winograd *kernel)
+{
+    static const int b[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+    size_t tiles = kernel_random(6), channels = DQ_WINOGRAD_STEP * (1 + kernel_random(4));
+    size_t pixel = channels + kernel_random(9), row = pixel * (2 * tiles + 2) + kernel_random(50);
+    size_t point = tiles * channels + kernel_random(20), size = 3 * row + (2 * tiles + 1) * pixel + channels;
+    uint8_t *x = kernel_memory(size);
+    int16_t *v = kernel_bytes((15 * point + tiles * channels) * sizeof *v);
+    fill(x, size, kernel_random(2));
+    kernel->input(x, row, pixel, tiles, channels, v, point);
+    for (size_t i = 0; i < tiles * channels; i++) {
+        int64_t d[POINTS], wanted[POINTS];
+        for (size_t p = 0; p < POINTS; p++)
+            d[p] = x[p / 4 * row + (i / channels * 2 + p % 4) * pixel + i % channels];
+        sandwich(b, 4, d, wanted);
+        for (size_t p = 0; p < POINTS; p++)
+            KERNEL_FAIL_UNLESS(v[p * point + i] == wanted[p], "tile %zu, channel %zu, point %zu",
+                               i / channels, i % channels, p);
+    }
+}
+
+static void check_winograd_product(const dq_winograd *kernel)
+{
+    size_t rows = kernel_random(20), channels = DQ_WINOGRAD_STEP * (1 + kernel_random(20));
+    int16_t *v = kernel_memory(rows * channels * sizeof *v), *u = kernel_memory(channels * COLS * sizeof *u);
+    int32_t *m = kernel_bytes(rows * COLS * sizeof *m);
+    bool most = kernel_random(2);
+    for (size_t i = 0; i < rows * channels; i++)
+        v[i] = (int16_t)(most ? 1020 : (int)kernel_random(2041) - 1020);
+    for (size_t i = 0; i < channels * COLS; i++)
+        u[i] = (int16_t)(most ? -1152 : (int)kernel_random(2305) - 1152);
+    kernel->product(v, rows, channels, u, m);
+    for (size_t i = 0; i < rows * COLS; i++) {
+        uint32_t sum = 0;
+        for (size_t c = 0; c < channels; c++)
+            sum += (uint32_t)(v[i / COLS * channels + c] * u[(c / 2 * COLS + i % COLS) * 2 + c % 2]);
+        KERNEL_FAIL_UNLESS(m[i] == (int32_t)sum, "row %zu of %zu, column %zu", i / COLS, rows, i % COLS);
+    }
+}
+
+static void check_winograd_output(const dq_winograd *kernel)
+{
+    static const int a[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
+    size_t width = kernel_random(9), rows = 1 + kernel_random(2), tiles = (width + 1) / 2;
+    size_t point = tiles * COLS + kernel_random(20), size = 15 * point + tiles * COLS;
+    int32_t *m = kernel_bytes(size * sizeof *m), *init = kernel_bytes(COLS * sizeof *init);
+    int32_t *y = kernel_bytes(rows * width * COLS * sizeof *y);
+    for (size_t i = 0; i < size; i++)
+        m[i] = (int32_t)((uint32_t)m[i] & ~3u); /* so that the sums are whole, as they always are */
+    kernel->output(m, point, init, width, rows, y);
+    for (size_t i = 0; i < tiles * COLS; i++) {
+        int64_t t[POINTS], sums[4];
+        for (size_t p = 0; p < POINTS; p++)
+            t[p] = m[p * point + i];
+        sandwich(a, 2, t, sums);
+        for (size_t k = 0; k < rows; k++)
+            for (size_t x = i / COLS * 2; x < width && x < i / COLS * 2 + 2; x++) {
+                int32_t quarter = (int32_t)(uint32_t)sums[2 * k + x % 2] / 4;
+                uint32_t wanted = (uint32_t)init[i % COLS] + (uint32_t)quarter;
+                KERNEL_FAIL_UNLESS((uint32_t)y[(k * width + x) * COLS + i % COLS] == wanted,
+                                   "row %zu, output %zu, column %zu", k, x, i % COLS);
+            }
+    }
+}
+
+void check_winograd(const dq_kernels *k)
+{
+    for (int round = 0; round < 100; round++) {
+        check_winograd_input(k->winograd);
+        check_winograd_product(k->winograd);
+        check_winograd_output(k->winograd);
+        kernel_done();
+    }
+}
+
 /* ---- Float products ---------------------------------------------------------------------------------- */
 
 static bool same_or_nan(float a, float b)

@@ -1,9 +1,10 @@
 /* Drives one operator the way the planner and the executor do, without a model: a case is an operator, its
  * attributes and its inputs.
  *
- * ops_run runs every case twice and wants the same bytes: once with all inputs constant, portable C kernels
- * and one thread; once with inputs that get their data only at run time, the CPU's best kernels and three
- * threads (but inputs in `weights` are constant then, too). It also wants inputs unchanged and nothing written past the end of an output. */
+ * ops_run runs every case three times and wants the same bytes: with all inputs constant, portable C kernels
+ * and one thread; with inputs that get their data only at run time (but those in `weights`), the CPU's best
+ * kernels and three threads; and with those kernels, constant inputs and one thread. It also wants inputs
+ * unchanged and nothing written past the end of an output. */
 #ifndef DQ_TESTS_OPS_HARNESS_H
 #define DQ_TESTS_OPS_HARNESS_H
 

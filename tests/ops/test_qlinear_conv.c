@@ -295,6 +295,48 @@ START_TEST(random_linear)
 }
 END_TEST
 
+/* Kernels of 3×3 at stride 1 over many pixels, with channels and sides that fill no vector and no tile. */
+START_TEST(many_pixels)
+{
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
+    uint64_t state = 88172645463325252u;
+    for (int round = 0; round < 16; round++) {
+        geometry g = {.axes = 2, .batch = 1 + naive_random(&state, 2), .group = 1, .stride = {1, 1}};
+        g.group_in = 16 + naive_random(&state, 20);
+        g.group_out = 1 + naive_random(&state, 36);
+        for (size_t i = 0; i < 2; i++) {
+            g.in[i] = 20 + naive_random(&state, 9) + (round == (int)i ? 22 : 0);
+            g.kernel[i] = 3;
+            g.dilation[i] = 1;
+            g.pads[i] = naive_random(&state, 3);
+            g.pads[2 + i] = naive_random(&state, 3);
+        }
+        ck_assert(finish(&g));
+        dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1];
+        const int64_t one = 1;
+        ops_case c;
+        ops_begin(&c, "", "ConvInteger", 10);
+        add_attributes(&c, &g, &state);
+        const dq_tensor *x = add_x(&c, &state, tx, &g), *x_zero, *w_zero;
+        dq_tensor *w = add_w(&c, &state, tw, &g);
+        x_zero = naive_codes(&c, &state, tx, 1, &one);
+        w_zero = ops_in(&c, tw, OPS_SCALAR, OPS_VALUES(tw == DQ_UINT8 ? 128 : 0));
+        if (round % 4 == 3) { /* the largest sums */
+            memset(x->data, tx == DQ_UINT8 ? 0xff : 0x80, x->size);
+            memset(w->data, tw == DQ_UINT8 ? 0 : 0x80, w->size);
+        }
+        ops_must_run(&c);
+        check_shape(&c, &g);
+        for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(&state, 40)) {
+            int64_t wanted = sum_of(&g, x, x_zero, w, w_zero, i);
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
+                          round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
+        }
+        ops_end(&c);
+    }
+}
+END_TEST
+
 /* ---- Single cases ------------------------------------------------------------------------------------ */
 
 /* 64 channels of 255 against weights of 127, and of -128: pairs of products overflow 16 bits. */
@@ -522,6 +564,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_integer);
     tcase_add_test(tests, random_linear);
+    tcase_add_test(tests, many_pixels);
     tcase_add_test(tests, full_range);
     tcase_add_test(tests, bias_wraps);
     tcase_add_test(tests, no_input_channels);

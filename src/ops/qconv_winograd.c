@@ -1,0 +1,226 @@
+/* Convolutions of 3×3 at stride 1 by kernels/winograd.h. A task takes some rows of tiles of an image: it
+ * transforms their pixels, and then, panel of output channels by panel, makes the 16 products of the
+ * transformed pixels with the transformed weights, and the outputs from these.
+ *
+ * Transformed weights are 16-bit numbers, 16 for each 9 of 8 bits: it is meant for layers with many pixels,
+ * where activations are what takes the memory. */
+#include "base/checked.h"
+#include "ops/qconv.h"
+
+#include <string.h>
+
+enum { ALIGN = 64, POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 };
+
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+/* How the packed form is made: what tells it apart from others of the same weights. */
+typedef struct form {
+    size_t in, in_wide, out, panels; /* channels; in_wide: as kernels take them */
+    uint8_t flip;
+} form;
+
+/* G g G' of 3×3 weights. */
+static void transform(const int32_t g[TAPS], int16_t out[POINTS])
+{
+    int32_t rows[SIDE][3];
+    for (int k = 0; k < 3; k++) {
+        int32_t a = g[k], b = g[3 + k], c = g[6 + k];
+        rows[0][k] = 2 * a;
+        rows[1][k] = a + b + c;
+        rows[2][k] = a - b + c;
+        rows[3][k] = 2 * c;
+    }
+    for (int k = 0; k < SIDE; k++) {
+        int32_t a = rows[k][0], b = rows[k][1], c = rows[k][2];
+        int16_t *to = out + k * SIDE;
+        to[0] = (int16_t)(2 * a);
+        to[1] = (int16_t)(a + b + c);
+        to[2] = (int16_t)(a - b + c);
+        to[3] = (int16_t)(2 * c);
+    }
+}
+
+/* By panel, then point; behind them the sums of the columns' weights. Zeros stand for channels past the last.
+ */
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const form *f = key;
+    size_t point = f->in_wide * COLS, panel = POINTS * point;
+    int16_t *to = packed;
+    int32_t *sums = (int32_t *)(void *)(to + f->panels * panel);
+    for (size_t j = 0; j < f->out; j++) {
+        const uint8_t *w = (const uint8_t *)from->data + j * f->in * TAPS;
+        int32_t sum = 0;
+        for (size_t c = 0; c < f->in; c++, w += TAPS) {
+            int32_t g[TAPS];
+            int16_t u[POINTS];
+            for (int t = 0; t < TAPS; t++) {
+                g[t] = (int8_t)(w[t] ^ f->flip);
+                sum += g[t];
+            }
+            transform(g, u);
+            for (size_t p = 0; p < POINTS; p++)
+                to[j / COLS * panel + p * point + (c / 2 * COLS + j % COLS) * 2 + c % 2] = u[p];
+        }
+        sums[j] = sum;
+    }
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static bool no_zero(const dq_op_call *call, const dq_qconv *conv)
+{
+    dq_dtype type = call->in[conv->w]->dtype;
+    const dq_tensor *zero = dq_call_in(call, conv->w_zero);
+    if (zero && !dq_call_constant(call, conv->w_zero))
+        return false;
+    for (size_t j = 0; j < (zero ? zero->count : 1); j++)
+        if (dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, j), type, true) != 0)
+            return false;
+    return true;
+}
+
+bool dq_qconv_winograd_suits(const dq_op_call *call, const dq_qconv *conv)
+{
+    enum { LEAST_IN = 16, LEAST_PIXELS = 150 };
+    const dq_conv_shape *s = &conv->s;
+    const dq_window *w = &s->window;
+    if (call->kernels->winograd->beats != call->kernels->qgemm || w->rank != 2 || s->group != 1 ||
+        !dq_call_constant(call, conv->w))
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
+            return false;
+    return s->in_channels >= LEAST_IN && s->in_channels <= DQ_WINOGRAD_CHANNELS &&
+           s->out_size >= LEAST_PIXELS && no_zero(call, conv);
+}
+
+dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    enum { TILES = 32 };
+    const dq_conv_shape *s = &conv->s;
+    dq_qwinograd *g = &conv->winograd;
+    size_t wide, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
+    size_t *worker = &call->worker_scratch_size, slack;
+    g->across = ((size_t)s->window.out[1] + 1) / 2;
+    g->together = g->across < TILES ? TILES / g->across : 1;
+    g->together = g->together < rows ? g->together : rows;
+    g->tasks = (rows + g->together - 1) / g->together;
+    g->panels = (s->out_channels + COLS - 1) / COLS;
+    conv->pass = dq_qconv_images(conv);
+    form f;
+    memset(&f, 0, sizeof f);
+    f.in = s->in_channels;
+    f.in_wide = wide = (s->in_channels + DQ_WINOGRAD_STEP - 1) / DQ_WINOGRAD_STEP * DQ_WINOGRAD_STEP;
+    f.out = s->out_channels;
+    f.panels = g->panels;
+    f.flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
+    g->tiles = g->together * g->across;
+    g->channels = wide;
+    /* odd outputs: the last tiles reach a row and a pixel further */
+    bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, ALIGN, used) &&
+                dq_place_size(used, g->panels * COLS, sizeof(int32_t), ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, conv->image.size, conv->pass, ALIGN, &conv->images_offset) &&
+                dq_add_size(conv->image.width, 2, &slack) && dq_mul_size(slack, conv->image.unit, &slack) &&
+                dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+                dq_mul_size(g->tiles, wide, &size) &&
+                dq_place_size(worker, size, POINTS * sizeof(int16_t), ALIGN, &g->v_offset) &&
+                dq_place_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), ALIGN, &g->m_offset) &&
+                dq_place_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), ALIGN, &g->y_offset) &&
+                dq_mul_size(g->panels * COLS, wide, &size) &&
+                dq_mul_size(size, POINTS * sizeof(int16_t), &g->sums_offset) &&
+                dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);
+    if (!fits)
+        return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
+    return dq_call_pack(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+}
+
+/* ---- A run -------------------------------------------------------------------------------------------- */
+
+void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv)
+{
+    const int32_t *sums =
+        (const int32_t *)(const void *)((const char *)conv->packed + conv->winograd.sums_offset);
+    int32_t *init = (int32_t *)((char *)call->scratch + conv->columns_offset);
+    uint32_t zero =
+        (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
+    for (size_t j = 0; j < conv->winograd.panels * COLS; j++)
+        init[j] = j < conv->s.out_channels
+                      ? (int32_t)((uint32_t)dq_qconv_bias(call, conv, j) - zero * (uint32_t)sums[j])
+                      : 0;
+}
+
+typedef struct task {
+    const dq_qconv_pass *pass;
+    size_t image, first, rows; /* image of the batch; rows of tiles */
+    int16_t *v;
+    int32_t *m, *y;
+} task;
+
+static void transform_pixels(const task *t)
+{
+    const dq_qconv *conv = t->pass->conv;
+    const dq_qwinograd *g = &conv->winograd;
+    const uint8_t *image = t->pass->images + (t->image - t->pass->first) * conv->image.size;
+    for (size_t i = 0; i < t->rows; i++)
+        t->pass->call->kernels->winograd->input(
+            image + (t->first + i) * 2 * conv->image.step[0], conv->image.step[0], conv->image.step[1],
+            g->across, g->channels, t->v + i * g->across * g->channels, g->tiles * g->channels);
+}
+
+static void run_panel(const task *t, size_t panel)
+{
+    const dq_op_call *call = t->pass->call;
+    const dq_qconv *conv = t->pass->conv;
+    const dq_qwinograd *g = &conv->winograd;
+    const int32_t *init =
+        (const int32_t *)((const char *)call->scratch + conv->columns_offset) + panel * COLS;
+    size_t width = (size_t)conv->s.window.out[1], height = (size_t)conv->s.window.out[0],
+           u_point = g->channels * COLS;
+    size_t point = g->tiles * COLS, left = conv->s.out_channels - panel * COLS;
+    dq_conv_sums out = {.conv = conv,
+                        .call = call,
+                        .batch = t->image,
+                        .channel = panel * COLS,
+                        .channels = left < COLS ? left : COLS,
+                        .first = 2 * t->first * width,
+                        .c_stride = COLS,
+                        .c = t->y};
+    for (size_t p = 0; p < POINTS; p++)
+        call->kernels->winograd->product(t->v + p * g->tiles * g->channels, t->rows * g->across, g->channels,
+                                         (const int16_t *)conv->packed + (panel * POINTS + p) * u_point,
+                                         t->m + p * point);
+    for (size_t i = 0; i < t->rows; i++) {
+        size_t row = 2 * (t->first + i), rows = height - row < 2 ? height - row : 2;
+        call->kernels->winograd->output(t->m + i * g->across * COLS, point, init, width, rows,
+                                        t->y + out.count * COLS);
+        out.count += rows * width;
+    }
+    conv->store(&out);
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_qconv_pass *pass = arg;
+    const dq_qwinograd *g = &pass->conv->winograd;
+    char *scratch = dq_call_worker_scratch(pass->call, worker);
+    size_t rows = ((size_t)pass->conv->s.window.out[0] + 1) / 2;
+    for (size_t i = begin; i < end; i++) {
+        task t = {.pass = pass,
+                  .image = pass->first + i / g->tasks,
+                  .first = i % g->tasks * g->together,
+                  .v = (int16_t *)(scratch + g->v_offset),
+                  .m = (int32_t *)(scratch + g->m_offset),
+                  .y = (int32_t *)(scratch + g->y_offset)};
+        t.rows = rows - t.first < g->together ? rows - t.first : g->together;
+        transform_pixels(&t);
+        for (size_t panel = 0; panel < g->panels; panel++)
+            run_panel(&t, panel);
+    }
+}
+
+void dq_qconv_winograd_run(const dq_qconv_pass *pass)
+{
+    dq_qconv_pass run = *pass;
+    dq_parallel(pass->call->threads, pass->count * pass->conv->winograd.tasks, 1, run_tasks, &run);
+}
