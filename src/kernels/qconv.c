@@ -9,14 +9,17 @@ void dq_qconv_pairs_c(const uint8_t *x, size_t stride, size_t distance, size_t n
 }
 
 /* Tap by tap, so that compilers can take many outputs at once. */
-void dq_qconv_row_c(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
-                    size_t n, int32_t *out)
+void dq_qconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets, const int16_t *w,
+                     size_t taps, int32_t init, size_t n, int32_t *out)
 {
-    for (size_t j = 0; j < n; j++)
-        out[j] = init;
-    for (size_t t = 0; t < taps; t++) {
-        const int16_t *from = x + offsets[t], first = w[2 * t], second = w[2 * t + 1];
+    for (size_t i = 0; i < rows; i++, x += step, out += n) {
         for (size_t j = 0; j < n; j++)
-            out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)(first * from[2 * j] + second * from[2 * j + 1]));
+            out[j] = init;
+        for (size_t t = 0; t < taps; t++) {
+            const int16_t *from = x + offsets[t], first = w[2 * t], second = w[2 * t + 1];
+            for (size_t j = 0; j < n; j++)
+                out[j] =
+                    (int32_t)((uint32_t)out[j] + (uint32_t)(first * from[2 * j] + second * from[2 * j + 1]));
+        }
     }
 }

@@ -40,12 +40,14 @@ typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
 
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
-    size_t steps;           /* pairs of a kernel row */
-    size_t pairs;           /* of the kernel */
-    size_t distance;        /* between the elements of a pair */
-    size_t line, lines;     /* pairs of a line, lines of a row */
-    size_t shift;           /* one line: from the pairs of a step to those of the next */
-    size_t reach, together; /* rows below a window's first; rows of outputs that are stored together */
+    size_t pitch;       /* bytes of a row of the padded plane: whole strides */
+    size_t steps;       /* pairs of a kernel row */
+    size_t pairs;       /* of the kernel */
+    size_t distance;    /* between the elements of a pair */
+    size_t line, lines; /* pairs of a row; times that the plane is written as pairs */
+    size_t shift;       /* one time: from the pairs of a step to those of the next */
+    size_t reach;       /* rows below a window's first */
+    size_t together;    /* rows of outputs that are stored together */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */

@@ -2,9 +2,9 @@
  * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
  * sum x w' - zx * sum w'.
  *
- * A row of the padded plane is written as pairs of neighbours (dq_qconv_pairs_fn), so that kernel elements 2p
- * and 2p + 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the
- * kernel are whole steps of the stride, one line of pairs serves all p; else each p has its own. Rows are
+ * The padded plane is written as pairs of neighbours (dq_qconv_pairs_fn), so that kernel elements 2p and 2p +
+ * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
+ * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
  * written when the first outputs want them, and are then still in the cache for the others. */
 #include "base/checked.h"
 #include "ops/qconv.h"
@@ -13,24 +13,21 @@
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
 
-static bool lay_out_lines(const dq_conv_shape *s, dq_qplanes *p)
+static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
 {
     const dq_window *w = &s->window;
     size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
-    size_t stride = (size_t)w->stride[last], dilation = (size_t)w->dilation[last], more;
+    size_t stride = (size_t)w->stride[last], dilation = (size_t)w->dilation[last];
+    p->line = image->width / stride + (image->width % stride != 0);
     p->steps = kernel / 2 + kernel % 2;
     p->distance = kernel > 1 ? dilation : 0;
-    p->line = (size_t)w->out[last];
     p->lines = p->steps;
     p->shift = 0;
     if (p->steps > 1 && dq_mul_size(dilation, 2, &twice) && twice % stride == 0) {
         p->lines = 1;
         p->shift = twice / stride;
-        /* at most the padded row's elements, which are in memory */
-        if (!dq_mul_size(p->steps - 1, p->shift, &more) || !dq_add_size(p->line, more, &p->line))
-            return false;
     }
-    return true;
+    return dq_mul_size(p->line, stride, &p->pitch);
 }
 
 /* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
@@ -39,14 +36,14 @@ static dq_status find_pairs(dq_op_call *call, dq_qconv *conv, dq_error *err)
     dq_qplanes *p = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
+    size_t apart = p->lines == 1 ? p->shift : conv->image.rows * p->line;
     p->pairs = rows * p->steps;
     conv->offsets = DQ_NEW_ARRAY(call->arena, p->pairs, ptrdiff_t);
     if (!conv->offsets)
         return dq_no_memory(err, p->pairs, "offsets of a kernel's elements");
     for (size_t t = 0; t < p->pairs; t++) {
         size_t row = (size_t)dq_qimage_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
-        size_t step = t % p->steps, at = p->lines == 1 ? step * p->shift : step * p->line;
-        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->lines * p->line + at));
+        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * apart));
         p->reach = row > p->reach ? row : p->reach;
     }
     return DQ_OK;
@@ -76,7 +73,9 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     size_t *used = &call->worker_scratch_size;
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
-    bool fits = lay_out_lines(s, p) && dq_add_size(conv->image.size, p->distance, &bytes) &&
+    /* pairs are written for whole rows, past whose ends the last elements of windows may lie */
+    bool fits = lay_out_lines(s, &conv->image, p) && dq_add_size(conv->image.rows, 1, &bytes) &&
+                dq_mul_size(bytes, p->pitch, &bytes) && dq_add_size(bytes, p->distance, &bytes) &&
                 dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) && dq_place_size(used, bytes, 1, ALIGN, &at) &&
                 dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
                 dq_place_size(used, conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
@@ -129,19 +128,19 @@ static int16_t *lines_of(const plane *p)
     return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
 }
 
+/* Row `number` of the padded plane. Padding is there already. */
 static void take_row(const plane *p, size_t number)
 {
     const dq_qconv *conv = p->run->conv;
     size_t last = conv->image.rank - 1, width = conv->image.width, n = (size_t)conv->s.window.in[last];
     size_t begin = (size_t)conv->s.window.begin[last];
-    uint8_t *row = (uint8_t *)p->scratch + number * width, flip = p->run->flip;
+    uint8_t *row = (uint8_t *)p->scratch + number * conv->planes.pitch + begin, flip = p->run->flip;
     ptrdiff_t source = conv->planes.sources[number];
-    memset(row, p->run->pad, width);
     if (source < 0 || begin >= width)
         return;
     n = n < width - begin ? n : width - begin;
-    memcpy(row + begin, p->x + source, n);
-    for (size_t i = begin; flip && i < begin + n; i++)
+    memcpy(row, p->x + source, n);
+    for (size_t i = 0; flip && i < n; i++)
         row[i] ^= flip;
 }
 
@@ -149,30 +148,46 @@ static void take_row(const plane *p, size_t number)
  * stores wait until these are through. */
 static void write_rows(plane *p, size_t last)
 {
-    const run_state *run = p->run;
-    const dq_qconv *conv = run->conv;
+    const dq_qconv *conv = p->run->conv;
     const dq_qplanes *q = &conv->planes;
-    const dq_window *w = &conv->s.window;
-    size_t stride = (size_t)w->stride[w->rank - 1];
+    size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
+    if (p->rows > last)
+        return;
     for (size_t row = p->rows; row <= last; row++)
         take_row(p, row);
-    for (; p->rows <= last; p->rows++)
-        for (size_t i = 0; i < q->lines; i++)
-            run->call->kernels->qconv_pairs(
-                (uint8_t *)p->scratch + p->rows * conv->image.width + 2 * i * q->distance, stride,
-                q->distance, q->line, lines_of(p) + (p->rows * q->lines + i) * q->line * 2);
+    for (size_t i = 0; i < q->lines; i++)
+        p->run->call->kernels->qconv_pairs((uint8_t *)p->scratch + p->rows * q->pitch + 2 * i * q->distance,
+                                           stride, q->distance, (last + 1 - p->rows) * q->line,
+                                           lines_of(p) + (p->rows * q->line + i * whole) * 2);
+    p->rows = last + 1;
 }
 
-/* One output channel, by rows of the last axis. */
+/* Rows of outputs first … first + count - 1. Those that lie on the last axes but one follow at even steps. */
+static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *weights, int32_t init,
+                     int32_t *sums)
+{
+    const dq_qconv *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
+    size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = even - (first + i) % even;
+        n = n < count - i ? n : count - i;
+        p->run->call->kernels->qconv_rows(lines_of(p) + q->corners[first + i] * q->line * 2, step, n,
+                                          conv->offsets, weights, q->pairs, init, width, sums + i * width);
+    }
+}
+
+/* One output channel. */
 static void run_channel(plane *p, size_t channel)
 {
     const run_state *run = p->run;
     const dq_qconv *conv = run->conv;
     const dq_qplanes *q = &conv->planes;
-    const dq_window *w = &conv->s.window;
     int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
     int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
-    size_t width = (size_t)w->out[w->rank - 1], most = q->together * width, at = 0;
+    size_t width = (size_t)conv->s.window.out[conv->image.rank - 1], rows = conv->s.out_size / width;
     uint32_t init = (uint32_t)dq_qconv_bias(run->call, conv, channel) -
                     (uint32_t)run->x_zero * (uint32_t)take_weights(run, channel, weights);
     dq_conv_sums out = {.conv = conv,
@@ -182,23 +197,26 @@ static void run_channel(plane *p, size_t channel)
                         .channels = 1,
                         .c_stride = 1,
                         .c = sums};
-    for (; out.first < conv->s.out_size; out.first += out.count) {
-        out.count = conv->s.out_size - out.first < most ? conv->s.out_size - out.first : most;
-        write_rows(p, q->corners[at + out.count / width - 1] + q->reach);
-        for (size_t i = 0; i < out.count; i += width)
-            run->call->kernels->qconv_row(lines_of(p) + q->corners[at++] * q->lines * q->line * 2,
-                                          conv->offsets, weights, q->pairs, (int32_t)init, width, sums + i);
+    for (size_t first = 0, n; first < rows; first += n) {
+        n = rows - first < q->together ? rows - first : q->together;
+        out.first = first * width;
+        out.count = n * width;
+        write_rows(p, q->corners[first + n - 1] + q->reach);
+        sum_rows(p, first, n, weights, (int32_t)init, sums);
         conv->store(&out);
     }
 }
 
+/* Planes: an input channel of an image, with all output channels that it makes. */
 static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const run_state *run = arg;
     const dq_conv_shape *s = &run->conv->s;
     const uint8_t *x = run->call->in[run->conv->x]->data;
+    char *scratch = dq_call_worker_scratch(run->call, worker);
+    memset(scratch, run->pad, run->conv->image.rows * run->conv->planes.pitch);
     for (size_t i = begin; i < end; i++) {
-        plane p = {run, x + i * s->in_size, dq_call_worker_scratch(run->call, worker), i / s->group, 0};
+        plane p = {run, x + i * s->in_size, scratch, i / s->group, 0};
         for (size_t j = 0; j < s->group_out; j++)
             run_channel(&p, i % s->group * s->group_out + j);
     }

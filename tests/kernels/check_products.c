@@ -203,29 +203,31 @@ void check_qconv_pairs(const dq_kernels *k)
     }
 }
 
-void check_qconv_row(const dq_kernels *k)
+void check_qconv_rows(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i / 3, &n); i++) {
-        size_t taps = i % 3 ? kernel_random(30) : 6;
+        size_t taps = i % 3 ? kernel_random(30) : 6, rows = kernel_random(6), step = kernel_random(100);
         ptrdiff_t *offsets = kernel_memory(taps * sizeof *offsets);
         int16_t *w = kernel_memory(2 * taps * sizeof *w);
         for (size_t t = 0; t < taps; t++)
-            offsets[t] = (ptrdiff_t)kernel_random(100);
+            offsets[t] = (ptrdiff_t)(i % 3 || t < 2 ? kernel_random(100) : (size_t)offsets[t - 2] + step);
         for (size_t t = 0; t < 2 * taps; t++)
             w[t] = (int16_t)((int)kernel_random(511) - 255);
-        size_t size = 100 + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
+        size_t size = 100 + (rows + 2) * step + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
         int16_t *x = kernel_memory(size * sizeof *x);
         for (size_t j = 0; j < size; j++)
             x[j] = kernel_random(4) ? (int16_t)kernel_random(256) : 255;
-        int32_t *out = kernel_bytes(n * sizeof *out), init = (int32_t)kernel_random(2000000000);
-        k->qconv_row(x, offsets, w, taps, init, n, out);
-        for (size_t j = 0; j < n; j++) {
+        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = (int32_t)kernel_random(2000000000);
+        k->qconv_rows(x, step, rows, offsets, w, taps, init, n, out);
+        for (size_t j = 0; j < rows * n; j++) {
             uint32_t sum = (uint32_t)init;
-            for (size_t t = 0; t < taps; t++)
-                sum += (uint32_t)(w[2 * t] * x[(size_t)offsets[t] + 2 * j] +
-                                  w[2 * t + 1] * x[(size_t)offsets[t] + 2 * j + 1]);
-            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, element %zu", n, taps, j);
+            for (size_t t = 0; t < taps; t++) {
+                const int16_t *z = x + offsets[t] + j / n * step + 2 * (j % n);
+                sum += (uint32_t)(w[2 * t] * z[0] + w[2 * t + 1] * z[1]);
+            }
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, row %zu, element %zu", n, taps,
+                               j / n, j % n);
         }
         kernel_done();
     }

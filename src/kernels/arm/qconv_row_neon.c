@@ -29,8 +29,8 @@ static inline __attribute__((always_inline)) void outputs(const int16_t *x, cons
     }
 }
 
-void dq_qconv_row_neon(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
-                       int32_t init, size_t n, int32_t *out)
+static void one_row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
+                    size_t n, int32_t *out)
 {
     size_t j = 0;
     for (; j + STEP <= n; j += STEP)
@@ -42,4 +42,11 @@ void dq_qconv_row_neon(const int16_t *x, const ptrdiff_t *offsets, const int16_t
         outputs(x + 2 * j, offsets, w, taps, init, 1, rest);
         memcpy(out + j, rest, (n - j) * sizeof *out);
     }
+}
+
+void dq_qconv_rows_neon(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                        const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        one_row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }

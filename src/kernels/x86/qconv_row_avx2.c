@@ -71,35 +71,11 @@ static void quarters(const int16_t *x, const ptrdiff_t *offsets, const int16_t *
     _mm256_storeu_si256((void *)(out + 3 * LANES), d);
 }
 
-/* The pairs of a kernel of 3×3, whose weights stay in registers: whole vectors of n. Returns how many outputs
- * that is. */
-static size_t six(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, __m256i init, size_t n,
-                  int32_t *out)
-{
-    const int16_t *x0 = x + offsets[0], *x1 = x + offsets[1], *x2 = x + offsets[2], *x3 = x + offsets[3];
-    const int16_t *x4 = x + offsets[4], *x5 = x + offsets[5];
-    __m256i w0 = pair(w), w1 = pair(w + 2), w2 = pair(w + 4), w3 = pair(w + 6), w4 = pair(w + 8);
-    __m256i w5 = pair(w + 10);
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        __m256i a = _mm256_add_epi32(init, _mm256_madd_epi16(load(x0 + 2 * j), w0));
-        __m256i b = _mm256_madd_epi16(load(x1 + 2 * j), w1);
-        a = _mm256_add_epi32(a, _mm256_madd_epi16(load(x2 + 2 * j), w2));
-        b = _mm256_add_epi32(b, _mm256_madd_epi16(load(x3 + 2 * j), w3));
-        a = _mm256_add_epi32(a, _mm256_madd_epi16(load(x4 + 2 * j), w4));
-        b = _mm256_add_epi32(b, _mm256_madd_epi16(load(x5 + 2 * j), w5));
-        _mm256_storeu_si256((void *)(out + j), _mm256_add_epi32(a, b));
-    }
-    return j;
-}
-
-void dq_qconv_row_avx2(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
-                       int32_t init, size_t n, int32_t *out)
+static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
+                size_t n, int32_t *out)
 {
     __m256i start = _mm256_set1_epi32(init);
     size_t j = 0;
-    if (taps == 6)
-        j = six(x, offsets, w, start, n, out);
     for (; j + VECTORS * LANES <= n; j += VECTORS * LANES)
         quarters(x + 2 * j, offsets, w, taps, start, out + j);
     for (; j + LANES <= n; j += LANES)
@@ -109,4 +85,66 @@ void dq_qconv_row_avx2(const int16_t *x, const ptrdiff_t *offsets, const int16_t
         _mm256_storeu_si256((void *)rest, sums(x + 2 * j, offsets, w, taps, start));
         memcpy(out + j, rest, (n - j) * sizeof *out);
     }
+}
+
+/* What two rows of outputs of a 3×3 kernel at stride 1 get from one row of pairs: of each row the products
+ * with two pairs of weights. */
+static inline __m256i both(__m256i sum, __m256i first, __m256i second, __m256i w0, __m256i w1)
+{
+    __m256i products = _mm256_add_epi32(_mm256_madd_epi16(first, w0), _mm256_madd_epi16(second, w1));
+    return _mm256_add_epi32(sum, products);
+}
+
+/* Two rows of a 3×3 kernel at stride 1: they share two of four rows of pairs, and weights stay in registers.
+ * x and y are the two pairs of the first row. Whole vectors of n; returns how many outputs of each that is.
+ */
+static size_t two_rows(const int16_t *x, const int16_t *y, size_t step, const __m256i w[6], __m256i init,
+                       size_t n, int32_t *out)
+{
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        const int16_t *a = x + 2 * j, *b = y + 2 * j;
+        __m256i first = both(init, load(a), load(b), w[0], w[1]), second = init;
+        __m256i p = load(a + step), q = load(b + step);
+        first = both(first, p, q, w[2], w[3]);
+        second = both(second, p, q, w[0], w[1]);
+        p = load(a + 2 * step);
+        q = load(b + 2 * step);
+        first = both(first, p, q, w[4], w[5]);
+        second = both(second, p, q, w[2], w[3]);
+        second = both(second, load(a + 3 * step), load(b + 3 * step), w[4], w[5]);
+        _mm256_storeu_si256((void *)(out + j), first);
+        _mm256_storeu_si256((void *)(out + n + j), second);
+    }
+    return j;
+}
+
+/* Whether these are the pairs of a kernel of 3×3 whose rows are as far apart as rows of outputs. */
+static bool three_by_three(const ptrdiff_t *offsets, size_t taps, size_t step)
+{
+    for (size_t t = 2; t < taps && taps == 6; t++)
+        if (offsets[t] - offsets[t - 2] != (ptrdiff_t)step)
+            return false;
+    return taps == 6;
+}
+
+void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                        const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    size_t i = 0;
+    if (three_by_three(offsets, taps, step)) {
+        __m256i kept[6];
+        for (int t = 0; t < 6; t++)
+            kept[t] = pair(w + 2 * t);
+        for (; i + 2 <= rows; i += 2) {
+            const int16_t *from = x + i * step;
+            int32_t *to = out + i * n;
+            size_t j =
+                two_rows(from + offsets[0], from + offsets[1], step, kept, _mm256_set1_epi32(init), n, to);
+            for (size_t k = 0; k < 2 && j < n; k++)
+                row(from + k * step + 2 * j, offsets, w, taps, init, n - j, to + k * n + j);
+        }
+    }
+    for (; i < rows; i++)
+        row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }

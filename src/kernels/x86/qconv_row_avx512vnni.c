@@ -7,8 +7,8 @@
 
 enum { LANES = 16, VECTORS = 2 };
 
-void dq_qconv_row_avx512vnni(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
-                             int32_t init, size_t n, int32_t *out)
+static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
+                size_t n, int32_t *out)
 {
     for (size_t j = 0; j < n; j += VECTORS * LANES) {
         __m512i sums[VECTORS];
@@ -28,4 +28,11 @@ void dq_qconv_row_avx512vnni(const int16_t *x, const ptrdiff_t *offsets, const i
         for (int v = 0; v < VECTORS; v++)
             _mm512_mask_storeu_epi32(out + j + v * LANES, (__mmask16)(mask >> v * LANES), sums[v]);
     }
+}
+
+void dq_qconv_rows_avx512vnni(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                              const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }
