@@ -57,8 +57,8 @@ dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
 bool dq_fuser_is(const dq_node *node, const char *op);
 /** Whether only one node's one input reads the value, and no caller. */
 bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
-/** Walks from a value on through Relu, Clip and moves that are each the only reader, to a QuantizeLinear; NULL:
- * to none. */
+/** Walks from a value on through Relu, Clip and moves that are each the only reader, to a QuantizeLinear;
+ * NULL: to none. */
 const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);
 /** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says;
  * at once, or through nodes that only move elements. */

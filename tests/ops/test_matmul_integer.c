@@ -158,9 +158,8 @@ static void check_sizes(uint64_t *state, dq_dtype a_type, dq_dtype b_type, const
  * for many, packed at each run and once. */
 START_TEST(mixed_weights)
 {
-    static const int64_t sizes[][3] = {{1, 9, 17},   {2, 64, 16},  {3, 7, 33},    {6, 33, 5},
-                                       {16, 40, 40}, {33, 65, 31}, {64, 30, 16},  {65, 131, 50},
-                                       {300, 70, 20}};
+    static const int64_t sizes[][3] = {{1, 9, 17},   {2, 64, 16},  {3, 7, 33},    {6, 33, 5},   {16, 40, 40},
+                                       {33, 65, 31}, {64, 30, 16}, {65, 131, 50}, {300, 70, 20}};
     uint64_t state = 11;
     for (uint32_t kind = 0; kind < 5; kind++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
