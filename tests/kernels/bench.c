@@ -143,12 +143,12 @@ static void run_qgemm(call *c)
     c->work = (bench_work){.products = (double)kernel->mr * kernel->nr * DEPTH, .bytes = true};
 }
 
-static void run_qconv_row(call *c)
+static void run_qconv_rows(call *c)
 {
     enum { TAPS = 6, OUTPUTS = 56 };
     static const ptrdiff_t offsets[TAPS] = {0, 120, 240, 360, 480, 600};
     static const int16_t w[2 * TAPS] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
-    c->k->qconv_row(X(int16_t), offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
+    c->k->qconv_rows(X(int16_t), 0, 1, offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
@@ -189,7 +189,7 @@ static const measure measures[] = {
     ROW(dequantize_s32_f32), ROW(convert_f16_f32),   ROW(convert_f32_f16),    ROW(qlinear_add_u8),
     ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
     ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(transpose_x8),       ROW(transpose_x16),
-    ROW(transpose_x32),      ROW(float_rows),        PRODUCT(qgemm),          PRODUCT(qconv_row),
+    ROW(transpose_x32),      ROW(float_rows),        PRODUCT(qgemm),          PRODUCT(qconv_rows),
     PRODUCT(fgemm),          PRODUCT(nbits),
 };
 
