@@ -210,6 +210,68 @@ uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round)
     }
 }
 
+/* ---- Rows: the same without branches, so that compilers make vectors of them -----------------------------
+ */
+
+bool dq_codec_has_rows(dq_dtype dtype)
+{
+    return dtype == DQ_FLOAT8E4M3FN || dtype == DQ_FLOAT8E4M3FNUZ || dtype == DQ_FLOAT8E5M2 ||
+           dtype == DQ_FLOAT8E5M2FNUZ;
+}
+
+/* Patterns from `limit` on, without sign, are no finite numbers: `limit` itself gives `first`, those behind
+ * it NaN. Moved up to a float's place, a pattern is the number times a power of two, denormals too. */
+static inline float decode_byte(const format *f, uint32_t bits, uint32_t limit, uint32_t first)
+{
+    unsigned up = 23u - f->man_bits;
+    uint32_t rest = bits & 0x7f, sign = (bits & 0x80) << 24;
+    uint32_t value = bits_of(float_of(rest << up) * float_of((uint32_t)(254 - f->bias) << 23));
+    uint32_t odd = rest == limit ? first : 0x7fc00000u | (rest - limit) << up;
+    return float_of(sign | (rest >= limit ? odd : value));
+}
+
+void dq_decode_bytes(dq_dtype dtype, const uint8_t *x, size_t n, float *y)
+{
+    const format f = formats[dtype];
+    if (f.special == SPECIAL_IEEE)
+        for (size_t i = 0; i < n; i++)
+            y[i] = decode_byte(&f, x[i], 0x80u - (1u << f.man_bits), 0x7f800000u);
+    else if (f.special == SPECIAL_FN)
+        for (size_t i = 0; i < n; i++)
+            y[i] = decode_byte(&f, x[i], 0x7f, 0x7fc00000u);
+    else
+        for (size_t i = 0; i < n; i++) {
+            uint32_t value = bits_of(decode_byte(&f, x[i], 0x80, 0));
+            y[i] = float_of(x[i] == 0x80 ? 0x7fc00000u : value);
+        }
+}
+
+void dq_encode_bytes(dq_dtype dtype, const float *x, size_t n, bool saturate, uint8_t *y)
+{
+    const format f = formats[dtype];
+    bool unsigned_zero = f.special == SPECIAL_FNUZ;
+    uint32_t infinity = 0x80u - (1u << f.man_bits);
+    uint32_t largest = f.special == SPECIAL_IEEE ? infinity - 1 : f.special == SPECIAL_FN ? 0x7e : 0x7f;
+    uint32_t beyond = saturate ? largest : f.special == SPECIAL_IEEE ? infinity : f.nan;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bits_of(x[i]), rest = bits & 0x7fffffffu, sign = bits >> 24 & 0x80;
+        uint32_t code = round_magnitude(&f, rest < 0x7f800000u ? rest : 0x7f7fffffu);
+        code = code > largest ? beyond : code;
+        code = rest > 0x7f800000u ? f.nan : code;
+        bool bare = unsigned_zero && (code == 0 || code == f.nan); /* as they are: no -0 */
+        y[i] = (uint8_t)(bare ? code : sign ^ code);
+    }
+}
+
+void dq_encode_bf16(const float *x, size_t n, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bits_of(x[i]), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+        uint32_t nan = (bits >> 16 & 0x8000u) | 0x7fc0u;
+        y[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+    }
+}
+
 float dq_round_to_odd(double x)
 {
     float nearest = (float)x;

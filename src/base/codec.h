@@ -32,6 +32,12 @@ uint16_t dq_f32_to_bf16(float x);
  * infinity. */
 uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round);
 
+/** The same for rows of float8 types other than e8m0, whose patterns are bytes, and to bfloat16. */
+bool dq_codec_has_rows(dq_dtype dtype);
+void dq_decode_bytes(dq_dtype dtype, const uint8_t *x, size_t n, float *y);
+void dq_encode_bytes(dq_dtype dtype, const float *x, size_t n, bool saturate, uint8_t *y);
+void dq_encode_bf16(const float *x, size_t n, uint16_t *y);
+
 /** x rounded to float so that a second rounding to any narrower type gives what one rounding of x would: the
  * lowest bit is set when the conversion was inexact (rounding to odd). */
 float dq_round_to_odd(double x);

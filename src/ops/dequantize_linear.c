@@ -111,14 +111,38 @@ static size_t block_rows(const dequantize_job *job, size_t first, size_t end, co
     return count * block;
 }
 
-/* ---- Integers of up to 8 bits: through floats ---------------------------------------------------------- */
+/* ---- Integers and floats of up to 8 bits: through floats
+ * ---------------------------------------------------------- */
 
-/* Whether products are exact in float, or rounded to it as the output's type: the difference has 9 bits, and
- * scales of other types than float at most 11. */
+static bool is_small_float(dq_dtype dtype)
+{
+    return dq_dtype_is_float(dtype) && dq_dtype_bits(dtype) <= 8;
+}
+
+/* Whether products are exact in float, or rounded to it as the output's type: the difference of integers has
+ * 9 bits, a small float 4, and scales of other types than float at most 11. */
 static bool in_floats(const dequantize_job *job)
 {
-    return dq_dtype_is_int(job->x->dtype) && dq_dtype_bits(job->x->dtype) <= 8 &&
+    dq_dtype x = job->x->dtype;
+    if (is_small_float(x))
+        return job->y->dtype == DQ_FLOAT || (job->scale->dtype != DQ_FLOAT && !job->zero);
+    return dq_dtype_is_int(x) && dq_dtype_bits(x) <= 8 &&
            (job->scale->dtype != DQ_FLOAT || job->y->dtype == DQ_FLOAT);
+}
+
+/* A zero point of 0 is not subtracted, so that -0 stays. */
+static void small_float_row(const dequantize_job *job, size_t first, const dq_run *run, const float *scale,
+                            float *y)
+{
+    float zero[DQ_ROW];
+    size_t n = run->length, step = run->step;
+    dq_load_floats(job->kernels, job->x->dtype, job->x->data, first, n, y);
+    if (job->zero) {
+        dq_load_floats(job->kernels, job->zero->dtype, job->zero->data, run->scale, step ? n : 1, zero);
+        for (size_t i = 0; i < n; i++)
+            y[i] = zero[i * step] != 0 ? y[i] - zero[i * step] : y[i];
+    }
+    job->kernels->float_rows->mul(y, 1, scale, step, n, y);
 }
 
 /* At most DQ_ROW elements. */
@@ -127,7 +151,9 @@ static void float_row(const dequantize_job *job, size_t first, const dq_run *run
     float scale[DQ_ROW], y[DQ_ROW];
     size_t n = run->length, parameters = run->step ? n : 1;
     dq_load_floats(job->kernels, job->scale->dtype, job->scale->data, run->scale, parameters, scale);
-    if (dq_dtype_is_packed(job->x->dtype)) {
+    if (dq_dtype_is_float(job->x->dtype)) {
+        small_float_row(job, first, run, scale, y);
+    } else if (dq_dtype_is_packed(job->x->dtype)) {
         int8_t x[DQ_ROW], zero[DQ_ROW];
         dq_load_packed(job->x->dtype, job->x->data, first, n, x);
         if (job->zero)
@@ -187,6 +213,15 @@ static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worke
     }
 }
 
+/* A zero point of a small float type that is 0 throughout is none. */
+static bool is_nothing(const dq_tensor *zero)
+{
+    for (size_t i = 0; i < zero->count; i++)
+        if (dq_tensor_get_double(zero, i) != 0)
+            return false;
+    return true;
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
@@ -198,6 +233,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                           .scale = call->in[1],
                           .zero = dq_call_in(call, 2),
                           .y = call->out[0]};
+    if (job.zero && is_small_float(job.x->dtype) && is_nothing(job.zero))
+        job.zero = NULL;
     dq_parallel(call->threads, job.x->count, GRAIN, dequantize_range, &job);
     return DQ_OK;
 }

@@ -166,10 +166,13 @@ static void store_packed(const quantize_job *job, size_t first, const dq_run *ru
     job->kernels->quantize_f32_s8(quotient, n, &one, NULL, 0, out);
     if (job->zero)
         dq_load_packed(job->zero->dtype, job->zero->data, run->scale, step ? n : 1, zero);
+    for (size_t i = 1; i < n && step == 0; i++)
+        zero[i] = zero[0];
+    int16_t least = (int16_t)row->min, most = (int16_t)row->max;
     for (size_t i = 0; i < n; i++) {
-        int sum = out[i] + zero[i * step];
-        sum = sum > (int)row->min ? sum : (int)row->min;
-        out[i] = (int8_t)(sum < (int)row->max ? sum : (int)row->max);
+        int16_t sum = (int16_t)(out[i] + zero[i]);
+        sum = sum > least ? sum : least;
+        out[i] = (int8_t)(sum < most ? sum : most);
     }
     dq_store_packed(job->y->dtype, job->y->data, first, n, out);
 }
@@ -196,8 +199,7 @@ static void float_row(const quantize_job *job, size_t first, const dq_run *run)
     size_t n = run->length;
     load_operand(job, job->x, first, n, x);
     load_operand(job, job->scale, run->scale, run->step ? n : 1, scale);
-    for (size_t i = 0; i < n; i++)
-        x[i] /= scale[i * run->step];
+    job->kernels->float_rows->div(x, 1, scale, run->step, n, x);
     round_floats(job->kernels, job->state->precision, n, x);
     if (dq_dtype_is_float(job->y->dtype)) {
         store_small_floats(job, first, run, x);

@@ -156,6 +156,18 @@ void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_
             out[i] = dq_bf16_to_f32(halves[i]);
         return;
     default:
+        if (dq_codec_has_rows(dtype)) {
+            dq_decode_bytes(dtype, (const uint8_t *)data + first, n, out);
+            return;
+        }
+        if (dq_dtype_bits(dtype) == 4) {
+            float table[16];
+            for (uint32_t i = 0; i < 16; i++)
+                table[i] = dq_decode_float(dtype, i);
+            for (size_t i = 0; i < n; i++)
+                out[i] = table[((const uint8_t *)data)[(first + i) / 2] >> (first + i) % 2 * 4 & 15];
+            return;
+        }
         for (size_t i = 0; i < n; i++)
             out[i] = dq_decode_float(dtype, (uint32_t)dq_get_bits(data, dq_dtype_bits(dtype), first + i));
     }
@@ -173,10 +185,13 @@ void dq_store_from_floats(const dq_kernels *k, dq_dtype dtype, void *data, size_
         k->convert_f32_f16(in, n, halves);
         return;
     case DQ_BFLOAT16:
-        for (size_t i = 0; i < n; i++)
-            halves[i] = dq_f32_to_bf16(in[i]);
+        dq_encode_bf16(in, n, halves);
         return;
     default:
+        if (dq_codec_has_rows(dtype)) {
+            dq_encode_bytes(dtype, in, n, saturate, (uint8_t *)data + first);
+            return;
+        }
         for (size_t i = 0; i < n; i++)
             dq_put_bits(data, dq_dtype_bits(dtype), first + i,
                         dq_encode_float(dtype, in[i], saturate, DQ_ROUND_NEAREST));
@@ -195,7 +210,16 @@ void dq_load_packed(dq_dtype dtype, const void *data, size_t first, size_t n, in
     unsigned bits = dq_dtype_bits(dtype), each = 8 / bits;
     bool is_signed = dq_dtype_get(dtype)->cls == DQ_CLASS_INT;
     const uint8_t *bytes = data;
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    if (bits == 4 && first % 2 == 0) { /* pairs, in vectors */
+        const uint8_t *from = bytes + first / 2;
+        for (; i < n / 2; i++) {
+            out[2 * i] = is_signed ? (int8_t)((int8_t)(from[i] << 4) >> 4) : (int8_t)(from[i] & 15);
+            out[2 * i + 1] = is_signed ? (int8_t)((int8_t)from[i] >> 4) : (int8_t)(from[i] >> 4);
+        }
+        i *= 2;
+    }
+    for (; i < n; i++) {
         size_t element = first + i;
         out[i] = packed_value((unsigned)bytes[element / each] >> (element % each * bits), bits, is_signed);
     }
@@ -208,6 +232,14 @@ void dq_store_packed(dq_dtype dtype, void *data, size_t first, size_t n, const i
     size_t i = 0;
     for (; i < n && (first + i) % each; i++)
         dq_put_bits(data, bits, first + i, (uint8_t)in[i]);
+    if (bits == 4) {
+        uint8_t *to = bytes + (first + i) / 2;
+        const int8_t *from = in + i;
+        size_t pairs = (n - i) / 2;
+        for (size_t p = 0; p < pairs; p++)
+            to[p] = (uint8_t)((from[2 * p] & 15) | (from[2 * p + 1] & 15) << 4);
+        i += 2 * pairs;
+    }
     for (; n - i >= each; i += each) {
         unsigned byte = 0;
         for (unsigned k = 0; k < each; k++)

@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct type {
     dq_dtype dtype;
@@ -271,6 +272,45 @@ START_TEST(round_to_odd_at_the_ends)
 }
 END_TEST
 
+/* Rows give what single numbers do: every pattern, and floats of all sizes. */
+START_TEST(rows)
+{
+    enum { PATTERNS = 256, FLOATS = 4096 };
+    static const dq_dtype dtypes[] = {DQ_FLOAT8E4M3FN, DQ_FLOAT8E4M3FNUZ, DQ_FLOAT8E5M2, DQ_FLOAT8E5M2FNUZ};
+    dq_dtype dtype = dtypes[_i];
+    uint8_t bytes[PATTERNS], codes[FLOATS];
+    uint16_t halves[FLOATS];
+    float values[PATTERNS], x[FLOATS];
+    ck_assert(dq_codec_has_rows(dtype));
+    for (uint32_t i = 0; i < PATTERNS; i++)
+        bytes[i] = (uint8_t)i;
+    dq_decode_bytes(dtype, bytes, PATTERNS, values);
+    for (uint32_t i = 0; i < PATTERNS; i++) {
+        float wanted = dq_decode_float(dtype, i);
+        ck_assert_msg(memcmp(&values[i], &wanted, sizeof wanted) == 0, "%#x gives %g, wanted %g", i,
+                      (double)values[i], (double)wanted);
+    }
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
+        for (size_t i = 0; i < FLOATS; i++, bits += 5003) {
+            uint32_t b = (uint32_t)bits;
+            memcpy(&x[i], &b, sizeof b);
+        }
+        for (uint32_t i = 0; i < 64; i++) { /* and those near the type's own numbers, and halves of them */
+            float near = values[(i * 37 + bits / 5003) % PATTERNS] * (1 + 0.0625f * (float)(i % 3));
+            x[i * 64] = i % 5 ? near : nextafterf(near, 0);
+        }
+        for (int saturate = 0; saturate < 2; saturate++) {
+            dq_encode_bytes(dtype, x, FLOATS, saturate, codes);
+            for (size_t i = 0; i < FLOATS; i++)
+                ck_assert_uint_eq(codes[i], dq_encode_float(dtype, x[i], saturate, DQ_ROUND_NEAREST));
+        }
+        dq_encode_bf16(x, FLOATS, halves);
+        for (size_t i = 0; i < FLOATS; i++)
+            ck_assert_uint_eq(halves[i], dq_f32_to_bf16(x[i]));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("codec");
@@ -282,6 +322,7 @@ int main(void)
     tcase_add_loop_test(each, halves_and_their_neighbours, 0, TYPES);
     tcase_add_loop_test(each, overflow, 0, TYPES);
     tcase_add_loop_test(each, zeros_and_nan, 0, TYPES);
+    tcase_add_loop_test(others, rows, 0, 4);
     tcase_add_test(others, known_patterns);
     tcase_add_test(others, bfloat16);
     tcase_add_test(others, powers_of_two);
