@@ -103,9 +103,9 @@ static dq_status pool_prepare(dq_op_call *call, bool channels_last, size_t width
 static size_t axis_cells(const dq_window *w, size_t axis, size_t position, size_t *first)
 {
     int64_t start = (int64_t)position * w->stride[axis] - w->begin[axis];
-    int64_t step = w->dilation[axis], skipped = start < 0 ? (step - 1 - start) / step : 0;
+    int64_t step = w->dilation[axis], skipped = start < 0 ? (-start - 1) / step + 1 : 0;
     int64_t at = start + skipped * step;
-    int64_t inside = at < w->in[axis] ? (w->in[axis] - at + step - 1) / step : 0;
+    int64_t inside = at < w->in[axis] ? (w->in[axis] - at - 1) / step + 1 : 0;
     int64_t left = w->kernel[axis] - skipped;
     int64_t count = left < inside ? left : inside;
     *first = count > 0 ? (size_t)at : 0;
@@ -166,8 +166,8 @@ static void take_along(const pool_job *job, void *sums, const uint8_t *row, int6
     const dq_window *w = &job->s->window;
     size_t last = w->rank - 1, inner = job->s->inner;
     int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
-    int64_t first = shift < 0 ? (stride - 1 - shift) / stride : 0;
-    int64_t end = shift < w->in[last] ? (w->in[last] - shift + stride - 1) / stride : 0;
+    int64_t first = shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
+    int64_t end = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
     end = end < w->out[last] ? end : w->out[last];
     if (first >= end)
         return;

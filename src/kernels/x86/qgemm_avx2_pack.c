@@ -67,9 +67,9 @@ typedef struct splitter {
 
 static void write_entry(splitter *s, size_t column, uint32_t pair, size_t second, size_t position, int rest)
 {
-    dq_avx2_record *record = s->out[column] + pair / 2;
     if (!s->out[column])
         return;
+    dq_avx2_record *record = s->out[column] + pair / 2;
     record->position[pair % 2 * 2 + second] = (uint16_t)position;
     record->rest[pair % 2 * 2 + second] = (int8_t)rest;
 }
