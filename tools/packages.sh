@@ -10,7 +10,8 @@ cross_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 missing_packages() {
     local package
     for package in "$@"; do
-        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+        # A line for each architecture that has it.
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
     done
 }
 
