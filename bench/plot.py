@@ -4,7 +4,7 @@ import math
 from xml.sax.saxutils import escape
 
 COLOURS = ("#2b6cb0", "#dd8b1f", "#5a9e4b")
-LABELS, WIDTH, BAR, TOP = 330, 900, 9, 58  # pixels: names of cases, whole width, height of a bar, above the first
+LABELS, WIDTH, BAR, TOP = 370, 940, 9, 58  # pixels: names of cases, whole width, height of a bar, above the first
 
 
 def place(ratio, low, high):
