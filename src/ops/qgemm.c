@@ -7,15 +7,6 @@
 
 enum { ALIGN = 64 };
 
-/* Adds `count` elements of `size` bytes to a layout; false when it does not fit. */
-static bool place(size_t *used, size_t count, size_t size, size_t *at)
-{
-    size_t bytes;
-    *at = *used;
-    return dq_mul_size(count, size, &bytes) && dq_add_size(*used, bytes, used) &&
-           dq_align_size(*used, ALIGN, used);
-}
-
 bool dq_qweights_layout(dq_qweights *w)
 {
     size_t nr = w->kernel->nr, total, at;
@@ -23,9 +14,9 @@ bool dq_qweights_layout(dq_qweights *w)
     w->panel_size = w->kernel->panel_size(w->b.runs, w->b.run);
     w->size = 0;
     return w->panel_size && dq_mul_size(w->panels, w->matrices, &total) &&
-           place(&w->size, total, nr * sizeof(int32_t), &w->sums_offset) &&
-           place(&w->size, total, sizeof(size_t), &w->starts_offset) &&
-           place(&w->size, total, w->panel_size, &at);
+           dq_place_size(&w->size, total, nr * sizeof(int32_t), ALIGN, &w->sums_offset) &&
+           dq_place_size(&w->size, total, sizeof(size_t), ALIGN, &w->starts_offset) &&
+           dq_place_size(&w->size, total, w->panel_size, ALIGN, &at);
 }
 
 static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
@@ -119,14 +110,16 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t
     s->size = 0;
     if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
         return false;
-    return dq_mul_size(panels, kernel->nr, &cols) && place(&s->size, rows, sizeof(uint8_t *), &s->rows) &&
-           place(&s->size, rows, sizeof(int32_t), &s->row_sums) &&
-           place(&s->size, rows, sizeof(int32_t), &s->row_zero) &&
-           place(&s->size, rows * kernel->nr, sizeof(int32_t), &s->c) &&
-           place(&s->size, cols, sizeof(int32_t), &s->init) &&
-           place(&s->size, cols, sizeof(int32_t), &s->cols) &&
-           place(&s->size, cols, sizeof(int32_t), &s->zero) && place(&s->size, turned, 1, &s->turned) &&
-           place(&s->size, extra, 1, &s->extra);
+    return dq_mul_size(panels, kernel->nr, &cols) &&
+           dq_place_size(&s->size, rows, sizeof(uint8_t *), ALIGN, &s->rows) &&
+           dq_place_size(&s->size, rows, sizeof(int32_t), ALIGN, &s->row_sums) &&
+           dq_place_size(&s->size, rows, sizeof(int32_t), ALIGN, &s->row_zero) &&
+           dq_place_size(&s->size, rows * kernel->nr, sizeof(int32_t), ALIGN, &s->c) &&
+           dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->init) &&
+           dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->cols) &&
+           dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->zero) &&
+           dq_place_size(&s->size, turned, 1, ALIGN, &s->turned) &&
+           dq_place_size(&s->size, extra, 1, ALIGN, &s->extra);
 }
 
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel)

@@ -207,10 +207,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 /* Room for rows × cols elements of `size` bytes. */
 static bool place(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
 {
-    size_t bytes;
-    *at = *used;
-    return dq_mul_size(rows, cols, &bytes) && dq_mul_size(bytes, size, &bytes) &&
-           dq_add_size(*used, bytes, used) && dq_align_size(*used, ALIGN, used);
+    size_t count;
+    return dq_mul_size(rows, cols, &count) && dq_place_size(used, count, size, ALIGN, at);
 }
 
 static dq_weights weights_of(const state *s, const layer *l)

@@ -190,14 +190,6 @@ static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
     return true;
 }
 
-static bool place(size_t *used, size_t count, size_t each, size_t *at)
-{
-    size_t bytes;
-    *at = *used;
-    return dq_mul_size(count, each, &bytes) && dq_add_size(*used, bytes, used) &&
-           dq_align_size(*used, ALIGN, used);
-}
-
 /* The order of codes, as far as it is known, and room for the rest. */
 static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, size_t *used, dq_error *err)
 {
@@ -210,8 +202,8 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, siz
     w->blocks = f->groups + f->k / PIECE + 1; /* at most */
     w->words = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
-        (!*known && (!place(used, sorted, 1, &w->sorted_at) ||
-                     !place(used, w->blocks, sizeof(uint32_t), &w->lengths_at))))
+        (!*known && (!dq_place_size(used, sorted, 1, ALIGN, &w->sorted_at) ||
+                     !dq_place_size(used, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
         return dq_no_memory(err, SIZE_MAX, "the order of weights");
     if (!*known)
         return DQ_OK;
@@ -242,7 +234,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     *packed = NULL;
     if (known && dq_call_constant(call, i))
         return dq_call_pack(call, i, make, &w->form, sizeof w->form, size, packed, err);
-    return place(used, size, 1, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
+    return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
 dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
@@ -262,9 +254,10 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     DQ_TRY(
         prepare_form(call, w, w->codes, make_words, known, w->words, &w->packed, &used, &w->words_at, err));
     if (!dq_mul_size(w->words, fields_of(&w->form) * ROWS * sizeof(float), &row) ||
-        !place(&used, panels, row, &w->x_at) || !place(&used, panels * ROWS, w->blocks * 4, &w->sums_at) ||
-        !place(&used, panels, ROWS, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
-        !dq_align_size(row, ALIGN, &row))
+        !dq_place_size(&used, panels, row, ALIGN, &w->x_at) ||
+        !dq_place_size(&used, panels * ROWS, w->blocks * 4, ALIGN, &w->sums_at) ||
+        !dq_place_size(&used, panels, ROWS, ALIGN, &w->odd_at) ||
+        !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
     w->scratch_size = used;
     if (call->worker_scratch_size < row)

@@ -6,9 +6,14 @@
 
 enum { ALIGN = 64 };
 
-int32_t dq_wcodes_middle(dq_dtype dtype)
+static int32_t middle_of(dq_dtype dtype)
 {
     return dtype == DQ_UINT16 ? 32768 : dtype == DQ_UINT8 ? 128 : 0;
+}
+
+int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at)
+{
+    return dq_tensor_get_int(zero, zero->count == 1 ? 0 : at) - middle_of(zero->dtype);
 }
 
 #define LOAD(S, middle)                                                                                      \

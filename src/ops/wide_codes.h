@@ -29,8 +29,9 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err);
 /** Packs the operand of this run to `to`, w->size bytes aligned to 64. */
 void dq_wcodes_pack(const dq_op_call *call, const dq_wcodes *w, void *to);
 
-/** What is taken from codes of a type, and from their zero points. */
-int32_t dq_wcodes_middle(dq_dtype dtype);
+/** The zero point of vector `at`, or the only one, less the middle of its type, which is taken from codes,
+ * too. */
+int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at);
 /** n codes, less that middle. */
 void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to);
 /** n codes of an integer type of up to 16 bits. */

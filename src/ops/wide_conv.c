@@ -54,14 +54,6 @@ static void cut(state *st)
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
 }
 
-static bool place(size_t *used, size_t count, size_t each, size_t *at)
-{
-    size_t bytes;
-    *at = *used;
-    return dq_mul_size(count, each, &bytes) && dq_add_size(*used, bytes, used) &&
-           dq_align_size(*used, ALIGN, used);
-}
-
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -84,10 +76,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     cut(st);
     size_t used = 0, row;
     if (!dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) ||
-        !place(&used, st->block, row, &st->tiles_at) ||
-        !place(&used, ROWS * st->w.planes, row, &st->codes_at) ||
-        !place(&used, st->block, sizeof(double), &st->sums_at) ||
-        !place(&used, 2 * st->block, sizeof(int16_t), &st->lines_at))
+        !dq_place_size(&used, st->block, row, ALIGN, &st->tiles_at) ||
+        !dq_place_size(&used, ROWS * st->w.planes, row, ALIGN, &st->codes_at) ||
+        !dq_place_size(&used, st->block, sizeof(double), ALIGN, &st->sums_at) ||
+        !dq_place_size(&used, 2 * st->block, sizeof(int16_t), ALIGN, &st->lines_at))
         return dq_no_memory(err, SIZE_MAX, "packed windows");
     call->worker_scratch_size = used;
     call->scratch_size = st->w.packed ? 0 : st->w.size;
@@ -127,8 +119,8 @@ static size_t find_stretches(const task *t, size_t tap, stretch *out)
         n = n < t->count - at ? n : t->count - at;
         dq_window_origin(w, t->first + at, origin);
         int64_t row = dq_window_at(&rows, origin, row_tap), start = origin[last] + shift, in = w->in[last];
-        int64_t from = start < 0 ? (-start + stride - 1) / stride : 0;
-        int64_t to = in > start ? (in - start + stride - 1) / stride : 0;
+        int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
+        int64_t to = in > start ? (in - start - 1) / stride + 1 : 0;
         to = to < (int64_t)n ? to : (int64_t)n;
         stretch *s = &out[count++];
         *s = (stretch){.at = at, .n = n};
@@ -191,8 +183,7 @@ static void fill_tiles(const task *t)
 {
     const state *st = t->st;
     size_t k = 0, block = st->block;
-    const dq_tensor *zero = t->call->in[X_ZERO];
-    int16_t pad = (int16_t)(dq_tensor_get_int(zero, 0) - dq_wcodes_middle(zero->dtype));
+    int16_t pad = (int16_t)dq_wcodes_zero(t->call->in[X_ZERO], 0);
     stretch stretches[MOST];
     memset(t->lines, 0, 2 * block * sizeof *t->lines);
     memset(t->sums, 0, block * sizeof *t->sums);
@@ -221,19 +212,13 @@ typedef struct channel {
     double offset, scale, per_sum;
 } channel;
 
-static int64_t zero_of(const dq_op_call *call, uint32_t i, size_t at)
-{
-    const dq_tensor *t = call->in[i];
-    return dq_tensor_get_int(t, t->count == 1 ? 0 : at) - dq_wcodes_middle(t->dtype);
-}
-
 static channel channel_of(const task *t, size_t i)
 {
     const dq_op_call *call = t->call;
     const state *st = t->st;
     const dq_tensor *w_scale = call->in[W_SCALE], *bias = dq_call_in(call, BIAS);
     size_t number = t->group * st->s.group_out + i;
-    int64_t x_zero = zero_of(call, X_ZERO, 0), w_zero = zero_of(call, W_ZERO, number);
+    int64_t x_zero = dq_wcodes_zero(call->in[X_ZERO], 0), w_zero = dq_wcodes_zero(call->in[W_ZERO], number);
     int64_t fixed = x_zero * (w_zero * (int64_t)st->w.k - dq_wcodes_sums(&st->w, t->packed, t->group)[i]);
     double scale = (double)dq_data(call->in[X_SCALE], float)[0] *
                    (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : number];
@@ -248,7 +233,7 @@ static bool wants_sums(const dq_op_call *call, const state *st)
 {
     bool wants = st->w.planes > 1;
     for (size_t i = 0; !wants && i < call->in[W_ZERO]->count; i++)
-        wants = zero_of(call, W_ZERO, i) != 0;
+        wants = dq_wcodes_zero(call->in[W_ZERO], i) != 0;
     return wants;
 }
 

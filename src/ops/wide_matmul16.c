@@ -76,14 +76,6 @@ static void cut(state *st)
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
 }
 
-static bool place(size_t *used, size_t count, size_t each, size_t *at)
-{
-    size_t bytes;
-    *at = *used;
-    return dq_mul_size(count, each, &bytes) && dq_add_size(*used, bytes, used) &&
-           dq_align_size(*used, ALIGN, used);
-}
-
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -108,9 +100,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
     cut(st);
     size_t used = 0, row;
-    if (!dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) || !place(&used, st->block, row, &st->rows_at) ||
-        !place(&used, COLS * st->w.planes, row, &st->codes_at) ||
-        !place(&used, st->block, sizeof(double), &st->sums_at))
+    if (!dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) ||
+        !dq_place_size(&used, st->block, row, ALIGN, &st->rows_at) ||
+        !dq_place_size(&used, COLS * st->w.planes, row, ALIGN, &st->codes_at) ||
+        !dq_place_size(&used, st->block, sizeof(double), ALIGN, &st->sums_at))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     call->worker_scratch_size = used;
     call->scratch_size = st->w.packed ? 0 : st->w.size;
@@ -160,23 +153,17 @@ typedef struct columns {
     double offset[COLS], scale[COLS], per_sum[COLS];
 } columns;
 
-static int64_t zero_of(const dq_op_call *call, uint32_t i, size_t at)
-{
-    const dq_tensor *t = call->in[i];
-    return dq_tensor_get_int(t, t->count == 1 ? 0 : at) - dq_wcodes_middle(t->dtype);
-}
-
 static void read_columns(const task *t, size_t matrix, size_t first, size_t cols, columns *out)
 {
     const dq_op_call *call = t->call;
     const dq_wcodes *w = &t->st->w;
     const dq_tensor *b_scale = call->in[B_SCALE], *bias = dq_call_in(call, BIAS), *y_scale;
     const int64_t *sums = dq_wcodes_sums(w, t->packed, matrix) + first;
-    int64_t a_zero = zero_of(call, A_ZERO, 0);
+    int64_t a_zero = dq_wcodes_zero(call->in[A_ZERO], 0);
     double a = (double)dq_node_float(call->node, "alpha", 1) * (double)dq_data(call->in[A_SCALE], float)[0];
     y_scale = dq_call_in(call, Y_SCALE);
     for (size_t j = 0; j < cols; j++) {
-        int64_t b_zero = zero_of(call, B_ZERO, first + j);
+        int64_t b_zero = dq_wcodes_zero(call->in[B_ZERO], first + j);
         double scale = a * (double)dq_data(b_scale, float)[b_scale->count == 1 ? 0 : first + j];
         out->offset[j] = (double)(a_zero * (b_zero * (int64_t)w->k - sums[j]));
         if (bias)
