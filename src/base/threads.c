@@ -7,6 +7,7 @@
 struct dq_threads {
     pthreadpool_t pool; /* NULL until there is work for it: a small model never starts a thread */
     bool refused;       /* the system gave no threads */
+    bool awake;         /* workers look out for work without sleeping */
     unsigned count;
 };
 
@@ -82,5 +83,20 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
     }
     job j = {.fn = fn, .arg = arg, .n = n, .grain = grain};
     atomic_init(&j.next, 0);
-    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, PTHREADPOOL_FLAG_YIELD_WORKERS);
+    threads->awake = true;
+    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, 0);
+}
+
+static void nothing(void *context, size_t worker)
+{
+    (void)context;
+    (void)worker;
+}
+
+void dq_threads_rest(dq_threads *threads)
+{
+    if (!threads->awake)
+        return;
+    pthreadpool_parallelize_1d(threads->pool, nothing, NULL, threads->count, PTHREADPOOL_FLAG_YIELD_WORKERS);
+    threads->awake = false;
 }
