@@ -5,7 +5,8 @@
  *
  * This pass comes behind the others and looks at what they left. A chain is found from its end: it grows by
  * whatever only the chain reads. Its last float value may have other readers, too; it is then a second
- * result. */
+ * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
+ * moved (fuse_moves.c). */
 #include "ops/elementwise.h"
 #include "plan/fuser.h"
 
@@ -340,43 +341,81 @@ static bool is_read_before(const pass *p, const dq_value *v)
     return s.found;
 }
 
-/* Chains that end with the QuantizeLinear at f->at, or with the node itself. */
+/* Where the chain at f->at ends. */
+typedef struct ending {
+    dq_value *v; /* its last float value */
+    bool quantizes, shared;
+    dq_quantized q;
+    dq_tail tail; /* what stands between, which moves the codes then */
+} ending;
+
+/* Chains end with the QuantizeLinear at f->at, moves before it or not, or with the node itself. */
+static bool find_ending(const pass *p, ending *e)
+{
+    const dq_fuser *f = p->f;
+    const dq_node *last = f->nodes[f->at];
+    *e = (ending){.quantizes = !last->made && dq_fuser_quantized(f, last, true, &e->q)};
+    e->v = e->quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
+    if (!e->v)
+        return false;
+    if (e->quantizes && !is_step(p, p->by[e->v->id])) {
+        e->v = (dq_value *)(uintptr_t)dq_fuser_before_tail(f, &e->q, &e->tail);
+        if (e->tail.count == 0)
+            return false;
+    }
+    e->shared = e->quantizes && p->uses[e->v->id] > 1;
+    return is_step(p, p->by[e->v->id]) && !(e->shared && (e->tail.count > 0 || is_read_before(p, e->v)));
+}
+
+/* Puts `made` in the place of the nodes of the chain and what stands behind them. */
+static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
+{
+    dq_fuser *f = p->f;
+    uint32_t at = f->at, count = f->count;
+    if (e->tail.count == 0)
+        f->nodes[at] = made;
+    else if (!dq_fuser_place(f, made, &e->q, &e->tail))
+        return false;
+    for (uint32_t n = 0; n < at; n++)
+        if (in_chain(c, f->nodes[n])) {
+            f->nodes[n] = p->gone;
+            p->needed[n] = false;
+        }
+    bool *grown = DQ_NEW_ARRAY(f->arena, f->count, bool);
+    if (!grown)
+        return dq_fuser_no_memory(f);
+    for (uint32_t n = 0; n < f->count; n++)
+        grown[n] = n < at ? p->needed[n] : n < f->at || p->needed[n - (f->count - count)];
+    p->needed = grown;
+    f->at = at; /* what was put there needs no look */
+    return true;
+}
+
 static void fuse_at(pass *p)
 {
     dq_fuser *f = p->f;
     dq_node *last = f->nodes[f->at];
-    dq_quantized q;
+    ending e;
     chain c = {0};
-    bool quantizes = !last->made && dq_fuser_quantized(f, last, true, &q);
-    dq_value *v = quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
-    if (!v || !is_step(p, p->by[v->id]))
+    if (!find_ending(p, &e))
         return;
-    bool shared = quantizes && p->uses[v->id] > 1;
-    if (shared && is_read_before(p, v))
-        return;
-    c.nodes[c.count++] = p->by[v->id];
+    c.nodes[c.count++] = p->by[e.v->id];
     if (!fits(&c))
         return;
     grow(p, &c);
-    if (!make_program(p, &c, v))
+    if (!make_program(p, &c, e.v))
         return;
     uint32_t dequantized = 0;
     for (uint32_t i = 0; i < c.in_count; i++)
         dequantized += c.codes[i].node != NULL;
-    if (c.count + dequantized + quantizes < 2)
+    if (c.count + dequantized + e.quantizes < 2)
         return;
-    dq_node *made = make_node(f, &c, quantizes ? &q : NULL, last->out[0], shared ? v : NULL);
-    if (!made)
+    dq_node *made = make_node(f, &c, e.quantizes ? &e.q : NULL, last->out[0], e.shared ? e.v : NULL);
+    if (!made || !replace(p, &c, made, &e))
         return;
-    f->nodes[f->at] = made;
-    for (uint32_t n = 0; n < f->at; n++)
-        if (in_chain(&c, f->nodes[n])) {
-            f->nodes[n] = p->gone;
-            p->needed[n] = false;
-        }
-    uint32_t before = c.count + dequantized - !quantizes;
-    dq_fuser_tell(f, last, "runs strip by strip with the %u node%s before it", before,
-                  before == 1 ? "" : "s");
+    uint32_t before = c.count + dequantized - !e.quantizes;
+    dq_fuser_tell(f, last, "runs strip by strip with the %u node%s before it%s", before,
+                  before == 1 ? "" : "s", e.tail.count ? ", moves between them work on the codes" : "");
 }
 
 /* ---- What stays ------------------------------------------------------------------------------------------
