@@ -354,17 +354,18 @@ static bool find_ending(const pass *p, ending *e)
 {
     const dq_fuser *f = p->f;
     const dq_node *last = f->nodes[f->at];
-    *e = (ending){.quantizes = !last->made && dq_fuser_quantized(f, last, true, &e->q)};
+    *e = (ending){0};
+    e->quantizes = !last->made && dq_fuser_quantized(f, last, true, &e->q);
     e->v = e->quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
     if (!e->v)
         return false;
-    if (e->quantizes && !is_step(p, p->by[e->v->id])) {
-        e->v = (dq_value *)(uintptr_t)dq_fuser_before_tail(f, &e->q, &e->tail);
-        if (e->tail.count == 0)
-            return false;
-    }
+    const dq_value *before = e->quantizes ? dq_fuser_before_tail(f, &e->q, &e->tail) : e->v;
+    if (e->tail.count > 0 && is_step(p, p->by[before->id]))
+        e->v = (dq_value *)(uintptr_t)before;
+    else
+        e->tail.count = 0;
     e->shared = e->quantizes && p->uses[e->v->id] > 1;
-    return is_step(p, p->by[e->v->id]) && !(e->shared && (e->tail.count > 0 || is_read_before(p, e->v)));
+    return is_step(p, p->by[e->v->id]) && !(e->shared && is_read_before(p, e->v));
 }
 
 /* Puts `made` in the place of the nodes of the chain and what stands behind them. */
@@ -432,8 +433,9 @@ static bool has_form(const dq_node *node)
     return false;
 }
 
-/* Why a QuantizeLinear is still there; NULL: nothing that a model could change. */
-static const char *reason(const pass *p, const dq_node *node, const dq_node *before)
+/* Why a QuantizeLinear is still there; NULL: nothing that a model could change. `v`: its input before moves,
+ * `before` gives it. */
+static const char *reason(const pass *p, const dq_node *node, const dq_value *v, const dq_node *before)
 {
     dq_quantized q;
     dq_dequantized x;
@@ -441,10 +443,14 @@ static const char *reason(const pass *p, const dq_node *node, const dq_node *bef
         return "its parameters are not one constant scale and zero point for 8 or 16 bits";
     if (!before || before->made)
         return NULL;
+    for (const dq_value *u = node->in[0];; u = u->producer->in[0]) {
+        if (p->uses[u->id] > 1)
+            return "its float result is read elsewhere, too";
+        if (u == v)
+            break;
+    }
     if (!has_form(before))
         return "this operator has no form that works on codes";
-    if (p->uses[node->in[0]->id] > 1)
-        return "its float result is read elsewhere, too";
     for (uint32_t i = dq_fuser_is(before, "Where"); i < before->in_count && i < 2; i++)
         if (!dq_fuser_dequantized(p->f, before->in[i], true, &x))
             return i ? "its second operand does not come from codes" : "its operand does not come from codes";
@@ -457,8 +463,9 @@ static void tell_rest(const pass *p)
         const dq_node *node = p->f->nodes[n];
         if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
             continue;
-        const dq_node *before = p->by[node->in[0]->id];
-        const char *why = reason(p, node, before);
+        const dq_value *v = dq_fuser_unmoved(p->f, node->in[0]);
+        const dq_node *before = p->by[v->id];
+        const char *why = reason(p, node, v, before);
         char text[DQ_NODE_TEXT];
         if (why)
             dq_fuser_tell(p->f, node, "stays, behind %s in float: %s",

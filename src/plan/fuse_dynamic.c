@@ -2,7 +2,8 @@
  *
  *   Mul(Cast(MatMulInteger(a, b, za, zb)), Mul(sa, sb)) (+ bias)  → com.microsoft.MatMulIntegerToFloat
  *
- * The same roundings in the same order: exact to the bit. */
+ * and com.microsoft.DynamicQuantizeMatMul where a, sa and za are what DynamicQuantizeLinear gives for it
+ * alone. The same roundings in the same order: exact to the bit. */
 #include "plan/fuser.h"
 
 /* The input of `node` that `op` gives and nobody else reads; *other is the one beside it. */
@@ -23,6 +24,7 @@ static const dq_node *operand(const dq_fuser *f, const dq_node *node, const char
 typedef struct found {
     const dq_node *product;
     dq_value *a_scale, *b_scale;
+    dq_value *scales; /* their product */
 } found;
 
 /* Whether `v` says for sure that it is one float. */
@@ -50,7 +52,7 @@ static bool read_scaled(const dq_fuser *f, const dq_node *mul, found *out)
     if (!product || !dq_fuser_is(product, "MatMulInteger") || !dq_fuser_once(f, sum) ||
         sum->graph != f->graph)
         return false;
-    *out = (found){product, both->in[0], both->in[1]};
+    *out = (found){product, both->in[0], both->in[1], scales};
     const dq_tensor *b_scale = dq_fuser_constant(out->b_scale), *b = dq_fuser_constant(product->in[1]);
     /* the scale of a must be one, that of b one or one a column of the weights */
     if (!is_scalar(out->a_scale) || !b_scale || b_scale->dtype != DQ_FLOAT)
@@ -68,6 +70,19 @@ static dq_value *column_bias(const dq_value *bias, const dq_node *product)
     return fits ? (dq_value *)(uintptr_t)bias : NULL;
 }
 
+/* The DynamicQuantizeLinear whose results the product alone reads; NULL: there is none. */
+static const dq_node *own_quantize(const dq_fuser *f, const found *it)
+{
+    const dq_node *p = it->product, *q = p->in[0]->producer;
+    if (!dq_fuser_is(q, "DynamicQuantizeLinear") || q->graph != f->graph || q->out_count != 3 ||
+        q->out[0] != p->in[0] || q->out[1] != it->a_scale || p->in_count < 3 || q->out[2] != p->in[2] ||
+        dq_fuser_dtype(f, p->in[0]) != DQ_UINT8)
+        return NULL;
+    bool alone = dq_fuser_once(f, p->in[0]) && dq_fuser_once(f, it->a_scale) && dq_fuser_once(f, p->in[2]) &&
+                 dq_fuser_once(f, it->scales);
+    return alone ? q : NULL;
+}
+
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at)
 {
     dq_node *last = f->nodes[at];
@@ -80,18 +95,18 @@ bool dq_fuse_dynamic(dq_fuser *f, uint32_t at)
     } else if (!read_scaled(f, last, &it)) {
         return false;
     }
-    const dq_node *p = it.product;
-    dq_value *in[7] = {p->in[0],
-                       p->in[1],
-                       it.a_scale,
-                       it.b_scale,
-                       p->in_count > 2 ? p->in[2] : NULL,
-                       p->in_count > 3 ? p->in[3] : NULL,
-                       bias};
-    dq_node *made = dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p, 7, in, last->out[0], 0);
+    const dq_node *p = it.product, *quantize = own_quantize(f, &it);
+    dq_value *b_zero = p->in_count > 3 ? p->in[3] : NULL;
+    dq_value *codes[7] = {p->in[0], p->in[1], it.a_scale, it.b_scale, p->in_count > 2 ? p->in[2] : NULL,
+                          b_zero,   bias};
+    dq_value *floats[5] = {quantize ? quantize->in[0] : NULL, p->in[1], it.b_scale, b_zero, bias};
+    const char *op = quantize ? "DynamicQuantizeMatMul" : "MatMulIntegerToFloat";
+    dq_node *made = dq_fuser_node(f, "com.microsoft", op, 1, p, quantize ? 5 : 7, quantize ? floats : codes,
+                                  last->out[0], 0);
     if (!made || !dq_fuser_bind(f, made))
         return false;
     f->nodes[at] = made;
-    dq_fuser_tell(f, p, "fused with its scaling into MatMulIntegerToFloat");
+    dq_fuser_tell(f, p, "fused with its %sscaling into %s", quantize ? "operand's quantization and its " : "",
+                  op);
     return true;
 }

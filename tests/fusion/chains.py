@@ -279,6 +279,25 @@ def element_chain(case):
     case.output(y, FLOAT)
 
 
+def moved_chain(case):
+    """Moves, and bounds among them, between float operators and QuantizeLinear; sometimes read by others, too."""
+    shape = (2, 4, 6, 6)
+    x = case.input("x", shape)[0] if case.chance(0.5) else floats(case, "x", shape)
+    y = case.node("Add", [x, floats(case, "f", case.pick(shape, (6,), (4, 1, 1)))], "sum")
+    case.pad_value = case.rng.uniform(-1, 1)
+    y = between = moved(case, case.node("Relu", [y], "relu") if case.chance(0.3) else y)
+    if case.chance(0.3):
+        y = case.node("Clip", [y, case.constant("least", np.float32(-0.7)), case.constant("most", np.float32(2.5))],
+                      "last")
+    case.quantize("y", y, 0.05, case.code_type())
+    case.quanta = 0
+    shared = case.chance(0.2)
+    if shared:
+        case.also.append(between)
+    split = case.note.split()[-1] in ("left", "Split")
+    case.expect("y", "moves between them work on the codes", told=not shared and not split)
+
+
 def residual(case):
     """A sum that is quantized for one reader and goes on in float for another."""
     shape = (1, 3, case.size(1, 50))
@@ -320,4 +339,4 @@ def refused_pad(case):
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
                                   gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, element_chain,
-                                  residual, early_reader, refused_pad)}
+                                  moved_chain, residual, early_reader, refused_pad)}

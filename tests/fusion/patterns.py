@@ -448,7 +448,11 @@ def dynamic(case):
         bias = case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))
         y = case.node("Add", [y, bias] if case.chance(0.5) else [bias, y], "biased")
     case.output(y, np.dtype(np.float32))
-    case.expect("product", "MatMulIntegerToFloat")
+    shared = case.chance(0.4)
+    if shared:
+        case.also.append(prefix + case.pick("q", "s", "z"))
+    case.quanta = 0
+    case.expect("product", "into MatMulIntegerToFloat" if shared else "into DynamicQuantizeMatMul")
 
 
 # ---- Blocked weights ---------------------------------------------------------------------------------------------
