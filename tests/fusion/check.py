@@ -6,7 +6,8 @@
 Random small quantized graphs, the same for the same seed, many in one model. Each pattern says what --why must tell
 about it, and how far the fused result may be from the result with --no-fuse: nothing where src/plan/fuse_*.c call a
 pattern exact, else one quantum (floats: the rounding of a sum). The fused result must also have the same bits with one
-thread, with two, and with portable C. The last line is "N passed, N failed, N skipped".
+thread, with two, and with portable C. Some patterns are tried once more with schemas that lack a type (narrowed.py).
+The last line is "N passed, N failed, N skipped".
 """
 
 import argparse
@@ -22,6 +23,7 @@ from onnx import helper
 import patterns
 import patterns_float
 from chains import CHAINS
+from narrowed import NARROWED, expect_narrowed, write_narrowed
 from patterns import Case
 from wide import OPSETS as WIDE_OPSETS
 from wide import WIDE
@@ -47,11 +49,11 @@ def model_of(cases, opset):
 
 class Runner:
     def __init__(self, program, folder):
-        self.program, self.folder = program.resolve(), pathlib.Path(folder)
+        self.program, self.folder, self.options = program.resolve(), pathlib.Path(folder), []
 
     def run(self, options, wanted):
         """Arrays by name, and what was said."""
-        command = [str(self.program), "model.onnx", "in.npz", "-o", "out.npz", "--why", *options]
+        command = [str(self.program), "model.onnx", "in.npz", "-o", "out.npz", "--why", *self.options, *options]
         for name in wanted:
             command += ["--output", name]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
@@ -98,12 +100,13 @@ def judge(case, results):
     return [p for p in problems if p]
 
 
-def run_pattern(name, make, opset, options, runner):
+def run_pattern(name, make, opset, options, runner, prepare=lambda case: None):
     rng = np.random.default_rng([options.seed, opset, zlib.crc32(name.encode())])
     cases = []
     for number in range(options.cases):
         case = Case(f"c{number}_", opset, rng)
         make(case)
+        prepare(case)
         cases.append(case)
     results = runner.run_all(cases, opset)
     refused = [f"{run}: {text}" for run, (arrays, text) in results.items() if arrays is None]
@@ -117,6 +120,18 @@ def run_pattern(name, make, opset, options, runner):
         if problems and (options.verbose or failed <= 2):
             print(f"FAIL {name}, opset {opset}, {case.prefix} ({case.note}): {'; '.join(problems)}")
     return len(cases) - failed, failed
+
+
+def run_narrowed(names, options, runner):
+    """The patterns of these names with narrowed schemas."""
+    counts = [0, 0]
+    for name in names:
+        folder = runner.folder / "narrowed"
+        write_narrowed(NARROWED[name], folder)
+        runner.options = ["--schema-dir", str(folder)]
+        passed, failed = run_pattern(name, PATTERNS[name], 19, options, runner, expect_narrowed)
+        counts = [counts[0] + passed, counts[1] + failed]
+    return counts
 
 
 def main():
@@ -135,6 +150,8 @@ def main():
             for opset in OPSETS.get(name, (13, 19, 23)):
                 passed, failed = run_pattern(name, PATTERNS[name], opset, options, runner)
                 total_passed, total_failed = total_passed + passed, total_failed + failed
+        passed, failed = run_narrowed([n for n in options.pattern or NARROWED if n in NARROWED], options, runner)
+        total_passed, total_failed = total_passed + passed, total_failed + failed
     print(f"{total_passed} passed, {total_failed} failed, 0 skipped")
     return 1 if total_failed or not total_passed else 0
 
