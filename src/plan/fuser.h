@@ -172,9 +172,10 @@ void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, .
 /* ---- The patterns: each looks at f->nodes[f->at], may replace it and put nodes before it, and says whether
  * it replaced it -------- */
 
-bool dq_fuse_products(dq_fuser *f); /* fuse_products.c: Conv, Gemm, MatMul */
-bool dq_fuse_elements(dq_fuser *f); /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
-bool dq_fuse_table(dq_fuser *f);    /* fuse_table.c: functions of one 8-bit value, and moves of codes */
+bool dq_fuse_products(dq_fuser *f);      /* fuse_products.c: Conv, Gemm, MatMul */
+bool dq_fuse_elements(dq_fuser *f);      /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
+bool dq_fuse_table(dq_fuser *f);         /* fuse_table.c: functions of one 8-bit value, and moves of codes */
+bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization written out */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
 bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follows float convolutions */

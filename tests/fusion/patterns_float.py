@@ -147,4 +147,51 @@ def float_conv(case):
     case.output(end, FLOAT)
 
 
-PATTERNS = {p.__name__: p for p in (dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}
+def written_norm(case):
+    """Layer or root-mean-square normalization as exporters write it out."""
+    axes = case.size(1, 2)
+    shape = (2, case.size(1, 5), case.size(2, 6), case.size(2, 70))
+    x = case.node("Neg", [image(case, "x", shape)], "neg")
+    centred, twice = case.chance(0.7), case.chance(0.3)
+
+    def mean(name, value):
+        last = list(range(-axes, 0))
+        if case.opset >= 18:
+            return case.node("ReduceMean", [value, case.constant(name + "_axes", np.array(last, np.int64))], name)
+        return case.node("ReduceMean", [value], name, axes=last)
+
+    d = above = x
+    if centred:
+        average = mean("average", x)
+        d = above = case.node("Sub", [x, average], "centred")
+        above = case.node("Sub", [x, average], "again") if twice else d
+    square = (case.node("Pow", [d, case.constant("two", np.float32(2))], "square") if case.chance(0.6)
+              else case.node("Mul", [d, d], "square"))
+    inner = mean("variance", square)
+    if case.chance(0.2):
+        case.also.append(case.pick(inner, square, d))
+    epsilon = case.constant("epsilon", np.float32(case.pick(1e-5, 1e-3)))
+    root = case.node("Sqrt", [case.node("Add", case.pick([inner, epsilon], [epsilon, inner]), "raised")], "root")
+    kind = case.pick("Div", "Reciprocal", "one")
+    if kind == "Div":
+        y = case.node("Div", [above, root], "normal")
+    else:
+        inverse = (case.node("Reciprocal", [root], "inverse") if kind == "Reciprocal"
+                   else case.node("Div", [case.constant("one", np.float32(1)), root], "inverse"))
+        y = case.node("Mul", case.pick([above, inverse], [inverse, above]), "normal")
+    own = shape[-axes:]
+    gamma = case.constant("gamma", case.rng.normal(1, 0.3, own).astype(np.float32))
+    y = case.node("Mul", case.pick([y, gamma], [gamma, y]), "scaled")
+    end = "scaled"
+    if case.chance(0.7):
+        beta = case.constant("beta", case.rng.normal(0, 1, own).astype(np.float32))
+        y = case.node("Add", case.pick([y, beta], [beta, y]), "shifted")
+        end = "shifted" if centred else end
+    case.note = f"{shape} {axes} {kind} {centred} {twice}"
+    case.rtol, case.atol = 2e-5, 2e-5
+    case.output(y, FLOAT)
+    if not case.also:
+        case.expect(end, "become one " + ("LayerNormalization" if centred else "RMSNormalization"))
+
+
+PATTERNS = {p.__name__: p for p in (written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}
