@@ -98,8 +98,12 @@ static void run_transpose_x32(call *c)
 static void run_requantize_tile(call *c)
 {
     enum { COLS = DQ_REQUANTIZE_COLS };
-    const dq_requantize_to to = {
-        .scale = scales, .zero_point = 10, .hi = 255, .out = target, .out_stride = COLS};
+    const dq_requantize_to to = {.scale = scales,
+                                 .zero_point = 10,
+                                 .hi = 255,
+                                 .out = target,
+                                 .out_stride = c->n / COLS,
+                                 .transposed = true};
     WORK(4, 1);
     c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &to);
 }

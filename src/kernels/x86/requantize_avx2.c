@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { LANES = 8, COLS = 16, ROWS = 16 };
+enum { LANES = 8, COLS = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */ };
 
 /* Four results as int32. The maximum with `low` last: where the product is NaN, the instruction gives its
  * second operand. */
@@ -81,14 +81,18 @@ static inline __m256i eight(const int32_t *acc, __m256 scale, distance *d)
     return code;
 }
 
-/* 32 codes from four times eight. */
-static inline __m256i join(__m256i a, __m256i b, __m256i c, __m256i d, const fixed *f)
+/* 32 codes from four times eight: elements 0 … 3 of one after the other, and then 4 … 7. */
+static inline __m256i quarters(__m256i a, __m256i b, __m256i c, __m256i d, const fixed *f)
 {
     __m256i first = _mm256_adds_epi16(_mm256_packs_epi32(a, b), f->zero);
     __m256i second = _mm256_adds_epi16(_mm256_packs_epi32(c, d), f->zero);
-    __m256i codes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second),
-                                                _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    return _mm256_xor_si256(codes, f->flip);
+    return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->flip);
+}
+
+/* The same, vectors one after the other. */
+static inline __m256i join(__m256i a, __m256i b, __m256i c, __m256i d, const fixed *f)
+{
+    return _mm256_permutevar8x32_epi32(quarters(a, b, c, d, f), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 static inline __m256 eight_scales(const double *scale)
@@ -171,18 +175,6 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
     memcpy(out, bytes, n);
 }
 
-static inline void transpose(__m128i v[ROWS])
-{
-    for (int step = 0; step < 4; step++) {
-        __m128i next[ROWS];
-        for (int i = 0; i < ROWS / 2; i++) {
-            next[2 * i] = _mm_unpacklo_epi8(v[i], v[i + ROWS / 2]);
-            next[2 * i + 1] = _mm_unpackhi_epi8(v[i], v[i + ROWS / 2]);
-        }
-        memcpy(v, next, sizeof next);
-    }
-}
-
 static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                            uint8_t *out)
 {
@@ -195,21 +187,72 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
     }
 }
 
-/* By squares of 16 rows. The last one reaches back over the one before it, where there is one. */
+static __attribute__((noinline)) __m256i exact_group(const tile *t, const int32_t *const row[GROUP],
+                                                     size_t half)
+{
+    uint8_t bytes[GROUP * LANES];
+    for (size_t k = 0; k < GROUP; k++)
+        exact(row[k], LANES, t->scale + half * LANES, 1, t->to->zero_point, t->to->lo, t->to->hi,
+              bytes + k * LANES);
+    return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(const void *)bytes),
+                                       _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+
+/* Eight columns of rows i … i + 3, the last one standing in for those that are missing: four bytes of a
+ * column beside each other, columns 0 … 3 in the lower half. */
+static inline __m256i group(const tile *t, const int32_t *acc, size_t acc_stride, size_t i, size_t rows,
+                            size_t half)
+{
+    const __m256i turned =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    distance d = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    const int32_t *row[GROUP];
+    __m256i v[GROUP];
+    for (size_t k = 0; k < GROUP; k++) {
+        row[k] = acc + (i + k < rows ? i + k : rows - 1) * acc_stride + half * LANES;
+        v[k] = eight(row[k], t->s[half], &d);
+    }
+    __m256i codes =
+        sure(d) && t->finite ? quarters(v[0], v[1], v[2], v[3], &t->f) : exact_group(t, row, half);
+    return _mm256_shuffle_epi8(codes, turned);
+}
+
+/* Columns k and k + 4 of 16 rows, for k < 4, from the bytes of four groups. */
+static inline void join_groups(const __m256i v[GROUP], uint8_t *out, size_t stride)
+{
+    __m256i pairs[GROUP];
+    for (size_t k = 0; k < 2; k++) {
+        pairs[k] = _mm256_unpacklo_epi32(v[2 * k], v[2 * k + 1]);
+        pairs[2 + k] = _mm256_unpackhi_epi32(v[2 * k], v[2 * k + 1]);
+    }
+    for (size_t k = 0; k < GROUP; k++) {
+        __m256i low = pairs[k / 2 * 2], high = pairs[k / 2 * 2 + 1];
+        __m256i lanes = k % 2 ? _mm256_unpackhi_epi64(low, high) : _mm256_unpacklo_epi64(low, high);
+        _mm_storeu_si128((__m128i *)(void *)(out + k * stride), _mm256_castsi256_si128(lanes));
+        _mm_storeu_si128((__m128i *)(void *)(out + (k + GROUP) * stride), _mm256_extracti128_si256(lanes, 1));
+    }
+}
+
+/* By squares of 16 rows. */
 static inline void as_columns(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                               uint8_t *out)
 {
-    for (size_t at = 0; at < rows; at += ROWS) {
-        size_t i = rows > ROWS && rows - at < ROWS ? rows - ROWS : at, n = rows - i < ROWS ? rows - i : ROWS;
-        __m128i v[ROWS];
-        for (size_t k = 0; k < ROWS; k += 2) {
-            size_t first = i + (k < n ? k : n - 1), second = i + (k + 1 < n ? k + 1 : n - 1);
-            two_rows(t, acc + first * acc_stride, acc + second * acc_stride, v + k);
+    size_t stride = t->to->out_stride;
+    for (size_t i = 0; i < rows; i += ROWS)
+        for (size_t half = 0; half * LANES < cols; half++) {
+            uint8_t some[LANES * ROWS], *to = out + half * LANES * stride + i;
+            size_t n = rows - i, lines = cols - half * LANES;
+            __m256i v[GROUP];
+            for (size_t k = 0; k < GROUP; k++)
+                v[k] = group(t, acc, acc_stride, i + k * GROUP, rows, half);
+            if (n >= ROWS && lines >= LANES) {
+                join_groups(v, to, stride);
+                continue;
+            }
+            join_groups(v, some, ROWS);
+            for (size_t j = 0; j < lines && j < LANES; j++)
+                memcpy(to + j * stride, some + j * ROWS, n < ROWS ? n : ROWS);
         }
-        transpose(v);
-        for (size_t j = 0; j < cols; j++)
-            put(out + j * t->to->out_stride + i, v[j], n);
-    }
 }
 
 void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,

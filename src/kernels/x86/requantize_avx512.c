@@ -1,38 +1,211 @@
+/* As with AVX2, products in float decide nearly all roundings. Here scales are below 1, so that every product
+ * fits in 32 bits; others are rare, and done in double. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
 
-/* The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
- */
-static inline __m256i scaled(__m256i acc, __m512d scale, __m512d low, __m512d high)
+enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */ };
+
+/* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
+typedef struct form {
+    int32_t zero_point, lo, hi;
+    __m512i zero, flip;
+} form;
+
+static inline form form_of(int32_t zero_point, int32_t lo, int32_t hi)
+{
+    return (form){zero_point, lo, hi, _mm512_set1_epi16((int16_t)(zero_point - lo)),
+                  _mm512_set1_epi8((char)lo)};
+}
+
+/* ---- In double ---------------------------------------------------------------------------------------- */
+
+/* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
+ * operand. */
+static inline __m256i eight(__m256i acc, __m512d scale, const form *f)
 {
     __m512d v = _mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale);
-    v = _mm512_min_pd(_mm512_max_pd(v, low), high);
-    return _mm512_cvt_roundpd_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    v = _mm512_max_pd(v, _mm512_set1_pd(f->lo - f->zero_point));
+    v = _mm512_min_pd(v, _mm512_set1_pd(f->hi - f->zero_point));
+    return _mm256_add_epi32(_mm512_cvt_roundpd_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                            _mm256_set1_epi32(f->zero_point));
+}
+
+static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const double *scale,
+                                            size_t scale_step, const form *f, uint8_t *out)
+{
+    __m512d s = _mm512_set1_pd(n ? scale[0] : 0);
+    for (size_t j = 0; j < n; j += 8) {
+        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff;
+        if (scale_step)
+            s = _mm512_maskz_loadu_pd(some, scale + j);
+        _mm256_mask_cvtepi32_storeu_epi8(out + j, some, eight(_mm256_maskz_loadu_epi32(some, acc + j), s, f));
+    }
+}
+
+/* ---- In float ----------------------------------------------------------------------------------------- */
+
+static inline __m512 sixteen_scales(const double *scale, size_t n)
+{
+    __mmask16 some = (__mmask16)((1u << n) - 1);
+    __m256 low = _mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)some, scale));
+    __m256 high = _mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)(some >> 8), scale + 8));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+
+static inline bool below_one(__m512 scale)
+{
+    return _mm512_cmp_ps_mask(_mm512_abs_ps(scale), _mm512_set1_ps(1), _CMP_LT_OQ) == 0xffff;
+}
+
+/* Sums rounded; `off` gets the most that a product has been from what it was rounded to. */
+static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 *off)
+{
+    enum { TO_INTEGER = 0, LARGER_SIZE = 0xb };
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(acc)), scale);
+    *off = _mm512_range_ps(*off, _mm512_reduce_ps(v, TO_INTEGER), LARGER_SIZE);
+    return _mm512_cvtps_epi32(v);
+}
+
+/* Whether products in double would have been rounded alike. */
+static inline bool sure(__m512 off)
+{
+    return _mm512_cmp_ps_mask(off, _mm512_set1_ps(0.5f - 0x1p-13f), _CMP_LT_OQ) == 0xffff;
+}
+
+/* Bytes of four vectors, by quarters: lane l holds elements 4l … 4l + 3 of one after the other. */
+static inline __m512i quarters(const __m512i v[GROUP], const form *f)
+{
+    __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), f->zero);
+    __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), f->zero);
+    return _mm512_xor_si512(_mm512_packus_epi16(first, second), f->flip);
+}
+
+/* From quarters to vectors one after the other, and back. */
+static inline __m512i regroup(__m512i v)
+{
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                                    v);
 }
 
 void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
                           int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
 {
-    __m512d low = _mm512_set1_pd(lo - zero_point), high = _mm512_set1_pd(hi - zero_point);
-    __m256i zero = _mm256_set1_epi32(zero_point);
-    if (n == 0)
+    enum { STEP = GROUP * LANES };
+    form f = form_of(zero_point, lo, hi);
+    if (n < STEP) {
+        exact(acc, n, scale, scale_step, &f, out);
         return;
-    __m512d one = _mm512_set1_pd(scale[0]);
-    size_t j = 0;
-    for (; j + 16 <= n; j += 16) {
-        __m512d s0 = scale_step ? _mm512_loadu_pd(scale + j) : one;
-        __m512d s1 = scale_step ? _mm512_loadu_pd(scale + j + 8) : one;
-        __m256i v0 = scaled(_mm256_loadu_si256((const __m256i *)(const void *)(acc + j)), s0, low, high);
-        __m256i v1 = scaled(_mm256_loadu_si256((const __m256i *)(const void *)(acc + j + 8)), s1, low, high);
-        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(v0), v1, 1);
-        both = _mm512_add_epi32(both, _mm512_set1_epi32(zero_point));
-        _mm_storeu_si128((__m128i *)(void *)(out + j), _mm512_cvtepi32_epi8(both));
     }
-    for (; j < n; j += 8) {
-        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff;
-        __m512d s = scale_step ? _mm512_maskz_loadu_pd(some, scale + j) : one;
-        __m256i v = scaled(_mm256_maskz_loadu_epi32(some, acc + j), s, low, high);
-        _mm256_mask_cvtepi32_storeu_epi8(out + j, some, _mm256_add_epi32(v, zero));
+    __m512 s = _mm512_set1_ps((float)scale[0]);
+    for (size_t at = 0; at < n; at += STEP) {
+        size_t j = n - at < STEP ? n - STEP : at; /* the last ones reach back over those before them */
+        __m512i v[GROUP];
+        __m512 off = _mm512_setzero_ps();
+        bool small = below_one(s);
+        for (size_t k = 0; k < GROUP; k++) {
+            if (scale_step) {
+                s = sixteen_scales(scale + j + k * LANES, LANES);
+                small = below_one(s) && (k == 0 || small);
+            }
+            v[k] = rounded(acc + j + k * LANES, s, &off);
+        }
+        if (small && sure(off))
+            _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
+        else
+            exact(acc + j, STEP, scale + j * scale_step, scale_step, &f, out + j);
+    }
+}
+
+/* ---- Tiles -------------------------------------------------------------------------------------------- */
+
+typedef struct tile {
+    const int32_t *acc; /* the columns at hand */
+    size_t stride, cols;
+    const double *scale;
+    __m512 s; /* the same as floats */
+    bool small;
+    form f;
+} tile;
+
+/* Sums of row i; the last row stands in for those that are missing. */
+static inline const int32_t *row_of(const tile *t, size_t i, size_t rows)
+{
+    return t->acc + (i < rows ? i : rows - 1) * t->stride;
+}
+
+static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, size_t rows)
+{
+    uint8_t bytes[GROUP * LANES] = {0};
+    for (size_t k = 0; k < GROUP; k++)
+        exact(row_of(t, i + k, rows), t->cols, t->scale, 1, &t->f, bytes + k * LANES);
+    return regroup(_mm512_loadu_si512(bytes));
+}
+
+/* Four rows from row i on, by quarters. */
+static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
+{
+    __m512i v[GROUP];
+    __m512 off = _mm512_setzero_ps();
+    for (size_t k = 0; k < GROUP; k++)
+        v[k] = rounded(row_of(t, i + k, rows), t->s, &off);
+    return t->small && sure(off) ? quarters(v, &t->f) : exact_rows(t, i, rows);
+}
+
+/* Lane k of v goes to out + k * stride, for k < count: `n` bytes of it. */
+static inline void put_lanes(__m512i v, size_t count, size_t n, uint8_t *out, size_t stride)
+{
+    __mmask16 some = (__mmask16)((1u << n) - 1);
+    _mm_mask_storeu_epi8(out, some, _mm512_castsi512_si128(v));
+    if (count > 1)
+        _mm_mask_storeu_epi8(out + stride, some, _mm512_extracti32x4_epi32(v, 1));
+    if (count > 2)
+        _mm_mask_storeu_epi8(out + 2 * stride, some, _mm512_extracti32x4_epi32(v, 2));
+    if (count > 3)
+        _mm_mask_storeu_epi8(out + 3 * stride, some, _mm512_extracti32x4_epi32(v, 3));
+}
+
+static void as_rows(const tile *t, size_t rows, uint8_t *out, size_t stride)
+{
+    for (size_t i = 0; i < rows; i += GROUP)
+        put_lanes(regroup(four_rows(t, i, rows)), rows - i, t->cols, out + i * stride, stride);
+}
+
+/* By squares of 16 rows: first each column's four bytes beside each other, then all sixteen. */
+static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
+{
+    const __m512i turned =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    for (size_t i = 0; i < rows; i += ROWS) {
+        size_t n = rows - i < ROWS ? rows - i : ROWS;
+        __m512i v[GROUP], pairs[GROUP];
+        for (size_t k = 0; k < GROUP; k++)
+            v[k] = _mm512_shuffle_epi8(four_rows(t, i + k * GROUP, rows), turned);
+        for (size_t k = 0; k < 2; k++) {
+            pairs[k] = _mm512_unpacklo_epi32(v[2 * k], v[2 * k + 1]);
+            pairs[2 + k] = _mm512_unpackhi_epi32(v[2 * k], v[2 * k + 1]);
+        }
+        for (size_t k = 0; k < GROUP && k < t->cols; k++) { /* columns k, k + 4, k + 8 and k + 12 */
+            __m512i low = pairs[k / 2 * 2], high = pairs[k / 2 * 2 + 1];
+            __m512i lanes = k % 2 ? _mm512_unpackhi_epi64(low, high) : _mm512_unpacklo_epi64(low, high);
+            put_lanes(lanes, (t->cols - k + GROUP - 1) / GROUP, n, out + k * stride + i, GROUP * stride);
+        }
+    }
+}
+
+void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                               const dq_requantize_to *to)
+{
+    tile t = {.stride = acc_stride, .f = form_of(to->zero_point, to->lo, to->hi)};
+    for (size_t j = 0; j < cols && rows > 0; j += LANES) {
+        t.acc = acc + j;
+        t.cols = cols - j < LANES ? cols - j : LANES;
+        t.scale = to->scale + j;
+        t.s = sixteen_scales(t.scale, t.cols);
+        t.small = below_one(t.s);
+        if (to->transposed)
+            as_columns(&t, rows, to->out + j * to->out_stride, to->out_stride);
+        else
+            as_rows(&t, rows, to->out + j, to->out_stride);
     }
 }

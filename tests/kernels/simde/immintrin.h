@@ -284,6 +284,19 @@ static inline __m256i _mm512_cvt_roundpd_epi32(__m512d value, int rounding)
 }
 #endif
 
+#ifndef _mm512_reduce_ps
+static inline __m512 _mm512_reduce_ps(__m512 value, int digits)
+{
+    float v[16];
+    (void)digits; /* 0: what is left of the nearest integer */
+    memcpy(v, &value, sizeof v);
+    for (int i = 0; i < 16; i++)
+        v[i] -= rintf(v[i]);
+    memcpy(&value, v, sizeof v);
+    return value;
+}
+#endif
+
 /* ---- Lanes and halves ---- */
 
 #ifndef _mm512_srai_epi32
