@@ -299,12 +299,8 @@ static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error
     return make_plan(session, given_count, session->fuse, err);
 }
 
-dq_status dq_session_run(dq_session *session, dq_error *err)
+static dq_status plan_and_run(dq_session *session, dq_error *err)
 {
-    if (!session)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
-    session->ran = false;
-    DQ_TRY(check_given(session, err));
     uint32_t given_count = list_given(session);
     DQ_TRY(choose_plan(session, given_count, err));
     const planned *p = &session->plans[0];
@@ -313,9 +309,19 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
         DQ_TRY(make_plan(session, given_count, false, err));
         status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     }
-    DQ_TRY(status);
-    session->ran = true;
-    return DQ_OK;
+    return status;
+}
+
+dq_status dq_session_run(dq_session *session, dq_error *err)
+{
+    if (!session)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
+    session->ran = false;
+    DQ_TRY(check_given(session, err));
+    dq_status status = plan_and_run(session, err);
+    dq_threads_rest(session->threads);
+    session->ran = status == DQ_OK;
+    return status;
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------------------ */

@@ -20,4 +20,8 @@ typedef void (*dq_range_fn)(void *arg, size_t begin, size_t end, unsigned worker
  *  not depend on the thread count, only which thread takes which. `threads` NULL, or one piece: runs here. */
 void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg);
 
+/** Workers wait for the next work awake, as waking one takes longer than most work: this sends them to sleep,
+ * once no more is to come for a while. */
+void dq_threads_rest(dq_threads *threads);
+
 #endif
