@@ -21,7 +21,6 @@ typedef struct form {
 struct dq_packs {
     pthread_mutex_t lock;
     form *forms;
-    size_t bytes;
 };
 
 dq_status dq_packs_create(dq_packs **out, dq_error *err)
@@ -153,7 +152,6 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, 
                 dq_file_forget(from->data, from->size);
             f->next = packs->forms;
             packs->forms = f;
-            packs->bytes += size;
         } else {
             status = dq_no_memory(err, size, "packed weights");
         }
@@ -162,12 +160,4 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, 
         *packed = f->packed;
     pthread_mutex_unlock(&packs->lock);
     return status;
-}
-
-size_t dq_packs_bytes(dq_packs *packs)
-{
-    pthread_mutex_lock(&packs->lock);
-    size_t bytes = packs->bytes;
-    pthread_mutex_unlock(&packs->lock);
-    return bytes;
 }

@@ -21,7 +21,4 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, 
 /** Gives a loose tensor aligned data, a form of its own. Does nothing with others. */
 dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err);
 
-/** Bytes of all forms. */
-size_t dq_packs_bytes(dq_packs *packs);
-
 #endif
