@@ -78,11 +78,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, Y_C, DQ_FLOAT, 3, dims + 1, err);
 }
 
+/* Products read a little beyond their operands. */
 static bool place(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
 {
-    size_t bytes;
-    return dq_align_size(call->scratch_size, 64, at) && dq_mul_size(a, b, &bytes) &&
-           dq_mul_size(bytes, width, &bytes) && dq_add_size(*at, bytes, &call->scratch_size) &&
+    return dq_call_place(call, a, b, width, at) &&
            dq_add_size(call->scratch_size, DQ_QGEMM_SLACK, &call->scratch_size);
 }
 

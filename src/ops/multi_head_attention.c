@@ -205,13 +205,6 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, PRESENT_VALUE, type, 4, (int64_t[]){b, n, keys, (int64_t)s.v.size}, err);
 }
 
-static bool place(dq_op_call *call, size_t a, size_t b, size_t *at)
-{
-    size_t bytes;
-    return dq_align_size(call->scratch_size, 64, at) && dq_mul_size(a, b, &bytes) &&
-           dq_mul_size(bytes, sizeof(float), &bytes) && dq_add_size(*at, bytes, &call->scratch_size);
-}
-
 static dq_tensor *present_of(const dq_op_call *call, const half *h)
 {
     return h->present < call->out_count ? call->out[h->present] : NULL;
@@ -234,9 +227,11 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->scale == 0)
         s->scale = 1 / sqrtf((float)s->k.size);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
-        !place(call, rows, s->k.width, &s->q_at) ||
-        !place(call, own_buffer(call, &s->k) ? positions : 0, s->k.width, &s->k.own_at) ||
-        !place(call, own_buffer(call, &s->v) ? positions : 0, s->v.width, &s->v.own_at))
+        !dq_call_place(call, rows, s->k.width, sizeof(float), &s->q_at) ||
+        !dq_call_place(call, own_buffer(call, &s->k) ? positions : 0, s->k.width, sizeof(float),
+                       &s->k.own_at) ||
+        !dq_call_place(call, own_buffer(call, &s->v) ? positions : 0, s->v.width, sizeof(float),
+                       &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
     return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
 }

@@ -6,13 +6,13 @@
  * attribute). What a schema cannot say, an operator's `infer` checks: shapes, lengths, the range of attribute
  * values.
  *
- *   infer    from the inputs' types and shapes (and the values of those that are known: data not NULL) gives
+ * - infer: from the inputs' types and shapes (and the values of those that are known: data not NULL) gives
  * each wanted output its type and shape, by dq_call_output. When it needs a value that is not known yet it
- *            returns dq_call_need(call, i): it is then called again, at run time, when all values are.
- *   prepare  (may be NULL) makes `state` in call->arena and says how much scratch `run` wants. Types and
- * shapes of all inputs and outputs are final; an input's data is there when it is constant. run      computes
- * the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs are never
- * written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW.
+ * returns dq_call_need(call, i): it is then called again, at run time, when all values are.
+ * - prepare (may be NULL): makes `state` in call->arena and says how much scratch `run` wants. Types and
+ * shapes of all inputs and outputs are final; an input's data is there when it is constant.
+ * - run: computes the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs
+ * are never written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
  * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, wanted 1 or 64"), made
@@ -20,6 +20,7 @@
 #ifndef DQ_OPS_OP_H
 #define DQ_OPS_OP_H
 
+#include "base/checked.h"
 #include "base/threads.h"
 #include "graph/graph.h"
 #include "kernels/kernels.h"
@@ -106,6 +107,15 @@ static inline bool dq_call_constant(const dq_op_call *call, uint32_t i)
 static inline void *dq_call_worker_scratch(const dq_op_call *call, unsigned worker)
 {
     return (char *)call->worker_scratch + worker * call->worker_scratch_size;
+}
+
+/** In prepare: adds a × b elements of `size` bytes to the scratch that run may use; *at is where they begin,
+ * a multiple of 64. False when it does not fit. */
+static inline bool dq_call_place(dq_op_call *call, size_t a, size_t b, size_t size, size_t *at)
+{
+    size_t count;
+    return dq_mul_size(a, b, &count) && dq_align_size(call->scratch_size, 64, &call->scratch_size) &&
+           dq_place_size(&call->scratch_size, count, size, 64, at);
 }
 /** State of `size` bytes, zeroed, in call->arena. */
 dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err);

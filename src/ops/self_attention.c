@@ -135,13 +135,6 @@ static const dq_tensor *present_of(const dq_op_call *call)
     return call->out_count > PRESENT ? call->out[PRESENT] : NULL;
 }
 
-static bool place(dq_op_call *call, size_t a, size_t b, size_t *at)
-{
-    size_t bytes;
-    return dq_align_size(call->scratch_size, 64, at) && dq_mul_size(a, b, &bytes) &&
-           dq_mul_size(bytes, sizeof(float), &bytes) && dq_add_size(*at, bytes, &call->scratch_size);
-}
-
 dq_status dq_self_attention_prepare(dq_op_call *call, dq_self_attention *s, dq_error *err)
 {
     const dq_tensor *past = dq_call_in(call, s->at.past), *present = present_of(call);
@@ -154,8 +147,8 @@ dq_status dq_self_attention_prepare(dq_op_call *call, dq_self_attention *s, dq_e
     s->joined = past || present;
     bool own = s->joined && (!present || present->dtype != DQ_FLOAT);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
-        !place(call, rows, 2 * s->width + s->v_width, &s->projected_at) ||
-        !place(call, own ? positions : 0, 2 * s->width, &s->kv_at))
+        !dq_call_place(call, rows, 2 * s->width + s->v_width, sizeof(float), &s->projected_at) ||
+        !dq_call_place(call, own ? positions : 0, 2 * s->width, sizeof(float), &s->kv_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
     return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->v_size, err);
 }
