@@ -1,15 +1,17 @@
-/* Products in float decide nearly all roundings: acc, scale and their product are each off by at most 2^-24
- * of their size, so that below 512 the product is within 2^-13.4 of the true one, and rounds alike unless it
- * is closer than that to half a quantum. Those few are done in double, as are products that do not fit in 32
- * bits: the conversion gives the lowest number then, which is far from them. From 512 on all results
- * saturate, whatever the zero point. */
+/* Fused float products decide nearly all roundings. The sum r = acc * scale + (1536.5 + 2^-12) is taken times
+ * 2^-75, so that its bits, an integer, count steps of 2^-13 from below where |acc * scale| is under 512: bits
+ * 13 and up are then the rounded product and a constant, which fits in 16 bits (that is what the power of two
+ * is for), and the lower 13 say how far it was from the next half quantum. acc and scale are each off by at
+ * most 2^-24 of their size and r by half a step, one step in all, so that the result is sure unless fewer
+ * than four steps are left; those few are done in double. From 512 on all results saturate, whatever the zero
+ * point, and bits of floats go up with them (those of negative ones are negative). */
 #include "kernels/kernels.h"
 
 #include <float.h>
 #include <immintrin.h>
 #include <string.h>
 
-enum { LANES = 8, COLS = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */ };
+enum { LANES = 8, COLS = 16, ROWS = 16 };
 
 /* Four results as int32. The maximum with `low` last: where the product is NaN, the instruction gives its
  * second operand. */
@@ -45,59 +47,58 @@ static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const 
                         out + j);
 }
 
+enum { FRACTION = 13, UNSURE = 3, MIDDLE = (62 << 10) + 512 /* bits 13 and up of 1536 * 2^-75 */ };
+
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct fixed {
-    __m256i zero, flip;
+    __m256i below, flip; /* what is taken from bits 13 and up */
 } fixed;
 
 static inline fixed fix(int32_t zero_point, int32_t lo)
 {
-    return (fixed){_mm256_set1_epi16((int16_t)(zero_point - lo)), _mm256_set1_epi8((char)lo)};
+    return (fixed){_mm256_set1_epi16((int16_t)(uint16_t)(MIDDLE - (zero_point - lo))),
+                   _mm256_set1_epi8((char)lo)};
 }
 
-/* How far products have been from what they were rounded to, down and up. */
-typedef struct distance {
-    __m256 least, most;
-} distance;
-
-static inline bool sure(distance d)
+/* `least`: the smallest fraction so far. */
+static inline bool sure(__m256i least)
 {
-    const __m256 bound = _mm256_set1_ps(0.5f - 0x1p-13f);
-    __m256 inside =
-        _mm256_and_ps(_mm256_cmp_ps(d.most, bound, _CMP_LT_OQ),
-                      _mm256_cmp_ps(d.least, _mm256_sub_ps(_mm256_setzero_ps(), bound), _CMP_GT_OQ));
-    return _mm256_movemask_ps(inside) == 0xff;
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
 }
 
-/* Eight sums rounded. The scale is finite. */
-static inline __m256i eight(const int32_t *acc, __m256 scale, distance *d)
+/* Bits 13 and up for eight sums; the scale is finite, and times 2^-75. */
+static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
 {
+    const __m256 middle = _mm256_set1_ps((1536.5f + 0x1p-12f) * 0x1p-75f);
     __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
-    v = _mm256_mul_ps(v, scale);
-    __m256i code = _mm256_cvtps_epi32(v);
-    v = _mm256_sub_ps(v, _mm256_cvtepi32_ps(code));
-    d->least = _mm256_min_ps(d->least, v);
-    d->most = _mm256_max_ps(d->most, v);
-    return code;
+    __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
+    *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
+    return _mm256_srai_epi32(bits, FRACTION);
 }
 
-/* 32 codes from four times eight: elements 0 … 3 of one after the other, and then 4 … 7. */
-static inline __m256i quarters(__m256i a, __m256i b, __m256i c, __m256i d, const fixed *f)
+static inline __m256i no_fraction(void)
 {
-    __m256i first = _mm256_adds_epi16(_mm256_packs_epi32(a, b), f->zero);
-    __m256i second = _mm256_adds_epi16(_mm256_packs_epi32(c, d), f->zero);
+    return _mm256_set1_epi32(1 << FRACTION);
+}
+
+/* 32 codes from four times eight: of each four first those, then, in the upper half, the others. */
+static inline __m256i codes_of(const __m256i v[4], const fixed *f)
+{
+    __m256i first = _mm256_subs_epu16(_mm256_packus_epi32(v[0], v[1]), f->below);
+    __m256i second = _mm256_subs_epu16(_mm256_packus_epi32(v[2], v[3]), f->below);
     return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->flip);
 }
 
-/* The same, vectors one after the other. */
-static inline __m256i join(__m256i a, __m256i b, __m256i c, __m256i d, const fixed *f)
+static inline __m256i in_order(__m256i codes)
 {
-    return _mm256_permutevar8x32_epi32(quarters(a, b, c, d, f), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 static inline __m256 eight_scales(const double *scale)
 {
-    __m128 low = _mm256_cvtpd_ps(_mm256_loadu_pd(scale)), high = _mm256_cvtpd_ps(_mm256_loadu_pd(scale + 4));
+    const __m256d unit = _mm256_set1_pd(0x1p-75);
+    __m128 low = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale), unit));
+    __m128 high = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale + 4), unit));
     return _mm256_set_m128(high, low);
 }
 
@@ -116,22 +117,20 @@ void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_
         return;
     }
     fixed f = fix(zero_point, lo);
-    __m256 s[VECTORS] = {_mm256_set1_ps((float)scale[0])};
+    __m256 s[VECTORS] = {_mm256_set1_ps((float)(scale[0] * 0x1p-75))};
     bool finite = all_finite(s[0]);
     s[1] = s[2] = s[3] = s[0];
     for (size_t at = 0; at < n; at += STEP) {
         size_t j = n - at < STEP ? n - STEP : at; /* the last ones reach back over those before them */
-        distance d = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-        __m256i codes[VECTORS];
-        for (size_t v = 0; v < VECTORS && scale_step; v++) {
-            s[v] = eight_scales(scale + j + v * LANES);
-            finite = all_finite(s[v]) && (v == 0 || finite);
+        __m256i v[VECTORS], least = no_fraction();
+        for (size_t i = 0; i < VECTORS && scale_step; i++) {
+            s[i] = eight_scales(scale + j + i * LANES);
+            finite = all_finite(s[i]) && (i == 0 || finite);
         }
-        for (int v = 0; v < VECTORS; v++)
-            codes[v] = eight(acc + j + v * LANES, s[v], &d);
-        if (finite && sure(d))
-            _mm256_storeu_si256((__m256i *)(void *)(out + j),
-                                join(codes[0], codes[1], codes[2], codes[3], &f));
+        for (int i = 0; i < VECTORS; i++)
+            v[i] = eight(acc + j + i * LANES, s[i], &least);
+        if (finite && sure(least))
+            _mm256_storeu_si256((__m256i *)(void *)(out + j), in_order(codes_of(v, &f)));
         else
             exact(acc + j, STEP, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
     }
@@ -142,27 +141,10 @@ void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_
 typedef struct tile {
     const dq_requantize_to *to;
     const double *scale;
-    __m256 s[2]; /* the same as floats */
+    __m256 s[2]; /* the same as eight() wants them */
     bool finite;
     fixed f;
 } tile;
-
-/* Two rows of 16 columns. */
-static inline void two_rows(const tile *t, const int32_t *first, const int32_t *second, __m128i out[2])
-{
-    distance d = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    __m256i a = eight(first, t->s[0], &d), b = eight(first + LANES, t->s[1], &d);
-    __m256i e = eight(second, t->s[0], &d), f = eight(second + LANES, t->s[1], &d);
-    __m256i codes = join(a, b, e, f, &t->f);
-    out[0] = _mm256_castsi256_si128(codes);
-    out[1] = _mm256_extracti128_si256(codes, 1);
-    if (!sure(d) || !t->finite)
-        for (int i = 0; i < 2; i++) {
-            uint8_t row[COLS];
-            exact(i ? second : first, COLS, t->scale, 1, t->to->zero_point, t->to->lo, t->to->hi, row);
-            out[i] = _mm_loadu_si128((const __m128i *)(const void *)row);
-        }
-}
 
 static inline void put(uint8_t *out, __m128i v, size_t n)
 {
@@ -173,6 +155,23 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
     }
     _mm_storeu_si128((__m128i *)(void *)bytes, v);
     memcpy(out, bytes, n);
+}
+
+/* Two rows of 16 columns. */
+static inline void two_rows(const tile *t, const int32_t *first, const int32_t *second, __m128i out[2])
+{
+    __m256i least = no_fraction();
+    __m256i v[4] = {eight(first, t->s[0], &least), eight(first + LANES, t->s[1], &least),
+                    eight(second, t->s[0], &least), eight(second + LANES, t->s[1], &least)};
+    __m256i codes = in_order(codes_of(v, &t->f));
+    out[0] = _mm256_castsi256_si128(codes);
+    out[1] = _mm256_extracti128_si256(codes, 1);
+    if (!sure(least) || !t->finite)
+        for (int i = 0; i < 2; i++) {
+            uint8_t row[COLS];
+            exact(i ? second : first, COLS, t->scale, 1, t->to->zero_point, t->to->lo, t->to->hi, row);
+            out[i] = _mm_loadu_si128((const __m128i *)(const void *)row);
+        }
 }
 
 static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
@@ -187,72 +186,74 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
     }
 }
 
-static __attribute__((noinline)) __m256i exact_group(const tile *t, const int32_t *const row[GROUP],
-                                                     size_t half)
-{
-    uint8_t bytes[GROUP * LANES];
-    for (size_t k = 0; k < GROUP; k++)
-        exact(row[k], LANES, t->scale + half * LANES, 1, t->to->zero_point, t->to->lo, t->to->hi,
-              bytes + k * LANES);
-    return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(const void *)bytes),
-                                       _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-}
+enum { QUAD = 4 };
 
-/* Eight columns of rows i … i + 3, the last one standing in for those that are missing: four bytes of a
- * column beside each other, columns 0 … 3 in the lower half. */
-static inline __m256i group(const tile *t, const int32_t *acc, size_t acc_stride, size_t i, size_t rows,
-                            size_t half)
+/* Four rows of eight columns, as codes_of() has them. */
+static __attribute__((noinline)) __m256i exact_quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
-    const __m256i turned =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    distance d = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    const int32_t *row[GROUP];
-    __m256i v[GROUP];
-    for (size_t k = 0; k < GROUP; k++) {
-        row[k] = acc + (i + k < rows ? i + k : rows - 1) * acc_stride + half * LANES;
-        v[k] = eight(row[k], t->s[half], &d);
+    uint8_t codes[2 * COLS], row[LANES];
+    for (int i = 0; i < QUAD; i++) {
+        exact(rows[i] + half * LANES, LANES, t->scale + half * LANES, 1, t->to->zero_point, t->to->lo,
+              t->to->hi, row);
+        memcpy(codes + i * 4, row, 4);
+        memcpy(codes + COLS + i * 4, row + 4, 4);
     }
-    __m256i codes =
-        sure(d) && t->finite ? quarters(v[0], v[1], v[2], v[3], &t->f) : exact_group(t, row, half);
-    return _mm256_shuffle_epi8(codes, turned);
+    return _mm256_loadu_si256((const __m256i *)(const void *)codes);
 }
 
-/* Columns k and k + 4 of 16 rows, for k < 4, from the bytes of four groups. */
-static inline void join_groups(const __m256i v[GROUP], uint8_t *out, size_t stride)
+/* The same, each column's four bytes together. */
+static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
-    __m256i pairs[GROUP];
+    const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
+                                          1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m256i v[QUAD], least = no_fraction();
+    for (int i = 0; i < QUAD; i++)
+        v[i] = eight(rows[i] + half * LANES, t->s[half], &least);
+    __m256i codes = codes_of(v, &t->f);
+    if (__builtin_expect(!sure(least) || !t->finite, 0))
+        codes = exact_quad(t, rows, half);
+    return _mm256_shuffle_epi8(codes, turn);
+}
+
+/* 16 rows, of which n are there, by eight columns, of which `cols` are: both constant where all are. */
+static inline __attribute__((always_inline)) void square(const tile *t, const int32_t *acc, size_t acc_stride,
+                                                         int half, size_t n, size_t cols, uint8_t *out)
+{
+    __m256i x[QUAD], y[QUAD];
+    for (size_t k = 0; k < QUAD; k++) {
+        const int32_t *from[QUAD];
+        for (size_t e = 0; e < QUAD; e++)
+            from[e] = acc + (k * QUAD + e < n ? k * QUAD + e : n - 1) * acc_stride;
+        x[k] = quad(t, from, half);
+    }
+    for (size_t k = 0; k < QUAD; k += 2) {
+        y[k] = _mm256_unpacklo_epi32(x[k], x[k + 1]);
+        y[k + 1] = _mm256_unpackhi_epi32(x[k], x[k + 1]);
+    }
     for (size_t k = 0; k < 2; k++) {
-        pairs[k] = _mm256_unpacklo_epi32(v[2 * k], v[2 * k + 1]);
-        pairs[2 + k] = _mm256_unpackhi_epi32(v[2 * k], v[2 * k + 1]);
+        x[2 * k] = _mm256_unpacklo_epi64(y[k], y[k + 2]);
+        x[2 * k + 1] = _mm256_unpackhi_epi64(y[k], y[k + 2]);
     }
-    for (size_t k = 0; k < GROUP; k++) {
-        __m256i low = pairs[k / 2 * 2], high = pairs[k / 2 * 2 + 1];
-        __m256i lanes = k % 2 ? _mm256_unpackhi_epi64(low, high) : _mm256_unpacklo_epi64(low, high);
-        _mm_storeu_si128((__m128i *)(void *)(out + k * stride), _mm256_castsi256_si128(lanes));
-        _mm_storeu_si128((__m128i *)(void *)(out + (k + GROUP) * stride), _mm256_extracti128_si256(lanes, 1));
-    }
+    for (size_t j = 0; j < cols; j++)
+        put(out + j * t->to->out_stride,
+            j < QUAD ? _mm256_castsi256_si128(x[j]) : _mm256_extracti128_si256(x[j - QUAD], 1), n);
 }
 
-/* By squares of 16 rows. */
+/* The last 16 rows reach back over those before them, where there are enough. */
 static inline void as_columns(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                               uint8_t *out)
 {
-    size_t stride = t->to->out_stride;
-    for (size_t i = 0; i < rows; i += ROWS)
-        for (size_t half = 0; half * LANES < cols; half++) {
-            uint8_t some[LANES * ROWS], *to = out + half * LANES * stride + i;
-            size_t n = rows - i, lines = cols - half * LANES;
-            __m256i v[GROUP];
-            for (size_t k = 0; k < GROUP; k++)
-                v[k] = group(t, acc, acc_stride, i + k * GROUP, rows, half);
-            if (n >= ROWS && lines >= LANES) {
-                join_groups(v, to, stride);
-                continue;
-            }
-            join_groups(v, some, ROWS);
-            for (size_t j = 0; j < lines && j < LANES; j++)
-                memcpy(to + j * stride, some + j * ROWS, n < ROWS ? n : ROWS);
+    for (size_t at = 0; at < rows; at += ROWS) {
+        size_t i = rows > ROWS && rows - at < ROWS ? rows - ROWS : at, n = rows - i < ROWS ? rows - i : ROWS;
+        for (int half = 0; half < 2; half++) {
+            size_t first = (size_t)half * LANES, left = cols > first ? cols - first : 0;
+            uint8_t *to = out + first * t->to->out_stride + i;
+            if (left >= LANES && n == ROWS)
+                square(t, acc + i * acc_stride, acc_stride, half, ROWS, LANES, to);
+            else if (left)
+                square(t, acc + i * acc_stride, acc_stride, half, n, left < LANES ? left : LANES, to);
         }
+    }
 }
 
 void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
