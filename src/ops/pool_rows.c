@@ -32,7 +32,7 @@ bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
     size_t size = max ? sizeof(float) : sizeof(double), line, all;
     return dq_mul_size(phase_length(w), (size_t)w->stride[w->rank - 1], &line) &&
            dq_mul_size(line, 2, &all) && dq_add_size(all, (size_t)w->out[w->rank - 1], &all) &&
-           dq_mul_size(all, size, bytes);
+           dq_mul_size(all, size, bytes) && dq_add_size(*bytes, DQ_MAX_SLACK, bytes);
 }
 
 size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
@@ -123,16 +123,11 @@ static size_t reach(const dq_window *w, size_t *begin)
     }
 
 #define JOIN_FLOATS(out, a, b, n) kernels->float_rows->max(a, 1, b, 1, n, out)
-#define JOIN_CODES(out, a, b, n)                                                                             \
-    for (size_t e = 0; e < (n); e++)                                                                         \
-    (out)[e] = (b)[e] > (a)[e] ? (b)[e] : (a)[e]
 #define JOIN_SUMS(out, a, b, n)                                                                              \
     for (size_t e = 0; e < (n); e++)                                                                         \
     (out)[e] = (a)[e] + (b)[e]
 
 LINES(float, f32, -INFINITY, JOIN_FLOATS)
-LINES(uint8_t, u8, 0, JOIN_CODES)
-LINES(int8_t, i8, INT8_MIN, JOIN_CODES)
 LINES(double, sum, 0, JOIN_SUMS)
 
 /* What is not input in a line stays as it is from row to row. */
@@ -160,18 +155,68 @@ LINES(double, sum, 0, JOIN_SUMS)
     }
 
 MAX_ROWS(float, f32, JOIN_FLOATS)
-MAX_ROWS(uint8_t, u8, JOIN_CODES)
-MAX_ROWS(int8_t, i8, JOIN_CODES)
+
+/* Rows of results from `row` on, before `end`, that lie in one plane and whose windows lie on the input along
+ * the outer axis: their rows are evenly apart. */
+static size_t even_rows(const dq_window *w, const under *u, size_t row, size_t end)
+{
+    if (w->rank != 2 || u->rows != (size_t)w->kernel[0])
+        return 1;
+    size_t left = (size_t)w->out[0] - row % (size_t)w->out[0];
+    size_t room = (size_t)((w->in[0] - dq_window_span(w, 0) - u->origin[0]) / w->stride[0]) + 1;
+    left = left < end - row ? left : end - row;
+    return left < room ? left : room;
+}
+
+/* line[j] becomes the larger of itself and x[j], where `flip` brings codes to the order of uint8. */
+static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
+{
+    for (size_t j = 0; j < n; j++) {
+        uint8_t a = line[j] ^ flip, b = x[j] ^ flip;
+        line[j] = (a > b ? a : b) ^ flip;
+    }
+}
+
+/* 8-bit codes. Rows that are not evenly apart are brought to their line one by one. */
+static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_signed, const uint8_t *in,
+                      uint8_t *out, size_t begin, size_t end, uint8_t *line)
+{
+    const size_t last = w->rank - 1, length = phase_length(w) * (size_t)w->stride[last];
+    size_t from;
+    dq_max_windows rows = {.n = reach(w, &from),
+                           .line = line,
+                           .from = from,
+                           .kernel = (size_t)w->kernel[last],
+                           .stride = (size_t)w->stride[last],
+                           .dilation = (size_t)w->dilation[last],
+                           .width = (size_t)w->out[last],
+                           .is_signed = is_signed};
+    memset(line, is_signed ? 0x80 : 0, length);
+    for (size_t row = begin; row < end; row += rows.rows) {
+        under u = find_rows(w, row);
+        rows.out = out + row * rows.width;
+        rows.rows = even_rows(w, &u, row, end);
+        rows.under = w->rank == 2 ? u.rows : 0;
+        if (rows.under) {
+            rows.x = in + row_offset(w, &u, 0);
+            rows.x_step = (size_t)(w->dilation[0] * w->in[1]);
+            rows.row_step = (size_t)(w->stride[0] * w->in[1]);
+        } else {
+            memset(line, is_signed ? 0x80 : 0, length);
+            for (size_t i = 0; i < u.rows; i++)
+                join_codes(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
+        }
+        kernels->max_windows(&rows);
+    }
+}
 
 void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
                  size_t begin, size_t end, void *room)
 {
     if (dtype == DQ_FLOAT)
         f32_rows(kernels, w, in, out, begin, end, room);
-    else if (dtype == DQ_UINT8)
-        u8_rows(kernels, w, in, out, begin, end, room);
     else
-        i8_rows(kernels, w, in, out, begin, end, room);
+        code_rows(kernels, w, dtype == DQ_INT8, in, out, begin, end, room);
 }
 
 /* Elements that a window counts along an axis. */

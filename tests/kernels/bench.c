@@ -68,6 +68,25 @@ MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, third, Y(uint8_t))
 MEASURE(finish_s32_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
 MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
+static void run_max_windows(call *c)
+{
+    enum { WIDE = 64 };
+    const dq_max_windows w = {.x = source,
+                              .x_step = WIDE,
+                              .under = 3,
+                              .row_step = 2 * WIDE,
+                              .rows = c->n / WIDE / 2 - 1,
+                              .n = WIDE,
+                              .line = third,
+                              .kernel = 3,
+                              .stride = 2,
+                              .dilation = 1,
+                              .width = WIDE / 2,
+                              .out = target};
+    c->work = (bench_work){.read = (double)c->n, .written = (double)c->n / 4};
+    c->k->max_windows(&w);
+}
+
 static void square(call *c, size_t element, size_t *side)
 {
     *side = c->n == NEAR ? 32 : 2048;
@@ -192,9 +211,9 @@ static const measure measures[] = {
     ROW(dequantize_u8_f32),  ROW(dequantize_s8_f32), ROW(dequantize_u16_f32), ROW(dequantize_s16_f32),
     ROW(dequantize_s32_f32), ROW(convert_f16_f32),   ROW(convert_f32_f16),    ROW(qlinear_add_u8),
     ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
-    ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(transpose_x8),       ROW(transpose_x16),
-    ROW(transpose_x32),      ROW(float_rows),        PRODUCT(qgemm),          PRODUCT(qconv_rows),
-    PRODUCT(fgemm),          PRODUCT(nbits),
+    ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(max_windows),        ROW(transpose_x8),
+    ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         PRODUCT(qgemm),
+    PRODUCT(qconv_rows),     PRODUCT(fgemm),         PRODUCT(nbits),
 };
 
 /* ---- The table ---- */

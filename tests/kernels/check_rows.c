@@ -169,3 +169,56 @@ void check_convert_f32_f16(const dq_kernels *k)
         kernel_done();
     }
 }
+
+static int code_at(const uint8_t *x, bool is_signed)
+{
+    return is_signed ? (int8_t)*x : *x;
+}
+
+/* The result of column c, from line[from …] as `under` rows make it. */
+static int max_of(const dq_max_windows *w, const uint8_t *x, const uint8_t *line, size_t c)
+{
+    int most = INT8_MIN;
+    for (size_t k = 0; k < w->kernel; k++) {
+        size_t at = c * w->stride + k * w->dilation;
+        bool inside = w->under && at >= w->from && at - w->from < w->n;
+        int here = inside ? INT8_MIN : code_at(line + at, w->is_signed);
+        for (size_t r = 0; inside && r < w->under; r++) {
+            int in_row = code_at(x + r * w->x_step + at - w->from, w->is_signed);
+            here = in_row > here ? in_row : here;
+        }
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+void check_max_windows(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 6, &n); i++) {
+        dq_max_windows w = {.n = n, .is_signed = i % 2, .under = kernel_random(4), .rows = kernel_random(4)};
+        w.kernel = 1 + kernel_random(4);
+        w.stride = 1 + i % 3;
+        w.dilation = 1 + kernel_random(2);
+        w.from = kernel_random(3);
+        size_t length = w.from + n + kernel_random(3), span = (w.kernel - 1) * w.dilation + 1;
+        w.width = length < span ? 0 : (length - span) / w.stride + 1;
+        w.x_step = n + kernel_random(3);
+        w.row_step = kernel_random(2) ? w.x_step : 2 * w.x_step + 1;
+        size_t size = w.rows && w.under ? (w.rows - 1) * w.row_step + (w.under - 1) * w.x_step + n : 0;
+        w.x = kernel_bytes(size);
+        uint8_t *line = kernel_bytes(length + DQ_MAX_SLACK), *before = kernel_bytes(length);
+        memcpy(before, line, length);
+        w.line = line;
+        w.out = kernel_bytes(w.rows * w.width);
+        k->max_windows(&w);
+        for (size_t j = 0; j < w.rows * w.width; j++) {
+            int want = max_of(&w, w.x + j / w.width * w.row_step, before, j % w.width);
+            KERNEL_FAIL_UNLESS(code_at(w.out + j, w.is_signed) == want,
+                               "n %zu, %zu rows of %zu, kernel %zu, stride %zu: result %zu is %d, wanted %d",
+                               n, w.rows, w.under, w.kernel, w.stride, j, code_at(w.out + j, w.is_signed),
+                               want);
+        }
+        kernel_done();
+    }
+}

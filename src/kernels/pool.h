@@ -1,0 +1,27 @@
+/* Contract of the kernel that pools 8-bit codes. Included by kernels.h. */
+#ifndef DQ_KERNELS_POOL_H
+#define DQ_KERNELS_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DQ_MAX_SLACK = 64 }; /* bytes that may be read past a line */
+
+/** Rows of windows over 8-bit codes, int8 where is_signed, else uint8. For row i < rows of results
+ *  line[from + j] = max over r < under of x[i * row_step + r * x_step + j], for j < n; then
+ *  out[i * width + c] = max over k < kernel of line[c * stride + k * dilation], for c < width.
+ * The line's other elements are given: what is padding there. Where `under` is 0, all of them are. */
+typedef struct dq_max_windows {
+    const uint8_t *x;
+    size_t x_step, under, row_step, rows, n;
+    uint8_t *line; /* may be read up to DQ_MAX_SLACK bytes past the last element of a window */
+    size_t from;
+    size_t kernel, stride, dilation, width; /* kernel is 1 or more */
+    bool is_signed;
+    uint8_t *out;
+} dq_max_windows;
+
+typedef void dq_max_windows_fn(const dq_max_windows *w);
+
+#endif
