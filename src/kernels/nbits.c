@@ -3,40 +3,86 @@
 #include <math.h>
 #include <string.h>
 
-float dq_nbits_factor(const dq_nbits *b, size_t p)
+enum { COLS = DQ_NBITS_COLS };
+
+/* t of a piece of `count` words, whose codes are the `bits` bits from `shift` on in each field of a byte. */
+static void piece(const uint32_t *words, size_t count, unsigned parts, unsigned bits, unsigned shift,
+                  const int8_t *digits, float factor, float *t)
 {
-    unsigned fields = 32 / b->bits, t = (unsigned)(p % fields);
-    return b->table || t + 1 == fields ? 1.0f : 1.0f / (float)(1u << t * b->bits);
+    int32_t high[COLS] = {0}, low[COLS] = {0};
+    const uint32_t mask = (1u << bits) - 1;
+    for (size_t n = 0; n < count; n++, words += COLS)
+        for (unsigned part = 0; part < parts; part++, digits += 4 * DQ_NBITS_DIGITS)
+            for (unsigned i = 0; i < 4; i++) {
+                int32_t l = 256 * digits[4 + i] + digits[i], h = digits[8 + i];
+                unsigned at = 8 * i + part * bits + shift;
+                for (size_t j = 0; j < COLS; j++) {
+                    int32_t code = (int32_t)(words[j] >> at & mask);
+                    high[j] += code * h;
+                    low[j] += code * l;
+                }
+            }
+    for (size_t j = 0; j < COLS; j++)
+        t[j] = fmaf((float)high[j], 65536 * factor, (float)low[j] * factor);
 }
 
-/* Field t of a word, in its place but for the last one. */
-static float value(const dq_nbits *b, uint32_t word, unsigned t)
+void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
 {
-    uint32_t code = word >> t * b->bits & ((1u << b->bits) - 1);
-    if (b->table)
-        return b->table[code];
-    return (float)((t + 1) * b->bits == 32 ? code : code << t * b->bits);
-}
-
-void dq_nbits_c(const dq_nbits *b, const float *x, const float *sums, size_t rows, float *y)
-{
-    enum { COLS = DQ_NBITS_COLS };
-    unsigned fields = 32 / b->bits;
-    for (size_t i = 0; i < rows; i++) {
-        const uint32_t *words = b->words;
-        const float *from = x + i;
-        float *to = y + i * COLS;
-        memset(to, 0, COLS * sizeof *to);
-        for (size_t g = 0; g < b->blocks; g++) {
-            float s[COLS] = {0};
-            for (size_t n = 0; n < b->lengths[g]; n++, words += COLS)
-                for (unsigned t = 0; t < fields; t++, from += rows)
-                    for (size_t j = 0; j < COLS; j++)
-                        s[j] = fmaf(value(b, words[j], t), *from, s[j]);
+    const uint32_t *words = b->words;
+    const int8_t *digits = x->digits;
+    const size_t most = DQ_NBITS_PIECE * b->bits / 32;
+    const unsigned parts = 8 / b->bits;
+    float t[COLS], upper[COLS];
+    memset(y, 0, COLS * sizeof *y);
+    for (size_t g = 0, p = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, p++) {
+            n = left < most ? left : most;
+            if (b->bits == 8) {
+                piece(words, n, 1, 4, 0, digits, x->factors[p], t);
+                piece(words, n, 1, 4, 4, digits, x->factors[p], upper);
+            } else {
+                piece(words, n, parts, b->bits, 0, digits, x->factors[p], t);
+            }
             for (size_t j = 0; j < COLS; j++) {
                 float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
-                to[j] = fmaf(b->scales[g * COLS + j], fmaf(-zero, sums[g * rows + i], s[j]), to[j]);
+                float value = b->bits == 8 ? fmaf(16, upper[j], t[j]) : t[j];
+                y[j] = fmaf(b->scales[g * COLS + j], fmaf(-zero, x->sums[p], value), y[j]);
             }
+            words += n * COLS;
+            digits += n * parts * 4 * DQ_NBITS_DIGITS;
         }
+}
+
+/* `bits` and `table` are constants in each call. */
+static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, size_t block, size_t first,
+                                                            size_t count, unsigned bits, const float *table,
+                                                            float *out, size_t panel)
+{
+    enum { PANEL = DQ_FPANEL };
+    const uint32_t mask = (1u << bits) - 1;
+    for (size_t at = 0; at < COLS; at += PANEL, out += panel) {
+        const uint32_t *words = b->words + first * COLS + at;
+        const float *scale = b->scales + block * COLS + at;
+        float zero[PANEL], *to = out;
+        for (size_t j = 0; j < PANEL; j++)
+            zero[j] = b->zeros ? b->zeros[block * COLS + at + j] : b->middle;
+        for (size_t n = 0; n < count; n++, words += COLS)
+            for (unsigned t = 0; t < 32; t += bits, to += PANEL)
+                for (size_t j = 0; j < PANEL; j++) {
+                    uint32_t code = words[j] >> t & mask;
+                    to[j] = ((table ? table[code] : (float)(int32_t)code) - zero[j]) * scale[j];
+                }
     }
+}
+
+void dq_nbits_floats_c(const dq_nbits *b, size_t block, size_t first, size_t count, float *out, size_t panel)
+{
+    if (b->table)
+        as_floats(b, block, first, count, 4, b->table, out, panel);
+    else if (b->bits == 4)
+        as_floats(b, block, first, count, 4, NULL, out, panel);
+    else if (b->bits == 8)
+        as_floats(b, block, first, count, 8, NULL, out, panel);
+    else
+        as_floats(b, block, first, count, 2, NULL, out, panel);
 }

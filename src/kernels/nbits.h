@@ -1,11 +1,15 @@
-/* Products of float rows with weights of 2, 4 or 8 bits that have a scale and a zero point a block. */
+/* Products of a float row with weights of 2, 4 or 8 bits that have a scale and a zero point a block. */
 #ifndef DQ_KERNELS_NBITS_H
 #define DQ_KERNELS_NBITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_NBITS_COLS = 64, DQ_NBITS_ROWS = 4 };
+enum {
+    DQ_NBITS_COLS = 64,
+    DQ_NBITS_PIECE = 32, /* codes of a block that are summed as integers, at most */
+    DQ_NBITS_DIGITS = 3
+};
 
 /** A strip of DQ_NBITS_COLS columns. A word holds 32 / bits codes of one column, the first in its low bits.
  */
@@ -20,18 +24,30 @@ typedef struct dq_nbits {
     float middle;
 } dq_nbits;
 
-/** y[i * DQ_NBITS_COLS + j] for i < rows (1 … DQ_NBITS_ROWS) and all columns j: from 0, with block after
- * block
+/** A row of x as integers: the words of each block are taken in pieces of DQ_NBITS_PIECE codes, or what is
+ * left, and in each x is factor * (65536 h + l) with l = 256 d1 + d0, where h, d1 and d0 are int8.
  *
- *      s = 0, then s = fma(value, x, s) for each code of the block,
- *      s = fma(-zero, sums[block * rows + i], s),  y = fma(scale, s, y)
- *
- * x[p * rows + i] belongs to code p of a column. Where a code stands for its number, the kernel multiplies
- * the code as it stands in the word, code · 2^(bits · t) in field t; x of all fields but a word's last has
- * been divided by that power of two. */
-typedef void dq_nbits_fn(const dq_nbits *b, const float *x, const float *sums, size_t rows, float *y);
+ *  With P = 8 / bits, digit e (0 … 2: d0, d1, h) of code t + P * i of word n, t < P and i < 4, is
+ *  digits[((n * P + t) * DQ_NBITS_DIGITS + e) * 4 + i]: the codes at bits t * bits of a word's four bytes. */
+typedef struct dq_nbits_row {
+    const int8_t *digits;
+    const float *factors; /* of each piece */
+    const float *sums;    /* of x over each piece */
+} dq_nbits_row;
 
-/** The power of two by which x of code p is multiplied. */
-float dq_nbits_factor(const dq_nbits *b, size_t p);
+/** y[j] for all columns j of weights without a table: from 0, with piece after piece
+ *
+ *      t = fma(H, 65536 * factor, L * factor),   y = fma(scale, fma(-zero, sum, t), y)
+ *
+ * where H and L are the sums of code * h and code * l, exact, as floats. Codes of 8 bits are taken in halves,
+ * t = fma(16, t of the upper ones, t of the lower ones). */
+typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
+
+/** Weights as floats, (value - zero) * scale with a rounding each, where a value is a code's number or what
+ * the table has for it: of `count` words from number `first` on, all of block `block`, and all columns j.
+ * They go to panels of DQ_FPANEL = 16
+ * columns: that of code t of word first + n is out[j / 16 * panel + (n * (32 / bits) + t) * 16 + j % 16]. */
+typedef void dq_nbits_floats_fn(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
+                                size_t panel);
 
 #endif

@@ -351,14 +351,15 @@ static void load_row(const void *arg, size_t row, float *to)
     memcpy(to, p->from + row * p->l->cols, p->l->cols * sizeof *to);
 }
 
-static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile)
+static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile,
+                  size_t step)
 {
     const product *p = arg;
     const job *j = p->j;
     const dq_tensor *bias = dq_call_in(j->call, p->l->bias);
     for (size_t i = 0; i < rows; i++)
         for (size_t c = 0; c < cols; c++) {
-            float value = tile[i * DQ_NBITS_COLS + c];
+            float value = tile[i * step + c];
             if (bias)
                 value += dq_nbits_float(bias, j->expert * p->l->rows + col + c);
             if (p->to)

@@ -3,17 +3,18 @@
 #include "base/checked.h"
 #include "ops/nbits.h"
 #include "ops/qgemm.h"
+#include "ops/weight_digits.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, PIECE = 128, CHUNK = 128, GROUP = 8, ALIGN = 64 };
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, CHUNK = 192, ALIGN = 64 };
 
 /* ---- Order of the codes -------------------------------------------------------------------------------- */
 
-/* Positions begin … begin + count - 1 of the codes in the order in which they are multiplied, which share a
- * scale. Each piece begins a new word. */
+/* Positions begin … begin + count - 1 of the codes in the order in which they are multiplied: those of a
+ * group, which share a scale. Each begins a new word. */
 typedef struct piece {
     size_t group, begin, count;
 } piece;
@@ -34,7 +35,7 @@ static bool next_piece(const dq_weight_form *f, piece *p)
     while (p->begin == begin_of(f, p->group + 1))
         if (++p->group >= f->groups)
             return false;
-    p->count = least(PIECE, begin_of(f, p->group + 1) - p->begin);
+    p->count = begin_of(f, p->group + 1) - p->begin;
     return true;
 }
 
@@ -171,6 +172,132 @@ static void make_zeros(void *packed, const dq_tensor *from, const void *key)
     make_floats(packed, from, key, zero_at);
 }
 
+/* ---- Many rows ----------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_weights *w;
+    dq_weight_form form;
+    const uint32_t *lengths, *words;
+    const float *scales, *zeros;
+    float *x;     /* rows, each group from a word's first code on */
+    char *digits; /* dq_nbits_row of few rows */
+    uint8_t *odd; /* of those: no digits stand for it */
+    size_t blocks, word_count, pitch;
+    size_t first, rows; /* of this chunk */
+    bool few;
+    size_t strip; /* the matrix's first */
+    dq_weights_load_fn *load;
+    dq_weights_store_fn *store;
+    const void *arg;
+} job;
+
+static const void *either(const void *packed, void *scratch, size_t at)
+{
+    return packed ? packed : (char *)scratch + at;
+}
+
+static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
+{
+    job j = {.call = call, .w = w, .form = w->form, .blocks = w->blocks, .word_count = w->words};
+    j.lengths = either(w->lengths, scratch, w->lengths_at);
+    j.words = either(w->packed, scratch, w->words_at);
+    j.scales = either(w->packed_scales, scratch, w->scales_at);
+    j.zeros = w->with_zeros ? either(w->packed_zeros, scratch, w->zeros_at) : NULL;
+    j.x = (float *)((char *)scratch + w->x_at);
+    j.digits = (char *)scratch + w->digits_at;
+    j.odd = (uint8_t *)scratch + w->odd_at;
+    if (!w->lengths) { /* the order comes with the inputs */
+        j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
+        j.blocks = j.word_count = 0;
+        for (piece p = {0}; next_piece(&j.form, &p); j.blocks++)
+            j.word_count += words_of(&j.form, &p);
+    }
+    j.pitch = j.word_count * fields_of(&j.form);
+    return j;
+}
+
+static dq_nbits strip_of(const job *j, size_t strip)
+{
+    const dq_weights *w = j->w;
+    return (dq_nbits){.bits = j->form.bits,
+                      .table = w->table,
+                      .blocks = j->blocks,
+                      .lengths = j->lengths,
+                      .words = j->words + strip * j->word_count * COLS,
+                      .scales = j->scales + strip * j->blocks * COLS,
+                      .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
+                      .middle = w->middle};
+}
+
+/* Rows of a chunk from `first` on. */
+typedef struct product {
+    const job *j;
+    size_t first;
+} product;
+
+static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const product *p = arg;
+    block->a = p->j->x + (p->first + part->row) * p->j->pitch + part->p;
+    block->a_row = p->j->pitch;
+}
+
+/* `count` words from number `word` on, of as many blocks as they are of. */
+static void strip_as_floats(const job *j, size_t strip, size_t word, size_t count, float *to)
+{
+    dq_nbits b = strip_of(j, strip);
+    size_t begin = 0, fields = fields_of(&j->form), panel = count * fields * DQ_FPANEL;
+    for (size_t g = 0; count; begin += b.lengths[g++]) {
+        if (word >= begin + b.lengths[g])
+            continue;
+        size_t n = least(count, begin + b.lengths[g] - word);
+        j->call->kernels->nbits_floats(&b, g, word, n, to, panel);
+        word += n;
+        count -= n;
+        to += n * fields * DQ_FPANEL;
+    }
+}
+
+static void weights_as_floats(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = ((const product *)arg)->j;
+    size_t fields = fields_of(&j->form);
+    for (size_t at = 0; at < part->cols; at += COLS)
+        strip_as_floats(j, j->strip + (part->col + at) / COLS, part->p / fields, part->k / fields,
+                        room + at * part->k);
+    block->b = room;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = part->k * DQ_FPANEL;
+}
+
+static void room_for_results(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)arg;
+    block->c = room;
+    block->c_row = part->cols;
+    block->low = -INFINITY;
+    block->high = INFINITY;
+}
+
+static void store_results(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const product *p = arg;
+    for (size_t at = 0; at < part->cols; at += COLS)
+        p->j->store(p->j->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
+                    least(COLS, part->cols - at), block->c + at, block->c_row);
+}
+
+static void multiply_floats(const job *j, size_t first, size_t rows)
+{
+    product p = {j, first};
+    dq_fproduct f = j->w->product;
+    f.m = rows;
+    f.k = j->pitch;
+    dq_fproduct_run(j->call, &f, &p);
+}
+
 /* ---- Prepare --------------------------------------------------------------------------------------------
  */
 
@@ -199,7 +326,7 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, siz
     /* a packed form is found again by the address of its order, which must last as long */
     bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
     *known = !given || (dq_call_constant(call, w->group_idx) && lasting);
-    w->blocks = f->groups + f->k / PIECE + 1; /* at most */
+    w->blocks = f->groups; /* at most */
     w->words = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
         (!*known && (!dq_place_size(used, sorted, 1, ALIGN, &w->sorted_at) ||
@@ -237,9 +364,38 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
+/* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
+static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_error *err)
+{
+    size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
+    size_t few = w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
+    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) ||
+        !dq_mul_size(pitch, DIGITS + 2 * sizeof(float), &row) || !dq_align_size(row, ALIGN, &row) ||
+        !dq_place_size(used, few, row, ALIGN, &w->digits_at) || !dq_mul_size(pitch, sizeof(float), &row) ||
+        !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
+        !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
+        !dq_align_size(row, ALIGN, &row))
+        return dq_no_memory(err, SIZE_MAX, "packed rows");
+    w->product = (dq_fproduct){.batches = 1,
+                               .m = rows,
+                               .n = w->form.n,
+                               .k = pitch,
+                               .grain = fields_of(&w->form),
+                               .c_room = true,
+                               .a = rows_of_x,
+                               .b = weights_as_floats,
+                               .c = room_for_results,
+                               .done = store_results};
+    DQ_TRY(dq_fproduct_prepare(call, &w->product, err));
+    worker = row > worker ? row : worker;
+    if (call->worker_scratch_size < worker)
+        call->worker_scratch_size = worker;
+    return DQ_OK;
+}
+
 dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
 {
-    size_t used = 0, row, panels = (least(w->rows, CHUNK) + ROWS - 1) / ROWS;
+    size_t used = 0;
     bool known;
     DQ_TRY(prepare_order(call, w, &known, &used, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
@@ -253,58 +409,12 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
                             &w->zeros_at, err));
     DQ_TRY(
         prepare_form(call, w, w->codes, make_words, known, w->words, &w->packed, &used, &w->words_at, err));
-    if (!dq_mul_size(w->words, fields_of(&w->form) * ROWS * sizeof(float), &row) ||
-        !dq_place_size(&used, panels, row, ALIGN, &w->x_at) ||
-        !dq_place_size(&used, panels * ROWS, w->blocks * 4, ALIGN, &w->sums_at) ||
-        !dq_place_size(&used, panels, ROWS, ALIGN, &w->odd_at) ||
-        !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, ALIGN, &row))
-        return dq_no_memory(err, SIZE_MAX, "packed rows");
+    DQ_TRY(prepare_rows(call, w, &used, err));
     w->scratch_size = used;
-    if (call->worker_scratch_size < row)
-        call->worker_scratch_size = row;
     return DQ_OK;
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
-
-typedef struct job {
-    const dq_op_call *call;
-    const dq_weights *w;
-    dq_weight_form form;
-    const uint32_t *lengths, *words;
-    const float *scales, *zeros;
-    float *x, *sums; /* of panels of ROWS rows */
-    uint8_t *odd;    /* of rows: to be multiplied weight by weight */
-    size_t blocks, word_count;
-    size_t first, rows; /* of this chunk */
-    dq_weights_load_fn *load;
-    dq_weights_store_fn *store;
-    const void *arg;
-} job;
-
-static const void *either(const void *packed, void *scratch, size_t at)
-{
-    return packed ? packed : (char *)scratch + at;
-}
-
-static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
-{
-    job j = {.call = call, .w = w, .form = w->form, .blocks = w->blocks, .word_count = w->words};
-    j.lengths = either(w->lengths, scratch, w->lengths_at);
-    j.words = either(w->packed, scratch, w->words_at);
-    j.scales = either(w->packed_scales, scratch, w->scales_at);
-    j.zeros = w->with_zeros ? either(w->packed_zeros, scratch, w->zeros_at) : NULL;
-    j.x = (float *)((char *)scratch + w->x_at);
-    j.sums = (float *)((char *)scratch + w->sums_at);
-    j.odd = (uint8_t *)scratch + w->odd_at;
-    if (!w->lengths) { /* the order comes with the inputs */
-        j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
-        j.blocks = j.word_count = 0;
-        for (piece p = {0}; next_piece(&j.form, &p); j.blocks++)
-            j.word_count += words_of(&j.form, &p);
-    }
-    return j;
-}
 
 dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err)
 {
@@ -333,143 +443,107 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
     return DQ_OK;
 }
 
-/* ---- Rows of x ----------------------------------------------------------------------------------------- */
+/* ---- Few rows ------------------------------------------------------------------------------------------ */
 
-static dq_nbits strip_of(const job *j, size_t strip)
+/* Where a dq_nbits_row stands. */
+typedef struct digits {
+    float *factors, *sums;
+    int8_t *digits;
+} digits;
+
+static digits digits_of(const job *j, size_t row)
 {
-    const dq_weights *w = j->w;
-    return (dq_nbits){.bits = j->form.bits,
-                      .table = w->table,
-                      .blocks = j->blocks,
-                      .lengths = j->lengths,
-                      .words = j->words + strip * j->word_count * COLS,
-                      .scales = j->scales + strip * j->blocks * COLS,
-                      .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
-                      .middle = w->middle};
+    size_t each = (j->pitch * (DIGITS + 2 * sizeof(float)) + ALIGN - 1) / ALIGN * ALIGN;
+    float *factors = (float *)(void *)(j->digits + row * each);
+    return (digits){factors, factors + j->pitch, (int8_t *)(factors + 2 * j->pitch)};
 }
 
-/* Whether products with codes of 8 bits, and x divided by 2^24, keep their bits. */
-static bool is_plain(const float *x, size_t n)
+static bool pack_digits(const job *j, const float *x, size_t row)
 {
-    float most = 0;
-    bool finite = true;
-    for (size_t i = 0; i < n; i++) {
-        float size = fabsf(x[i]);
-        finite &= size <= 0x1p90f;
-        most = size > most ? size : most;
-    }
-    return finite && (most == 0 || most >= 0x1p-60f);
+    digits to = digits_of(j, row);
+    size_t fields = fields_of(&j->form);
+    for (size_t g = 0; g < j->blocks; g++)
+        for (size_t left = j->lengths[g], n; left; left -= n) {
+            n = least(left, DQ_NBITS_PIECE / fields);
+            if (!dq_weight_digits(x, n * fields, fields / 4, to.factors++, to.sums++, to.digits))
+                return false;
+            to.digits += n * fields * DIGITS;
+            x += n * fields;
+        }
+    return true;
 }
 
-/* Row i of a panel of `rows`, in the order of the codes. */
-static void pack_row(const job *j, const float *from, size_t i, size_t rows, bool plain, float *x,
-                     float *sums)
+/* A row in the order of the codes. */
+static void lay_out(const job *j, const float *from, float *x)
 {
     const dq_weight_form *f = &j->form;
     size_t fields = fields_of(f);
-    dq_nbits b = {.bits = f->bits, .table = j->w->table};
-    float factor[16];
-    for (size_t t = 0; t < fields; t++)
-        factor[t] = plain ? dq_nbits_factor(&b, t) : 1;
-    x += i;
-    sums += i;
-    for (piece p = {0}; next_piece(f, &p); sums += rows) {
-        double sum = 0;
-        for (size_t at = p.begin, end = p.begin + p.count; at < end;)
-            for (size_t t = 0; t < fields; t++, at++, x += rows) {
-                float value = at < end ? from[source_of(f, at)] : 0;
-                sum += (double)value;
-                *x = value * factor[t];
-            }
-        *sums = j->w->table ? 0 : (float)sum;
+    for (piece p = {0}; next_piece(f, &p);) {
+        size_t whole = words_of(f, &p) * fields;
+        for (size_t i = 0; f->sorted && i < p.count; i++)
+            x[i] = from[f->sorted[p.begin + i]];
+        if (!f->sorted)
+            memcpy(x, from + p.begin, p.count * sizeof *x);
+        memset(x + p.count, 0, (whole - p.count) * sizeof *x);
+        x += whole;
     }
 }
 
-static void pack_panels(void *arg, size_t begin, size_t end, unsigned worker)
+static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     float *row = dq_call_worker_scratch(j->call, worker);
-    size_t size = j->word_count * fields_of(&j->form);
-    for (size_t panel = begin; panel < end; panel++) {
-        size_t first = panel * ROWS, rows = least(ROWS, j->rows - first);
-        for (size_t i = 0; i < rows; i++) {
-            j->load(j->arg, j->first + first + i, row);
-            bool plain = is_plain(row, j->form.k);
-            j->odd[first + i] = !plain;
-            pack_row(j, row, i, rows, plain, j->x + first * size, j->sums + first * j->blocks);
-        }
+    for (size_t i = begin; i < end; i++) {
+        float *x = j->x + i * j->pitch;
+        j->load(j->arg, j->first + i, row);
+        lay_out(j, row, x);
+        if (j->few)
+            j->odd[i] = !pack_digits(j, x, i);
     }
 }
 
-/* ---- Products ------------------------------------------------------------------------------------------ */
-
-/* A row of a panel as the formula stands. */
-static void plain_row(const dq_nbits *b, const float *x, size_t rows, size_t cols, float *y)
-{
-    size_t fields = 32 / b->bits;
-    for (size_t j = 0; j < cols; j++) {
-        const uint32_t *word = b->words + j;
-        const float *from = x;
-        float sum = 0;
-        for (size_t g = 0; g < b->blocks; g++) {
-            float scale = b->scales[g * COLS + j], zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
-            for (size_t n = 0; n < b->lengths[g]; n++, word += COLS)
-                for (size_t t = 0; t < fields; t++, from += rows) {
-                    uint32_t code = *word >> t * b->bits & ((1u << b->bits) - 1);
-                    float value = b->table ? b->table[code] : (float)code - zero;
-                    sum = fmaf(value * scale, *from, sum);
-                }
-        }
-        y[j] = sum;
-    }
-}
-
-static void run_strip(const job *j, size_t strip, size_t col, size_t begin, size_t end)
-{
-    dq_nbits b = strip_of(j, strip);
-    size_t size = j->word_count * fields_of(&j->form), cols = least(COLS, j->form.n - col);
-    float tile[ROWS * COLS];
-    for (size_t first = begin; first < end; first += ROWS) {
-        size_t rows = least(ROWS, end - first);
-        const float *x = j->x + first * size;
-        j->call->kernels->nbits(&b, x, j->sums + first * j->blocks, rows, tile);
-        for (size_t i = 0; i < rows; i++)
-            if (j->odd[first + i])
-                plain_row(&b, x + i, rows, cols, tile + i * COLS);
-        j->store(j->arg, j->first + first, col, rows, cols, tile);
-    }
-}
-
-typedef struct product {
-    const job *j;
-    size_t strip; /* the matrix's first */
-} product;
-
-static void run_items(void *arg, size_t begin, size_t end, unsigned worker)
+static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    const product *p = arg;
-    const job *j = p->j;
-    size_t strips = strips_of(&j->form);
-    for (size_t i = begin; i < end; i++) {
-        size_t row = i / strips * GROUP * ROWS, strip = i % strips;
-        run_strip(j, p->strip + strip, strip * COLS, row, least(row + GROUP * ROWS, j->rows));
+    const job *j = arg;
+    float y[COLS];
+    for (size_t strip = begin; strip < end; strip++) {
+        dq_nbits b = strip_of(j, j->strip + strip);
+        for (size_t i = 0; i < j->rows; i++) {
+            digits from = digits_of(j, i);
+            dq_nbits_row x = {from.digits, from.factors, from.sums};
+            if (j->odd[i])
+                continue;
+            j->call->kernels->nbits(&b, &x, y);
+            j->store(j->arg, j->first + i, strip * COLS, 1, least(COLS, j->form.n - strip * COLS), y, COLS);
+        }
     }
+}
+
+static void multiply_digits(job *j)
+{
+    size_t products = j->rows * COLS * (j->form.k + 1);
+    dq_parallel(j->call->threads, strips_of(&j->form), dq_qgemm_grain(products), run_strips, j);
+    for (size_t i = 0; i < j->rows; i++)
+        if (j->odd[i])
+            multiply_floats(j, i, 1);
 }
 
 void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
                     dq_weights_load_fn *load, dq_weights_store_fn *store, const void *arg)
 {
     job j = job_of(call, w, scratch);
-    product p = {&j, matrix * strips_of(&w->form)};
+    j.strip = matrix * strips_of(&w->form);
     j.load = load;
     j.store = store;
     j.arg = arg;
+    j.few = m <= DQ_WEIGHTS_FEW && !w->table;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = least(CHUNK, m - j.first);
-        size_t panels = (j.rows + ROWS - 1) / ROWS, row_groups = (panels + GROUP - 1) / GROUP;
-        size_t products = least(j.rows, GROUP * ROWS) * COLS * (w->form.k + 1);
-        dq_parallel(call->threads, panels, dq_qgemm_grain(ROWS * (w->form.k + 1)), pack_panels, &j);
-        dq_parallel(call->threads, row_groups * strips_of(&w->form), dq_qgemm_grain(products), run_items, &p);
+        dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
+        if (j.few)
+            multiply_digits(&j);
+        else
+            multiply_floats(&j, 0, j.rows);
     }
 }

@@ -3,15 +3,18 @@
  *
  *   y[i][n] = sum over k of x[i][k] · (code[n][k] - zero) · scale
  *
- * in float, activations as they are. A block's codes are multiplied with x and summed in the order of k
- * before its zero point and scale are applied (dq_nbits_fn), in pieces of at most 128 codes; sums of x are
- * made in double. So the result depends neither on the number of rows nor on threads or processor. A row of x
- * with infinities, NaN or values so large or small that the codes would take them out of the range of
- * floats is multiplied weight by weight. */
+ * in float precision, activations as they are.
+ *
+ * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
+ * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
+ * MatMul. Up to DQ_WEIGHTS_FEW rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
+ * largest has 22 bits or more; the sum of a piece is exact. A row that cannot be taken so, for infinities,
+ * NaN or tiny values, and weights that stand for values of a table, go the first way. Results depend neither
+ * on threads nor on the processor. */
 #ifndef DQ_OPS_WEIGHT_ONLY_H
 #define DQ_OPS_WEIGHT_ONLY_H
 
-#include "ops/op.h"
+#include "ops/float_product.h"
 
 /** Where a weight's code, scale and zero point stand. Zeroed before it is filled in: compared as bytes. */
 typedef struct dq_weight_form {
@@ -26,7 +29,7 @@ typedef struct dq_weight_form {
     uint32_t high_first; /* of two codes in a byte the first is the upper one */
 } dq_weight_form;
 
-enum { DQ_NO_INPUT = 63 };
+enum { DQ_NO_INPUT = 63, DQ_WEIGHTS_FEW = 8 };
 
 typedef struct dq_weights {
     /* filled in by the operator: */
@@ -35,13 +38,14 @@ typedef struct dq_weights {
     uint32_t codes, scales, zeros, group_idx; /* inputs, the last two may be DQ_NO_INPUT or left out */
     size_t rows;                              /* of x, at most */
     /* by prepare: */
-    size_t blocks, words;                              /* pieces of a column, words of it */
-    uint32_t *lengths;                                 /* of pieces */
+    size_t blocks, words;                              /* of a column */
+    uint32_t *lengths;                                 /* of blocks, in words */
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
     bool with_zeros;
     float middle;
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
-    size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, sums_at, odd_at;
+    size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
+    dq_fproduct product; /* of many rows */
 } dq_weights;
 
 /** In prepare, when the form is filled in and all inputs have the sizes it says. Raises
@@ -50,9 +54,9 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err);
 
 /** Row `row` of x as floats. */
 typedef void dq_weights_load_fn(const void *arg, size_t row, float *to);
-/** Takes rows × cols results, tile[i * DQ_NBITS_COLS + j]; called on many threads. */
+/** Takes rows × cols results (at most DQ_NBITS_COLS columns), tile[i * step + j]; called on many threads. */
 typedef void dq_weights_store_fn(const void *arg, size_t row, size_t col, size_t rows, size_t cols,
-                                 const float *tile);
+                                 const float *tile, size_t step);
 
 /** Makes for this run what does not depend on constants alone. Fails when a block number of group_idx is
  * outside the blocks. */

@@ -158,14 +158,15 @@ static void load_row(const void *arg, size_t row, float *to)
     dq_load_floats(call->kernels, a->dtype, a->data, row * k, k, to);
 }
 
-static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile)
+static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile,
+                  size_t step)
 {
     const dq_op_call *call = arg;
     const dq_weights *w = call->state;
     const dq_tensor *bias = w->table ? NULL : dq_call_in(call, BIAS), *y = call->out[0];
     for (size_t i = 0; i < rows; i++) {
         float sums[DQ_NBITS_COLS];
-        memcpy(sums, tile + i * DQ_NBITS_COLS, cols * sizeof *sums);
+        memcpy(sums, tile + i * step, cols * sizeof *sums);
         for (size_t j = 0; bias && j < cols; j++)
             sums[j] += dq_nbits_float(bias, col + j);
         dq_store_from_floats(call->kernels, y->dtype, y->data, (row + i) * w->form.n + col, cols, sums,

@@ -183,18 +183,34 @@ static void run_fgemm(call *c)
 }
 
 /* Blocks of 32 codes of 4 bits. */
+enum { NBITS_BLOCKS = 16, NBITS_WORDS = 4, NBITS_CODES = 8 };
+static dq_nbits some_weights(void)
+{
+    static uint32_t lengths[NBITS_BLOCKS];
+    for (size_t i = 0; i < NBITS_BLOCKS; i++)
+        lengths[i] = NBITS_WORDS;
+    return (dq_nbits){.bits = 4,
+                      .blocks = NBITS_BLOCKS,
+                      .lengths = lengths,
+                      .words = X(uint32_t),
+                      .scales = Z(float),
+                      .middle = 8};
+}
+
 static void run_nbits(call *c)
 {
-    enum { BLOCKS = 4, WORDS = 4, CODES = 8 };
-    static const uint32_t lengths[BLOCKS] = {WORDS, WORDS, WORDS, WORDS};
-    const dq_nbits b = {.bits = 4,
-                        .blocks = BLOCKS,
-                        .lengths = lengths,
-                        .words = X(uint32_t),
-                        .scales = Z(float),
-                        .middle = 8};
-    c->k->nbits(&b, Z(float), Z(float), DQ_NBITS_ROWS, Y(float));
-    c->work = (bench_work){.products = (double)BLOCKS * WORDS * CODES * DQ_NBITS_ROWS * DQ_NBITS_COLS};
+    const dq_nbits b = some_weights();
+    const dq_nbits_row x = {Z(int8_t), Z(float), Z(float)};
+    c->k->nbits(&b, &x, Y(float));
+    c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};
+}
+
+static void run_nbits_floats(call *c)
+{
+    const dq_nbits b = some_weights();
+    double weights = NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS;
+    c->k->nbits_floats(&b, 0, 0, NBITS_WORDS, Y(float), NBITS_WORDS * NBITS_CODES * 16);
+    c->work = (bench_work){.read = weights / 2, .written = 4 * weights};
 }
 
 #define ROW(slot)                                                                                            \
@@ -213,7 +229,7 @@ static const measure measures[] = {
     ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
     ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(max_windows),        ROW(transpose_x8),
     ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         PRODUCT(qgemm),
-    PRODUCT(qconv_rows),     PRODUCT(fgemm),         PRODUCT(nbits),
+    PRODUCT(qconv_rows),     PRODUCT(fgemm),         PRODUCT(nbits),          PRODUCT(nbits_floats),
 };
 
 /* ---- The table ---- */

@@ -4,14 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS };
+enum { COLS = DQ_NBITS_COLS, PANEL = 16 };
 
 static bool same_or_nan(float a, float b)
 {
     return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* A sum of finite numbers where `plain`, else of anything. */
+/* Of finite size where `plain`, else anything. */
 static float *some_floats(size_t n, bool plain)
 {
     float *x = kernel_floats(n);
@@ -22,58 +22,103 @@ static float *some_floats(size_t n, bool plain)
 
 static dq_nbits random_strip(int round, size_t *words)
 {
-    dq_nbits b = {.bits = 2u << kernel_random(3), .blocks = kernel_random(6), .middle = 2.5f};
+    dq_nbits b = {.bits = 2u << kernel_random(3), .blocks = round ? 1 + kernel_random(5) : 0, .middle = 2.5f};
     bool plain = round % 4 != 0;
     uint32_t *lengths = kernel_memory(b.blocks * sizeof *lengths);
     *words = 0;
     for (size_t g = 0; g < b.blocks; g++)
-        *words += lengths[g] = kernel_random(6);
+        *words += lengths[g] = kernel_random(12);
     b.lengths = lengths;
     b.words = kernel_bytes(*words * COLS * sizeof *b.words);
     b.scales = some_floats(b.blocks * COLS, plain);
     b.zeros = kernel_random(2) ? some_floats(b.blocks * COLS, plain) : NULL;
-    if (b.bits == 4 && kernel_random(2)) {
-        b.table = some_floats(16, plain);
-        b.zeros = NULL;
-    }
     return b;
 }
 
-/* The contract, for one sum. */
-static float expected(const dq_nbits *b, const float *x, const float *sums, size_t rows, size_t i, size_t j)
+static uint32_t code_at(const dq_nbits *b, size_t word, size_t t, size_t column)
 {
+    return b->words[word * COLS + column] >> t * b->bits & ((1u << b->bits) - 1);
+}
+
+static float zero_of(const dq_nbits *b, size_t block, size_t column)
+{
+    return b->zeros ? b->zeros[block * COLS + column] : b->middle;
+}
+
+/* The contract's t of `count` words, of codes' bits `shift` … `shift` + 3. */
+static float expected_piece(const dq_nbits *b, const int8_t *digits, float factor, size_t word, size_t count,
+                            unsigned shift, size_t column)
+{
+    size_t in_byte = 8 / b->bits, fields = 32 / b->bits;
+    int64_t high = 0, low = 0;
+    for (size_t n = word; n < word + count; n++)
+        for (size_t t = 0; t < fields; t++) {
+            const int8_t *d = digits + (n * in_byte + t % in_byte) * DQ_NBITS_DIGITS * 4 + t / in_byte;
+            int64_t code = code_at(b, n, t, column) >> shift & 15;
+            high += code * d[8];
+            low += code * (256 * d[4] + d[0]);
+        }
+    return fmaf((float)high, 65536 * factor, (float)low * factor);
+}
+
+static float expected(const dq_nbits *b, const dq_nbits_row *x, size_t column)
+{
+    size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0;
     float y = 0;
-    size_t w = 0, fields = 32 / b->bits;
-    for (size_t g = 0; g < b->blocks; g++) {
-        float s = 0;
-        for (size_t end = w + b->lengths[g]; w < end; w++)
-            for (size_t t = 0; t < fields; t++) {
-                uint32_t in_place = b->words[w * COLS + j] & ((1u << b->bits) - 1) << t * b->bits;
-                uint32_t code = in_place >> t * b->bits;
-                float value = b->table ? b->table[code] : (float)(t + 1 == fields ? code : in_place);
-                s = fmaf(value, x[(w * fields + t) * rows + i], s);
-            }
-        s = fmaf(b->zeros ? -b->zeros[g * COLS + j] : -b->middle, sums[g * rows + i], s);
-        y = fmaf(b->scales[g * COLS + j], s, y);
-    }
+    for (size_t g = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, word += n, p++) {
+            n = left < most ? left : most;
+            float t = expected_piece(b, x->digits, x->factors[p], word, n, 0, column);
+            if (b->bits == 8)
+                t = fmaf(16, expected_piece(b, x->digits, x->factors[p], word, n, 4, column), t);
+            y = fmaf(b->scales[g * COLS + column], fmaf(-zero_of(b, g, column), x->sums[p], t), y);
+        }
     return y;
 }
 
 void check_nbits(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
-        size_t words, rows = 1 + kernel_random(DQ_NBITS_ROWS);
+        size_t words;
         dq_nbits b = random_strip(round, &words);
-        float *x = some_floats(words * (32 / b.bits) * rows, round % 4 != 0);
-        float *sums = some_floats(b.blocks * rows, round % 4 != 0);
-        float *y = kernel_memory(rows * COLS * sizeof *y);
-        k->nbits(&b, x, sums, rows, y);
-        for (size_t i = 0; i < rows * COLS; i++) {
-            float wanted = expected(&b, x, sums, rows, i / COLS, i % COLS);
-            KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted),
-                               "%u bits%s, %zu blocks, row %zu of %zu, column %zu: %.9g, wanted %.9g", b.bits,
-                               b.table ? " by table" : "", b.blocks, i / COLS, rows, i % COLS, (double)y[i],
-                               (double)wanted);
+        size_t codes = words * (32 / b.bits);
+        int8_t *digits = kernel_bytes(codes * DQ_NBITS_DIGITS);
+        if (round % 8 == 1) /* the largest sums */
+            memset(digits, -128, codes * DQ_NBITS_DIGITS);
+        bool plain = round % 4 != 0;
+        dq_nbits_row x = {digits, some_floats(words, plain), some_floats(words, plain)};
+        float *y = kernel_memory(COLS * sizeof *y);
+        k->nbits(&b, &x, y);
+        for (size_t j = 0; j < COLS; j++) {
+            float wanted = expected(&b, &x, j);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[j], wanted),
+                               "%u bits, %zu blocks, column %zu: %.9g, wanted %.9g", b.bits, b.blocks, j,
+                               (double)y[j], (double)wanted);
+        }
+        kernel_done();
+    }
+}
+
+void check_nbits_floats(const dq_kernels *k)
+{
+    for (int round = 1; round < 100; round++) {
+        size_t words, fields;
+        dq_nbits b = random_strip(round, &words);
+        if (b.bits == 4 && kernel_random(2))
+            b.table = some_floats(16, round % 4 != 0);
+        fields = 32 / b.bits;
+        size_t block = kernel_random((uint32_t)b.blocks), first = words / 3;
+        size_t count = words - first, panel = (count * fields + kernel_random(3)) * PANEL;
+        float *out = kernel_memory(COLS / PANEL * panel * sizeof *out);
+        k->nbits_floats(&b, block, first, count, out, panel);
+        for (size_t i = 0; i < count * fields * COLS; i++) {
+            size_t column = i % COLS, step = i / COLS;
+            uint32_t code = code_at(&b, first + step / fields, step % fields, column);
+            float value = b.table ? b.table[code] : (float)code;
+            float wanted = (value - zero_of(&b, block, column)) * b.scales[block * COLS + column];
+            float found = out[column / PANEL * panel + step * PANEL + column % PANEL];
+            KERNEL_FAIL_UNLESS(same_or_nan(found, wanted), "%u bits, step %zu, column %zu: %.9g, wanted %.9g",
+                               b.bits, step, column, (double)found, (double)wanted);
         }
         kernel_done();
     }

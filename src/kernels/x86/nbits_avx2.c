@@ -1,148 +1,147 @@
-/* A code becomes a float without leaving its place in the word: a mask and a conversion, three instructions
- * with the multiplication for eight weights. Eight vectors of sums, as many as the fused multiply-adds take
- * to be done twice a cycle: 64 columns of a row, 32 of two, 16 of three or four. */
+/* Codes of four bits stand in the bytes of a word: masked, they are what vpmaddubsw multiplies with digits of
+ * x, whose pairs of products, at most 2 * 15 * 128 in size, are small enough for eight of them to be summed
+ * in 16 bits. Two vectors of columns with three sums each. */
 #include "kernels/kernels.h"
+#include "kernels/x86/accumulate_avx2.h"
 
 #include <immintrin.h>
+#include <string.h>
 
-enum { LANES = 8, COLS = DQ_NBITS_COLS, SUMS = 8 };
+enum { LANES = 8, COLS = DQ_NBITS_COLS, VECTORS = 2, DIGITS = DQ_NBITS_DIGITS };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-#define EIGHT(x)                                                                                             \
-    {                                                                                                        \
-        x, x, x, x, x, x, x, x                                                                               \
+ALWAYS_INLINE __m256i load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+ALWAYS_INLINE __m256i four_digits(const int8_t *p)
+{
+    int32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return _mm256_set1_epi32(bytes);
+}
+
+/* t of two vectors of columns; `parts`, `bits` and `shift` are constants in each call. */
+ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
+                         const int8_t *digits, float factor, __m256 t[VECTORS])
+{
+    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1)), ones = _mm256_set1_epi16(1);
+    __m256i sum[VECTORS][DIGITS];
+    for (int v = 0; v < VECTORS; v++)
+        for (int e = 0; e < DIGITS; e++)
+            sum[v][e] = _mm256_setzero_si256();
+    for (; count > 0; count--, words += COLS) {
+#pragma GCC unroll 4
+        for (int part = 0; part < parts; part++, digits += 4 * DIGITS) {
+            __m256i d[DIGITS];
+            for (int e = 0; e < DIGITS; e++)
+                d[e] = four_digits(digits + 4 * e);
+            for (int v = 0; v < VECTORS; v++) {
+                __m256i in_place = _mm256_srli_epi32(load(words + v * LANES), part * bits + shift);
+                __m256i codes = _mm256_and_si256(in_place, mask);
+                for (int e = 0; e < DIGITS; e++)
+                    add_now(&sum[v][e], _mm256_maddubs_epi16(codes, d[e]));
+            }
+        }
     }
-static const uint32_t masks4[][LANES] = {EIGHT(0xf),     EIGHT(0xf0),     EIGHT(0xf00),    EIGHT(0xf000),
-                                         EIGHT(0xf0000), EIGHT(0xf00000), EIGHT(0xf000000)};
-static const uint32_t masks8[][LANES] = {EIGHT(0xff), EIGHT(0xff00), EIGHT(0xff0000)};
-static const uint32_t masks2[][LANES] = {
-    EIGHT(0x3),      EIGHT(0xc),      EIGHT(0x30),      EIGHT(0xc0),      EIGHT(0x300),
-    EIGHT(0xc00),    EIGHT(0x3000),   EIGHT(0xc000),    EIGHT(0x30000),   EIGHT(0xc0000),
-    EIGHT(0x300000), EIGHT(0xc00000), EIGHT(0x3000000), EIGHT(0xc000000), EIGHT(0x30000000)};
-
-ALWAYS_INLINE __m256i load(const uint32_t *words)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)words);
-}
-
-/* One field of N vectors of columns, with R rows. */
-ALWAYS_INLINE void field(const uint32_t *w, const uint32_t *mask, const float *x, int r_count, int n,
-                         __m256 *s)
-{
-    __m256i m = load(mask);
-    for (int v = 0; v < n; v++) {
-        __m256 code = _mm256_cvtepi32_ps(_mm256_and_si256(load(w + v * LANES), m));
-        for (int r = 0; r < r_count; r++)
-            s[r * n + v] = _mm256_fmadd_ps(code, _mm256_broadcast_ss(x + r), s[r * n + v]);
+    const __m256 f = _mm256_set1_ps(factor), f16 = _mm256_set1_ps(65536 * factor);
+    for (int v = 0; v < VECTORS; v++) {
+        __m256i low = _mm256_add_epi32(_mm256_madd_epi16(sum[v][0], ones),
+                                       _mm256_madd_epi16(sum[v][1], _mm256_set1_epi16(256)));
+        __m256 high = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[v][2], ones));
+        t[v] = _mm256_fmadd_ps(high, f16, _mm256_mul_ps(_mm256_cvtepi32_ps(low), f));
     }
 }
 
-ALWAYS_INLINE void last_field(const uint32_t *w, int bits, const float *x, int r_count, int n, __m256 *s)
+/* A piece of all columns. */
+ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint32_t *words, size_t count,
+                           const int8_t *digits, float factor, float sum, float *y)
 {
-    for (int v = 0; v < n; v++) {
-        __m256 code = _mm256_cvtepi32_ps(_mm256_srli_epi32(load(w + v * LANES), 32 - bits));
-        for (int r = 0; r < r_count; r++)
-            s[r * n + v] = _mm256_fmadd_ps(code, _mm256_broadcast_ss(x + r), s[r * n + v]);
-    }
-}
-
-ALWAYS_INLINE void word(const uint32_t *w, int bits, const float *x, int r_count, int n, __m256 *s)
-{
-    const int last = 32 / bits - 1;
-    if (bits == 8)
-#pragma GCC unroll 3
-        for (int t = 0; t < 3; t++)
-            field(w, masks8[t], x + t * r_count, r_count, n, s);
-    else if (r_count == 1 && bits == 4)
-#pragma GCC unroll 7
-        for (int t = 0; t < 7; t++)
-            field(w, masks4[t], x + t, 1, n, s);
-    else /* unrolled, it would keep all masks in registers and the sums in memory */
-#pragma GCC unroll 1
-        for (int t = 0; t < last; t++)
-            field(w, bits == 4 ? masks4[t] : masks2[t], x + t * r_count, r_count, n, s);
-    last_field(w, bits, x + last * r_count, r_count, n, s);
-}
-
-ALWAYS_INLINE void table_word(const uint32_t *w, const float *table, const float *x, int r_count, int n,
-                              __m256 *s)
-{
-    __m256 low = _mm256_loadu_ps(table), high = _mm256_loadu_ps(table + LANES);
-    for (int v = 0; v < n; v++) {
-        __m256i codes = load(w + v * LANES);
-        const float *from = x;
-#pragma GCC unroll 1
-        for (int t = 0; t < 8; t++, from += r_count, codes = _mm256_srli_epi32(codes, 4)) {
-            __m256 above = _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28)); /* code > 7: the sign */
-            __m256 code = _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, codes),
-                                           _mm256_permutevar8x32_ps(high, codes), above);
-            for (int r = 0; r < r_count; r++)
-                s[r * n + v] = _mm256_fmadd_ps(code, _mm256_broadcast_ss(from + r), s[r * n + v]);
+    const __m256 whole = _mm256_set1_ps(sum);
+    for (size_t at = 0; at < COLS; at += VECTORS * LANES) {
+        __m256 t[VECTORS], upper[VECTORS];
+        piece(words + at, count, 8 / bits, bits == 8 ? 4 : bits, 0, digits, factor, t);
+        if (bits == 8)
+            piece(words + at, count, 1, 4, 4, digits, factor, upper);
+        for (int v = 0; v < VECTORS; v++) {
+            size_t j = at + (size_t)(v * LANES);
+            if (bits == 8)
+                t[v] = _mm256_fmadd_ps(_mm256_set1_ps(16), upper[v], t[v]);
+            __m256 zero = b->zeros ? _mm256_loadu_ps(b->zeros + block * COLS + j) : _mm256_set1_ps(b->middle);
+            __m256 lifted = _mm256_fnmadd_ps(zero, whole, t[v]);
+            __m256 scale = _mm256_loadu_ps(b->scales + block * COLS + j);
+            _mm256_storeu_ps(y + j, _mm256_fmadd_ps(scale, lifted, _mm256_loadu_ps(y + j)));
         }
     }
 }
 
-/* Columns from `at` on, N vectors of them; bits 0 stands for a table. */
-ALWAYS_INLINE void part(const dq_nbits *b, size_t at, int bits, const float *x, const float *sums,
-                        int r_count, int n, float *y)
+ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, float *y)
 {
-    const uint32_t *w = b->words + at;
-    const float *scale = b->scales + at;
-    y += at;
-    for (int i = 0; i < r_count * n; i++)
-        _mm256_storeu_ps(y + i / n * COLS + i % n * LANES, _mm256_setzero_ps());
-    for (size_t g = 0; g < b->blocks; g++, scale += COLS, sums += r_count) {
-        __m256 s[SUMS];
-        for (int i = 0; i < r_count * n; i++)
-            s[i] = _mm256_setzero_ps();
-        for (size_t c = b->lengths[g]; c > 0; c--, w += COLS, x += (bits ? 32 / bits : 8) * r_count) {
-            if (bits)
-                word(w, bits, x, r_count, n, s);
-            else
-                table_word(w, b->table, x, r_count, n, s);
+    const size_t most = (size_t)(DQ_NBITS_PIECE * bits / 32);
+    const uint32_t *words = b->words;
+    const int8_t *digits = x->digits;
+    memset(y, 0, COLS * sizeof *y);
+    for (size_t g = 0, p = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, p++) {
+            n = left < most ? left : most;
+            columns(b, bits, g, words, n, digits, x->factors[p], x->sums[p], y);
+            words += n * COLS;
+            digits += n * (size_t)(8 / bits) * 4 * DIGITS;
         }
-        for (int v = 0; v < n; v++) {
-            __m256 k = _mm256_loadu_ps(scale + v * LANES);
-            __m256 zero = b->zeros ? _mm256_loadu_ps(b->zeros + g * COLS + at + (size_t)v * LANES)
-                                   : _mm256_set1_ps(b->middle);
-            for (int r = 0; r < r_count; r++) {
-                float *to = y + r * COLS + v * LANES;
-                __m256 sum = _mm256_fnmadd_ps(zero, _mm256_broadcast_ss(sums + r), s[r * n + v]);
-                _mm256_storeu_ps(to, _mm256_fmadd_ps(k, sum, _mm256_loadu_ps(to)));
+}
+
+void dq_nbits_avx2(const dq_nbits *b, const dq_nbits_row *x, float *y)
+{
+    if (b->bits == 4)
+        strip(b, 4, x, y);
+    else if (b->bits == 8)
+        strip(b, 8, x, y);
+    else
+        strip(b, 2, x, y);
+}
+
+/* ---- Weights as floats -------------------------------------------------------------------------------- */
+
+ALWAYS_INLINE __m256 looked_up(const float *table, __m256i codes)
+{
+    __m256 below = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), codes);
+    __m256 above = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + LANES), codes);
+    return _mm256_blendv_ps(below, above, _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28)));
+}
+
+/* `bits` is a constant in each call, 0 for a table. */
+ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t first, size_t count,
+                             float *out, size_t panel)
+{
+    const int each = bits ? bits : 4;
+    const __m256i mask = _mm256_set1_epi32((1 << each) - 1);
+    for (size_t at = 0; at < COLS; at += LANES) {
+        const uint32_t *words = b->words + first * COLS + at;
+        float *to = out + at / DQ_FPANEL * panel + at % DQ_FPANEL;
+        __m256 scale = _mm256_loadu_ps(b->scales + block * COLS + at);
+        __m256 zero = b->zeros ? _mm256_loadu_ps(b->zeros + block * COLS + at) : _mm256_set1_ps(b->middle);
+        for (size_t n = 0; n < count; n++, words += COLS) {
+            __m256i word = load(words);
+#pragma GCC unroll 16
+            for (int t = 0; t < 32; t += each, to += DQ_FPANEL) {
+                __m256i codes = _mm256_and_si256(_mm256_srli_epi32(word, t), mask);
+                __m256 value = bits ? _mm256_cvtepi32_ps(codes) : looked_up(b->table, codes);
+                _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_sub_ps(value, zero), scale));
             }
         }
     }
 }
 
-#define STRIP(name, bits)                                                                                    \
-    static void name(const dq_nbits *b, const float *x, const float *sums, size_t rows, float *y)            \
-    {                                                                                                        \
-        size_t step = rows == 1 ? COLS : rows == 2 ? COLS / 2 : COLS / 4;                                    \
-        for (size_t at = 0; at < COLS; at += step) {                                                         \
-            if (rows == 1)                                                                                   \
-                part(b, at, bits, x, sums, 1, 8, y);                                                         \
-            else if (rows == 2)                                                                              \
-                part(b, at, bits, x, sums, 2, 4, y);                                                         \
-            else if (rows == 3)                                                                              \
-                part(b, at, bits, x, sums, 3, 2, y);                                                         \
-            else                                                                                             \
-                part(b, at, bits, x, sums, 4, 2, y);                                                         \
-        }                                                                                                    \
-    }
-
-STRIP(strip2, 2)
-STRIP(strip4, 4)
-STRIP(strip8, 8)
-STRIP(strip_table, 0)
-
-void dq_nbits_avx2(const dq_nbits *b, const float *x, const float *sums, size_t rows, float *y)
+void dq_nbits_floats_avx2(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
+                          size_t panel)
 {
     if (b->table)
-        strip_table(b, x, sums, rows, y);
+        as_floats(b, 0, block, first, count, out, panel);
     else if (b->bits == 4)
-        strip4(b, x, sums, rows, y);
+        as_floats(b, 4, block, first, count, out, panel);
     else if (b->bits == 8)
-        strip8(b, x, sums, rows, y);
+        as_floats(b, 8, block, first, count, out, panel);
     else
-        strip2(b, x, sums, rows, y);
+        as_floats(b, 2, block, first, count, out, panel);
 }

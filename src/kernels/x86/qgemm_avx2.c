@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
+#include "kernels/x86/accumulate_avx2.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -152,15 +153,6 @@ static void keep_halves(const dq_qgemm_a *a, size_t rows, size_t positions, uint
             }
         }
     }
-}
-
-/* *sum += term, now: compilers that see sums of many terms add the terms first, and run out of registers. */
-static inline __attribute__((always_inline)) void add_now(__m256i *sum, __m256i term)
-{
-    *sum = _mm256_add_epi16(*sum, term);
-#ifndef DQ_SIMDE /* where a vector may be an array */
-    __asm__("" : "+x"(*sum));
-#endif
 }
 
 typedef struct half_sums {

@@ -1,0 +1,16 @@
+/* Sums of 16 bits in registers. */
+#ifndef DQ_KERNELS_X86_ACCUMULATE_AVX2_H
+#define DQ_KERNELS_X86_ACCUMULATE_AVX2_H
+
+#include <immintrin.h>
+
+/* *sum += term, now: compilers that see sums of many terms add the terms first, and run out of registers. */
+static inline __attribute__((always_inline)) void add_now(__m256i *sum, __m256i term)
+{
+    *sum = _mm256_add_epi16(*sum, term);
+#ifndef DQ_SIMDE /* where a vector may be an array */
+    __asm__("" : "+x"(*sum));
+#endif
+}
+
+#endif
