@@ -16,17 +16,13 @@
 #define LOG2_E 1.44269504f
 #define LN2_HIGH 0.693145752f /* 16 bits: times a whole number below 256 it is exact */
 #define LN2_LOW 1.42860677e-6f
-#define ROUNDER 12582912.0f /* 1.5 * 2^23: adding it leaves no fraction bits */
+#define EXP_MIDDLE 87.0f /* up to here exponentials are normal numbers, of either sign */
+/* 1.5 * 2^23 + 127: adding it leaves no fraction bits, and the sum's last bits are a biased exponent. */
+#define ROUNDER 12583039.0f
 
 static inline vf vf_abs(vf a)
 {
     return vi_float(vi_and(vf_bits(a), vi_set(0x7fffffff)));
-}
-
-/* |a| with the sign of b */
-static inline vf vf_copy_sign(vf a, vf b)
-{
-    return vi_float(vi_or(vi_and(vf_bits(a), vi_set(0x7fffffff)), vi_and(vf_bits(b), vi_set(0x80000000))));
 }
 
 /* 2^n for -126 <= n <= 127 */
@@ -35,48 +31,58 @@ static inline vf two_to(vi n)
     return vi_float(vi_left_23(vi_add(n, vi_set(127))));
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2: gives exp(r) - 1 and n. For |x| below 2^21. */
-static inline vf reduced_expm1(vf x, vi *n)
+/* x = n ln 2 + r, |r| <= ln 2 / 2: gives r, and n + ROUNDER in *to. For |x| below 2^21. */
+static inline vf exp_reduced(vf x, vf *to)
 {
-    vf t = vf_fma(x, vf_set(LOG2_E), vf_set(ROUNDER)), whole = vf_sub(t, vf_set(ROUNDER));
-    vf r = vf_fma(whole, vf_set(-LN2_HIGH), x), p;
-    r = vf_fma(whole, vf_set(-LN2_LOW), r);
-    *n = vi_sub(vf_bits(t), vi_set(0x4b400000));
-    p = vf_set(0x1.9f07a6p-13f); /* 2^-34.1 */
-    p = vf_fma(p, r, vf_set(0x1.6d8dacp-10f));
-    p = vf_fma(p, r, vf_set(0x1.111272p-7f));
-    p = vf_fma(p, r, vf_set(0x1.55548ep-5f));
-    p = vf_fma(p, r, vf_set(0x1.555554p-3f));
-    p = vf_fma(p, r, vf_set(0.5f));
-    return vf_fma(p, vf_mul(r, r), r);
+    *to = vf_fma(x, vf_set(LOG2_E), vf_set(ROUNDER));
+    vf whole = vf_sub(*to, vf_set(ROUNDER));
+    return vf_fma(whole, vf_set(-LN2_LOW), vf_fma(whole, vf_set(-LN2_HIGH), x));
 }
 
-/* For |x| <= 87, where the result is a normal number, so that n can be added to the exponent's bits. For
- * NaN it is anything. */
+/* (exp(r) - 1 - r) / r^2; exp: 2^-28.3 */
+static inline vf exp_tail(vf r)
+{
+    vf p = vf_set(0x1.6a23ccp-10f);
+    p = vf_fma(p, r, vf_set(0x1.123a20p-7f));
+    p = vf_fma(p, r, vf_set(0x1.5558f2p-5f));
+    p = vf_fma(p, r, vf_set(0x1.555492p-3f));
+    return vf_fma(p, r, vf_set(0x1.fffffcp-2f));
+}
+
+static inline vf exp_of_reduced(vf r)
+{
+    return vf_fma(vf_fma(exp_tail(r), r, vf_set(1.0f)), r, vf_set(1.0f));
+}
+
+/* For |x| <= EXP_MIDDLE, and NaN. */
 static inline vf exp_middle(vf x)
 {
-    vi n;
-    vf q = reduced_expm1(x, &n);
-    return vi_float(vi_add(vf_bits(vf_add(vf_set(1.0f), q)), vi_left_23(n)));
+    vf n, r = exp_reduced(x, &n);
+    return vf_mul(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))));
 }
 
 /* Any x. The power of two goes in two steps, so that only the last one rounds, to a denormal, 0 or infinity;
  * the same bits as exp_middle's where that is enough for all of the vector. */
 static inline vf exp_any(vf x)
 {
-    if (vm_all(vf_less(vf_abs(x), vf_set(87.0f))))
+    if (vm_all(vf_less(vf_abs(x), vf_set(EXP_MIDDLE))))
         return exp_middle(x);
-    vi n, half;
-    vf q = reduced_expm1(vf_max(vf_set(-105.0f), vf_min(vf_set(89.0f), x)), &n);
-    half = vi_right_1(n);
-    return vf_mul(vf_mul(vf_add(vf_set(1.0f), q), two_to(half)), two_to(vi_sub(n, half)));
+    vf n, r = exp_reduced(vf_max(vf_set(-105.0f), vf_min(vf_set(89.0f), x)), &n);
+    vi whole = vi_sub(vf_bits(n), vf_bits(vf_set(ROUNDER))), half = vi_right_1(whole);
+    return vf_mul(vf_mul(exp_of_reduced(r), two_to(half)), two_to(vi_sub(whole, half)));
+}
+
+/* exp(x) for x <= 0, but 0 below -126.5 ln 2: the exponent's bits are all 0 then. */
+static inline vf exp_negative(vf x)
+{
+    return exp_middle(vf_max(vf_set(-88.0f), x));
 }
 
 /* exp(x) - 1 for x <= 0 */
 static inline vf expm1_negative(vf x)
 {
-    vi n;
-    vf q = reduced_expm1(vf_max(vf_set(-30.0f), x), &n), scale = two_to(n);
+    vf n, r = exp_reduced(vf_max(vf_set(-30.0f), x), &n), scale = vi_float(vi_left_23(vf_bits(n)));
+    vf q = vf_fma(exp_tail(r), vf_mul(r, r), r);
     return vf_fma(q, scale, vf_sub(scale, vf_set(1.0f)));
 }
 
@@ -113,46 +119,60 @@ static inline vf log_any(vf x)
     return vf_pick(vf_unordered(x), x, y);
 }
 
+/* x, but at most `most` from 0; NaN stays */
+static inline vf bounded(vf x, float most)
+{
+    return vf_max(vf_set(-most), vf_min(vf_set(most), x));
+}
+
+/* t P(t^2) / Q(t^2), whose coefficients are all positive: 2^-25.1. They were searched for near the minimax
+ * ones for the least error with all roundings, which is 6 units just below 1 (3.6e-7), and for 1 at the
+ * bound. */
 static inline vf erf_any(vf x)
 {
-    vf t = vf_min(vf_set(3.95f), vf_abs(x)), s = vf_mul(t, t); /* NaN stays; beyond, it is 1 */
-    vf p = vf_set(0x1.6510c8p-14f);                            /* x + x p: 2^-31.7 */
-    p = vf_fma(p, s, vf_set(-0x1.aca394p-11f));
-    p = vf_fma(p, s, vf_set(0x1.550a46p-8f));
-    p = vf_fma(p, s, vf_set(-0x1.b81524p-6f));
-    p = vf_fma(p, s, vf_set(0x1.ce2e54p-4f));
-    p = vf_fma(p, s, vf_set(-0x1.812744p-2f));
-    p = vf_fma(p, s, vf_set(0x1.06eba8p-3f));
-    vf small = vf_fma(t, p, t);
-    vf q = vf_set(-0x1.c20084p-13f); /* 1 - exp(-t q): 2^-28.3 */
-    q = vf_fma(q, t, vf_set(0x1.a60814p-9f));
-    q = vf_fma(q, t, vf_set(-0x1.774948p-6f));
-    q = vf_fma(q, t, vf_set(0x1.af40b8p-4f));
-    q = vf_fma(q, t, vf_set(0x1.457a70p-1f));
-    q = vf_fma(q, t, vf_set(0x1.20e6aep+0f));
-    vf large = vf_sub(vf_set(1.0f), exp_middle(vf_mul(q, vf_sub(vf_set(0.0f), t))));
-    return vf_copy_sign(vf_pick(vf_less(vf_set(0.9f), t), large, small), x);
+    vf t = bounded(x, 3.95f), s = vf_mul(t, t), p = vf_set(0x1.05325cp-18f), q = vf_set(0x1.2ecf4ep-14f);
+    p = vf_fma(p, s, vf_set(0x1.1a6b7cp-11f));
+    q = vf_fma(q, s, vf_set(0x1.1f380ap-9f));
+    p = vf_fma(p, s, vf_set(0x1.d08bb8p-8f));
+    q = vf_fma(q, s, vf_set(0x1.cf2982p-6f));
+    p = vf_fma(p, s, vf_set(0x1.98c43ap-4f));
+    q = vf_fma(q, s, vf_set(0x1.b9da64p-3f));
+    p = vf_fma(p, s, vf_set(0x1.704e7p-2f));
+    q = vf_fma(q, s, vf_set(0x1.e68ab4p-1f));
+    p = vf_fma(p, s, vf_set(0x1.11a35cp+1f));
+    q = vf_fma(q, s, vf_set(0x1.e502cep+0f));
+    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
 }
 
+/* Likewise: 2^-25.3, at most 5.25 units. */
 static inline vf tanh_any(vf x)
 {
-    vf t = vf_min(vf_set(10.0f), vf_abs(x)), s = vf_mul(t, t);
-    vf p = vf_set(-0x1.7363fap-8f); /* 2^-27.6 */
-    p = vf_fma(p, s, vf_set(0x1.519c8ap-6f));
-    p = vf_fma(p, s, vf_set(-0x1.b827fcp-5f));
-    p = vf_fma(p, s, vf_set(0x1.110692p-3f));
-    p = vf_fma(p, s, vf_set(-0x1.555530p-2f));
-    vf small = vf_fma(t, vf_mul(p, s), t);
-    vf e = exp_middle(vf_add(t, t));
-    vf large = vf_sub(vf_set(1.0f), vf_div(vf_set(2.0f), vf_add(e, vf_set(1.0f))));
-    return vf_copy_sign(vf_pick(vf_less(vf_set(0.625f), t), large, small), x);
+    vf t = bounded(x, 9.05f), s = vf_mul(t, t), p = vf_set(0x1.db713cp-27f), q = vf_set(0x1.b057aap-21f);
+    p = vf_fma(p, s, vf_set(0x1.65d8acp-16f));
+    q = vf_fma(q, s, vf_set(0x1.645f66p-12f));
+    p = vf_fma(p, s, vf_set(0x1.d9b8dp-9f));
+    q = vf_fma(q, s, vf_set(0x1.b636cp-6f));
+    p = vf_fma(p, s, vf_set(0x1.1b3122p-3f));
+    q = vf_fma(q, s, vf_set(0x1.ee4458p-2f));
+    p = vf_fma(p, s, vf_set(0x1.0880dcp+0f));
+    q = vf_fma(q, s, vf_set(0x1.0880dcp+0f));
+    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
 }
 
-/* The exponential's argument is never positive, so that it does not overflow. */
+/* x / (1 + exp(-s)); below -EXP_MIDDLE, where exp(-s) might overflow, x exp(s). */
+static inline vf times_sigmoid(vf x, vf s)
+{
+    const vf one = vf_set(1.0f), low = vf_set(-EXP_MIDDLE), minus = vf_sub(vf_set(0.0f), s);
+    if (vm_all(vf_less(low, s)))
+        return vf_div(x, vf_add(one, exp_middle(vf_max(low, minus))));
+    vm lowest = vf_less(s, low);
+    vf e = exp_any(vf_pick(lowest, s, minus));
+    return vf_pick(lowest, vf_mul(x, e), vf_div(x, vf_add(one, e)));
+}
+
 static inline vf sigmoid_any(vf x)
 {
-    vf e = exp_any(vf_sub(vf_set(0.0f), vf_abs(x)));
-    return vf_div(vf_pick(vf_less(x, vf_set(0.0f)), e, vf_set(1.0f)), vf_add(vf_set(1.0f), e));
+    return times_sigmoid(vf_set(1.0f), x);
 }
 
 /* max(x, 0) + log(1 + e), e = exp(-|x|): half of 1 + e where that is above sqrt(2) */
@@ -175,13 +195,6 @@ static inline vf mish_any(vf x)
     vf below = vf_pick(negative, vf_add(vf_add(square, twice), vf_set(2.0f)),
                        vf_fma(vf_set(2.0f), square, vf_add(twice, vf_set(1.0f))));
     return vf_div(vf_mul(x, top), below);
-}
-
-static inline vf times_sigmoid(vf x, vf s)
-{
-    vf e = exp_any(vf_sub(vf_set(0.0f), vf_abs(s)));
-    vf top = vf_mul(x, vf_pick(vf_less(s, vf_set(0.0f)), e, vf_set(1.0f)));
-    return vf_div(top, vf_add(vf_set(1.0f), e));
 }
 
 static inline vf gelu_any(vf x)

@@ -35,15 +35,15 @@ typedef struct dq_float_rows {
      * of both signs is open. */
     float (*max_of)(const float *x, size_t n);
     float (*min_of)(const float *x, size_t n);
-    /** y[i] = exp(x[i] - off), and their sum: lanes of float, which are added to lanes of double after every
-     * 256 elements. y may be x. */
+    /** y[i] = exp(x[i] - off), 0 where x[i] - off is below -126.5 ln 2, and their sum: lanes of float, which
+     * are added to lanes of double after every 256 elements. No x[i] is more than `off`. y may be x. */
     double (*exp_sum)(const float *x, size_t n, float off, float *y);
     /** y[i] = x[i] * factor, y may be x. */
     dq_map1_f32_fn *scale;
     /** The sum, in lanes of double. */
     double (*sum)(const float *x, size_t n);
-    /** sum[i] += x[i], in double. */
-    void (*add_to)(const float *x, size_t n, double *sum);
+    /** sum[i] += x[t * step + i] in double, for t from 0 to count - 1, one after the other. */
+    void (*add_to)(const float *x, size_t step, size_t count, size_t n, double *sum);
     /** The sum of d * d, d = (x[i] - high) - low in float, in lanes of double; a product and its sum are one
      * fused operation. */
     double (*squares)(const float *x, size_t n, float high, float low);

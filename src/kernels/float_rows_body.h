@@ -128,29 +128,45 @@ PAIR(max, larger(u, v))
 /* ---- Sums -----------------------------------------------------------------------------------------------
  */
 
+/* What is done with the halves of 2 to 16 lanes or vectors, a constant number: lanes l and l + 8, l + 4, l +
+ * 2, l + 1. */
+#define HALVE(count, step)                                                                                   \
+    do {                                                                                                     \
+        if ((count) > 8)                                                                                     \
+            step(8);                                                                                         \
+        if ((count) > 4)                                                                                     \
+            step(4);                                                                                         \
+        if ((count) > 2)                                                                                     \
+            step(2);                                                                                         \
+        if ((count) > 1)                                                                                     \
+            step(1);                                                                                         \
+    } while (0)
+#define JOIN(to, h, join)                                                                                    \
+    for (int l = 0; l < (h); l++)                                                                            \
+    (to)[l] = join((to)[l], (to)[l + (h)])
+#define PLUS(a, b) ((a) + (b))
+
 static inline float fold_floats(vf lane[PARTS])
 {
     float few[VF_LANES];
-    for (int h = PARTS / 2; h; h /= 2)
-        for (int p = 0; p < h; p++)
-            lane[p] = vf_add(lane[p], lane[p + h]);
+#define VECTORS(h) JOIN(lane, h, vf_add)
+#define LANES(h) JOIN(few, h, PLUS)
+    HALVE(PARTS, VECTORS);
     vf_store(few, lane[0]);
-    for (int h = VF_LANES / 2; h; h /= 2)
-        for (int l = 0; l < h; l++)
-            few[l] += few[l + h];
+    HALVE(VF_LANES, LANES);
+#undef VECTORS
     return few[0];
 }
 
 static inline double fold_doubles(vd lane[HALVES])
 {
     double few[VD_LANES];
-    for (int h = HALVES / 2; h; h /= 2)
-        for (int p = 0; p < h; p++)
-            lane[p] = vd_add(lane[p], lane[p + h]);
+#define VECTORS(h) JOIN(lane, h, vd_add)
+    HALVE(HALVES, VECTORS);
     vd_store(few, lane[0]);
-    for (int h = VD_LANES / 2; h; h /= 2)
-        for (int l = 0; l < h; l++)
-            few[l] += few[l + h];
+    HALVE(VD_LANES, LANES);
+#undef VECTORS
+#undef LANES
     return few[0];
 }
 
@@ -168,7 +184,14 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
-#define EXTREME(name, none, better, op)                                                                      \
+/* Lanes of numbers are joined without branches. */
+#define EXTREME(name, none, better, op, ordinary)                                                            \
+    static inline float name##_lanes(float lane[GROUP])                                                      \
+    {                                                                                                        \
+        for (int l = 1; l < VF_LANES; l++)                                                                   \
+            lane[0] = isnan(lane[l]) || lane[l] op lane[0] ? lane[l] : lane[0];                              \
+        return lane[0];                                                                                      \
+    }                                                                                                        \
     static float name(const float *x, size_t n)                                                              \
     {                                                                                                        \
         vf most[PARTS];                                                                                      \
@@ -180,16 +203,22 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
             for (int p = 0; p < PARTS; p++)                                                                  \
                 most[p] = better(vf_load(from + p * VF_LANES), most[p]);                                     \
         }                                                                                                    \
-        for (int h = PARTS / 2; h; h /= 2)                                                                   \
-            for (int p = 0; p < h; p++)                                                                      \
-                most[p] = better(most[p], most[p + h]);                                                      \
+        for (int p = 1; p < PARTS; p++)                                                                      \
+            most[0] = better(most[0], most[p]);                                                              \
         vf_store(room, most[0]);                                                                             \
-        for (int l = 1; l < VF_LANES; l++)                                                                   \
-            room[0] = isnan(room[l]) || room[l] op room[0] ? room[l] : room[0];                              \
+        if (!vm_all(ordinary(most[0])))                                                                      \
+            return name##_lanes(room);                                                                       \
+        HALVE(VF_LANES, name##_JOIN);                                                                        \
         return room[0];                                                                                      \
     }
-EXTREME(max_of, -INFINITY, larger, >)
-EXTREME(min_of, INFINITY, smaller, <)
+#define BELOW_INFINITY(v) vf_less(v, vf_set(INFINITY))
+#define ABOVE_INFINITY(v) vf_less(vf_set(-INFINITY), v)
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#define max_of_JOIN(h) JOIN(room, h, LARGER)
+#define min_of_JOIN(h) JOIN(room, h, SMALLER)
+EXTREME(max_of, -INFINITY, larger, >, BELOW_INFINITY)
+EXTREME(min_of, INFINITY, smaller, <, ABOVE_INFINITY)
 
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
@@ -204,14 +233,14 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
             sum[p] = vf_set(0.0f);
         for (; i + GROUP <= end; i += GROUP)
             for (int p = 0; p < PARTS; p++) {
-                e = exp_any(vf_sub(vf_load(x + i + p * VF_LANES), offs));
+                e = exp_negative(vf_sub(vf_load(x + i + p * VF_LANES), offs));
                 vf_store(y + i + p * VF_LANES, e);
                 sum[p] = vf_add(sum[p], e);
             }
         if (i < end) {
             group_at(x, i, end, -INFINITY, room);
             for (int p = 0; p < PARTS; p++) {
-                e = exp_any(vf_sub(vf_load(room + p * VF_LANES), offs));
+                e = exp_negative(vf_sub(vf_load(room + p * VF_LANES), offs));
                 vf_store(room + p * VF_LANES, e);
                 sum[p] = vf_add(sum[p], e);
             }
@@ -236,18 +265,22 @@ static double sum(const float *x, size_t n)
     return fold_doubles(total);
 }
 
-static void add_to(const float *x, size_t n, double *sums)
+static void add_to(const float *x, size_t step, size_t count, size_t n, double *sums)
 {
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) {
-        vf v = vf_load(x + i);
-        for (int h = 0; h < VF_HALVES; h++) {
-            double *to = sums + i + (size_t)h * VD_LANES;
-            vd_store(to, vd_add(vd_load(to), h ? vf_half(v, 1) : vf_half(v, 0)));
-        }
+    for (; i + GROUP <= n; i += GROUP) {
+        vd total[HALVES];
+        for (int p = 0; p < HALVES; p++)
+            total[p] = vd_load(sums + i + p * VD_LANES);
+        for (size_t t = 0; t < count; t++)
+            for (int p = 0; p < PARTS; p++)
+                add_to_doubles(total, p, vf_load(x + t * step + i + p * VF_LANES));
+        for (int p = 0; p < HALVES; p++)
+            vd_store(sums + i + p * VD_LANES, total[p]);
     }
     for (; i < n; i++)
-        sums[i] += (double)x[i];
+        for (size_t t = 0; t < count; t++)
+            sums[i] += (double)x[t * step + i];
 }
 
 static inline void add_squares(vd lane[HALVES], int part, vf a)

@@ -108,7 +108,7 @@ DQ_EW_OP(dq_op_is_inf, is_inf);
 
 /* ---- Where --------------------------------------------------------------------------------------------- */
 
-/* By masks for words, which vectorize. */
+/* By masks for words, which vectorize when the condition is read as bytes. */
 #define MASKED(c, v, w) (T)((w) ^ (((v) ^ (w)) & (T)(0 - (T)(c))))
 #define EITHER(c, v, w) ((c) ? (v) : (w))
 #define CHOOSE_LOOP(pick, x_at, y_at)                                                                        \
@@ -120,7 +120,7 @@ DQ_EW_OP(dq_op_is_inf, is_inf);
     {                                                                                                        \
         (void)params;                                                                                        \
         typedef type T;                                                                                      \
-        const bool *condition = in[0];                                                                       \
+        const uint8_t *condition = in[0];                                                                    \
         const T *x = in[1], *y = in[2], x0 = *x, y0 = *y;                                                    \
         const size_t x_step = step[1], y_step = step[2];                                                     \
         T *z = out;                                                                                          \

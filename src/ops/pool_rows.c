@@ -240,7 +240,7 @@ void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, c
         double count = 1;
         sum_clear(w, line);
         for (size_t i = 0; i < u.rows; i++)
-            kernels->float_rows->add_to(in + row_offset(w, &u, i), n, line + from);
+            kernels->float_rows->add_to(in + row_offset(w, &u, i), 0, 1, n, line + from);
         for (size_t d = 0; d < last; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
         const double *phases = sum_phases(w, line, line + length);

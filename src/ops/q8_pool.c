@@ -398,38 +398,50 @@ static void add_places(const uint8_t *x, size_t places, size_t step, size_t chan
                 sums[c] += x[c];
 }
 
-static void add_line(const uint8_t *x, size_t n, bool is_signed, int32_t *sum)
+/* Eight bytes at a time: pairs of them in four sums of 16 bits, which hold those of 128 words. */
+static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
 {
-    int32_t total = 0;
-    if (is_signed)
-        for (size_t k = 0; k < n; k++)
-            total += (int8_t)x[k];
-    else
-        for (size_t k = 0; k < n; k++)
-            total += x[k];
-    *sum += total;
+    enum { WORD = 8, WORDS = 128 };
+    const uint64_t even = 0x00ff00ff00ff00ff, twos = 0x0000ffff0000ffff;
+    const uint64_t flip = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each */
+    int64_t sum = is_signed ? -128 * (int64_t)n : 0;
+    size_t k = 0;
+    while (n - k >= WORD) {
+        uint64_t pairs = 0;
+        for (size_t i = 0; i < WORDS && n - k >= WORD; i++, k += WORD) {
+            uint64_t word;
+            memcpy(&word, x + k, WORD);
+            word ^= flip;
+            pairs += (word & even) + (word >> 8 & even);
+        }
+        pairs = (pairs & twos) + (pairs >> 16 & twos);
+        sum += (int64_t)((pairs & UINT32_MAX) + (pairs >> 32));
+    }
+    for (; k < n; k++)
+        sum += x[k] ^ (uint8_t)flip;
+    return sum;
 }
 
-/* Results at … at + n - 1, of neighbouring channels when n is more than 1. */
+static uint8_t global_mean(const global_job *job, int64_t sum)
+{
+    sum -= (int64_t)job->qx.zero * (int64_t)job->s->size;
+    return dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
+}
+
+/* Results at … at + n - 1, of neighbouring channels, which are last. */
 static void global_means(const global_job *job, const uint8_t *x, size_t at, size_t n)
 {
     const global_state *s = job->s;
-    size_t step = s->channels_last ? s->channels : 1;
     int64_t sums[SIDE] = {0};
     for (size_t k = 0; k < s->size; k += PLACES) {
         size_t places = s->size - k < PLACES ? s->size - k : PLACES;
         int32_t part[SIDE] = {0};
-        if (s->channels_last)
-            add_places(x + k * step, places, step, n, job->qx.min < 0, part);
-        else
-            add_line(x + k, places, job->qx.min < 0, part);
+        add_places(x + k * s->channels, places, s->channels, n, job->qx.min < 0, part);
         for (size_t c = 0; c < n; c++)
             sums[c] += part[c];
     }
-    for (size_t c = 0; c < n; c++) {
-        int64_t sum = sums[c] - (int64_t)job->qx.zero * (int64_t)s->size;
-        job->out[at + c] = dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
-    }
+    for (size_t c = 0; c < n; c++)
+        job->out[at + c] = global_mean(job, sums[c]);
 }
 
 static size_t global_pieces(const global_state *s) /* of an image */
@@ -444,11 +456,13 @@ static void global_range(void *arg, size_t begin, size_t end, unsigned worker)
     const global_state *s = job->s;
     size_t pieces = global_pieces(s);
     for (size_t i = begin; i < end; i++) {
-        size_t channel = i % pieces * (s->channels_last ? SIDE : 1);
-        size_t n = !s->channels_last ? 1 : s->channels - channel < SIDE ? s->channels - channel : SIDE;
+        if (!s->channels_last) {
+            job->out[i] = global_mean(job, sum_of_line(job->x + i * s->size, s->size, job->qx.min < 0));
+            continue;
+        }
+        size_t channel = i % pieces * SIDE, n = s->channels - channel < SIDE ? s->channels - channel : SIDE;
         const uint8_t *image = job->x + i / pieces * s->channels * s->size;
-        global_means(job, image + channel * (s->channels_last ? 1 : s->size),
-                     i / pieces * s->channels + channel, n);
+        global_means(job, image + channel, i / pieces * s->channels + channel, n);
     }
 }
 

@@ -68,6 +68,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 typedef struct softmax_job {
     const softmax_state *state;
+    const dq_kernels *kernels;
     const float *table;
     const uint8_t *x;
     uint8_t *y;
@@ -75,34 +76,65 @@ typedef struct softmax_job {
     float factor;
 } softmax_job;
 
-/* Of an exponential: a product beyond float's range, which short rows can have, is taken in double. */
-static uint8_t result(const softmax_job *job, float e, float sum)
+/* The results of at most 256 exponentials, the greatest of them known. A product beyond float's range, which
+ * short rows can have, is taken in double. */
+static void results_of(const softmax_job *job, const float *e, size_t n, float greatest, float sum,
+                       uint8_t *y)
 {
-    float scaled = e * job->factor;
-    double exact = (double)e * (double)job->factor / (double)sum;
-    return dq_q8_round(&job->qy, (double)(isfinite(scaled) ? scaled / sum : (float)exact));
+    float scaled[256];
+    if (!isfinite(greatest * job->factor)) {
+        for (size_t i = 0; i < n; i++) {
+            double exact = (double)e[i] * (double)job->factor / (double)sum;
+            float product = e[i] * job->factor;
+            y[i] = dq_q8_round(&job->qy, (double)(isfinite(product) ? product / sum : (float)exact));
+        }
+        return;
+    }
+    job->kernels->float_rows->scale(e, n, job->factor, scaled);
+    const int8_t signed_zero = (int8_t)job->qy.zero;
+    const uint8_t zero = (uint8_t)job->qy.zero;
+    if (job->qy.min < 0)
+        job->kernels->quantize_f32_s8(scaled, n, &sum, &signed_zero, 0, (int8_t *)y);
+    else
+        job->kernels->quantize_f32_u8(scaled, n, &sum, &zero, 0, y);
 }
 
-/* `flip` brings codes into the order of bytes. A long row's results come from a table of all codes. */
+/* `flip` brings codes into the order of bytes. */
+static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
+{
+    uint8_t highest = 0;
+    if (step == 1) /* which a compiler makes vectors of */
+        for (size_t i = 0; i < n; i++)
+            highest = (uint8_t)(x[i] ^ flip) > highest ? (uint8_t)(x[i] ^ flip) : highest;
+    else
+        for (size_t i = 0; i < n; i++)
+            highest = (uint8_t)(x[i * step] ^ flip) > highest ? (uint8_t)(x[i * step] ^ flip) : highest;
+    return highest;
+}
+
+/* The results of a short row come from its exponentials, others from a table of all codes. */
 static void one_row(const softmax_job *job, size_t at)
 {
-    enum { LONG = 512 };
+    enum { SHORT = 256 };
     size_t n = job->state->length, step = job->state->inner;
     const uint8_t *x = job->x + at;
-    uint8_t *y = job->y + at, highest = 0, results[256];
-    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    for (size_t i = 0; i < n; i++) {
-        uint8_t code = (uint8_t)(x[i * step] ^ flip);
-        highest = code > highest ? code : highest;
-    }
+    uint8_t *y = job->y + at, by_rank[256], by_code[256], flip = (uint8_t)(job->qx.min & 0x80);
+    uint8_t highest = highest_of(x, n, step, flip);
     const float *table = job->table + (255 - highest);
-    float sum = 0;
+    float sum = 0, e[SHORT];
+    if (n <= SHORT && step == 1) {
+        for (size_t i = 0; i < n; i++)
+            sum += e[i] = table[x[i] ^ flip];
+        results_of(job, e, n, table[highest], sum, y);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         sum += table[x[i * step] ^ flip];
-    for (size_t c = 0; n >= LONG && c <= highest; c++)
-        results[c ^ flip] = result(job, table[c], sum);
+    results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
+    for (size_t c = 0; c <= highest; c++)
+        by_code[c ^ flip] = by_rank[c];
     for (size_t i = 0; i < n; i++)
-        y[i * step] = n >= LONG ? results[x[i * step]] : result(job, table[x[i * step] ^ flip], sum);
+        y[i * step] = by_code[x[i * step]];
 }
 
 static void rows(void *arg, size_t begin, size_t end, unsigned worker)
@@ -125,6 +157,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (!state->ready)
         make_table(call, state->length, table);
     softmax_job job = {.state = state,
+                       .kernels = call->kernels,
                        .table = state->ready ? state->table : table,
                        .x = x->data,
                        .y = call->out[0]->data,

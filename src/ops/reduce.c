@@ -273,23 +273,27 @@ static double fold_rows(const dq_float_rows *rows, kind what, const float *x, co
 static void fold_columns(const dq_float_rows *rows, kind what, const float *x, const walk *w, size_t n,
                          double out[BLOCK])
 {
-    size_t coord[DQ_MAX_RANK] = {0};
+    size_t coord[DQ_MAX_RANK] = {0}, inner = w->rank ? w->rank - 1 : 0;
+    size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
     float extreme[BLOCK];
     for (size_t i = 0; i < n; i++) {
         extreme[i] = what == MIN ? INFINITY : -INFINITY;
         out[i] = 0;
     }
-    for (size_t t = 0; t < w->count; t++) {
-        const float *row = x + next_run(w, coord, w->rank);
-        if (what == MIN)
-            rows->min(row, 1, extreme, 1, n, extreme);
-        else if (what == MAX)
-            rows->max(row, 1, extreme, 1, n, extreme);
-        else if (what == L2 || what == SUM_SQUARE)
-            for (size_t i = 0; i < n; i++)
-                out[i] += (double)row[i] * (double)row[i];
-        else
-            rows->add_to(row, n, out);
+    for (size_t done = 0; done < w->count; done += run) {
+        const float *row = x + next_run(w, coord, inner);
+        if (what == SUM || what == MEAN || what == LOG_SUM) {
+            rows->add_to(row, step, run, n, out);
+            continue;
+        }
+        for (size_t t = 0; t < run; t++, row += step)
+            if (what == MIN)
+                rows->min(row, 1, extreme, 1, n, extreme);
+            else if (what == MAX)
+                rows->max(row, 1, extreme, 1, n, extreme);
+            else
+                for (size_t i = 0; i < n; i++)
+                    out[i] += (double)row[i] * (double)row[i];
     }
     for (size_t i = 0; i < n && (what == MIN || what == MAX); i++)
         out[i] = (double)extreme[i];

@@ -136,26 +136,33 @@ static void rows_of_last_axis(void *arg, size_t begin, size_t end, unsigned work
     }
 }
 
-/* Some neighbouring lines of an inner axis as rows, and back. */
+static const uint32_t *words(const float *x)
+{
+    return (const uint32_t *)(const void *)x;
+}
+
+/* Some neighbouring lines of an inner axis as rows, and back; floats from and to where they stand. */
 static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const state *s = j->s;
     const dq_kernels *k = j->call->kernels;
+    bool in_place = j->in->dtype == DQ_FLOAT;
     float *lines_of = dq_call_worker_scratch(j->call, worker), *rows = lines_of + s->n * COLUMNS;
     size_t blocks = (s->inner + COLUMNS - 1) / COLUMNS;
     for (size_t i = begin; i < end; i++) {
         size_t column = i % blocks * COLUMNS, base = i / blocks * s->n * s->inner + column;
         size_t count = s->inner - column < COLUMNS ? s->inner - column : COLUMNS;
-        for (size_t t = 0; t < s->n; t++)
+        const float *from = in_place ? dq_data(j->in, float) + base : lines_of;
+        float *to = in_place ? dq_data(j->out, float) + base : lines_of;
+        size_t stride = in_place ? s->inner : count;
+        for (size_t t = 0; t < s->n && !in_place; t++)
             dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
-        k->transpose_x32((const uint32_t *)(const void *)lines_of, count, s->n, count,
-                         (uint32_t *)(void *)rows, s->n);
+        k->transpose_x32(words(from), stride, s->n, count, (uint32_t *)(void *)rows, s->n);
         for (size_t c = 0; c < count; c++)
             one_row(j, rows + c * s->n, rows + c * s->n, lines_of);
-        k->transpose_x32((const uint32_t *)(const void *)rows, s->n, count, s->n,
-                         (uint32_t *)(void *)lines_of, count);
-        for (size_t t = 0; t < s->n; t++)
+        k->transpose_x32(words(rows), s->n, count, s->n, (uint32_t *)(void *)to, stride);
+        for (size_t t = 0; t < s->n && !in_place; t++)
             dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
                                  lines_of + t * count, false);
     }
