@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +15,31 @@ static void mark_cut(char *message, size_t size)
     memcpy(message + end, dots, sizeof dots);
 }
 
-/* Names come from files: control characters must not reach a terminal. */
+/* Bytes of the character at `s`; 0: it is no UTF-8, or a control character. */
+static size_t character(const unsigned char *s)
+{
+    static const uint32_t least[] = {0x20, 0xA0, 0x800, 0x10000};
+    size_t more = s[0] >= 0xF0 ? 3 : s[0] >= 0xE0 ? 2 : s[0] >= 0xC0 ? 1 : 0;
+    uint32_t c = more ? s[0] & 0x3Fu >> more : s[0];
+    for (size_t i = 1; i <= more; i++) {
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+        c = c << 6 | (s[i] & 0x3Fu);
+    }
+    bool stray = (more == 0 && c >= 0x7F) || (c >= 0xD800 && c < 0xE000) || c > 0x10FFFF || s[0] >= 0xF8;
+    return stray || c < least[more] ? 0 : more + 1;
+}
+
+/* Names come from files: neither control characters nor what is no text may reach a terminal or a log. */
 static void blank_controls(char *message)
 {
-    for (; *message; message++)
-        if ((unsigned char)*message < 0x20 || *message == 0x7F)
+    for (size_t n; *message; message += n) {
+        n = character((const unsigned char *)message);
+        if (n == 0) {
             *message = '?';
+            n = 1;
+        }
+    }
 }
 
 dq_status dq_fail(dq_error *err, dq_status status, const char *format, ...)

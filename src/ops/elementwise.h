@@ -65,7 +65,7 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
     {                                                                                                        \
         return dq_ew_prepare(call, &(table), NULL, 0, err);                                                  \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run, 0}
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run, DQ_OP_IN_PLACE}
 
 /* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. */
 #define DQ_EW_UNARY(name, T, R, expr)                                                                        \

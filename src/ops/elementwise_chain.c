@@ -44,7 +44,7 @@ typedef struct state {
     dq_dtype in_type[DQ_LOOP_OPERANDS], out_type[MOST_OUTPUTS];
     uint8_t result[MOST_OUTPUTS];
     int8_t strip[MOST_VALUES];  /* the buffer of a value; -1: it has memory of its own */
-    int8_t direct[MOST_VALUES]; /* the float output that a value is written to; -1: none */
+    int8_t direct[MOST_VALUES]; /* the float output that the last value is written to; -1: none */
 } state;
 
 const dq_ew_named *dq_ew_find(const char *name, size_t length)
@@ -178,7 +178,8 @@ static void lay_out(const dq_op_call *call, state *s)
         s->direct[v] = s->strip[v] = -1;
     for (uint32_t i = 0; i < call->out_count; i++) {
         last[s->result[i]] = s->steps + 1;
-        if (call->out[i] && call->out[i]->dtype == DQ_FLOAT && s->result[i] >= s->inputs)
+        /* only behind all other steps: the output may lie in an input */
+        if (call->out[i] && call->out[i]->dtype == DQ_FLOAT && s->result[i] == values - 1 && s->steps > 0)
             s->direct[s->result[i]] = (int8_t)i;
     }
     for (size_t v = 0; v < values; v++) {
@@ -339,4 +340,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_elementwise_chain = {infer, prepare, run, 0};
+const dq_op_impl dq_op_elementwise_chain = {infer, prepare, run, DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE};

@@ -118,7 +118,7 @@ static dq_status mod_prepare(dq_op_call *call, dq_error *err)
     return dq_ew_prepare(call, mod_of(call), NULL, 0, err);
 }
 
-const dq_op_impl dq_op_mod = {mod_infer, mod_prepare, dq_ew_run, 0};
+const dq_op_impl dq_op_mod = {mod_infer, mod_prepare, dq_ew_run, DQ_OP_IN_PLACE};
 
 /* ---- Pow ---------------------------------------------------------------------------------------------- */
 
@@ -217,7 +217,7 @@ static dq_status shift_prepare(dq_op_call *call, dq_error *err)
     return dq_ew_prepare(call, left ? &shift_left : &shift_right, NULL, 0, err);
 }
 
-const dq_op_impl dq_op_bit_shift = {shift_infer, shift_prepare, dq_ew_run, 0};
+const dq_op_impl dq_op_bit_shift = {shift_infer, shift_prepare, dq_ew_run, DQ_OP_IN_PLACE};
 
 const dq_ew_named dq_ew_arith_named[] = {{"Add", add_f32, 2}, {"Sub", sub_f32, 2}, {"Mul", mul_f32, 2},
                                          {"Div", div_f32, 2}, {"Pow", pow_f32, 2}, {"Min", min_f32, 2},

@@ -12,7 +12,8 @@
  * - prepare (may be NULL): makes `state` in call->arena and says how much scratch `run` wants. Types and
  * shapes of all inputs and outputs are final; an input's data is there when it is constant.
  * - run: computes the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs
- * are never written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW.
+ * are never written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW or
+ * DQ_OP_IN_PLACE.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
  * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, wanted 1 or 64"), made
@@ -42,8 +43,11 @@ enum {
     DQ_OP_LOOSE = 1 << 5,      /* input 0 may be loose (dq_tensor): it is only copied from */
     DQ_OP_PACKS = 1 << 6,      /* constant inputs may be loose in infer and prepare, which give them to
                                   dq_call_pack or leave them alone; what was not packed is aligned in run */
-    DQ_OP_ITEMS = 1 << 4       /* takes or gives sequences or optionals, whose items are known only in a run:
-                                  planned in each run */
+    DQ_OP_IN_PLACE = 1 << 7,   /* an output may have the memory of input 0, where both have as many elements
+                                  of the same size and no other input overlaps it */
+    DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
+    DQ_OP_ITEMS = 1 << 4 /* takes or gives sequences or optionals, whose items are known only in a run:
+                            planned in each run */
 };
 
 typedef struct dq_op_impl {

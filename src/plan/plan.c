@@ -13,7 +13,9 @@ typedef struct builder {
     const dq_plan_request *request;
     dq_node *const *nodes;
     uint32_t node_count;
-    bool *needed; /* by position in nodes */
+    bool *needed;        /* by position in nodes */
+    uint32_t at;         /* the position that is looked at */
+    uint32_t *last_read; /* by value id, of roots also for their views: the last position that reads it */
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
 } builder;
@@ -27,7 +29,10 @@ static dq_slot *slot_of(const builder *b, const dq_value *v)
 
 static void want(void *arg, dq_value *v)
 {
-    slot_of(arg, v)->wanted = true;
+    builder *b = arg;
+    slot_of(b, v)->wanted = true;
+    if (b->last_read[v->id] == 0)
+        b->last_read[v->id] = b->at;
 }
 
 /* Outputs that the operator's schema requires are computed with the others: operators need not look whether
@@ -44,10 +49,13 @@ static void want_required_outputs(const builder *b, const dq_node *node)
 /* Backwards from what is wanted: the nodes are in topological order. */
 static void find_needed(builder *b)
 {
-    for (uint32_t i = 0; i < b->request->wanted_count; i++)
+    for (uint32_t i = 0; i < b->request->wanted_count; i++) {
         slot_of(b, b->request->wanted[i])->wanted = true;
+        b->last_read[b->request->wanted[i]->id] = UINT32_MAX;
+    }
     for (uint32_t n = b->node_count; n-- > 0;) {
         const dq_node *node = b->nodes[n];
+        b->at = n;
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i] && slot_of(b, node->out[i])->wanted)
                 b->needed[n] = true;
@@ -294,6 +302,8 @@ static bool share(builder *b, const dq_step *step)
     dq_slot *out = out_slot(b, step, 0);
     if (in->where == DQ_AT_LATE || out->t.size != in->t.size)
         return false;
+    uint32_t *read = &b->last_read[in->root], own = b->last_read[step->node->out[0]->id];
+    *read = own > *read ? own : *read;
     out->root = in->root;
     out->where = in->where;
     out->shaped = true;
@@ -316,6 +326,36 @@ static bool is_constant_view(builder *b, const dq_step *step)
     return true;
 }
 
+static bool overlaps_another(const builder *b, const dq_node *node, uint32_t input)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (i != input && node->in[i] && slot_of(b, node->in[i])->root == slot_of(b, node->in[input])->root)
+            return true;
+    return false;
+}
+
+/* Gives an output the memory of an input that nobody reads any more. */
+static bool take_over(builder *b, const dq_step *step, dq_slot *out)
+{
+    const dq_node *node = step->node;
+    unsigned flags = node->op->impl->flags;
+    uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->late ? 0
+                      : flags & DQ_OP_IN_ANY_PLACE            ? node->in_count
+                                                              : 1;
+    for (uint32_t i = 0; i < inputs; i++) {
+        const dq_slot *in = node->in[i] ? slot_of(b, node->in[i]) : NULL,
+                      *root = in ? &b->plan->slots[in->root] : NULL;
+        if (!in || root->where != DQ_AT_BUFFER || b->last_read[in->root] > b->at ||
+            in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
+            overlaps_another(b, node, i))
+            continue;
+        b->last_read[in->root] = UINT32_MAX; /* not for two outputs */
+        out->piece = root->piece;
+        return true;
+    }
+    return false;
+}
+
 static dq_status place_outputs(builder *b, dq_step *step, uint32_t at, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
@@ -324,7 +364,7 @@ static dq_status place_outputs(builder *b, dq_step *step, uint32_t at, dq_error 
             continue;
         slot->where = step->late ? DQ_AT_LATE : DQ_AT_BUFFER;
         slot->shaped = !step->late;
-        if (!step->late)
+        if (!step->late && !take_over(b, step, slot))
             DQ_TRY(add_piece(b, slot->t.size, at, &slot->piece, err));
     }
     return DQ_OK;
@@ -476,17 +516,18 @@ static dq_status build(builder *b, dq_error *err)
     plan->slots = DQ_NEW_ARRAY(&plan->arena, values, dq_slot);
     plan->steps = DQ_NEW_ARRAY(&plan->arena, nodes + 1, dq_step);
     b->needed = calloc(nodes + 1, sizeof *b->needed);
-    if (!plan->slots || !plan->steps || !b->needed)
+    b->last_read = calloc(values + 1, sizeof *b->last_read);
+    if (!plan->slots || !plan->steps || !b->needed || !b->last_read)
         return dq_no_memory(err, values * sizeof(dq_slot), "a plan");
     for (size_t id = 0; id < values; id++)
         plan->slots[id].root = (uint32_t)id;
     find_needed(b);
     DQ_TRY(take_inputs(b, err));
-    for (size_t n = 0; n < nodes; n++)
-        if (b->needed[n])
-            DQ_TRY(plan_node(b, b->nodes[n], err));
+    for (b->at = 0; b->at < nodes; b->at++)
+        if (b->needed[b->at])
+            DQ_TRY(plan_node(b, b->nodes[b->at], err));
         else if (!b->request->nodes) /* fusion has told what it made needless */
-            tell(b, b->nodes[n], "left out: no output needs it");
+            tell(b, b->nodes[b->at], "left out: no output needs it");
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
     return place_all(b, err);
@@ -508,6 +549,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     builder b = {.plan = plan, .request = request};
     dq_status status = build(&b, err);
     free(b.needed);
+    free(b.last_read);
     free(b.pieces);
     if (status != DQ_OK)
         dq_plan_free(plan);

@@ -32,6 +32,17 @@ START_TEST(errors_keep_whole_characters_when_cut)
 }
 END_TEST
 
+START_TEST(errors_are_text)
+{
+    dq_error err;
+    dq_fail(
+        &err, DQ_BAD_MODEL, "%s",
+        "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xC3( \xE2\x82 \xF0( \xC0\x80 \xED\xA0\x80 \xF4\x90\x80\x80 "
+        "\xFF \xC2\x85 \x7F");
+    ck_assert_str_eq(err.message, "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 ?( ?? ?( ?? ??? ???? ? ?? ?");
+}
+END_TEST
+
 START_TEST(errors_take_a_prefix)
 {
     dq_error err;
@@ -189,6 +200,7 @@ int main(void)
     Suite *suite = suite_create("base");
     TCase *tests = tcase_create("base");
     tcase_add_test(tests, errors_keep_whole_characters_when_cut);
+    tcase_add_test(tests, errors_are_text);
     tcase_add_test(tests, errors_take_a_prefix);
     tcase_add_test(tests, checked_sizes_refuse_overflow);
     tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);

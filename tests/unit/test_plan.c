@@ -139,6 +139,52 @@ START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
 }
 END_TEST
 
+/* Plans and runs g for x = 1 … 16; what its first output has. */
+static const float *run_on_row(void)
+{
+    static float row[16];
+    static dq_tensor x = {.data = row};
+    for (int i = 0; i < 16; i++)
+        row[i] = (float)(i + 1);
+    ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){16}, 0, DQ_BAD_INPUT, &err), DQ_OK);
+    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    return dq_plan_output(plan, g->outputs[0])->data;
+}
+
+START_TEST(a_chain_is_computed_in_one_place)
+{
+    float_input("x");
+    node("Neg", "x", "a");
+    node("Identity", "a", "view");
+    node("Abs", "view", "b");
+    node("Neg", "b", "c");
+    ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
+    check_program();
+    const float *y = run_on_row();
+    ck_assert_uint_eq(plan->step_count, 3);
+    ck_assert_uint_eq(plan->buffer_size, 64);
+    ck_assert(y[0] == -1 && y[15] == -16);
+}
+END_TEST
+
+START_TEST(what_is_read_later_keeps_its_place)
+{
+    float_input("x");
+    node("Neg", "x", "a");
+    node("Identity", "a", "view");
+    node("Abs", "a", "b");
+    node("Neg", "view", "c"); /* a is read no more then, but b is */
+    ck_assert_int_eq(dq_graph_add_output(g, "b", NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
+    check_program();
+    const float *b = run_on_row(), *c = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->buffer_size, 128);
+    ck_assert(b[0] == 1 && b[15] == 16 && c[0] == 1 && c[15] == 16);
+}
+END_TEST
+
 START_TEST(constants_are_folded_once_for_all_plans)
 {
     static float w[2] = {7, 8};
@@ -218,6 +264,8 @@ int main(void)
     tcase_add_test(places, places_too_large_are_refused);
     tcase_add_checked_fixture(plans, set_up, tear_down);
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
+    tcase_add_test(plans, a_chain_is_computed_in_one_place);
+    tcase_add_test(plans, what_is_read_later_keeps_its_place);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
     tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);
