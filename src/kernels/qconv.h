@@ -31,8 +31,7 @@ typedef void dq_qconv_pairs_fn(const uint8_t *x, size_t stride, size_t distance,
 
 /** Convolution of one channel, rows of outputs. For i < rows and j < n, modulo 2^32:
  *  out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1], z = x + offsets[t] + i
- * * step. x is 0 … 255, |w| at most 255. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
- */
+ * * step. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
 typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 

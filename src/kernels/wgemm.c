@@ -1,27 +1,34 @@
 #include "kernels/kernels.h"
 
-#include <math.h>
-
-void dq_wgemm_c(const int16_t *a, const int16_t *b, size_t pairs, double *c)
+void dq_wgemm_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                const uint32_t *offsets, size_t octets, int32_t *c)
 {
-    enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS };
-    for (size_t i = 0; i < ROWS; i++) {
-        const int16_t *x = a + 2 * i, *w = b;
-        int64_t sums[COLS] = {0};
-        for (size_t p = 0; p < pairs; p++, x += 2 * ROWS, w += 2 * COLS)
-            for (size_t j = 0; j < COLS; j++)
-                sums[j] += (int32_t)x[0] * w[2 * j] + (int32_t)x[1] * w[2 * j + 1];
-        for (size_t j = 0; j < COLS; j++)
-            c[i * COLS + j] += (double)sums[j];
-    }
+    enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET };
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t o = 0; o < octets; o++) {
+            const int16_t *x = a + 2 * i;
+            int32_t sums[OCTET] = {0};
+            for (size_t p = 0; p < pairs; p++, x += 2 * ROWS) {
+                const int16_t *z = b[o] + offsets[p];
+                for (size_t j = 0; j < OCTET; j++)
+                    sums[j] += x[0] * z[2 * j] + x[1] * z[2 * j + 1];
+            }
+            for (size_t j = 0; j < OCTET; j++)
+                c[i * DQ_WGEMM_COLS + o * OCTET + j] = sums[j];
+        }
 }
 
-void dq_requantize_f64_c(const double *acc, size_t n, const double *offset, const double *scale, size_t step,
-                         int32_t zero_point, int32_t lo, int32_t hi, int32_t *out)
+void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
 {
-    for (size_t j = 0; j < n; j++) {
-        double v = rint((acc[j] + offset[j * step]) * scale[j * step]) + zero_point;
-        v = v > lo ? v : lo; /* also for NaN */
-        out[j] = (int32_t)(v < hi ? v : hi);
+    const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
+    double low = s->lo - s->zero_point, high = s->hi - s->zero_point;
+    for (size_t i = 0; i < s->rows * s->cols; i++) {
+        size_t row = i / s->cols, col = i % s->cols, at = row * s->stride + col;
+        size_t term = row * s->row_step + col * s->col_step;
+        double sum = s->extra ? s->sums[at] + s->extra[at] : s->sums[at];
+        double v = (sum + s->offset[term]) * s->scale[term];
+        v = v > low ? v : low; /* also for NaN; bounds are whole numbers, so that rounding may follow */
+        v = v < high ? v : high;
+        out[at] = (uint16_t)((int32_t)(v + magic - magic) + s->zero_point);
     }
 }

@@ -5,19 +5,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_COLS = 16 };
+enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_OCTET = 8, DQ_WGEMM_OCTETS = 3, DQ_WGEMM_COLS = 24 };
 
-/** c[i * DQ_WGEMM_COLS + j] += sum over p < 2 * pairs of a(i, p) * b(p, j), for all of a tile, where
- *      a(i, p) = a[(p / 2 * DQ_WGEMM_ROWS + i) * 2 + p % 2]
- *      b(p, j) = b[(p / 2 * DQ_WGEMM_COLS + j) * 2 + p % 2]
- * Either all of a or all of b lies in -128 … 127. Sums are exact as long as they, and c, are whole numbers
- * below 2^53. */
-typedef void dq_wgemm_fn(const int16_t *a, const int16_t *b, size_t pairs, double *c);
+/** Sums of a tile, whose columns are one to three octets that stand anywhere: for i < DQ_WGEMM_ROWS, o <
+ * octets and j < DQ_WGEMM_OCTET
+ *      c[i * DQ_WGEMM_COLS + o * DQ_WGEMM_OCTET + j] = sum over p < pairs of
+ *          a[(p * DQ_WGEMM_ROWS + i) * 2] * z[2j] + a[(p * DQ_WGEMM_ROWS + i) * 2 + 1] * z[2j + 1]
+ * with z = b[o] + offsets[p]. The sizes of the products of each sum, added up, stay below 2^31; other columns
+ * of c may hold anything after. */
+typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                         const uint32_t *offsets, size_t octets, int32_t *c);
 
-/** out[j] = clamp(round((acc[j] + offset[j * step]) * scale[j * step]) + zero_point, lo, hi): the sum and the
- * product each rounded to double, then to nearest, ties to even. NaN gives lo. Bounds and zero point are
- * those of an integer type of up to 16 bits. */
-typedef void dq_requantize_f64_fn(const double *acc, size_t n, const double *offset, const double *scale,
-                                  size_t step, int32_t zero_point, int32_t lo, int32_t hi, int32_t *out);
+/** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
+ *      out[s] = clamp(round((sums[s] + extra[s] + offset) * scale) + zero_point, lo, hi), its lower 16 bits
+ * where offset and scale are number i * row_step + j * col_step of theirs, and extra (NULL: zeros) holds
+ * whole numbers such that the first sum is exact in double. The second sum and the product are each rounded
+ * to double, then to nearest, ties to even. NaN gives lo. Bounds and zero point are those of an integer type
+ * of up to 16 bits. */
+typedef struct dq_wide_sums {
+    size_t rows, cols, stride;
+    const int32_t *sums;
+    const double *extra, *offset, *scale;
+    size_t row_step, col_step;
+    int32_t zero_point, lo, hi;
+} dq_wide_sums;
+typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
 
 #endif

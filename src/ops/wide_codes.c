@@ -32,11 +32,10 @@ void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, in
         LOAD(int8_t, 0)
 }
 
-void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const int32_t *from)
+void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from)
 {
     if (dtype == DQ_UINT16 || dtype == DQ_INT16)
-        for (size_t i = 0; i < n; i++)
-            ((uint16_t *)data)[first + i] = (uint16_t)from[i];
+        memcpy((uint16_t *)data + first, from, n * sizeof *from);
     else
         for (size_t i = 0; i < n; i++)
             ((uint8_t *)data)[first + i] = (uint8_t)from[i];
@@ -45,131 +44,212 @@ void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const i
 /* ---- Packing --------------------------------------------------------------------------------------------
  */
 
-static size_t plane_size(const dq_wcodes *w)
+static size_t width_of(const dq_wcodes *w)
+{
+    return w->planes; /* bytes of a code: planes are what 8 bits each want */
+}
+
+static size_t panel_codes(const dq_wcodes *w)
 {
     return w->pairs * w->lanes * 2;
 }
 
 static size_t sums_at(const dq_wcodes *w)
 {
-    size_t codes = w->matrices * w->panels * w->planes * plane_size(w);
-    return (codes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t bytes = w->matrices * w->panels * panel_codes(w) * width_of(w);
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Codes number p of `count` vectors, the first of which begins at `first`. */
-static void load_lanes(const dq_wcodes *w, const dq_tensor *from, size_t first, size_t p, size_t count,
-                       int16_t *to)
-{
-    size_t at = first + p / w->inner * w->outer_step + p % w->inner * w->inner_step;
-    if (w->lane_step == 1)
-        dq_wcodes_load(from->dtype, from->data, at, count, to);
-    else
-        for (size_t i = 0; i < count; i++)
-            dq_wcodes_load(from->dtype, from->data, at + i * w->lane_step, 1, to + i);
-}
-
-/* A panel of `count` vectors, and their sums. */
-static void make_panel(const dq_wcodes *w, const dq_tensor *from, size_t first, size_t count, int8_t *to,
-                       int64_t *sums)
-{
-    for (size_t p = 0; p < w->k; p++) {
-        int8_t *out = to + p / 2 * w->lanes * 2 + p % 2;
-        int16_t codes[DQ_WGEMM_COLS];
-        load_lanes(w, from, first, p, count, codes);
-        for (size_t i = 0; i < count; i++)
-            sums[i] += codes[i];
-        if (w->planes == 1) {
-            for (size_t i = 0; i < count; i++)
-                out[2 * i] = (int8_t)codes[i];
-            continue;
-        }
-        for (size_t i = 0; i < count; i++) { /* code = 256 * first plane + second plane + DQ_WCODES_EXTRA */
-            int low = codes[i] & 255;
-            out[2 * i] = (int8_t)((codes[i] - low) / 256);
-            out[2 * i + plane_size(w)] = (int8_t)(low - DQ_WCODES_EXTRA);
-        }
+/* Packs `count` vectors, the first of which begins at `first`, and their sums. */
+#define MAKE_PANEL(name, S, D, middle)                                                                       \
+    static void name(const dq_wcodes *w, const void *data, size_t first, size_t count, void *packed,         \
+                     int64_t *sums)                                                                          \
+    {                                                                                                        \
+        const S *from = (const S *)data + first;                                                             \
+        D *to = packed;                                                                                      \
+        for (size_t q = 0; q < w->outer; q++)                                                                \
+            for (size_t r = 0; r < w->inner; r++) {                                                          \
+                const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
+                D *out = to + (q / 2 * w->inner + r) * w->lanes * 2 + q % 2;                                 \
+                for (size_t i = 0; i < count; i++) {                                                         \
+                    int32_t code = x[i * w->lane_step] - (middle);                                           \
+                    out[2 * i] = (D)code;                                                                    \
+                    sums[i] += code;                                                                         \
+                }                                                                                            \
+            }                                                                                                \
     }
-}
+
+MAKE_PANEL(make_u8, uint8_t, int8_t, 128)
+MAKE_PANEL(make_s8, int8_t, int8_t, 0)
+MAKE_PANEL(make_u16, uint16_t, int16_t, 32768)
+MAKE_PANEL(make_s16, int16_t, int16_t, 0)
 
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_wcodes *w = key;
     int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
     for (size_t i = 0; i < w->matrices * w->panels; i++) {
-        size_t first = i % w->panels * w->lanes, left = w->n - first;
-        make_panel(w, from, i / w->panels * w->matrix_step + first * w->lane_step,
-                   left < w->lanes ? left : w->lanes, (int8_t *)packed + i * w->planes * plane_size(w),
-                   sums + i * w->lanes);
+        size_t lane = i % w->panels * w->lanes, left = w->n - lane;
+        size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
+        (from->dtype == DQ_UINT8   ? make_u8
+         : from->dtype == DQ_INT8  ? make_s8
+         : from->dtype == DQ_INT16 ? make_s16
+                                   : make_u16)(w, from->data, first, left < w->lanes ? left : w->lanes,
+                                               (char *)packed + i * panel_codes(w) * width_of(w),
+                                               sums + i * w->lanes);
     }
 }
 
 dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
 {
     size_t lanes, bytes, sums;
-    w->planes = dq_dtype_get(call->in[w->input]->dtype)->bits / 8u;
+    w->planes = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits / 8u;
     w->panels = w->n / w->lanes + (w->n % w->lanes != 0);
-    w->pairs = w->k / 2 + w->k % 2;
-    w->inner = w->inner ? w->inner : 1;
+    w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
     w->packed = NULL;
-    if (!dq_mul_size(w->matrices * w->planes, w->panels * w->lanes, &lanes) ||
-        !dq_mul_size(lanes, w->pairs * 2, &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
+    if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
+        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
         !dq_mul_size(lanes, sizeof(int64_t), &sums) || !dq_add_size(bytes, sums, &bytes) ||
         !dq_align_size(bytes, ALIGN, &w->size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
-    if (!dq_call_constant(call, w->input))
+    if (!dq_call_constant(call, DQ_WIDE_W)) {
+        call->scratch_size = w->size;
         return DQ_OK;
+    }
     dq_wcodes key;
     memset(&key, 0, sizeof key); /* compared as bytes */
-    key.input = w->input;
     key.lanes = w->lanes;
     key.matrices = w->matrices;
     key.n = w->n;
-    key.k = w->k;
+    key.outer = w->outer;
+    key.inner = w->inner;
     key.matrix_step = w->matrix_step;
     key.lane_step = w->lane_step;
     key.outer_step = w->outer_step;
     key.inner_step = w->inner_step;
-    key.inner = w->inner;
     key.planes = w->planes;
     key.panels = w->panels;
     key.pairs = w->pairs;
-    return dq_call_pack(call, w->input, make, &key, sizeof key, w->size, &w->packed, err);
+    return dq_call_pack(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
 }
 
-void dq_wcodes_pack(const dq_op_call *call, const dq_wcodes *w, void *to)
-{
-    memset(to, 0, w->size);
-    make(to, call->in[w->input], w);
-}
-
-/* ---- Products -------------------------------------------------------------------------------------------
+/* ---- A run ----------------------------------------------------------------------------------------------
  */
 
-void dq_wcodes_expand(const dq_wcodes *w, const void *packed, size_t matrix, size_t panel, int16_t *to)
+/* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
+dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)
 {
-    size_t n = dq_wcodes_panel(w);
-    const int8_t *from = (const int8_t *)packed + (matrix * w->panels + panel) * n;
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i];
-}
-
-const int64_t *dq_wcodes_sums(const dq_wcodes *w, const void *packed, size_t matrix)
-{
-    const void *sums = (const char *)packed + sums_at(w);
-    return (const int64_t *)sums + matrix * w->panels * w->lanes;
-}
-
-void dq_wcodes_tile(const dq_kernels *kernels, const dq_wcodes *w, const int16_t *codes, const int16_t *x,
-                    double *c)
-{
-    enum { TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS };
-    memset(c, 0, TILE * sizeof *c);
-    for (size_t plane = 0; plane < w->planes; plane++, codes += plane_size(w)) {
-        for (size_t i = 0; plane > 0 && i < TILE; i++)
-            c[i] *= 256;
-        if (w->lanes == DQ_WGEMM_ROWS)
-            kernels->wgemm(codes, x, w->pairs, c);
-        else
-            kernels->wgemm(x, codes, w->pairs, c);
+    enum { NARROW = 255, WIDE = 127 };
+    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
+    dq_wrun r = {call, w, w->packed, w->planes == 1 ? NARROW : WIDE};
+    for (size_t i = 0; i < zero->count; i++)
+        if (dq_wcodes_zero(zero, i) != 0)
+            r.span = WIDE;
+    if (!r.packed) {
+        memset(call->scratch, 0, w->size);
+        make(call->scratch, call->in[DQ_WIDE_W], w);
+        r.packed = call->scratch;
     }
+    return r;
+}
+
+void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
+{
+    enum { MOST = 2 * DQ_WGEMM_OCTET };
+    const dq_wcodes *w = r->w;
+    const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
+    size_t n = panel_codes(w), each = 2 * w->lanes, at = (matrix * w->panels + panel) * n;
+    int32_t zeros[MOST];
+    for (size_t j = 0; j < each; j++) {
+        size_t lane = panel * w->lanes + j / 2;
+        zeros[j] = lane < w->n ? (int32_t)dq_wcodes_zero(zero, matrix * w->n + lane) : 0;
+    }
+    if (w->planes == 1) {
+        const int8_t *from = (const int8_t *)r->packed + at;
+        for (size_t i = 0; i < n; i += each)
+            for (size_t j = 0; j < each; j++)
+                to[i + j] = (int16_t)(from[i + j] - zeros[j]);
+        return;
+    }
+    const int16_t *from = (const int16_t *)r->packed + at;
+    for (size_t i = 0; i < n; i += each)
+        for (size_t j = 0; j < each; j++) {
+            int32_t v = from[i + j] - zeros[j], high = (v + 128) >> 8;
+            to[i + j] = (int16_t)high;
+            to[n + i + j] = (int16_t)(v - 256 * high);
+        }
+}
+
+void dq_wide_terms(const dq_op_call *call, size_t at, double fixed, double *offset, double *scale)
+{
+    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    double x =
+        (double)dq_node_float(call->node, "alpha", 1) * (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
+    double s = x * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
+    *offset = fixed + (bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0);
+    *scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
+}
+
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
+                     double *scale)
+{
+    const dq_wcodes *w = r->w;
+    const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
+                          matrix * w->panels * w->lanes + first;
+    int64_t x_zero = dq_wcodes_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = matrix * w->n + first + i;
+        int64_t zero = dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
+        dq_wide_terms(r->call, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
+    }
+}
+
+static void add(double *extra, const int32_t *sums, double factor, bool first)
+{
+    for (size_t i = 0; i < DQ_WIDE_TILE; i++)
+        extra[i] = (first ? 0 : extra[i]) + sums[i] * factor;
+}
+
+void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+                     const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                     dq_wtiles *out)
+{
+    const dq_wcodes *w = r->w;
+    bool rows = w->lanes == DQ_WGEMM_ROWS;
+    const int16_t *z[DQ_WGEMM_OCTETS] = {b[0], b[octets > 1 ? 1 : 0], b[octets > 2 ? 2 : 0]};
+    out->has_extra = false;
+    for (size_t plane = 0; plane < w->planes; plane++) {
+        bool low = plane + 1 == w->planes, more = true;
+        for (size_t at = 0, n; more; at += n) {
+            n = w->pairs - at < r->span ? w->pairs - at : r->span;
+            more = at + n < w->pairs;
+            for (size_t i = 0; i < count; i++) {
+                r->call->kernels->wgemm(a + i * a_step + at * DQ_WGEMM_ROWS * 2, n, z, offsets + at, octets,
+                                        out->sums[i]);
+                if (more || !low)
+                    add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
+            }
+            out->has_extra = out->has_extra || more || !low;
+        }
+        a += rows ? panel_codes(w) : 0;
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS && !rows; o++)
+            z[o] += panel_codes(w);
+    }
+}
+
+dq_wide_sums dq_wcodes_sums(const dq_op_call *call)
+{
+    const dq_dtype_row *type = dq_dtype_get(call->out[0]->dtype);
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    return (dq_wide_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                          .lo = (int32_t)type->min,
+                          .hi = (int32_t)type->max};
+}
+
+size_t dq_wcodes_chunk(const dq_wcodes *w, size_t blocks, size_t least)
+{
+    enum { TASKS = 4 };
+    size_t chunk = w->panels / (blocks < TASKS ? TASKS / blocks : 1);
+    return chunk < least ? least : chunk;
 }

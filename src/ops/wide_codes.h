@@ -1,53 +1,92 @@
-/* Operands of integer products in which codes of 16 bits take part: one side is packed in planes of bytes
- * (the weights: one of 8-bit codes, two of 16-bit codes), the other one stands in 16 bits. Sums are exact:
+/* Operands of integer products in which codes of 16 bits take part. One side (the weights) is packed with
+ * its codes beside each other as the kernel wants them, and brought to 16-bit planes panel by panel when it
+ * is used: its zero point is taken away, and what is then wider than 9 bits is split, v = 256 · first plane +
+ * second plane. The other side, x, is a code less the middle of an unsigned type's range, which is taken from
+ * zero points, too. Sums are exact:
  *
- *   sum of (x - x_zero)(v - v_zero) = dq_wcodes_tile's + (extra - v_zero) · sum of x + corrections of v alone
+ *   sum of (x - x_zero)(v - v_zero) = dq_wcodes_tiles' - x_zero · sum of (v - v_zero)
  *
- * where x and v are codes less the middle of an unsigned type's range, their zero points likewise. */
+ * The operators that use this have their inputs in one order. */
 #ifndef DQ_OPS_WIDE_CODES_H
 #define DQ_OPS_WIDE_CODES_H
 
 #include "ops/op.h"
 
-/** The packed operand: `matrices` of n vectors of k codes. */
+enum {
+    DQ_WIDE_X,
+    DQ_WIDE_X_SCALE,
+    DQ_WIDE_X_ZERO,
+    DQ_WIDE_W,
+    DQ_WIDE_W_SCALE,
+    DQ_WIDE_W_ZERO,
+    DQ_WIDE_Y_SCALE, /* may be left out: floats come out */
+    DQ_WIDE_Y_ZERO,
+    DQ_WIDE_BIAS /* floats; may be left out */
+};
+
+/** The packed operand: `matrices` of n vectors of outer · inner codes. Pairs are of neighbours on the outer
+ * axis; the last one is filled up, and what x has there must be 0. */
 typedef struct dq_wcodes {
     /* filled in by the operator: */
-    uint32_t input, lanes; /* lanes: DQ_WGEMM_ROWS or DQ_WGEMM_COLS, the side of a tile that it is */
-    size_t matrices, n, k;
-    size_t matrix_step, lane_step, outer_step, inner_step; /* elements; code p of a vector is at … */
-    size_t inner; /* … p / inner * outer_step + p % inner * inner_step */
+    uint32_t lanes; /* of a panel: DQ_WGEMM_ROWS or DQ_WGEMM_OCTET, the side of a tile that it is */
+    size_t matrices, n, outer, inner;
+    size_t matrix_step, lane_step, outer_step, inner_step; /* elements */
     /* by prepare: */
-    size_t planes, panels, pairs; /* pairs of codes, the last one filled up with zeros */
+    size_t planes, panels, pairs; /* pair number q * inner + r is of codes 2q and 2q + 1, r */
     size_t size;                  /* bytes of the packed form */
-    const void *packed;           /* NULL: dq_wcodes_pack makes it in each run */
+    const void *packed;           /* NULL: dq_wcodes_begin makes it in each run, in call->scratch */
 } dq_wcodes;
 
-enum { DQ_WCODES_EXTRA = 128 }; /* what two planes want for each x on top */
-
-/** Packs a constant operand once. */
+/** Packs a constant operand once, else asks for scratch. */
 dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err);
-/** Packs the operand of this run to `to`, w->size bytes aligned to 64. */
-void dq_wcodes_pack(const dq_op_call *call, const dq_wcodes *w, void *to);
 
-/** The zero point of vector `at`, or the only one, less the middle of its type, which is taken from codes,
- * too. */
+/** The operand in a run. */
+typedef struct dq_wrun {
+    const dq_op_call *call;
+    const dq_wcodes *w;
+    const void *packed;
+    size_t span; /* pairs of which 32 bits hold the sum */
+} dq_wrun;
+dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w);
+
+/** The zero point of vector `at`, or the only one, less the middle of its type. */
 int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at);
 /** n codes, less that middle. */
 void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to);
 /** n codes of an integer type of up to 16 bits. */
-void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const int32_t *from);
+void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from);
 
-/** Elements of a panel in 16 bits, and those elements. */
+/** Elements of a panel in 16 bits, and those elements, plane by plane. */
 static inline size_t dq_wcodes_panel(const dq_wcodes *w)
 {
     return w->planes * w->pairs * w->lanes * 2;
 }
-void dq_wcodes_expand(const dq_wcodes *w, const void *packed, size_t matrix, size_t panel, int16_t *to);
-/** Sums of the vectors of a matrix. */
-const int64_t *dq_wcodes_sums(const dq_wcodes *w, const void *packed, size_t matrix);
+void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
 
-/** A tile of products of a panel with x, which stands as the kernel wants the other side. */
-void dq_wcodes_tile(const dq_kernels *kernels, const dq_wcodes *w, const int16_t *codes, const int16_t *x,
-                    double *c);
+/** What exact sums of output `at` want on top of `fixed`, and the factor that they want then. */
+void dq_wide_terms(const dq_op_call *call, size_t at, double fixed, double *offset, double *scale);
+/** The same for the sums of `count` vectors. */
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
+                     double *scale);
+
+enum { DQ_WIDE_TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS, DQ_WIDE_TILES = 4 };
+
+/** Sums of tiles that share their columns, each of which is sums + extra, when `has_extra`. */
+typedef struct dq_wtiles {
+    int32_t sums[DQ_WIDE_TILES][DQ_WIDE_TILE];
+    double extra[DQ_WIDE_TILES][DQ_WIDE_TILE];
+    bool has_extra;
+} dq_wtiles;
+
+/** Products of `count` panels of rows, `a_step` elements apart, with one to three octets of columns. */
+void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+                     const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                     dq_wtiles *out);
+
+/** What becomes of sums; the rest is the caller's. */
+dq_wide_sums dq_wcodes_sums(const dq_op_call *call);
+
+/** Pieces of `least` panels or more, of all where `blocks` of positions alone keep threads busy. */
+size_t dq_wcodes_chunk(const dq_wcodes *w, size_t blocks, size_t least);
 
 #endif

@@ -13,16 +13,15 @@
 
 #include <string.h>
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BIAS };
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, BLOCK = 64, ALIGN = 64 };
+enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK = 64, ALIGN = 64 };
 
 typedef struct state {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: matrices that meet the same b are one */
     dq_wcodes w;
-    size_t block, blocks;              /* rows of a task */
-    size_t chunk, chunks;              /* panels of a task */
-    size_t rows_at, codes_at, sums_at; /* of a worker's scratch */
+    size_t block, blocks;                           /* rows of a task */
+    size_t chunk, chunks;                           /* panels of a task */
+    size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
 } state;
 
 /* ---- Planning -------------------------------------------------------------------------------------------
@@ -39,20 +38,22 @@ static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns,
 
 static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err)
 {
-    const dq_tensor *b = call->in[B];
+    const dq_tensor *b = call->in[DQ_WIDE_W];
     dq_tensor turned = *b;
     if (dq_node_int(call->node, "transB", 0) != 0) {
         if (b->rank != 2)
-            return dq_call_fail_input(call, err, B, "has rank %u, wanted a matrix", b->rank);
+            return dq_call_fail_input(call, err, DQ_WIDE_W, "has rank %u, wanted a matrix", b->rank);
         turned.dims[0] = b->dims[1];
         turned.dims[1] = b->dims[0];
     }
-    DQ_TRY(dq_matmul_shape_of(call, A, B, call->in[A], &turned, s, err));
+    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &turned, s, err));
     size_t columns = s->b_batches == 1 ? s->n : 0;
-    for (uint32_t i = A_SCALE; i <= BIAS; i++)
-        if (i != B)
-            DQ_TRY(check_param(call, i, i == B_SCALE || i == B_ZERO || i == BIAS ? columns : 0, err));
-    if (!dq_call_in(call, Y_SCALE) != !dq_call_in(call, Y_ZERO))
+    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_BIAS; i++) {
+        bool many = i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO || i == DQ_WIDE_BIAS;
+        if (i != DQ_WIDE_W)
+            DQ_TRY(check_param(call, i, many ? columns : 0, err));
+    }
+    if (!dq_call_in(call, DQ_WIDE_Y_SCALE) != !dq_call_in(call, DQ_WIDE_Y_ZERO))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "needs both of y_scale and y_zero_point, or none");
     return DQ_OK;
 }
@@ -61,19 +62,26 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_matmul_shape s;
     DQ_TRY(check(call, &s, err));
-    const dq_tensor *zero = dq_call_in(call, Y_ZERO);
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
     return dq_call_output(call, 0, zero ? zero->dtype : DQ_FLOAT, s.rank, s.dims, err);
 }
 
-static void cut(state *st)
+static bool lay_out(const dq_op_call *call, state *st, size_t *used)
 {
-    enum { TASKS = 4, PANELS = 4 };
+    enum { PANELS = 8 };
+    size_t row;
+    (void)call;
     st->block = st->m < BLOCK ? (st->m + ROWS - 1) / ROWS * ROWS : BLOCK;
     st->blocks = st->m / st->block + (st->m % st->block != 0);
-    size_t blocks = st->blocks * st->batches, wanted = blocks < TASKS ? TASKS / blocks : 1;
-    st->chunk = st->w.panels / wanted;
-    st->chunk = st->chunk < PANELS ? PANELS : st->chunk;
+    st->chunk = dq_wcodes_chunk(&st->w, st->blocks * st->batches, PANELS);
+    st->chunk = (st->chunk + DQ_WGEMM_OCTETS - 1) / DQ_WGEMM_OCTETS * DQ_WGEMM_OCTETS;
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
+    return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
+           dq_place_size(used, st->block, row, ALIGN, &st->rows_at) &&
+           dq_place_size(used, COLS * st->w.planes, row, ALIGN, &st->codes_at) &&
+           dq_place_size(used, ROWS, row, ALIGN, &st->lines_at) &&
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), ALIGN, &st->offsets_at) &&
+           st->w.pairs <= UINT32_MAX / (2 * OCTET);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -88,25 +96,17 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     bool turned = dq_node_int(call->node, "transB", 0) != 0;
     st->m = flat ? s->m * s->batches : s->m;
     st->batches = flat ? 1 : s->batches;
-    st->w = (dq_wcodes){.input = B,
-                        .lanes = COLS,
+    st->w = (dq_wcodes){.lanes = OCTET,
                         .matrices = s->b_batches,
                         .n = s->n,
-                        .k = s->k,
+                        .outer = s->k,
+                        .inner = 1,
                         .matrix_step = s->k * s->n,
                         .lane_step = turned ? s->k : 1,
-                        .inner_step = turned ? 1 : s->n,
-                        .inner = s->k};
+                        .outer_step = turned ? 1 : s->n};
     DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
-    cut(st);
-    size_t used = 0, row;
-    if (!dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) ||
-        !dq_place_size(&used, st->block, row, ALIGN, &st->rows_at) ||
-        !dq_place_size(&used, COLS * st->w.planes, row, ALIGN, &st->codes_at) ||
-        !dq_place_size(&used, st->block, sizeof(double), ALIGN, &st->sums_at))
+    if (!lay_out(call, st, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
-    call->worker_scratch_size = used;
-    call->scratch_size = st->w.packed ? 0 : st->w.size;
     return DQ_OK;
 }
 
@@ -114,97 +114,75 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
  */
 
 typedef struct task {
-    const dq_op_call *call;
+    const dq_wrun *run;
     const state *st;
-    const void *packed;
     size_t batch, first, count; /* rows */
-    int16_t *rows, *codes;
-    double *sums; /* of each row */
+    int16_t *rows, *codes, *lines;
+    uint32_t *offsets;
 } task;
 
+/* Rows of the block, pairs of four rows beside each other. */
 static void fill_rows(const task *t)
 {
     const state *st = t->st;
-    const dq_tensor *a = t->call->in[A];
+    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
     size_t k = st->s.k, pairs = st->w.pairs;
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.a_strides);
-    memset(t->rows, 0, st->block * pairs * 2 * sizeof *t->rows);
-    for (size_t i = 0; i < t->count; i++) {
-        enum { PIECE = 256 };
-        int16_t piece[PIECE], *to = t->rows + (i / ROWS * pairs * ROWS + i % ROWS) * 2;
-        size_t from = (matrix * st->m + t->first + i) * k;
-        int64_t sum = 0;
-        for (size_t p = 0, n; p < k; p += n) {
-            n = k - p < PIECE ? k - p : PIECE;
-            dq_wcodes_load(a->dtype, a->data, from + p, n, piece);
-            if (n % 2)
-                piece[n] = 0;
-            for (size_t j = 0; j < n; j++)
-                sum += piece[j];
-            for (size_t j = 0; j < n; j += 2, to += 2 * ROWS)
-                memcpy(to, piece + j, 2 * sizeof *to);
+    memset(t->lines, 0, ROWS * pairs * 2 * sizeof *t->lines);
+    for (size_t i = 0; i < t->count; i += ROWS) {
+        for (size_t j = 0; j < ROWS && i + j < t->count; j++)
+            dq_wcodes_load(x->dtype, x->data, (matrix * st->m + t->first + i + j) * k, k,
+                           t->lines + j * pairs * 2);
+        t->run->call->kernels->transpose_x32((const uint32_t *)(const void *)t->lines, pairs, ROWS, pairs,
+                                             (uint32_t *)(void *)(t->rows + i * pairs * 2), ROWS);
+    }
+}
+
+static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, size_t col)
+{
+    const state *st = t->st;
+    dq_tensor *y = t->run->call->out[0];
+    size_t at = (t->batch * st->m + t->first + row) * st->s.n + col;
+    uint16_t codes[DQ_WIDE_TILE];
+    s->rows = rows;
+    if (y->dtype != DQ_FLOAT)
+        t->run->call->kernels->requantize_wide(s, codes);
+    for (size_t i = 0; i < rows; i++, at += st->s.n) {
+        if (y->dtype != DQ_FLOAT)
+            dq_wcodes_store(y->dtype, y->data, at, s->cols, codes + i * COLS);
+        for (size_t j = 0; j < s->cols && y->dtype == DQ_FLOAT; j++) {
+            double sum = s->sums[i * COLS + j] + (s->extra ? s->extra[i * COLS + j] : 0);
+            dq_data(y, float)[at + j] = (float)((sum + s->offset[j]) * s->scale[j]);
         }
-        t->sums[i] = (double)sum;
     }
 }
 
-/* What the sums of a panel's columns want on top before they are scaled. */
-typedef struct columns {
-    double offset[COLS], scale[COLS], per_sum[COLS];
-} columns;
-
-static void read_columns(const task *t, size_t matrix, size_t first, size_t cols, columns *out)
-{
-    const dq_op_call *call = t->call;
-    const dq_wcodes *w = &t->st->w;
-    const dq_tensor *b_scale = call->in[B_SCALE], *bias = dq_call_in(call, BIAS), *y_scale;
-    const int64_t *sums = dq_wcodes_sums(w, t->packed, matrix) + first;
-    int64_t a_zero = dq_wcodes_zero(call->in[A_ZERO], 0);
-    double a = (double)dq_node_float(call->node, "alpha", 1) * (double)dq_data(call->in[A_SCALE], float)[0];
-    y_scale = dq_call_in(call, Y_SCALE);
-    for (size_t j = 0; j < cols; j++) {
-        int64_t b_zero = dq_wcodes_zero(call->in[B_ZERO], first + j);
-        double scale = a * (double)dq_data(b_scale, float)[b_scale->count == 1 ? 0 : first + j];
-        out->offset[j] = (double)(a_zero * (b_zero * (int64_t)w->k - sums[j]));
-        if (bias)
-            out->offset[j] += (double)dq_data(bias, float)[bias->count == 1 ? 0 : first + j] / scale;
-        out->scale[j] = y_scale ? scale / (double)dq_data(y_scale, float)[0] : scale;
-        out->per_sum[j] = (double)((w->planes > 1 ? DQ_WCODES_EXTRA : 0) - b_zero);
-    }
-}
-
-static void put_row(const task *t, const columns *top, const double *c, size_t at, size_t cols)
-{
-    dq_tensor *y = t->call->out[0];
-    int32_t codes[COLS];
-    if (y->dtype == DQ_FLOAT) {
-        for (size_t j = 0; j < cols; j++)
-            dq_data(y, float)[at + j] = (float)((c[j] + top->offset[j]) * top->scale[j]);
-        return;
-    }
-    const dq_dtype_row *type = dq_dtype_get(y->dtype);
-    int32_t zero = (int32_t)dq_tensor_get_int(t->call->in[Y_ZERO], 0);
-    t->call->kernels->requantize_f64(c, cols, top->offset, top->scale, 1, zero, (int32_t)type->min,
-                                     (int32_t)type->max, codes);
-    dq_wcodes_store(y->dtype, y->data, at, cols, codes);
-}
-
-static void run_panel(const task *t, size_t panel)
+/* Up to three panels of columns with all rows of the block. */
+static void run_panels(const task *t, size_t panel, size_t panels)
 {
     const state *st = t->st;
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
-    size_t first = panel * COLS, cols = st->w.n - first < COLS ? st->w.n - first : COLS;
-    columns top;
-    double c[ROWS * COLS];
-    read_columns(t, matrix, first, cols, &top);
-    dq_wcodes_expand(&st->w, t->packed, matrix, panel, t->codes);
-    for (size_t at = 0; at < t->count; at += ROWS) {
-        dq_wcodes_tile(t->call->kernels, &st->w, t->codes, t->rows + at * st->w.pairs * 2, c);
-        for (size_t i = 0; i < ROWS && at + i < t->count; i++) {
-            double *row = c + i * COLS;
-            for (size_t j = 0; j < cols; j++)
-                row[j] += top.per_sum[j] * t->sums[at + i];
-            put_row(t, &top, row, (t->batch * st->m + t->first + at + i) * st->s.n + first, cols);
+    size_t first = panel * OCTET, each = dq_wcodes_panel(&st->w), row = st->w.pairs * 2;
+    const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
+    double offset[COLS], scale[COLS];
+    dq_wide_sums s = dq_wcodes_sums(t->run->call);
+    dq_wtiles tiles;
+    s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
+    s.stride = COLS;
+    s.offset = offset;
+    s.scale = scale;
+    s.col_step = 1;
+    dq_wcodes_terms(t->run, matrix, first, s.cols, offset, scale);
+    for (size_t i = 0; i < panels; i++)
+        dq_wcodes_expand(t->run, matrix, panel + i, t->codes + i * each);
+    for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
+        size_t left = t->count - at < DQ_WIDE_TILES * ROWS ? t->count - at : DQ_WIDE_TILES * ROWS;
+        dq_wcodes_tiles(t->run, t->rows + at * row, ROWS * row, (left + ROWS - 1) / ROWS, b, t->offsets,
+                        panels, &tiles);
+        for (size_t i = 0; i < left; i += ROWS) {
+            s.sums = tiles.sums[i / ROWS];
+            s.extra = tiles.has_extra ? tiles.extra[i / ROWS] : NULL;
+            put_tile(t, &s, at + i, left - i < ROWS ? left - i : ROWS, first);
         }
     }
 }
@@ -213,10 +191,13 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     task t = *(const task *)arg;
     const state *st = t.st;
-    char *scratch = dq_call_worker_scratch(t.call, worker);
+    char *scratch = dq_call_worker_scratch(t.run->call, worker);
     t.rows = (int16_t *)(void *)(scratch + st->rows_at);
     t.codes = (int16_t *)(void *)(scratch + st->codes_at);
-    t.sums = (double *)(void *)(scratch + st->sums_at);
+    t.lines = (int16_t *)(void *)(scratch + st->lines_at);
+    t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
+    for (size_t p = 0; p < st->w.pairs; p++)
+        t.offsets[p] = (uint32_t)(p * 2 * OCTET);
     for (size_t i = begin; i < end; i++) {
         size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
         size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
@@ -224,8 +205,10 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.batch = rest / st->blocks;
         t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
         fill_rows(&t);
-        for (; panel < last; panel++)
-            run_panel(&t, panel);
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < DQ_WGEMM_OCTETS ? last - panel : DQ_WGEMM_OCTETS;
+            run_panels(&t, panel, n);
+        }
     }
 }
 
@@ -235,12 +218,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
-    task t = {.call = call, .st = st, .packed = st->w.packed};
-    if (!t.packed) {
-        dq_wcodes_pack(call, &st->w, call->scratch);
-        t.packed = call->scratch;
-    }
-    size_t products = st->block * st->chunk * COLS * (st->s.k + 1);
+    dq_wrun begun = dq_wcodes_begin(call, &st->w);
+    task t = {.run = &begun, .st = st};
+    size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
     dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_qgemm_grain(products), run_tasks,
                 &t);
     return DQ_OK;

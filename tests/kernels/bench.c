@@ -175,6 +175,30 @@ static void run_qconv_rows(call *c)
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
+static void run_wgemm(call *c)
+{
+    enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
+    static uint32_t offsets[PAIRS];
+    const int16_t *const b[] = {Z(int16_t), Z(int16_t) + PAIRS * STEP, Z(int16_t) + 2 * PAIRS * STEP};
+    for (size_t p = 0; offsets[1] == 0 && p < PAIRS; p++)
+        offsets[p] = (uint32_t)(p * STEP);
+    c->k->wgemm(X(int16_t), PAIRS, b, offsets, DQ_WGEMM_OCTETS, Y(int32_t));
+    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
+}
+
+static void run_requantize_wide(call *c)
+{
+    const dq_wide_sums sums = {.rows = 1,
+                               .cols = c->n,
+                               .stride = c->n,
+                               .sums = X(int32_t),
+                               .offset = scales,
+                               .scale = scales,
+                               .hi = 65535};
+    WORK(4, 2);
+    c->k->requantize_wide(&sums, Y(uint16_t));
+}
+
 static void run_fgemm(call *c)
 {
     enum { STEPS = 64 };
@@ -230,6 +254,7 @@ static const measure measures[] = {
     ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(max_windows),        ROW(transpose_x8),
     ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         PRODUCT(qgemm),
     PRODUCT(qconv_rows),     PRODUCT(fgemm),         PRODUCT(nbits),          PRODUCT(nbits_floats),
+    PRODUCT(wgemm),          ROW(requantize_wide),
 };
 
 /* ---- The table ---- */

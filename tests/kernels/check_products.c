@@ -213,11 +213,11 @@ void check_qconv_rows(const dq_kernels *k)
         for (size_t t = 0; t < taps; t++)
             offsets[t] = (ptrdiff_t)(i % 3 || t < 2 ? kernel_random(100) : (size_t)offsets[t - 2] + step);
         for (size_t t = 0; t < 2 * taps; t++)
-            w[t] = (int16_t)((int)kernel_random(511) - 255);
+            w[t] = (int16_t)((int)kernel_random(513) - 256);
         size_t size = 100 + (rows + 2) * step + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
         int16_t *x = kernel_memory(size * sizeof *x);
         for (size_t j = 0; j < size; j++)
-            x[j] = kernel_random(4) ? (int16_t)kernel_random(256) : 255;
+            x[j] = (int16_t)(kernel_random(4) ? (int)kernel_random(65536) - 32768 : -32768);
         int32_t *out = kernel_bytes(rows * n * sizeof *out), init = (int32_t)kernel_random(2000000000);
         k->qconv_rows(x, step, rows, offsets, w, taps, init, n, out);
         for (size_t j = 0; j < rows * n; j++) {

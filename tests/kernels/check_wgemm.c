@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS };
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, OCTET = DQ_WGEMM_OCTET };
 
 /* The ends of the range now and then, where sums of many are largest. */
 static int16_t *some_codes(size_t n, int lo, int hi)
@@ -15,51 +15,83 @@ static int16_t *some_codes(size_t n, int lo, int hi)
     return x;
 }
 
+/* Octets overlap here and there, as those of a convolution do. */
 void check_wgemm(const dq_kernels *k)
 {
-    for (int round = 0; round < 200; round++) {
-        size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(1200);
+    enum { PLACES = 300 };
+    for (int round = 0; round < 300; round++) {
+        size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256),
+               octets = 1 + kernel_random(3);
         bool left = kernel_random(2);
         int16_t *a = some_codes(pairs * 2 * ROWS, left ? -128 : -32768, left ? 127 : 32767);
-        int16_t *b = some_codes(pairs * 2 * COLS, left ? -32768 : -128, left ? 32767 : 127);
-        double *c = kernel_memory(ROWS * COLS * sizeof *c), was[ROWS * COLS];
-        for (size_t i = 0; i < ROWS * COLS; i++)
-            c[i] = was[i] = (double)kernel_random(1000) * 1e9 - 1e11;
-        k->wgemm(a, b, pairs, c);
-        for (size_t i = 0; i < ROWS * COLS; i++) {
+        int16_t *x = some_codes(PLACES + 3 * COLS, left ? -32768 : -128, left ? 32767 : 127);
+        uint32_t *offsets = kernel_memory(pairs * sizeof *offsets);
+        int32_t *c = kernel_memory(ROWS * COLS * sizeof *c);
+        const int16_t *b[DQ_WGEMM_OCTETS];
+        for (size_t p = 0; p < pairs; p++)
+            offsets[p] = kernel_random(PLACES);
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+            b[o] = x + kernel_random(2 * COLS);
+        k->wgemm(a, pairs, b, offsets, octets, c);
+        for (size_t i = 0; i < ROWS * octets * OCTET; i++) {
+            size_t row = i % ROWS, col = i / ROWS;
             int64_t sum = 0;
             for (size_t p = 0; p < 2 * pairs; p++)
-                sum += a[(p / 2 * ROWS + i / COLS) * 2 + p % 2] * b[(p / 2 * COLS + i % COLS) * 2 + p % 2];
-            KERNEL_FAIL_UNLESS(c[i] == was[i] + (double)sum, "%zu pairs, element %zu: %.17g, wanted %.17g",
-                               pairs, i, c[i], was[i] + (double)sum);
+                sum += a[(p / 2 * ROWS + row) * 2 + p % 2] *
+                       b[col / OCTET][offsets[p / 2] + col % OCTET * 2 + p % 2];
+            KERNEL_FAIL_UNLESS(c[row * COLS + col] == sum, "%zu pairs, row %zu, column %zu: %d, wanted %lld",
+                               pairs, row, col, c[row * COLS + col], (long long)sum);
         }
         kernel_done();
     }
 }
 
-void check_requantize_f64(const dq_kernels *k)
+static double *some_doubles(size_t n, bool scales)
+{
+    double *x = kernel_memory(n * sizeof *x);
+    for (size_t j = 0; j < n; j++)
+        if (scales)
+            x[j] = kernel_random(2)   ? 0.5
+                   : kernel_random(8) ? ldexp(kernel_random(999), -10)
+                   : kernel_random(2) ? 1e300
+                                      : (double)NAN;
+        else
+            x[j] = (double)kernel_random(1000) / 4;
+    return x;
+}
+
+void check_requantize_wide(const dq_kernels *k)
 {
     static const int32_t bounds[][2] = {{0, 255}, {-128, 127}, {0, 65535}, {-32768, 32767}};
     size_t n;
-    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
-        size_t step = i % 2, each = step ? n : 1;
+    for (size_t round = 0; kernel_size(round / 4, &n); round++) {
+        size_t rows = 1 + kernel_random(4), stride = n + kernel_random(9), size = (rows - 1) * stride + n;
+        bool by_column = round % 2;
         const int32_t *bound = bounds[kernel_random(4)];
-        int32_t zero = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
-        double *acc = kernel_memory(n * sizeof *acc), *offset = kernel_memory(each * sizeof *offset);
-        double *scale = kernel_memory(each * sizeof *scale);
-        int32_t *out = kernel_bytes(n * sizeof *out);
-        for (size_t j = 0; j < n; j++)
-            acc[j] = kernel_random(20) ? (double)kernel_random(200000) - 100000 : (double)NAN;
-        for (size_t j = 0; j < each; j++) {
-            offset[j] = (double)kernel_random(1000) / 4;
-            scale[j] = kernel_random(2) ? 0.5 : kernel_random(8) ? ldexp(kernel_random(999), -10) : 1e300;
+        dq_wide_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
+        s.zero_point = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
+        s.row_step = by_column ? 0 : kernel_random(2);
+        s.col_step = by_column;
+        int32_t *sums = kernel_memory(size * sizeof *sums);
+        double *extra = kernel_memory(size * sizeof *extra);
+        for (size_t i = 0; i < size; i++) {
+            sums[i] = (int32_t)kernel_random(200000) - 100000;
+            extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
         }
-        k->requantize_f64(acc, n, offset, scale, step, zero, bound[0], bound[1], out);
-        for (size_t j = 0; j < n; j++) {
-            volatile double sum = acc[j] + offset[j * step], product = sum * scale[j * step];
-            double v = rint(product) + zero;
-            double wanted = v >= bound[1] ? bound[1] : v > bound[0] ? v : bound[0];
-            KERNEL_FAIL_UNLESS(out[j] == (int32_t)wanted, "n %zu, element %zu: %d, wanted %g", n, j, out[j],
+        s.sums = sums;
+        s.extra = round % 4 < 2 ? extra : NULL;
+        s.offset = some_doubles(by_column ? n : rows, false);
+        s.scale = some_doubles(by_column ? n : rows, true);
+        uint16_t *out = kernel_bytes(size * sizeof *out);
+        k->requantize_wide(&s, out);
+        for (size_t i = 0; i < rows * n; i++) {
+            size_t at = i / n * stride + i % n, term = i / n * s.row_step + i % n * s.col_step;
+            volatile double sum = sums[at] + (s.extra ? extra[at] : 0), more = sum + s.offset[term];
+            volatile double product = more * s.scale[term];
+            double v = rint(product) + s.zero_point;
+            double wanted = v >= s.hi ? s.hi : v > s.lo ? v : s.lo;
+            KERNEL_FAIL_UNLESS(out[at] == (uint16_t)(int32_t)wanted,
+                               "row %zu of %zu, element %zu: %u, wanted %g", i / n, n, i % n, out[at],
                                wanted);
         }
         kernel_done();

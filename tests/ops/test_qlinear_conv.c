@@ -1,5 +1,5 @@
 /* ConvInteger and QLinearConv against the formula written out, and the geometry of windows. */
-#include "matmul_naive.h"
+#include "conv_naive.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,132 +7,6 @@
 static const char *const integer_formals[] = {"x", "w", "x_zero_point", "w_zero_point"};
 static const char *const linear_formals[] = {
     "x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale", "y_zero_point", "B"};
-
-/* ---- The formula ------------------------------------------------------------------------------------- */
-
-enum { AXES = 3 };
-
-typedef struct geometry {
-    size_t axes;
-    int64_t batch, group, group_in, group_out;
-    int64_t in[AXES], kernel[AXES], stride[AXES], dilation[AXES], pads[2 * AXES], out[AXES];
-    const char *auto_pad; /* NULL: none */
-    bool last;            /* x and y have channels last */
-} geometry;
-
-static int64_t span(const geometry *g, size_t i)
-{
-    return (g->kernel[i] - 1) * g->dilation[i] + 1;
-}
-
-/* Output lengths, and what auto_pad makes of pads. False when a window is longer than an axis. */
-static bool finish(geometry *g)
-{
-    for (size_t i = 0; i < g->axes; i++) {
-        int64_t *begin = &g->pads[i], *end = &g->pads[g->axes + i];
-        if (g->auto_pad && strcmp(g->auto_pad, "VALID") == 0)
-            *begin = *end = 0;
-        if (g->auto_pad && strncmp(g->auto_pad, "SAME", 4) == 0) {
-            int64_t out = (g->in[i] + g->stride[i] - 1) / g->stride[i];
-            int64_t pad = (out - 1) * g->stride[i] + span(g, i) - g->in[i];
-            pad = pad > 0 ? pad : 0;
-            *begin = strcmp(g->auto_pad, "SAME_UPPER") == 0 ? pad / 2 : (pad + 1) / 2;
-            *end = pad - *begin;
-            g->out[i] = out;
-            continue;
-        }
-        int64_t room = g->in[i] + *begin + *end - span(g, i);
-        if (room < 0)
-            return false;
-        g->out[i] = room / g->stride[i] + 1;
-    }
-    return true;
-}
-
-static geometry random_geometry(uint64_t *state)
-{
-    static const char *const modes[] = {NULL, NULL, NULL, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-    geometry g;
-    do {
-        memset(&g, 0, sizeof g);
-        g.axes = 1 + naive_random(state, AXES);
-        g.batch = naive_random(state, 4);
-        bool depthwise = naive_random(state, 3) == 0;
-        g.group = naive_random(state, 2) || depthwise ? 1 + naive_random(state, 5) : 1;
-        g.group_in = depthwise ? 1 : 1 + naive_random(state, 6);
-        g.group_out = 1 + naive_random(state, depthwise ? 3 : 20);
-        bool plain = naive_random(state, 5) == 0; /* 1 x 1, no padding */
-        for (size_t i = 0; i < g.axes; i++) {
-            g.in[i] = 1 + naive_random(state, g.axes == 3 ? 6 : 10);
-            g.kernel[i] = plain ? 1 : 1 + naive_random(state, 4);
-            g.stride[i] = plain ? 1 : 1 + naive_random(state, 3);
-            g.dilation[i] = plain ? 1 : 1 + naive_random(state, 2);
-            g.pads[i] = plain ? 0 : naive_random(state, 4);
-            g.pads[g.axes + i] = plain ? 0 : naive_random(state, 4);
-        }
-        g.auto_pad = modes[naive_random(state, sizeof modes / sizeof modes[0])];
-    } while (!finish(&g));
-    return g;
-}
-
-static size_t product(const int64_t *dims, size_t n)
-{
-    size_t p = 1;
-    for (size_t i = 0; i < n; i++)
-        p *= (size_t)dims[i];
-    return p;
-}
-
-/* Element of x under kernel position t of output position p, in a plane; false in the padding. */
-static bool under(const geometry *g, size_t p, size_t t, size_t *at)
-{
-    size_t step = 1;
-    *at = 0;
-    for (size_t i = g->axes; i-- > 0; step *= (size_t)g->in[i]) {
-        int64_t o = (int64_t)(p % (size_t)g->out[i]), k = (int64_t)(t % (size_t)g->kernel[i]);
-        p /= (size_t)g->out[i];
-        t /= (size_t)g->kernel[i];
-        int64_t place = o * g->stride[i] + k * g->dilation[i] - g->pads[i];
-        if (place < 0 || place >= g->in[i])
-            return false;
-        *at += (size_t)place * step;
-    }
-    return true;
-}
-
-/* Element `i` of a result: its output position, channel and image. */
-static void place_of(const geometry *g, size_t i, size_t *p, size_t *channel, size_t *image)
-{
-    size_t out = product(g->out, g->axes), channels = (size_t)(g->group * g->group_out);
-    *image = i / out / channels;
-    *channel = g->last ? i % channels : i / out % channels;
-    *p = g->last ? i / channels % out : i % out;
-}
-
-static int64_t zero_of(const dq_tensor *zero, size_t channel)
-{
-    return zero ? dq_tensor_get_int(zero, zero->count == 1 ? 0 : channel) : 0;
-}
-
-static int64_t sum_of(const geometry *g, const dq_tensor *x, const dq_tensor *x_zero, const dq_tensor *w,
-                      const dq_tensor *w_zero, size_t i)
-{
-    size_t in = product(g->in, g->axes), kernel = product(g->kernel, g->axes);
-    size_t group_in = (size_t)g->group_in, x_channels = (size_t)g->group * group_in, p, channel, image;
-    place_of(g, i, &p, &channel, &image);
-    size_t group = channel / (size_t)g->group_out;
-    int64_t sum = 0;
-    for (size_t c = 0; c < group_in; c++)
-        for (size_t t = 0; t < kernel; t++) {
-            size_t at, k = group * group_in + c;
-            if (!under(g, p, t, &at))
-                continue;
-            at = g->last ? (image * in + at) * x_channels + k : (image * x_channels + k) * in + at;
-            sum += (dq_tensor_get_int(x, at) - zero_of(x_zero, 0)) *
-                   (dq_tensor_get_int(w, (channel * group_in + c) * kernel + t) - zero_of(w_zero, channel));
-        }
-    return sum;
-}
 
 /* ---- Random convolutions ----------------------------------------------------------------------------- */
 
@@ -238,59 +112,102 @@ static double scale_at(const dq_tensor *scale, size_t channel)
     return dq_tensor_get_double(scale, scale->count == 1 ? 0 : channel);
 }
 
-/* Of the standard, com.microsoft's with and without channels_last, and dqrun's with codes of 16 bits. */
+enum { WIDE = 3 }; /* of the standard, com.microsoft's with and without channels_last, and dqrun's */
+
+/* One output of `apart` or so is looked at; `extreme`: the largest sums. */
+static void check_linear(uint64_t *state, const geometry *g, int kind, const dq_dtype types[3], bool extreme,
+                         uint32_t apart, int round)
+{
+    static const char *const domains[] = {"", "com.microsoft", "com.microsoft", "dqrun"};
+    dq_dtype tx = types[0], tw = types[1], ty = types[2];
+    int64_t channels = g->group * g->group_out, dim;
+    const int64_t one = 1;
+    ops_case c;
+    ops_begin(&c, domains[kind], kind == WIDE ? "WideConv" : "QLinearConv", kind ? 1 : 10);
+    add_attributes(&c, g, state);
+    if (kind == 1 || kind == 2)
+        ops_int(&c, "channels_last", g->last);
+    dq_tensor *x = add_x(&c, state, tx, g);
+    const dq_tensor *x_scale = random_scale(&c, state, naive_random(state, 2), &one);
+    dq_tensor *x_zero = naive_codes(&c, state, tx, naive_random(state, 2), &one);
+    dq_tensor *w = add_w(&c, state, tw, g);
+    size_t rank = channel_param(state, channels, &dim);
+    const dq_tensor *w_scale = random_scale(&c, state, rank, &dim);
+    rank = channel_param(state, channels, &dim);
+    dq_tensor *w_zero = naive_codes(&c, state, tw, rank, &dim);
+    const dq_tensor *y_scale = random_scale(&c, state, OPS_SCALAR);
+    const dq_tensor *y_zero = naive_codes(&c, state, ty, OPS_SCALAR), *bias = NULL;
+    if (naive_random(state, 2)) {
+        dq_tensor *b = ops_in(&c, kind == WIDE ? DQ_FLOAT : DQ_INT32, 1, &channels, NULL);
+        for (size_t i = 0; i < b->count; i++)
+            dq_tensor_put_double(b, i, (double)naive_random(state, 20000) - 10000);
+        bias = b;
+    }
+    for (size_t i = 0; extreme && i < x->count; i++)
+        dq_tensor_put_int(x, i, dq_dtype_get(tx)->min);
+    for (size_t i = 0; extreme && i < w->count; i++)
+        dq_tensor_put_int(w, i, dq_dtype_get(tw)->min);
+    for (size_t i = 0; extreme && i < w_zero->count; i++)
+        dq_tensor_put_int(w_zero, i, dq_dtype_get(tw)->max);
+    if (extreme)
+        dq_tensor_put_int(x_zero, 0, dq_dtype_get(tx)->max);
+    ops_must_run(&c);
+    check_shape(&c, g);
+    double lo = (double)dq_dtype_get(ty)->min, hi = (double)dq_dtype_get(ty)->max;
+    for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(state, apart)) {
+        size_t channel, image, p;
+        place_of(g, i, &p, &channel, &image);
+        double scale = scale_at(x_scale, 0) * scale_at(w_scale, channel);
+        double added = bias ? dq_tensor_get_double(bias, channel) / (kind == WIDE ? scale : 1) : 0;
+        double sum = (double)sum_of(g, x, x_zero, w, w_zero, i) + added;
+        double v = rint(sum * (scale / scale_at(y_scale, 0)));
+        double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), hi);
+        ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
+                      round, i, dq_tensor_get_double(c.out[0], i), wanted);
+    }
+    ops_end(&c);
+}
+
+static const dq_dtype linear_types[] = {DQ_UINT8, DQ_INT8, DQ_UINT16, DQ_INT16};
+
 START_TEST(random_linear)
 {
-    enum { WIDE = 3 };
-    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8, DQ_UINT16, DQ_INT16};
-    static const char *const domains[] = {"", "com.microsoft", "com.microsoft", "dqrun"};
     uint64_t state = 1442695040888963407u;
     for (int round = 0; round < 600; round++) {
         geometry g = random_geometry(&state);
-        int kind = round % 4;
+        int kind = round % 4, each = kind == WIDE ? 4 : 2;
         g.last = kind == 2;
         if (g.last && g.axes < 3 && naive_random(&state, 8) == 0) /* more than is stored at a time */
             *(naive_random(&state, 2) ? &g.group : &g.group_out) = 70;
-        unsigned each = kind == WIDE ? 4 : 2;
-        dq_dtype tx = types[round / 4 % each], tw = types[round / 16 % each], ty = types[round / 64 % each];
-        int64_t channels = g.group * g.group_out, dim;
-        const int64_t one = 1;
-        ops_case c;
-        ops_begin(&c, domains[kind], kind == WIDE ? "WideConv" : "QLinearConv", kind ? 1 : 10);
-        add_attributes(&c, &g, &state);
-        if (kind == 1 || kind == 2)
-            ops_int(&c, "channels_last", g.last);
-        const dq_tensor *x = add_x(&c, &state, tx, &g);
-        const dq_tensor *x_scale = random_scale(&c, &state, naive_random(&state, 2), &one);
-        const dq_tensor *x_zero = naive_codes(&c, &state, tx, naive_random(&state, 2), &one);
-        const dq_tensor *w = add_w(&c, &state, tw, &g);
-        size_t rank = channel_param(&state, channels, &dim);
-        const dq_tensor *w_scale = random_scale(&c, &state, rank, &dim);
-        rank = channel_param(&state, channels, &dim);
-        const dq_tensor *w_zero = naive_codes(&c, &state, tw, rank, &dim);
-        const dq_tensor *y_scale = random_scale(&c, &state, OPS_SCALAR);
-        const dq_tensor *y_zero = naive_codes(&c, &state, ty, OPS_SCALAR), *bias = NULL;
-        if (naive_random(&state, 2)) {
-            dq_tensor *b = ops_in(&c, kind == WIDE ? DQ_FLOAT : DQ_INT32, 1, &channels, NULL);
-            for (size_t i = 0; i < b->count; i++)
-                dq_tensor_put_double(b, i, (double)naive_random(&state, 20000) - 10000);
-            bias = b;
+        const dq_dtype types[] = {linear_types[round / 4 % each], linear_types[round / 16 % each],
+                                  linear_types[round / 64 % each]};
+        check_linear(&state, &g, kind, types, false, 1, round);
+    }
+}
+END_TEST
+
+/* Codes of 16 bits, more than fit in a band, and sums that 32 bits do not hold. */
+START_TEST(wide_bands)
+{
+    uint64_t state = 2862933555777941757u;
+    for (int round = 0; round < 16; round++) {
+        bool depthwise = round % 4 == 0;
+        geometry g = {.axes = 1 + (round % 4 < 3), .batch = 1, .group = depthwise ? 2 : 1, .group_in = 1};
+        if (!depthwise)
+            g.group_in = 36 + naive_random(&state, 20);
+        g.group_out = 1 + naive_random(&state, 20);
+        for (size_t i = 0; i < g.axes; i++) {
+            g.in[i] = (depthwise ? 130 : g.axes == 1 ? 3000 : 60) + naive_random(&state, 9);
+            g.kernel[i] = round % 8 == 5 ? 1 : 3;
+            g.stride[i] = 1 + (round % 8 == 6);
+            g.dilation[i] = 1 + (round % 8 == 7);
+            g.pads[i] = naive_random(&state, 3);
+            g.pads[g.axes + i] = naive_random(&state, 3);
         }
-        ops_must_run(&c);
-        check_shape(&c, &g);
-        double lo = (double)dq_dtype_get(ty)->min, hi = (double)dq_dtype_get(ty)->max;
-        for (size_t i = 0; i < c.out[0]->count; i++) {
-            size_t channel, image, p;
-            place_of(&g, i, &p, &channel, &image);
-            double scale = scale_at(x_scale, 0) * scale_at(w_scale, channel);
-            double added = bias ? dq_tensor_get_double(bias, channel) / (kind == WIDE ? scale : 1) : 0;
-            double sum = (double)sum_of(&g, x, x_zero, w, w_zero, i) + added;
-            double v = rint(sum * (scale / scale_at(y_scale, 0)));
-            double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), hi);
-            ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
-                          round, i, dq_tensor_get_double(c.out[0], i), wanted);
-        }
-        ops_end(&c);
+        ck_assert(finish(&g));
+        const dq_dtype types[] = {linear_types[2 + round / 8], linear_types[round % 4],
+                                  linear_types[round / 4 % 4]};
+        check_linear(&state, &g, WIDE, types, round % 3 == 0, 200, round);
     }
 }
 END_TEST
@@ -564,6 +481,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_integer);
     tcase_add_test(tests, random_linear);
+    tcase_add_test(tests, wide_bands);
     tcase_add_test(tests, many_pixels);
     tcase_add_test(tests, full_range);
     tcase_add_test(tests, bias_wraps);

@@ -1,5 +1,5 @@
-/* Pairs are what pmaddwd wants: four outputs a vector. Exact: bytes are below 256, weights at most 255 in
- * size. */
+/* Pairs are what pmaddwd wants: four outputs a vector. No pair of products with weights this small leaves 32
+ * bits. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>

@@ -37,7 +37,7 @@ void dq_transpose_x32_avx2(const uint32_t *src, size_t src_stride, size_t rows, 
                            size_t dst_stride)
 {
     if (rows < SIDE32 || cols < SIDE32) {
-        dq_transpose_x32_c(src, src_stride, rows, cols, dst, dst_stride);
+        dq_transpose_x32_sse41(src, src_stride, rows, cols, dst, dst_stride);
         return;
     }
     for (size_t c = 0; c < cols; c = next_square(c, SIDE32, cols))

@@ -1,64 +1,126 @@
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
-#include <math.h>
+#include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = 8, VECTORS = COLS / LANES };
-enum { SPAN = 255 }; /* pairs of products below 2^22 that an int32 holds */
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
 
 static inline __m256i load(const int16_t *x)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)x);
 }
 
-static inline void add_doubles(double *c, __m128i sums)
+/* Keeps the compiler from seeing that a place was read before: it would keep what is there in a register,
+ * which sums need. */
+static inline const int16_t *afresh(const int16_t *x)
 {
-    _mm256_storeu_pd(c, _mm256_add_pd(_mm256_loadu_pd(c), _mm256_cvtepi32_pd(sums)));
+    __asm__ volatile("" : "+r"(x));
+    return x;
 }
 
-void dq_wgemm_avx2(const int16_t *a, const int16_t *b, size_t pairs, double *c)
+/* Sums of a row: what compilers keep in registers, as they do not an array of them. */
+typedef struct row {
+    __m256i first, second, third;
+} row;
+
+static inline __attribute__((always_inline)) void add(row *r, const int16_t *a, __m256i first, __m256i second,
+                                                      const int16_t *third, int octets)
 {
-    while (pairs > 0) {
-        size_t count = pairs < SPAN ? pairs : SPAN;
-        __m256i sum[ROWS][VECTORS];
-        for (int i = 0; i < ROWS; i++)
-            sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-        pairs -= count;
-        for (; count > 0; count--, a += 2 * ROWS, b += 2 * COLS) {
-            __m256i w0 = load(b), w1 = load(b + 2 * LANES);
-            for (int i = 0; i < ROWS; i++) {
-                __m256i x =
-                    _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)(a + 2 * i)));
-                sum[i][0] = _mm256_add_epi32(sum[i][0], _mm256_madd_epi16(x, w0));
-                sum[i][1] = _mm256_add_epi32(sum[i][1], _mm256_madd_epi16(x, w1));
+    __m256i x = _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)a));
+    r->first = _mm256_add_epi32(r->first, _mm256_madd_epi16(x, first));
+    if (octets > 1)
+        r->second = _mm256_add_epi32(r->second, _mm256_madd_epi16(x, second));
+    if (octets > 2)
+        r->third = _mm256_add_epi32(r->third, _mm256_madd_epi16(x, load(afresh(third))));
+}
+
+static inline void put(const row *r, int octets, int32_t *c)
+{
+    _mm256_storeu_si256((__m256i *)(void *)c, r->first);
+    if (octets > 1)
+        _mm256_storeu_si256((__m256i *)(void *)(c + LANES), r->second);
+    if (octets > 2)
+        _mm256_storeu_si256((__m256i *)(void *)(c + 2 * LANES), r->third);
+}
+
+/* `octets` is constant in each call, so that sums stay in registers: twelve of sixteen. The others hold two
+ * vectors of b, one of a and a product; the third vector of b is read from the cache each time. */
+static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
+                                                       const int16_t *const b[], const uint32_t *offsets,
+                                                       int octets, int32_t *c)
+{
+    const row zero = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    row r0 = zero, r1 = zero, r2 = zero, r3 = zero;
+    const int16_t *x = b[0], *y = b[octets > 1 ? 1 : 0], *z = b[octets > 2 ? 2 : 0];
+    for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
+        size_t at = *offsets;
+        __m256i first = load(x + at), second = octets > 1 ? load(y + at) : first;
+        add(&r0, a, first, second, z + at, octets);
+        add(&r1, a + 2, first, second, z + at, octets);
+        add(&r2, a + 4, first, second, z + at, octets);
+        add(&r3, a + 6, first, second, z + at, octets);
+    }
+    put(&r0, octets, c);
+    put(&r1, octets, c + COLS);
+    put(&r2, octets, c + 2 * COLS);
+    put(&r3, octets, c + 3 * COLS);
+}
+
+void dq_wgemm_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                   const uint32_t *offsets, size_t octets, int32_t *c)
+{
+    if (octets == 3)
+        tile(a, pairs, b, offsets, 3, c);
+    else if (octets == 2)
+        tile(a, pairs, b, offsets, 2, c);
+    else
+        tile(a, pairs, b, offsets, 1, c);
+}
+
+typedef struct fixed {
+    const dq_wide_sums *s;
+    __m256d low, high;
+    __m128i zero;
+} fixed;
+
+static inline __m128i four(const fixed *f, size_t at, __m256d offset, __m256d scale)
+{
+    __m256d v = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)(f->s->sums + at)));
+    if (f->s->extra)
+        v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + at));
+    v = _mm256_mul_pd(_mm256_add_pd(v, offset), scale);
+    v = _mm256_max_pd(v, f->low); /* of NaN and a bound, max gives the bound */
+    v = _mm256_round_pd(_mm256_min_pd(v, f->high), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm_and_si128(_mm_add_epi32(_mm256_cvttpd_epi32(v), f->zero), _mm_set1_epi32(0xffff));
+}
+
+void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
+{
+    const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
+                     _mm_set1_epi32(s->zero_point)};
+    for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
+        const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+        __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
+        size_t j = 0, at = i * s->stride;
+        for (; j + LANES <= s->cols; j += LANES) {
+            if (s->col_step) {
+                o0 = _mm256_loadu_pd(offset + j);
+                s0 = _mm256_loadu_pd(scale + j);
+                o1 = _mm256_loadu_pd(offset + j + 4);
+                s1 = _mm256_loadu_pd(scale + j + 4);
             }
+            __m128i codes = _mm_packus_epi32(four(&f, at + j, o0, s0), four(&f, at + j + 4, o1, s1));
+            _mm_storeu_si128((__m128i *)(void *)(out + at + j), codes);
         }
-        for (int i = 0; i < ROWS; i++)
-            for (int v = 0; v < VECTORS; v++) {
-                double *to = c + i * COLS + v * LANES;
-                add_doubles(to, _mm256_castsi256_si128(sum[i][v]));
-                add_doubles(to + LANES / 2, _mm256_extracti128_si256(sum[i][v], 1));
-            }
-    }
-}
-
-void dq_requantize_f64_avx2(const double *acc, size_t n, const double *offset, const double *scale,
-                            size_t step, int32_t zero_point, int32_t lo, int32_t hi, int32_t *out)
-{
-    enum { WIDTH = 4 };
-    size_t j = 0;
-    const __m256d zero = _mm256_set1_pd(zero_point), low = _mm256_set1_pd(lo), high = _mm256_set1_pd(hi);
-    for (; j + WIDTH <= n; j += WIDTH) {
-        __m256d o = step ? _mm256_loadu_pd(offset + j) : _mm256_broadcast_sd(offset);
-        __m256d s = step ? _mm256_loadu_pd(scale + j) : _mm256_broadcast_sd(scale);
-        __m256d v = _mm256_mul_pd(_mm256_add_pd(_mm256_loadu_pd(acc + j), o), s);
-        v = _mm256_add_pd(_mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), zero);
-        v = _mm256_min_pd(_mm256_max_pd(v, low), high); /* of NaN and a bound, max gives the bound */
-        _mm_storeu_si128((__m128i *)(void *)(out + j), _mm256_cvttpd_epi32(v));
-    }
-    for (; j < n; j++) {
-        double v = rint((acc[j] + offset[j * step]) * scale[j * step]) + zero_point;
-        v = v > lo ? v : lo;
-        out[j] = (int32_t)(v < hi ? v : hi);
+        if (j < s->cols) {
+            dq_wide_sums rest = *s;
+            rest.rows = 1;
+            rest.cols -= j;
+            rest.sums += at + j;
+            rest.extra = rest.extra ? rest.extra + at + j : NULL;
+            rest.offset = offset + j * s->col_step;
+            rest.scale = scale + j * s->col_step;
+            dq_requantize_wide_c(&rest, out + at + j);
+        }
     }
 }

@@ -1,0 +1,273 @@
+#include "ops/wide_window.h"
+
+#include "base/checked.h"
+#include "ops/wide_codes.h"
+
+#include <string.h>
+
+enum { OCTET = DQ_WGEMM_OCTET, LINE = 32 /* int16 elements of a cache line */ };
+
+/* Axes on which nothing happens fall away; where windows are single neighbouring pixels, all are one. */
+static void simplify(const dq_window *from, dq_window *w)
+{
+    bool pixels = true;
+    w->rank = 0;
+    for (size_t d = 0; d < from->rank; d++) {
+        bool plain = from->kernel[d] == 1 && from->begin[d] == 0 && from->out[d] == from->in[d];
+        pixels = pixels && plain;
+        if (plain && from->in[d] == 1 && (w->rank > 0 || d + 1 < from->rank))
+            continue;
+        w->in[w->rank] = from->in[d];
+        w->kernel[w->rank] = from->kernel[d];
+        w->stride[w->rank] = from->stride[d];
+        w->dilation[w->rank] = from->dilation[d];
+        w->begin[w->rank] = from->begin[d];
+        w->out[w->rank++] = from->out[d];
+    }
+    for (; pixels && w->rank > 1; w->rank--) {
+        w->in[0] *= w->in[w->rank - 1];
+        w->out[0] = w->in[0];
+    }
+}
+
+/* Where a kernel element lies: the phase of the last axis, and the step in it. */
+static size_t find_phase(const dq_wband *b, size_t shift)
+{
+    size_t stride = (size_t)b->w.stride[b->w.rank - 1], i = 0;
+    while (i < b->phases && b->phase[i] != shift % stride)
+        i++;
+    return i;
+}
+
+static void find_phases(dq_wband *b)
+{
+    size_t last = b->w.rank - 1;
+    for (int64_t k = 0; k < b->w.kernel[last]; k++) {
+        size_t shift = (size_t)(k * b->w.dilation[last]);
+        if (find_phase(b, shift) == b->phases)
+            b->phase[b->phases++] = shift % (size_t)b->w.stride[last];
+    }
+}
+
+static size_t reach(const dq_window *w, size_t d)
+{
+    return (size_t)((w->kernel[d] - 1) * w->dilation[d]);
+}
+
+/* The layout for `band` outputs on the first axis. */
+static bool lay_out(dq_wband *b, size_t band)
+{
+    const dq_window *w = &b->w;
+    size_t last = w->rank - 1, rows = 1;
+    b->band = band;
+    b->bands = (size_t)w->out[0] / band + ((size_t)w->out[0] % band != 0);
+    for (size_t d = 0; d < last; d++) {
+        size_t out = d == 0 ? band : (size_t)w->out[d];
+        b->stride[d] = w->kernel[d] == 1 ? 1 : (size_t)w->stride[d];
+        if (!dq_mul_size(out - 1, b->stride[d], &b->extent[d]) ||
+            !dq_add_size(b->extent[d], reach(w, d) + 1, &b->extent[d]) ||
+            !dq_mul_size(rows, b->extent[d], &rows))
+            return false;
+    }
+    b->pitch = dq_wband_columns(b, band) + reach(w, last) / (size_t)w->stride[last];
+    if (!dq_mul_size(b->phases * 2, b->pitch, &b->row) || !dq_mul_size(b->row, rows, &b->plane) ||
+        !dq_align_size(b->plane, LINE, &b->plane))
+        return false;
+    b->plane += b->plane / LINE % 2 ? 0 : LINE; /* an odd number of lines: planes fall on all cache sets */
+    return true;
+}
+
+bool dq_wband_size(const dq_wband *b, size_t planes, size_t *elements)
+{
+    return dq_mul_size(b->plane, planes, elements) && dq_add_size(*elements, 2 * OCTET, elements) &&
+           *elements <= UINT32_MAX;
+}
+
+/* The largest band that takes `bytes`, but `LEAST` outputs or more. */
+static bool choose_band(dq_wband *b, size_t planes, size_t bytes)
+{
+    enum { LEAST = 192 };
+    size_t out = (size_t)b->w.out[0], each = 1, low, high, size;
+    for (size_t d = 1; d < b->w.rank; d++)
+        each *= (size_t)b->w.out[d];
+    low = LEAST / each + 1;
+    low = low < out ? low : out;
+    for (high = out; low < high;) { /* sizes grow with the band */
+        size_t middle = high - (high - low) / 2;
+        if (lay_out(b, middle) && dq_wband_size(b, planes, &size) && size <= bytes / sizeof(int16_t))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    if (b->w.rank == 1 && low < out)
+        low = (low + DQ_WGEMM_COLS - 1) / DQ_WGEMM_COLS * DQ_WGEMM_COLS;
+    else if (low < out) /* bands alike */
+        low = (out - 1) / ((out - 1) / low + 1) + 1;
+    return lay_out(b, low < out ? low : out);
+}
+
+static void place_taps(dq_wband *b)
+{
+    const dq_window *w = &b->w;
+    size_t last = w->rank - 1, taps = 1;
+    for (size_t d = 0; d < w->rank; d++)
+        taps *= (size_t)w->kernel[d];
+    for (size_t t = 0; t < taps; t++) {
+        size_t shift = t % (size_t)w->kernel[last] * (size_t)w->dilation[last], rest = t, step = b->row;
+        size_t at = 2 * (find_phase(b, shift) * b->pitch + shift / (size_t)w->stride[last]);
+        for (size_t d = last; d-- > 0; step *= b->extent[d]) {
+            rest /= (size_t)w->kernel[d + 1];
+            at += rest % (size_t)w->kernel[d] * (size_t)w->dilation[d] * step;
+        }
+        b->taps[t] = (uint32_t)at;
+    }
+}
+
+dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, size_t bytes, dq_wband *b,
+                           dq_error *err)
+{
+    size_t elements;
+    simplify(&s->window, &b->w);
+    b->phase = DQ_NEW_ARRAY(call->arena, (size_t)b->w.kernel[b->w.rank - 1], size_t);
+    b->taps = DQ_NEW_ARRAY(call->arena, s->kernel_size, uint32_t);
+    if (!b->phase || !b->taps)
+        return dq_no_memory(err, s->kernel_size, "places of a kernel");
+    find_phases(b);
+    if (!choose_band(b, planes, bytes) || !dq_wband_size(b, planes, &elements))
+        return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
+    place_taps(b);
+    return DQ_OK;
+}
+
+void dq_wband_range(const dq_wband *b, size_t at, size_t *first, size_t *count)
+{
+    size_t out = (size_t)b->w.out[0];
+    *first = at * b->band;
+    *count = out - *first < b->band ? out - *first : b->band;
+}
+
+size_t dq_wband_rows(const dq_wband *b, size_t count)
+{
+    size_t rows = b->w.rank == 1 ? 1 : count;
+    for (size_t d = 1; d + 1 < b->w.rank; d++)
+        rows *= (size_t)b->w.out[d];
+    return rows;
+}
+
+size_t dq_wband_place(const dq_wband *b, size_t row)
+{
+    size_t at = 0, step = b->row;
+    for (size_t d = b->w.rank - 1; d-- > 0; step *= b->extent[d]) {
+        size_t n = d == 0 ? SIZE_MAX : (size_t)b->w.out[d];
+        at += row % n * b->stride[d] * step;
+        row /= n;
+    }
+    return at;
+}
+
+/* ---- Filling --------------------------------------------------------------------------------------------
+ */
+
+/* Where a row of the plane begins in a channel of the input; false: it is all padding. */
+static bool find_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
+{
+    const dq_window *w = &b->w;
+    int64_t step = w->in[w->rank - 1];
+    *at = 0;
+    for (size_t d = w->rank - 1; d-- > 0; step *= w->in[d]) {
+        int64_t i = (int64_t)(row % b->extent[d]);
+        i = i * (w->kernel[d] == 1 ? w->stride[d] : 1) - w->begin[d];
+        i += d == 0 ? (int64_t)first * w->stride[d] : 0;
+        if (i < 0 || i >= w->in[d])
+            return false;
+        *at += i * step;
+        row /= b->extent[d];
+    }
+    return true;
+}
+
+/* Pairs of elements from two places on, `step` apart. */
+#define INTERLEAVE(S, middle)                                                                                \
+    do {                                                                                                     \
+        const S *p = (const S *)x->data + one, *q = (const S *)x->data + (two == SIZE_MAX ? one : two);      \
+        if (two == SIZE_MAX)                                                                                 \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                to[2 * i] = (int16_t)(p[i * step] - (middle));                                               \
+                to[2 * i + 1] = 0;                                                                           \
+            }                                                                                                \
+        else if (step == 1)                                                                                  \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                to[2 * i] = (int16_t)(p[i] - (middle));                                                      \
+                to[2 * i + 1] = (int16_t)(q[i] - (middle));                                                  \
+            }                                                                                                \
+        else                                                                                                 \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                to[2 * i] = (int16_t)(p[i * step] - (middle));                                               \
+                to[2 * i + 1] = (int16_t)(q[i * step] - (middle));                                           \
+            }                                                                                                \
+    } while (0)
+
+static void interleave(const dq_tensor *x, size_t one, size_t two, size_t step, size_t n, int16_t *to)
+{
+    if (x->dtype == DQ_UINT16)
+        INTERLEAVE(uint16_t, 32768);
+    else if (x->dtype == DQ_INT16)
+        INTERLEAVE(int16_t, 0);
+    else if (x->dtype == DQ_UINT8)
+        INTERLEAVE(uint8_t, 128);
+    else
+        INTERLEAVE(int8_t, 0);
+}
+
+static void pad_pairs(int16_t first, int16_t second, size_t n, int16_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = first;
+        to[2 * i + 1] = second;
+    }
+}
+
+/* The pairs of one phase of a row, n of them; the row lies at one and two, when it is not all padding. */
+static void fill_phase(const dq_wband *b, const dq_tensor *x, bool inside, int64_t start, size_t n,
+                       size_t one, size_t two, int16_t pad, int16_t *to)
+{
+    size_t last = b->w.rank - 1;
+    int64_t stride = b->w.stride[last], in = b->w.in[last];
+    int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
+    int64_t end = in > start ? (in - start - 1) / stride + 1 : 0;
+    int16_t second = two == SIZE_MAX ? 0 : pad;
+    size_t a = from < (int64_t)n ? (size_t)from : n, z = end < (int64_t)n ? (size_t)end : n;
+    if (!inside || a >= z) {
+        pad_pairs(pad, second, n, to);
+        return;
+    }
+    size_t at = (size_t)(start + from * stride);
+    pad_pairs(pad, second, a, to);
+    interleave(x, one + at, two == SIZE_MAX ? two : two + at, (size_t)stride, z - a, to + 2 * a);
+    pad_pairs(pad, second, n - z, to + 2 * z);
+}
+
+void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t one, size_t two, bool beside,
+                   int16_t pad, int16_t *line, int16_t *to)
+{
+    size_t last = b->w.rank - 1, rows = b->row ? 1 : 0;
+    int64_t origin = (last == 0 ? (int64_t)first * b->w.stride[0] : 0) - b->w.begin[last], at;
+    for (size_t d = 0; d < last; d++)
+        rows *= b->extent[d];
+    for (size_t r = 0; r < rows; r++) {
+        bool inside = find_source(b, r, first, &at);
+        for (size_t f = 0; f < b->phases; f++, to += 2 * b->pitch) {
+            int64_t start = origin + (int64_t)b->phase[f];
+            size_t p = one + (inside ? (size_t)at : 0), q = two == SIZE_MAX ? two : two + (p - one);
+            if (!beside) {
+                fill_phase(b, x, inside, start, b->pitch, p, q, pad, to);
+                continue;
+            }
+            fill_phase(b, x, inside, start, b->pitch + 1, p, SIZE_MAX, pad, line);
+            for (size_t i = 0; i < b->pitch; i++) {
+                to[2 * i] = line[2 * i];
+                to[2 * i + 1] = line[2 * i + 2];
+            }
+        }
+    }
+}
