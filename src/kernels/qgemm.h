@@ -30,8 +30,8 @@ typedef struct dq_qgemm_a {
                      byte 0 before the first tile of these rows */
 } dq_qgemm_a;
 
-/** What packed weights are for: many rows in each of many runs; many rows of one run; or rows that do not
- * repay any work on the weights. */
+/** What packed weights are for: many rows in each of many runs; many rows of one run; or so few that reading
+ * the weights takes the time. */
 enum { DQ_QGEMM_OFTEN, DQ_QGEMM_ONCE, DQ_QGEMM_FEW };
 
 /** Where B stands before packing: element (run t, position p, column j) is the byte

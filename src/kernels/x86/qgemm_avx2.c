@@ -1,6 +1,6 @@
 /* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split. The
- * safe parts are multiplied 6 rows by 16 columns at a time, which fills the sixteen registers. Weights that
- * are not split meet rows whose bytes are.
+ * safe parts are multiplied 6 rows by 16 columns at a time, which fills the sixteen registers; words 4 rows
+ * by 16 columns.
  *
  * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
  * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
@@ -10,7 +10,6 @@
 #include "base/checked.h"
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
-#include "kernels/x86/accumulate_avx2.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -110,9 +109,13 @@ HEIGHTS(sum_quads, true)
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_qgemm_a.turned: a line whose first bytes say what is there, halves of bytes, turned rows. The first byte
- * is the contract's. */
-enum { KEPT_HALVES = 1, KEPT_TURNED = 2, KEPT_HEAD = 64 };
+/* dq_qgemm_a.turned: this, rows as words, turned rows. */
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2 };
+typedef struct kept_head {
+    uint8_t kept; /* the contract's first byte: what is there */
+    uint8_t padding[63];
+    int32_t terms[MR]; /* of each row: the sum of x0 x2 + x1 x3 */
+} kept_head;
 
 /* Positions of a row, with room for what is written past its end. */
 static bool row_size(size_t runs, size_t run, size_t *positions)
@@ -124,106 +127,174 @@ static bool row_size(size_t runs, size_t run, size_t *positions)
 
 static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 {
-    size_t positions, halves, turned, all;
+    size_t positions, words, turned, all;
     rows = b->use == DQ_QGEMM_FEW ? rows : MR;
-    if (!row_size(b->runs, b->run, &positions) || !dq_mul_size(positions, 2 * rows, &halves) ||
+    if (!row_size(b->runs, b->run, &positions) || !dq_mul_size(positions, 2 * rows, &words) ||
         !dq_mul_size(positions, b->use == DQ_QGEMM_FEW ? 0 : MR, &turned) ||
-        !dq_add_size(halves, turned, &all) || !dq_add_size(all, KEPT_HEAD, &all))
+        !dq_add_size(words, turned, &all) || !dq_add_size(all, sizeof(kept_head), &all))
         return 0;
     return all;
 }
 
-/* ---- Weights as they are ------------------------------------------------------------------------------ */
-
-/* The products of half a byte, 15 at most, are small enough for eight groups to be summed in 16 bits:
- * 8 * 2 * 15 * 128 < 2^15. So rows are taken in halves, and the upper ones' sums times 16. */
-enum { HALVES_HEIGHT = 2, TOGETHER = 8 };
-
-static void keep_halves(const dq_qgemm_a *a, size_t rows, size_t positions, uint8_t *out)
+/* Bytes of a run as words; returns the sum of x0 x2 + x1 x3 over its groups in lanes. What is past its end is
+ * zero. */
+static __m256i widen_run(const uint8_t *x, size_t run, uint16_t *to)
 {
-    const __m256i mask = _mm256_set1_epi8(15);
-    for (size_t i = 0; i < rows; i++, out += 2 * positions) {
-        uint8_t *to = out;
-        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * GROUP) {
-            const uint8_t *x = a->rows[i] + a->offsets[t];
-            for (size_t k = 0; k < a->run; k += 32) {
-                __m256i bytes = load(x + k), upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask);
-                _mm256_storeu_si256((__m256i *)(void *)(to + k), _mm256_and_si256(bytes, mask));
-                _mm256_storeu_si256((__m256i *)(void *)(to + positions + k), upper);
+    enum { STEP = 16 };
+    const __m128i count = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m256i terms = _mm256_setzero_si256();
+    for (size_t k = 0; k < run; k += STEP) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(x + k));
+        if (run - k < STEP)
+            bytes = _mm_and_si128(bytes, _mm_cmpgt_epi8(_mm_set1_epi8((char)(run - k)), count));
+        __m256i words = _mm256_cvtepu8_epi16(bytes);
+        _mm256_storeu_si256((__m256i *)(void *)(to + k), words);
+        terms = _mm256_add_epi32(terms, _mm256_madd_epi16(words, _mm256_srli_epi64(words, 32)));
+    }
+    return terms;
+}
+
+/* The rows as words, `positions` of each, made when they are first asked for. */
+static const uint16_t *row_words(const dq_qgemm_a *a, size_t rows, size_t positions)
+{
+    kept_head *head = a->turned;
+    uint16_t *words = (uint16_t *)(void *)(head + 1);
+    if (head->kept & KEPT_WORDS)
+        return words;
+    head->kept |= KEPT_WORDS;
+    for (size_t i = 0; i < rows; i++) {
+        __m256i terms = _mm256_setzero_si256();
+        uint16_t *to = words + i * positions;
+        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * GROUP)
+            terms = _mm256_add_epi32(terms, widen_run(a->rows[i] + a->offsets[t], a->run, to));
+        uint32_t lanes[LANES], sum = 0;
+        _mm256_storeu_si256((__m256i *)(void *)lanes, terms);
+        for (int l = 0; l < LANES; l++)
+            sum += lanes[l];
+        head->terms[i] = (int32_t)sum;
+    }
+    return words;
+}
+
+/* ---- Words -------------------------------------------------------------------------------------------- */
+
+enum { WORDS_HEIGHT = 4, WORDS_GROUP = NR * GROUP /* words of a group */ };
+
+/* `height` is constant in each call. */
+static inline __attribute__((always_inline)) void sum_words(const uint16_t *x, size_t positions, int height,
+                                                            const int16_t *w, size_t groups,
+                                                            __m256i acc[WORDS_HEIGHT][VECTORS])
+{
+    for (; groups; groups--, x += GROUP, w += WORDS_GROUP) {
+        __m256i low[VECTORS], high[VECTORS];
+        for (int v = 0; v < VECTORS; v++) {
+            high[v] = load(w + v * 32);
+            low[v] = load(w + v * 32 + 16);
+        }
+        for (int i = 0; i < height; i++) {
+            const uint16_t *from = x + (size_t)i * positions;
+            __m256i first = _mm256_set1_epi32(four(from)), second = _mm256_set1_epi32(four(from + 2));
+            for (int v = 0; v < VECTORS; v++) {
+                __m256i a = _mm256_add_epi16(first, high[v]), b = _mm256_add_epi16(second, low[v]);
+                acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(a, b));
             }
         }
     }
 }
 
-typedef struct half_sums {
-    __m256i lower[HALVES_HEIGHT][VECTORS], upper[HALVES_HEIGHT][VECTORS];
-} half_sums;
-
-/* One group. `height` is constant in each call. */
-static inline __attribute__((always_inline)) void add_group(half_sums *sum, const uint8_t *x,
-                                                            size_t positions, int height, const int8_t *w)
-{
-    for (int i = 0; i < height; i++, x += 2 * positions) {
-        __m256i low = _mm256_set1_epi32(four(x)), up = _mm256_set1_epi32(four(x + positions));
-        for (int v = 0; v < VECTORS; v++) {
-            __m256i b = load(w + 32 * v);
-            add_now(&sum->lower[i][v], _mm256_maddubs_epi16(low, b));
-            add_now(&sum->upper[i][v], _mm256_maddubs_epi16(up, b));
-        }
-    }
-}
-
-/* `x`: lower halves of the first row, the upper ones `positions` behind. */
-static inline __attribute__((always_inline)) void sum_halves(const uint8_t *x, size_t positions, int height,
-                                                             const int8_t *w, size_t groups, int32_t *c,
+/* `terms`: of the rows. */
+static inline __attribute__((always_inline)) void words_rows(const uint16_t *x, size_t positions, int height,
+                                                             const int32_t *terms, const void *panel,
+                                                             size_t groups, const int32_t *init, int32_t *c,
                                                              size_t c_stride)
 {
-    enum { NEXT = DQ_AVX2_GROUP_BYTES };
-    const __m256i ones = _mm256_set1_epi16(1), sixteens = _mm256_set1_epi16(16);
-    for (size_t left; groups; groups -= left) {
-        half_sums sum;
-        for (int i = 0; i < height; i++)
-            for (int v = 0; v < VECTORS; v++)
-                sum.lower[i][v] = sum.upper[i][v] = _mm256_setzero_si256();
-        left = groups < TOGETHER ? groups : TOGETHER;
-        size_t g = 0;
-        for (; g + 4 <= left; g += 4, x += 4 * GROUP, w += 4 * NEXT) {
-            add_group(&sum, x, positions, height, w);
-            add_group(&sum, x + GROUP, positions, height, w + NEXT);
-            add_group(&sum, x + 2 * GROUP, positions, height, w + 2 * NEXT);
-            add_group(&sum, x + 3 * GROUP, positions, height, w + 3 * NEXT);
+    const int32_t *columns = panel;
+    __m256i acc[WORDS_HEIGHT][VECTORS];
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i both = _mm256_add_epi32(load(columns + v * LANES), _mm256_set1_epi32(terms[i]));
+            acc[i][v] = _mm256_sub_epi32(load(init + v * LANES), both);
         }
-        for (; g < left; g++, x += GROUP, w += NEXT)
-            add_group(&sum, x, positions, height, w);
-        for (int i = 0; i < height; i++)
-            for (int v = 0; v < VECTORS; v++) {
-                int32_t *to = c + (size_t)i * c_stride + v * LANES;
-                __m256i both = _mm256_add_epi32(_mm256_madd_epi16(sum.lower[i][v], ones),
-                                                _mm256_madd_epi16(sum.upper[i][v], sixteens));
-                _mm256_storeu_si256((__m256i *)(void *)to, _mm256_add_epi32(load(to), both));
-            }
+    sum_words(x, positions, height, (const int16_t *)(const void *)(columns + NR), groups, acc);
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++)
+            _mm256_storeu_si256((__m256i *)(void *)(c + (size_t)i * c_stride + v * LANES), acc[i][v]);
+}
+
+static void multiply_words(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init,
+                           int32_t *c, size_t c_stride)
+{
+    size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
+    row_size(a->runs, a->run, &positions);
+    const uint16_t *x = row_words(a, rows, positions);
+    const int32_t *terms = ((const kept_head *)a->turned)->terms;
+    for (; rows >= WORDS_HEIGHT; rows -= WORDS_HEIGHT) {
+        words_rows(x, positions, WORDS_HEIGHT, terms, panel, groups, init, c, c_stride);
+        x += WORDS_HEIGHT * positions;
+        terms += WORDS_HEIGHT;
+        c += WORDS_HEIGHT * c_stride;
+    }
+    if (rows == 3)
+        words_rows(x, positions, 3, terms, panel, groups, init, c, c_stride);
+    else if (rows == 2)
+        words_rows(x, positions, 2, terms, panel, groups, init, c, c_stride);
+    else if (rows == 1)
+        words_rows(x, positions, 1, terms, panel, groups, init, c, c_stride);
+}
+
+/* ---- Bytes as they are -------------------------------------------------------------------------------- */
+
+enum { BYTES_HEIGHT = 2, QUARTERS = NR / 4 /* vectors of four columns with two sums each */ };
+
+/* One group. */
+static inline __attribute__((always_inline)) void bytes_group(const uint16_t *x, size_t positions, int height,
+                                                              const int8_t *w,
+                                                              __m256i acc[BYTES_HEIGHT][QUARTERS])
+{
+    for (int v = 0; v < QUARTERS; v++) {
+        __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(w + 16 * v)));
+        for (int i = 0; i < height; i++) {
+            int64_t from;
+            memcpy(&from, x + (size_t)i * positions, sizeof from);
+            acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(words, _mm256_set1_epi64x(from)));
+        }
     }
 }
 
-static void add_halves(const dq_qgemm_a *a, size_t rows, const int8_t *w, const int32_t *init, int32_t *c,
-                       size_t c_stride)
+/* `height` is constant in each call. */
+static inline __attribute__((always_inline)) void bytes_rows(const uint16_t *x, size_t positions, int height,
+                                                             const int8_t *w, size_t groups,
+                                                             const int32_t *init, int32_t *c, size_t c_stride)
+{
+    __m256i acc[BYTES_HEIGHT][QUARTERS];
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < QUARTERS; v++)
+            acc[i][v] = _mm256_setzero_si256();
+    for (; groups; groups--, x += GROUP, w += DQ_AVX2_GROUP_BYTES)
+        bytes_group(x, positions, height, w, acc);
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++) {
+            /* columns 0 1 4 5 | 2 3 6 7 */
+            __m256i sums = _mm256_hadd_epi32(acc[i][2 * v], acc[i][2 * v + 1]);
+            sums = _mm256_permute4x64_epi64(sums, _MM_SHUFFLE(3, 1, 2, 0));
+            _mm256_storeu_si256((__m256i *)(void *)(c + (size_t)i * c_stride + v * LANES),
+                                _mm256_add_epi32(load(init + v * LANES), sums));
+        }
+}
+
+static void multiply_bytes(const dq_qgemm_a *a, size_t rows, const int8_t *w, const int32_t *init, int32_t *c,
+                           size_t c_stride)
 {
     size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
-    uint8_t *kept = a->turned;
     row_size(a->runs, a->run, &positions);
-    if (!(kept[0] & KEPT_HALVES))
-        keep_halves(a, rows, positions, kept + KEPT_HEAD);
-    kept[0] |= KEPT_HALVES;
-    const uint8_t *x = kept + KEPT_HEAD;
-    for (size_t i = 0; i < rows; i++)
-        memcpy(c + i * c_stride, init, NR * sizeof *c);
-    for (; rows >= HALVES_HEIGHT; rows -= HALVES_HEIGHT) {
-        sum_halves(x, positions, HALVES_HEIGHT, w, groups, c, c_stride);
-        x += 2 * HALVES_HEIGHT * positions;
-        c += HALVES_HEIGHT * c_stride;
+    const uint16_t *x = row_words(a, rows, positions);
+    for (; rows >= BYTES_HEIGHT; rows -= BYTES_HEIGHT) {
+        bytes_rows(x, positions, BYTES_HEIGHT, w, groups, init, c, c_stride);
+        x += BYTES_HEIGHT * positions;
+        c += BYTES_HEIGHT * c_stride;
     }
     if (rows)
-        sum_halves(x, positions, 1, w, groups, c, c_stride);
+        bytes_rows(x, positions, 1, w, groups, init, c, c_stride);
 }
 
 /* ---- Turned rows -------------------------------------------------------------------------------------- */
@@ -333,12 +404,12 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
 {
     int32_t sums[NR * MR];
     size_t halves = rows > HALF ? 2 : 1, positions = 0;
-    uint8_t *kept = a->turned;
+    kept_head *kept = a->turned;
     row_size(a->runs, a->run, &positions);
-    uint8_t *turned = kept + KEPT_HEAD + 2 * MR * positions;
-    if (!(kept[0] & KEPT_TURNED))
+    uint8_t *turned = (uint8_t *)(kept + 1) + 2 * MR * positions;
+    if (!(kept->kept & KEPT_TURNED))
         turn(a, rows, halves * HALF, turned);
-    kept[0] |= KEPT_TURNED;
+    kept->kept |= KEPT_TURNED;
     for (size_t j = 0; j < NR; r += head->records[j], j++) {
         if (halves == 2)
             rest_column(turned, r, head->records[j], 2, sums + j * MR);
@@ -355,8 +426,11 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
 {
     const dq_avx2_head *head = panel;
     const int8_t *weights = (const int8_t *)(head + 1);
-    if (head->mode == DQ_AVX2_ANY) {
-        add_halves(a, rows, weights, init, c, c_stride);
+    if (head->mode == DQ_AVX2_BYTES || head->mode == DQ_AVX2_WORDS) {
+        if (head->mode == DQ_AVX2_BYTES)
+            multiply_bytes(a, rows, weights, init, c, c_stride);
+        else
+            multiply_words(a, rows, weights, init, c, c_stride);
         return;
     }
     for (size_t i = 0, height; i < rows; i += height) {

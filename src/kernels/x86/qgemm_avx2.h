@@ -8,10 +8,20 @@
  * each column. The same is done for four positions whose products are summed in 16 bits before they are
  * widened, where few enough exceed that.
  *
+ * Where too many do, weights become words, and products are halved in number (S. Winograd, "A New Algorithm
+ * for Inner Product", 1968):
+ *     x0 w0 + x2 w2 = (x0 + w2)(x2 + w0) - x0 x2 - w0 w2
+ * A group of four positions takes one vpmaddwd and three additions for eight columns, with any weights as
+ * fast as safe pairs are; the last two terms are summed once for a row and once for a column.
+ *
  * A panel of 16 columns:
  *     head    64 bytes
  *     safe    groups of 4 positions: 16 columns of 4 bytes; each run padded to whole groups
  *     rest    records of four entries, column after column
+ * or head and groups of bytes as they are, for few rows, or
+ *     head
+ *     terms   16 int32, the sums of w0 w2 + w1 w3
+ *     words   of each group, for columns 0 … 7 and for 8 … 15: w2 and w3 of each, then w0 and w1 of each
  */
 #ifndef DQ_KERNELS_X86_QGEMM_AVX2_H
 #define DQ_KERNELS_X86_QGEMM_AVX2_H
@@ -20,9 +30,10 @@
 
 enum { DQ_AVX2_NR = 16, DQ_AVX2_GROUP = 4, DQ_AVX2_GROUP_BYTES = DQ_AVX2_NR * DQ_AVX2_GROUP };
 
-/* How the safe parts may be multiplied. */
+/* How the weights may be multiplied. */
 enum {
-    DQ_AVX2_ANY,   /* nothing is split: rows are taken in halves of bytes */
+    DQ_AVX2_BYTES, /* nothing is split */
+    DQ_AVX2_WORDS,
     DQ_AVX2_PAIRS, /* pairs are safe */
     DQ_AVX2_QUADS  /* pairs of this group with those of the next are */
 };

@@ -15,33 +15,27 @@ enum {
     OPEN = 4
 };
 
-/* What the three ways cost, relative to each other, as measured on Zen 3: the time of a multiplication in
- * quads is 82, in pairs 100, of any weights 137, and that of an entry 165. */
-enum { COST_QUAD = 82, COST_PAIR = 100, COST_ANY = 137, COST_ENTRY = 165 };
+/* What the ways cost, relative to each other, as measured on Zen 3: the time of a multiplication in quads is
+ * 82, in pairs 100, in words 108, and that of an entry 165. */
+enum { COST_QUAD = 82, COST_PAIR = 100, COST_WORD = 108, COST_ENTRY = 165 };
 
 static bool positions_of(size_t runs, size_t run, size_t *positions)
 {
     return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
 }
 
-/* Entries that cost no more than what they save. */
-static size_t most_entries(size_t positions)
+/* Entries that cost no more than `saved` for each weight. */
+static size_t worth(size_t positions, size_t saved)
 {
-    return positions > MOST_POSITIONS ? 0 : positions * NR * (COST_ANY - COST_PAIR) / COST_ENTRY;
+    return positions * NR * saved / COST_ENTRY;
 }
 
-static size_t most_records(size_t positions)
-{
-    return positions > MOST_POSITIONS ? 0 : most_entries(positions) / 4 + NR;
-}
-
+/* Words take more than any split that is worth it. */
 size_t dq_qgemm_avx2_panel_size(size_t runs, size_t run)
 {
     size_t positions, bytes, all;
-    if (!positions_of(runs, run, &positions) || !dq_mul_size(positions, NR, &bytes) ||
-        !dq_add_size(bytes, sizeof(dq_avx2_head), &all) ||
-        !dq_add_size(all, most_records(positions) * sizeof(dq_avx2_record), &all) ||
-        !dq_align_size(all, 64, &all))
+    if (!positions_of(runs, run, &positions) || !dq_mul_size(positions, NR * sizeof(int16_t), &bytes) ||
+        !dq_add_size(bytes, sizeof(dq_avx2_head) + NR * sizeof(int32_t), &all))
         return 0;
     return all;
 }
@@ -189,16 +183,17 @@ static bool try_split(splitter *s, bool quads, size_t limit)
     return split_panel(s);
 }
 
-/* Chooses how to multiply and splits; returns the number of records behind the safe parts. Splitting many
- * weights takes its time, which only panels that are used often repay. */
-static size_t choose(splitter *s, bool often, dq_avx2_head *head, dq_avx2_record *records)
+/* Chooses how to multiply and splits; returns the number of records behind the safe parts. */
+static size_t choose(splitter *s, dq_avx2_head *head, dq_avx2_record *records)
 {
-    size_t positions = s->runs * s->groups * GROUP, most = most_entries(positions), count = 0;
-    most = often ? most : most / 8;
-    if (!try_split(s, false, most))
+    size_t positions = s->runs * s->groups * GROUP, most = worth(positions, COST_WORD - COST_PAIR), count = 0;
+    size_t most_quads = worth(positions, COST_WORD - COST_QUAD);
+    bool pairs = try_split(s, false, most);
+    if (pairs && s->total + worth(positions, COST_PAIR - COST_QUAD) < most_quads)
+        most_quads = s->total + worth(positions, COST_PAIR - COST_QUAD);
+    bool quads = try_split(s, true, most_quads);
+    if (!quads && !pairs)
         return 0;
-    size_t worth = s->total + positions * NR * (COST_PAIR - COST_QUAD) / COST_ENTRY;
-    bool quads = often && try_split(s, true, worth < most ? worth : most);
     if (!quads)
         try_split(s, false, most);
     for (size_t j = 0; j < NR; j++) {
@@ -212,16 +207,59 @@ static size_t choose(splitter *s, bool often, dq_avx2_head *head, dq_avx2_record
     return count;
 }
 
+/* ---- Words -------------------------------------------------------------------------------------------- */
+
+/* Groups of bytes become words at `to`, which may begin before them as long as it ends where they do. */
+static void make_words(const int8_t *from, size_t groups, int32_t *terms, int16_t *to)
+{
+    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (; groups; groups--, from += DQ_AVX2_GROUP_BYTES) {
+        __m256i quarter[4];
+        for (int q = 0; q < 4; q++)
+            quarter[q] =
+                _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(from + 16 * q)));
+        for (int v = 0; v < 2; v++, to += 32) {
+            __m256 a = _mm256_castsi256_ps(quarter[2 * v]), b = _mm256_castsi256_ps(quarter[2 * v + 1]);
+            __m256i high = _mm256_castps_si256(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+            __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+            high = _mm256_permute4x64_epi64(high, _MM_SHUFFLE(3, 1, 2, 0));
+            low = _mm256_permute4x64_epi64(low, _MM_SHUFFLE(3, 1, 2, 0));
+            sum[v] = _mm256_add_epi32(sum[v], _mm256_madd_epi16(high, low));
+            _mm256_storeu_si256((__m256i *)(void *)to, high);
+            _mm256_storeu_si256((__m256i *)(void *)(to + 16), low);
+        }
+    }
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(terms + 8 * v), sum[v]);
+}
+
+/* Bytes stand in the second half of what words take, until they become them. */
+static size_t pack_words(const dq_qgemm_b *b, size_t first, dq_avx2_head *head, int32_t *sums)
+{
+    int32_t *terms = (int32_t *)(void *)(head + 1);
+    size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
+    int8_t *from = (int8_t *)(terms + NR) + bytes;
+    memset(head, 0, sizeof *head);
+    head->mode = DQ_AVX2_WORDS;
+    dq_qgemm_pack_avx2(b, first, NR, from, sums);
+    make_words(from, groups, terms, (int16_t *)(void *)(terms + NR));
+    return sizeof *head + NR * sizeof *terms + 2 * bytes;
+}
+
 size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
     dq_avx2_head *head = panel;
     splitter s = {.safe = (int8_t *)(head + 1), .runs = b->runs, .groups = dq_avx2_groups(b->run)};
     size_t positions = s.runs * s.groups * GROUP, safe_bytes = positions * NR, records = 0;
+    if (positions && b->use == DQ_QGEMM_ONCE)
+        return pack_words(b, first, head, sums);
     dq_qgemm_pack_avx2(b, first, NR, s.safe, sums);
     memset(head, 0, sizeof *head);
-    head->mode = DQ_AVX2_ANY;
-    if (b->use != DQ_QGEMM_FEW && positions && positions <= MOST_POSITIONS)
-        records = choose(&s, b->use == DQ_QGEMM_OFTEN, head, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
+    head->mode = DQ_AVX2_BYTES;
+    if (b->use == DQ_QGEMM_OFTEN && positions && positions <= MOST_POSITIONS)
+        records = choose(&s, head, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
+    if (b->use == DQ_QGEMM_OFTEN && positions && head->mode == DQ_AVX2_BYTES)
+        return pack_words(b, first, head, sums);
     size_t used = sizeof *head + safe_bytes + records * sizeof(dq_avx2_record);
     return (used + 63) / 64 * 64;
 }
