@@ -83,7 +83,8 @@ static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_cou
     }
     for (uint32_t i = 0; i < plan->moving_count; i++) {
         dq_slot *slot = &plan->slots[plan->moving[i]];
-        slot->t.data = plan->slots[slot->root].t.data;
+        char *root = plan->slots[slot->root].t.data;
+        slot->t.data = root ? root + slot->shift : NULL;
     }
 }
 

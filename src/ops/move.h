@@ -27,6 +27,12 @@ static inline void dq_move_add(dq_move *m, size_t dim, int64_t from, size_t to)
 /** Drops axes of length 1 and joins neighbours that are one stride; worth doing once, in prepare. */
 void dq_move_join(dq_move *m);
 
+/** Whether it is a copy of one stretch, from from_base on; joined. */
+static inline bool dq_move_is_stretch(const dq_move *m)
+{
+    return m->rank == 0 || (m->rank == 1 && m->from[0] == 1 && m->to[0] == 1);
+}
+
 /** Moves. Places of the destination that the move does not name keep their bits. Strings stay where they
  * are: only who points to them is copied. */
 void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from);

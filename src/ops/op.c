@@ -64,6 +64,16 @@ void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind it
         dq_items_describe(call->out[i], kind, item_kind, dtype);
 }
 
+dq_status dq_call_parts(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *in = call->in[0];
+    if (!call->arena || in->count == 0 || in->size % in->count != 0)
+        return DQ_OK;
+    call->parts = DQ_NEW_ARRAY(call->arena, call->out_count, size_t);
+    return call->parts ? DQ_OK
+                       : dq_no_memory(err, call->out_count * sizeof *call->parts, "a step of the plan");
+}
+
 dq_status dq_call_need(const dq_op_call *call, uint32_t i)
 {
     const dq_tensor *in = dq_call_in(call, i);

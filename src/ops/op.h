@@ -74,12 +74,14 @@ struct dq_op_call {
     uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
     uint64_t lasting_inputs;       /* bit i: … and its data lives as long as `packs` */
     uint64_t packed_inputs;        /* bit i: dq_call_pack was called for it */
-    dq_arena *arena;               /* for state; lives as long as the state */
-    void *state;                   /* prepare → run */
-    size_t scratch_size;           /* set by prepare: bytes that run may use, shared by its threads … */
-    size_t worker_scratch_size;    /* … and bytes for each worker of dq_parallel */
-    void *scratch;                 /* in run: scratch_size bytes, aligned to 64 */
-    void *worker_scratch;          /* in run: use dq_call_worker_scratch */
+    size_t *parts; /* set by infer (dq_call_parts) where each output is a stretch of input 0 as it stands: by
+                      output its first element; run may be skipped when all share memory */
+    dq_arena *arena;            /* for state; lives as long as the state */
+    void *state;                /* prepare → run */
+    size_t scratch_size;        /* set by prepare: bytes that run may use, shared by its threads … */
+    size_t worker_scratch_size; /* … and bytes for each worker of dq_parallel */
+    void *scratch;              /* in run: scratch_size bytes, aligned to 64 */
+    void *worker_scratch;       /* in run: use dq_call_worker_scratch */
     dq_threads *threads;
     const dq_kernels *kernels;
     dq_arena *strings;     /* in run: for the bytes of output strings, and for items; lives until the next run
@@ -97,6 +99,8 @@ dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, cons
 /** Makes output i a sequence or an optional of tensors (or sequences) of that type; `run` gives it its items.
  */
 void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind item_kind, dq_dtype dtype);
+/** For infer: makes call->parts, zeroed. It stays NULL where no planner looks, and for packed types. */
+dq_status dq_call_parts(dq_op_call *call, dq_error *err);
 /** DQ_OK when input i is left out or has data, else DQ_LATE. */
 dq_status dq_call_need(const dq_op_call *call, uint32_t i);
 /** Input i, or NULL when it is left out or past the node's inputs. */

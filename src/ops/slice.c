@@ -62,23 +62,14 @@ static dq_status read_cut(const dq_op_call *call, cut *c, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status infer(dq_op_call *call, dq_error *err)
-{
-    cut c;
-    DQ_TRY(read_cut(call, &c, err));
-    return dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, c.length, err);
-}
-
-static dq_status prepare(dq_op_call *call, dq_error *err)
+static dq_status read_move(const dq_op_call *call, dq_move *m, dq_error *err)
 {
     cut c;
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     const dq_tensor *in = call->in[0];
     DQ_TRY(read_cut(call, &c, err));
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
     if (call->out[0]->count == 0)
         return DQ_OK;
-    dq_move *m = call->state;
     dq_strides(in->rank, in->dims, from);
     dq_strides(in->rank, call->out[0]->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
@@ -88,6 +79,29 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     dq_move_join(m);
     return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    cut c;
+    dq_move m = {0};
+    DQ_TRY(read_cut(call, &c, err));
+    DQ_TRY(dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, c.length, err));
+    if (!call->out[0] || call->out[0]->count == 0)
+        return DQ_OK;
+    DQ_TRY(read_move(call, &m, err));
+    if (!dq_move_is_stretch(&m))
+        return DQ_OK;
+    DQ_TRY(dq_call_parts(call, err));
+    if (call->parts)
+        call->parts[0] = m.from_base;
+    return DQ_OK;
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
+    return read_move(call, call->state, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

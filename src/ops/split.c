@@ -145,8 +145,12 @@ static dq_status split_infer(dq_op_call *call, dq_error *err)
     int64_t dims[DQ_MAX_RANK] = {0}, total = 0;
     for (size_t d = 0; d < in->rank; d++)
         dims[d] = in->dims[d];
+    if (dq_dims_product(in->dims, 0, axis) == 1)
+        DQ_TRY(dq_call_parts(call, err));
     for (uint32_t i = 0; i < call->out_count; i++) {
         dims[axis] = length_of(&l, i);
+        if (call->parts)
+            call->parts[i] = (size_t)total * dq_dims_product(in->dims, axis + 1, in->rank);
         if (dims[axis] < 0 || !dq_add_i64(total, dims[axis], &total))
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "has length %" PRId64 " for output %u, wanted 0 or more", dims[axis], i);

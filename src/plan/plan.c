@@ -1,5 +1,4 @@
-#include "plan/plan.h"
-
+#include "plan/builder.h"
 #include "plan/fold.h"
 
 #include <inttypes.h>
@@ -7,57 +6,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is needed only while a plan is made. */
-typedef struct builder {
-    dq_plan *plan;
-    const dq_plan_request *request;
-    dq_node *const *nodes;
-    uint32_t node_count;
-    bool *needed;        /* by position in nodes */
-    uint32_t at;         /* the position that is looked at */
-    uint32_t *last_read; /* by value id, of roots also for their views: the last position that reads it */
-    dq_piece *pieces;
-    uint32_t piece_count, piece_capacity;
-} builder;
-
-static dq_slot *slot_of(const builder *b, const dq_value *v)
-{
-    return &b->plan->slots[v->id];
-}
-
 /* ---- What is needed ----------------------------------------------------------------------------------- */
 
 static void want(void *arg, dq_value *v)
 {
-    builder *b = arg;
-    slot_of(b, v)->wanted = true;
+    dq_builder *b = arg;
+    dq_builder_slot(b, v)->wanted = true;
     if (b->last_read[v->id] == 0)
         b->last_read[v->id] = b->at;
 }
 
 /* Outputs that the operator's schema requires are computed with the others: operators need not look whether
  * somebody reads them. */
-static void want_required_outputs(const builder *b, const dq_node *node)
+static void want_required_outputs(const dq_builder *b, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_formal *formal = dq_schema_output(node->schema, i);
         if (node->out[i] && formal && formal->option == DQ_SINGLE)
-            slot_of(b, node->out[i])->wanted = true;
+            dq_builder_slot(b, node->out[i])->wanted = true;
     }
 }
 
 /* Backwards from what is wanted: the nodes are in topological order. */
-static void find_needed(builder *b)
+static void find_needed(dq_builder *b)
 {
     for (uint32_t i = 0; i < b->request->wanted_count; i++) {
-        slot_of(b, b->request->wanted[i])->wanted = true;
+        dq_builder_slot(b, b->request->wanted[i])->wanted = true;
         b->last_read[b->request->wanted[i]->id] = UINT32_MAX;
     }
     for (uint32_t n = b->node_count; n-- > 0;) {
         const dq_node *node = b->nodes[n];
         b->at = n;
         for (uint32_t i = 0; i < node->out_count; i++)
-            if (node->out[i] && slot_of(b, node->out[i])->wanted)
+            if (node->out[i] && dq_builder_slot(b, node->out[i])->wanted)
                 b->needed[n] = true;
         if (b->needed[n]) {
             want_required_outputs(b, node);
@@ -94,14 +75,14 @@ static void set_given(dq_slot *slot, const dq_given *given)
     slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !given->varying;
 }
 
-static dq_status take_inputs(builder *b, dq_error *err)
+static dq_status take_inputs(dq_builder *b, dq_error *err)
 {
     const dq_graph *g = b->plan->graph;
     for (uint32_t i = 0; i < b->request->given_count; i++)
-        set_given(slot_of(b, b->request->given[i].value), &b->request->given[i]);
+        set_given(dq_builder_slot(b, b->request->given[i].value), &b->request->given[i]);
     for (uint32_t i = 0; i < g->value_count; i++) {
         const dq_value *v = g->all[i];
-        dq_slot *slot = slot_of(b, v);
+        dq_slot *slot = dq_builder_slot(b, v);
         if (slot->where != DQ_AT_NONE)
             continue;
         /* a default of an input: another session may feed another value, so that nothing that follows is
@@ -116,24 +97,24 @@ static dq_status take_inputs(builder *b, dq_error *err)
      * shared */
     for (uint32_t i = 0; i < b->request->made_count; i++)
         if (b->request->made[i]->constant)
-            set_constant(slot_of(b, b->request->made[i]), b->request->made[i]->constant, false, true);
+            set_constant(dq_builder_slot(b, b->request->made[i]), b->request->made[i]->constant, false, true);
     return DQ_OK;
 }
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
 /* Gives the step's loose constants aligned data, but for the inputs in `except`. */
-static dq_status align_inputs(builder *b, const dq_node *node, uint64_t except, dq_error *err)
+static dq_status align_inputs(dq_builder *b, const dq_node *node, uint64_t except, dq_error *err)
 {
     for (uint32_t i = 0; i < node->in_count; i++) {
-        dq_slot *slot = node->in[i] ? slot_of(b, node->in[i]) : NULL;
+        dq_slot *slot = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL;
         if (slot && slot->where == DQ_AT_CONSTANT && !(i < 64 && (except >> i & 1)))
             DQ_TRY(dq_packs_align(b->plan->program->packs, &slot->t, err));
     }
     return DQ_OK;
 }
 
-static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_error *err)
+static dq_status make_step(dq_builder *b, const dq_node *node, dq_step *step, dq_error *err)
 {
     dq_plan *plan = b->plan;
     step->node = node;
@@ -158,7 +139,7 @@ static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_er
         formals[i] = formal ? formal->name : NULL;
         if (!node->in[i])
             continue;
-        dq_slot *slot = slot_of(b, node->in[i]);
+        dq_slot *slot = dq_builder_slot(b, node->in[i]);
         call->in[i] = &slot->t;
         if (i < 64 && slot->where == DQ_AT_CONSTANT)
             call->constant_inputs |= UINT64_C(1) << i;
@@ -166,17 +147,12 @@ static dq_status make_step(builder *b, const dq_node *node, dq_step *step, dq_er
             call->lasting_inputs |= UINT64_C(1) << i;
     }
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && slot_of(b, node->out[i])->wanted)
-            call->out[i] = &slot_of(b, node->out[i])->t;
+        if (node->out[i] && dq_builder_slot(b, node->out[i])->wanted)
+            call->out[i] = &dq_builder_slot(b, node->out[i])->t;
     return DQ_OK;
 }
 
-static dq_slot *out_slot(const builder *b, const dq_step *step, uint32_t i)
-{
-    return step->call.out[i] ? slot_of(b, step->node->out[i]) : NULL;
-}
-
-static dq_status add_piece(builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
+static dq_status add_piece(dq_builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
 {
     if (b->piece_count == b->piece_capacity) {
         uint32_t wanted = b->piece_capacity ? b->piece_capacity * 2 : 64;
@@ -193,17 +169,7 @@ static dq_status add_piece(builder *b, size_t size, uint32_t first, uint32_t *in
 
 /* ---- Folding ------------------------------------------------------------------------------------------ */
 
-static bool all_fixed(const builder *b, const dq_node *node)
-{
-    if (node->made)
-        return false;
-    for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && !slot_of(b, node->in[i])->fixed)
-            return false;
-    return true;
-}
-
-static bool can_fold(const builder *b, const dq_step *step)
+static bool can_fold(const dq_builder *b, const dq_step *step)
 {
     unsigned flags = step->node->op->impl->flags;
     if (flags & (DQ_OP_IMPURE | DQ_OP_SUBGRAPH))
@@ -211,19 +177,19 @@ static bool can_fold(const builder *b, const dq_step *step)
     if (flags & DQ_OP_SHAPE_ONLY)
         return true;
     for (uint32_t i = 0; i < step->node->in_count; i++)
-        if (step->node->in[i] && slot_of(b, step->node->in[i])->where != DQ_AT_CONSTANT)
+        if (step->node->in[i] && dq_builder_slot(b, step->node->in[i])->where != DQ_AT_CONSTANT)
             return false;
     return true;
 }
 
-static bool take_folded(builder *b, const dq_step *step)
+static bool take_folded(dq_builder *b, const dq_step *step)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i] && !dq_folded_get(b->plan->program->folded, step->node->out[i]->id))
             return false;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i])
-            set_constant(slot_of(b, step->node->out[i]),
+            set_constant(dq_builder_slot(b, step->node->out[i]),
                          dq_folded_get(b->plan->program->folded, step->node->out[i]->id), true, true);
     return true;
 }
@@ -249,17 +215,17 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
     return impl->run(call, err);
 }
 
-static dq_status fold(builder *b, dq_step *step, dq_error *err)
+static dq_status fold(dq_builder *b, dq_step *step, dq_error *err)
 {
     dq_arena temporary = {0};
-    bool fixed = all_fixed(b, step->node);
+    bool fixed = dq_builder_all_fixed(b, step->node);
     dq_status status = DQ_OK;
     if (fixed && take_folded(b, step))
         return DQ_OK;
     step->call.arena = fixed ? &temporary : &b->plan->arena;
     status = run_now(step, step->call.arena, err);
     for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {
-        dq_slot *slot = out_slot(b, step, i);
+        dq_slot *slot = dq_builder_out(b, step, i);
         const dq_tensor *kept = slot ? &slot->t : NULL;
         if (!slot)
             continue;
@@ -275,102 +241,39 @@ static dq_status fold(builder *b, dq_step *step, dq_error *err)
 /* ---- One node after the other ------------------------------------------------------------------------- */
 
 typedef struct use {
-    builder *b;
+    dq_builder *b;
     uint32_t at;
 } use;
 
 static void use_at(void *arg, dq_value *v)
 {
     const use *u = arg;
-    const dq_slot *root = &u->b->plan->slots[slot_of(u->b, v)->root];
+    const dq_slot *root = &u->b->plan->slots[dq_builder_slot(u->b, v)->root];
     if (root->where == DQ_AT_BUFFER)
         u->b->pieces[root->piece].last = u->at;
 }
 
-static void use_inputs(builder *b, const dq_step *step, uint32_t at)
+static void use_inputs(dq_builder *b, const dq_step *step, uint32_t at)
 {
     use u = {b, at};
     dq_node_each_use(step->node, use_at, &u);
 }
 
-/* A view has its input's memory and needs no step. */
-static bool share(builder *b, const dq_step *step)
-{
-    if (!(step->node->op->impl->flags & DQ_OP_VIEW) || !step->call.out[0])
-        return false;
-    const dq_slot *in = slot_of(b, step->node->in[0]);
-    dq_slot *out = out_slot(b, step, 0);
-    if (in->where == DQ_AT_LATE || out->t.size != in->t.size)
-        return false;
-    uint32_t *read = &b->last_read[in->root], own = b->last_read[step->node->out[0]->id];
-    *read = own > *read ? own : *read;
-    out->root = in->root;
-    out->where = in->where;
-    out->shaped = true;
-    out->lasting = in->lasting;
-    if (in->where == DQ_AT_CONSTANT) {
-        out->t.data = in->t.data;
-        out->t.mapped = in->t.mapped;
-        out->t.loose = in->t.loose;
-    }
-    return true;
-}
-
-/* A view of a constant is one, too, and is not copied. */
-static bool is_constant_view(builder *b, const dq_step *step)
-{
-    if (!(step->node->op->impl->flags & DQ_OP_VIEW) ||
-        slot_of(b, step->node->in[0])->where != DQ_AT_CONSTANT || !share(b, step))
-        return false;
-    out_slot(b, step, 0)->fixed = all_fixed(b, step->node);
-    return true;
-}
-
-static bool overlaps_another(const builder *b, const dq_node *node, uint32_t input)
-{
-    for (uint32_t i = 0; i < node->in_count; i++)
-        if (i != input && node->in[i] && slot_of(b, node->in[i])->root == slot_of(b, node->in[input])->root)
-            return true;
-    return false;
-}
-
-/* Gives an output the memory of an input that nobody reads any more. */
-static bool take_over(builder *b, const dq_step *step, dq_slot *out)
-{
-    const dq_node *node = step->node;
-    unsigned flags = node->op->impl->flags;
-    uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->late ? 0
-                      : flags & DQ_OP_IN_ANY_PLACE            ? node->in_count
-                                                              : 1;
-    for (uint32_t i = 0; i < inputs; i++) {
-        const dq_slot *in = node->in[i] ? slot_of(b, node->in[i]) : NULL,
-                      *root = in ? &b->plan->slots[in->root] : NULL;
-        if (!in || root->where != DQ_AT_BUFFER || b->last_read[in->root] > b->at ||
-            in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
-            overlaps_another(b, node, i))
-            continue;
-        b->last_read[in->root] = UINT32_MAX; /* not for two outputs */
-        out->piece = root->piece;
-        return true;
-    }
-    return false;
-}
-
-static dq_status place_outputs(builder *b, dq_step *step, uint32_t at, dq_error *err)
+static dq_status place_outputs(dq_builder *b, dq_step *step, uint32_t at, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
-        dq_slot *slot = out_slot(b, step, i);
+        dq_slot *slot = dq_builder_out(b, step, i);
         if (!slot)
             continue;
         slot->where = step->late ? DQ_AT_LATE : DQ_AT_BUFFER;
         slot->shaped = !step->late;
-        if (!step->late && !take_over(b, step, slot))
+        if (!step->late && !dq_builder_take_over(b, step, slot))
             DQ_TRY(add_piece(b, slot->t.size, at, &slot->piece, err));
     }
     return DQ_OK;
 }
 
-static dq_status prepare(builder *b, dq_step *step, uint32_t at, dq_error *err)
+static dq_status prepare(dq_builder *b, dq_step *step, uint32_t at, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t workers = dq_threads_count(call->threads), all = 0;
@@ -384,7 +287,7 @@ static dq_status prepare(builder *b, dq_step *step, uint32_t at, dq_error *err)
     return add_piece(b, all, at, &step->worker_piece, err);
 }
 
-static void tell(const builder *b, const dq_node *node, const char *decision)
+static void tell(const dq_builder *b, const dq_node *node, const char *decision)
 {
     char text[DQ_NODE_TEXT], sentence[DQ_NODE_TEXT + 128];
     if (!b->request->why)
@@ -393,7 +296,7 @@ static void tell(const builder *b, const dq_node *node, const char *decision)
     b->request->why(b->request->why_arg, sentence);
 }
 
-static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
+static dq_status plan_node(dq_builder *b, const dq_node *node, dq_error *err)
 {
     dq_plan *plan = b->plan;
     dq_step *step = &plan->steps[plan->step_count];
@@ -410,14 +313,14 @@ static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
         tell(b, node, "planned in each run, as a shape depends on data");
     } else if (status != DQ_OK) {
         return dq_step_fault(plan, step, status, err);
-    } else if (is_constant_view(b, step)) {
+    } else if (dq_builder_share_constant(b, step)) {
         tell(b, node, "takes no step: its output is its input's memory");
         return DQ_OK;
     } else if (can_fold(b, step)) {
         DQ_TRY(align_inputs(b, node, 0, err));
         tell(b, node, "computed while planning, as all that it needs is constant");
         return dq_step_fault(plan, step, fold(b, step, err), err);
-    } else if (share(b, step)) {
+    } else if (dq_builder_share(b, step)) {
         tell(b, node, "takes no step: its output is its input's memory");
         return DQ_OK;
     }
@@ -429,10 +332,10 @@ static dq_status plan_node(builder *b, const dq_node *node, dq_error *err)
 
 /* ---- Outputs and places ------------------------------------------------------------------------------- */
 
-static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
+static dq_status keep_output(dq_builder *b, const dq_value *v, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    dq_slot *slot = slot_of(b, v);
+    dq_slot *slot = dq_builder_slot(b, v);
     if (slot->where == DQ_AT_CONSTANT)
         DQ_TRY(dq_packs_align(plan->program->packs, &slot->t, err));
     dq_slot *root = &plan->slots[slot->root];
@@ -450,7 +353,7 @@ static dq_status keep_output(builder *b, const dq_value *v, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status keep_outputs(builder *b, dq_error *err)
+static dq_status keep_outputs(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
     plan->copies = DQ_NEW_ARRAY(&plan->arena, b->request->wanted_count, dq_copy);
@@ -461,7 +364,7 @@ static dq_status keep_outputs(builder *b, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status list_moving(builder *b, dq_error *err)
+static dq_status list_moving(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
     uint32_t values = plan->value_count, moving = 0;
@@ -479,7 +382,7 @@ static dq_status list_moving(builder *b, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status place_all(builder *b, dq_error *err)
+static dq_status place_all(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
     DQ_TRY(dq_place(b->pieces, b->piece_count, &plan->buffer_size, err));
@@ -491,7 +394,7 @@ static dq_status place_all(builder *b, dq_error *err)
     for (uint32_t id = 0; id < plan->value_count; id++) {
         dq_slot *slot = &plan->slots[id];
         if (slot->where == DQ_AT_BUFFER)
-            slot->offset = b->pieces[plan->slots[slot->root].piece].offset;
+            slot->offset = b->pieces[plan->slots[slot->root].piece].offset + slot->shift;
     }
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
@@ -506,7 +409,7 @@ static dq_status place_all(builder *b, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status build(builder *b, dq_error *err)
+static dq_status build(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
     size_t values = plan->value_count, nodes;
@@ -546,7 +449,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->fuse = request->fuse;
     plan->why = request->why;
     plan->why_arg = request->why_arg;
-    builder b = {.plan = plan, .request = request};
+    dq_builder b = {.plan = plan, .request = request};
     dq_status status = build(&b, err);
     free(b.needed);
     free(b.last_read);

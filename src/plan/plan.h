@@ -27,6 +27,7 @@ typedef struct dq_slot {
     bool fixed;     /* follows from initializers alone: the same in every plan of the program */
     bool wanted;    /* a step or an output reads it */
     uint32_t root;  /* id of the value whose memory it has; its own, unless it is a view */
+    size_t shift;   /* of a view: bytes from the root's data to its own */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
     void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */

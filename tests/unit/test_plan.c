@@ -185,6 +185,48 @@ START_TEST(what_is_read_later_keeps_its_place)
 }
 END_TEST
 
+START_TEST(stretches_need_no_step)
+{
+    dq_node *split = NULL;
+    float_input("x");
+    node("Neg", "x", "a");
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
+    split->op_type = "Split";
+    split->opset = 13;
+    split->in_names[0] = "a";
+    split->out_names[0] = "p";
+    split->out_names[1] = "q";
+    node("Abs", "q", "c"); /* its operand ends here, but not the memory: p is wanted */
+    ck_assert_int_eq(dq_graph_add_output(g, "p", NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
+    check_program();
+    const float *first = run_on_row(), *c = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 2);
+    ck_assert_uint_eq(plan->buffer_size, 96);
+    ck_assert(first[0] == -1 && first[7] == -8 && c[0] == 9 && c[7] == 16);
+}
+END_TEST
+
+START_TEST(stretches_of_inputs_are_copied_for_the_caller)
+{
+    dq_node *split = NULL;
+    float_input("x");
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
+    split->op_type = "Split";
+    split->opset = 13;
+    split->in_names[0] = "x";
+    split->out_names[0] = "p";
+    split->out_names[1] = "q";
+    node("Neg", "q", "c");
+    ck_assert_int_eq(dq_graph_add_output(g, "q", NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
+    check_program();
+    const float *q = run_on_row(), *c = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 1);
+    ck_assert(q[0] == 9 && q[7] == 16 && c[0] == -9 && c[7] == -16);
+}
+END_TEST
+
 START_TEST(constants_are_folded_once_for_all_plans)
 {
     static float w[2] = {7, 8};
@@ -266,6 +308,8 @@ int main(void)
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
     tcase_add_test(plans, a_chain_is_computed_in_one_place);
     tcase_add_test(plans, what_is_read_later_keeps_its_place);
+    tcase_add_test(plans, stretches_need_no_step);
+    tcase_add_test(plans, stretches_of_inputs_are_copied_for_the_caller);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
     tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);

@@ -1,0 +1,44 @@
+/* What plan.c and share.c know while a plan is made. Private to src/plan. */
+#ifndef DQ_PLAN_BUILDER_H
+#define DQ_PLAN_BUILDER_H
+
+#include "plan/plan.h"
+
+typedef struct dq_builder {
+    dq_plan *plan;
+    const dq_plan_request *request;
+    dq_node *const *nodes;
+    uint32_t node_count;
+    bool *needed;        /* by position in nodes */
+    uint32_t at;         /* the position that is looked at */
+    uint32_t *last_read; /* by value id, of roots also for their views: the last position that reads it */
+    dq_piece *pieces;
+    uint32_t piece_count, piece_capacity;
+} dq_builder;
+
+static inline dq_slot *dq_builder_slot(const dq_builder *b, const dq_value *v)
+{
+    return &b->plan->slots[v->id];
+}
+
+/** The slot of an output; NULL: it is not wanted. */
+static inline dq_slot *dq_builder_out(const dq_builder *b, const dq_step *step, uint32_t i)
+{
+    return step->call.out[i] ? dq_builder_slot(b, step->node->out[i]) : NULL;
+}
+
+/** Whether all that the node takes follows from initializers alone. */
+bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node);
+
+/* ---- share.c: memory that several values have -----------------------------------------------------------
+ */
+
+/** Gives the outputs the memory of input 0 where they have its bytes, or a stretch of them; the step is then
+ * needless. */
+bool dq_builder_share(dq_builder *b, const dq_step *step);
+/** The same where input 0 is constant, which the output then is, too. */
+bool dq_builder_share_constant(dq_builder *b, const dq_step *step);
+/** Gives an output the memory of an input that nobody reads any more. */
+bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out);
+
+#endif

@@ -1,0 +1,92 @@
+#include "plan/builder.h"
+
+bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node)
+{
+    if (node->made)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i] && !dq_builder_slot(b, node->in[i])->fixed)
+            return false;
+    return true;
+}
+
+/* A value is read as long as its views are. */
+static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, size_t shift)
+{
+    dq_slot *out = dq_builder_slot(b, v);
+    uint32_t *read = &b->last_read[in->root], own = b->last_read[v->id];
+    *read = own > *read ? own : *read;
+    out->root = in->root;
+    out->shift = in->shift + shift;
+    out->where = in->where;
+    out->shaped = true;
+    out->lasting = in->lasting;
+    if (in->where == DQ_AT_CONSTANT) {
+        out->t.data = in->t.data;
+        out->t.mapped = in->t.mapped;
+        out->t.loose = in->t.loose;
+    }
+}
+
+static bool share_parts(dq_builder *b, const dq_step *step)
+{
+    const dq_node *node = step->node;
+    const size_t *parts = step->call.parts;
+    const dq_slot *in = parts ? dq_builder_slot(b, node->in[0]) : NULL;
+    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT))
+        return false;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (step->call.out[i])
+            become_view(b, node->out[i], in, parts[i] * (in->t.size / in->t.count));
+    return true;
+}
+
+bool dq_builder_share(dq_builder *b, const dq_step *step)
+{
+    if (!(step->node->op->impl->flags & DQ_OP_VIEW))
+        return share_parts(b, step);
+    const dq_slot *in = dq_builder_slot(b, step->node->in[0]), *out = dq_builder_out(b, step, 0);
+    if (!out || in->where == DQ_AT_LATE || out->t.size != in->t.size)
+        return false;
+    become_view(b, step->node->out[0], in, 0);
+    return true;
+}
+
+bool dq_builder_share_constant(dq_builder *b, const dq_step *step)
+{
+    if (!(step->node->op->impl->flags & DQ_OP_VIEW) ||
+        dq_builder_slot(b, step->node->in[0])->where != DQ_AT_CONSTANT || !dq_builder_share(b, step))
+        return false;
+    dq_builder_out(b, step, 0)->fixed = dq_builder_all_fixed(b, step->node);
+    return true;
+}
+
+static bool overlaps_another(const dq_builder *b, const dq_node *node, uint32_t input)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (i != input && node->in[i] &&
+            dq_builder_slot(b, node->in[i])->root == dq_builder_slot(b, node->in[input])->root)
+            return true;
+    return false;
+}
+
+bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out)
+{
+    const dq_node *node = step->node;
+    unsigned flags = node->op->impl->flags;
+    uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->late ? 0
+                      : flags & DQ_OP_IN_ANY_PLACE            ? node->in_count
+                                                              : 1;
+    for (uint32_t i = 0; i < inputs; i++) {
+        const dq_slot *in = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL,
+                      *root = in ? &b->plan->slots[in->root] : NULL;
+        if (!in || root->where != DQ_AT_BUFFER || b->last_read[in->root] > b->at ||
+            in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
+            in->t.size != root->t.size || overlaps_another(b, node, i))
+            continue;
+        b->last_read[in->root] = UINT32_MAX; /* not for two outputs */
+        out->piece = root->piece;
+        return true;
+    }
+    return false;
+}
