@@ -1,6 +1,8 @@
 #include "kernels/vec_c.h"
 
+#include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_c = FLOAT_ROWS;
+const dq_float_pool dq_float_pool_c = FLOAT_POOL;

@@ -8,6 +8,7 @@
 #define DQ_KERNELS_KERNELS_H
 
 #include "kernels/epilogue.h"
+#include "kernels/float_pool.h"
 #include "kernels/float_rows.h"
 #include "kernels/fproduct.h"
 #include "kernels/nbits.h"

@@ -147,5 +147,30 @@ static inline void vd_store(double *p, vd a)
 {
     *p = a;
 }
+static inline vd vd_set(double a)
+{
+    return a;
+}
+static inline vd vd_mul(vd a, vd b)
+{
+    return a * b;
+}
+static inline vd vd_div(vd a, vd b)
+{
+    return a / b;
+}
+static inline void vd_store_floats(float *p, vd a)
+{
+    *p = (float)a;
+}
+/* every second element */
+static inline vf vf_load_even(const float *p)
+{
+    return *p;
+}
+static inline vd vd_load_even(const double *p)
+{
+    return *p;
+}
 
 #endif

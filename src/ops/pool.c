@@ -72,13 +72,22 @@ static dq_status infer(dq_op_call *call, bool global, dq_error *err)
     return dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
-static dq_status choose_way(dq_op_call *call, bool global, state *s, dq_error *err)
+/* Whether the only window is the whole plane. */
+static bool one_window(const dq_window *w)
+{
+    for (size_t d = 0; d < w->rank; d++)
+        if (w->out[d] != 1 || w->begin[d] != 0 || w->kernel[d] != w->in[d] || w->dilation[d] != 1)
+            return false;
+    return true;
+}
+
+static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
 {
     bool max = s->kind == MAX, indices = call->out_count > 1 && call->out[1];
     dq_dtype dtype = call->in[0]->dtype;
     if (s->kind == LP || indices || s->in_size == 0 || !dq_pool_rows_fits(&s->window, dtype, max))
         return DQ_OK;
-    if (global && !max) {
+    if (one_window(&s->window) && !max) {
         s->way = BY_PLANES;
         return DQ_OK;
     }
@@ -105,7 +114,7 @@ static dq_status prepare(dq_op_call *call, kind what, bool global, dq_error *err
     s->p = !p ? 2 : p->kind == DQ_ATTR_FLOAT ? (double)p->u.f : (double)p->u.i;
     s->count_pads = dq_node_int(call->node, "count_include_pad", 0) != 0;
     s->column_major = dq_node_int(call->node, "storage_order", 0) != 0;
-    return choose_way(call, global, s, err);
+    return choose_way(call, s, err);
 }
 
 static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], patch *p)

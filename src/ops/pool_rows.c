@@ -26,18 +26,33 @@ static size_t phase_length(const dq_window *w)
     return (line_length(w) + step - 1) / step;
 }
 
+/* Rows under a window, at most. */
+static bool most_rows(const dq_window *w, size_t *rows)
+{
+    *rows = 1;
+    for (size_t d = 0; d + 1 < w->rank; d++)
+        if (!dq_mul_size(*rows, (size_t)(w->kernel[d] < w->in[d] ? w->kernel[d] : w->in[d]), rows))
+            return false;
+    return true;
+}
+
 bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
 {
-    /* the line, the same in phases, and the columns' counts */
-    size_t size = max ? sizeof(float) : sizeof(double), line, all;
+    /* the line, the same in phases (codes only), the columns' counts, and where rows begin */
+    size_t size = max ? sizeof(float) : sizeof(double), line, all, rows;
     return dq_mul_size(phase_length(w), (size_t)w->stride[w->rank - 1], &line) &&
            dq_mul_size(line, 2, &all) && dq_add_size(all, (size_t)w->out[w->rank - 1], &all) &&
-           dq_mul_size(all, size, bytes) && dq_add_size(*bytes, DQ_MAX_SLACK, bytes);
+           dq_add_size(all, DQ_POOL_SLACK, &all) && dq_mul_size(all, size, bytes) && most_rows(w, &rows) &&
+           dq_mul_size(rows, sizeof(size_t), &rows) && dq_add_size(*bytes, rows, bytes);
 }
 
 size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
                        int64_t *first)
 {
+    if (origin >= low && (kernel - 1) * step < high - origin) {
+        *first = origin;
+        return (size_t)kernel;
+    }
     int64_t skipped = origin < low ? (low - origin - 1) / step + 1 : 0;
     *first = origin + skipped * step;
     if (*first >= high || skipped >= kernel)
@@ -48,20 +63,47 @@ size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low
 
 /* The rows of a plane under the windows of a row of results. */
 typedef struct under {
-    size_t plane, counts[DQ_MAX_RANK], rows; /* along the outer axes, and their product */
+    size_t plane, index[DQ_MAX_RANK]; /* of the row of results */
+    size_t counts[DQ_MAX_RANK], rows; /* along the outer axes, and their product */
     int64_t origin[DQ_MAX_RANK], first[DQ_MAX_RANK];
 } under;
 
+static void find_axis(const dq_window *w, size_t d, under *u)
+{
+    u->origin[d] = (int64_t)u->index[d] * w->stride[d] - w->begin[d];
+    u->counts[d] = dq_pool_overlap(u->origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u->first[d]);
+}
+
+static void count_rows(const dq_window *w, under *u)
+{
+    u->rows = 1;
+    for (size_t d = 0; d + 1 < w->rank; d++)
+        u->rows *= u->counts[d];
+}
+
 static under find_rows(const dq_window *w, size_t row)
 {
-    under u = {.rows = 1};
+    under u;
     for (size_t d = w->rank - 1; d-- > 0; row /= (size_t)w->out[d]) {
-        u.origin[d] = (int64_t)(row % (size_t)w->out[d]) * w->stride[d] - w->begin[d];
-        u.counts[d] = dq_pool_overlap(u.origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u.first[d]);
-        u.rows *= u.counts[d];
+        u.index[d] = row % (size_t)w->out[d];
+        find_axis(w, d, &u);
     }
     u.plane = row;
+    count_rows(w, &u);
     return u;
+}
+
+static void next_rows(const dq_window *w, under *u)
+{
+    size_t d = w->rank - 1;
+    bool whole = true;
+    while (whole && d-- > 0) {
+        whole = ++u->index[d] == (size_t)w->out[d];
+        u->index[d] = whole ? 0 : u->index[d];
+        find_axis(w, d, u);
+    }
+    u->plane += whole;
+    count_rows(w, u);
 }
 
 /* Where row number i of those begins, in elements. */
@@ -84,77 +126,29 @@ static size_t reach(const dq_window *w, size_t *begin)
     return left < (size_t)w->in[last] ? left : (size_t)w->in[last];
 }
 
-/* A line, and the columns of windows: element i of column k is phases[k * dilation % stride][i + k * dilation
- * / stride]. With a stride of 1 that is the line itself. */
-#define LINES(T, name, lowest, join)                                                                         \
-    static const T *name##_phases(const dq_window *w, const T *restrict line, T *restrict phases)            \
-    {                                                                                                        \
-        size_t step = (size_t)w->stride[w->rank - 1], length = phase_length(w);                              \
-        if (step == 1)                                                                                       \
-            return line;                                                                                     \
-        if (step == 2) /* spelled out for compilers */                                                       \
-            for (size_t i = 0; i < length; i++) {                                                            \
-                phases[i] = line[2 * i];                                                                     \
-                phases[length + i] = line[2 * i + 1];                                                        \
-            }                                                                                                \
-        else                                                                                                 \
-            for (size_t p = 0; p < step; p++)                                                                \
-                for (size_t i = 0; i < length; i++)                                                          \
-                    phases[p * length + i] = line[i * step + p];                                             \
-        return phases;                                                                                       \
-    }                                                                                                        \
-    static void name##_columns(const dq_kernels *kernels, const dq_window *w, const T *phases, T *out)       \
-    {                                                                                                        \
-        size_t last = w->rank - 1, step = (size_t)w->stride[last], n = (size_t)w->out[last];                 \
-        (void)kernels;                                                                                       \
-        if (w->kernel[last] == 1)                                                                            \
-            memcpy(out, phases, n * sizeof *out);                                                            \
-        for (size_t k = 1; k < (size_t)w->kernel[last]; k++) {                                               \
-            size_t at = k * (size_t)w->dilation[last];                                                       \
-            const T *x = phases + at % step * phase_length(w) + at / step;                                   \
-            join(out, k == 1 ? phases : out, x, n);                                                          \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void name##_clear(const dq_window *w, T *line)                                                    \
-    {                                                                                                        \
-        size_t length = phase_length(w) * (size_t)w->stride[w->rank - 1];                                    \
-        for (size_t i = 0; i < length; i++)                                                                  \
-            line[i] = lowest;                                                                                \
+/* Where the rows begin, in elements. */
+static void row_offsets(const dq_window *w, const under *u, size_t *at)
+{
+    size_t size = (size_t)w->in[w->rank - 1], rows = 1;
+    at[0] = 0;
+    for (size_t d = w->rank - 1; d-- > 0; size *= (size_t)w->in[d]) {
+        const size_t first = (size_t)u->first[d] * size, step = (size_t)w->dilation[d] * size;
+        /* each of those of the axes behind, once for each place on this one */
+        for (size_t r = 0; r < rows; r++)
+            for (size_t i = u->counts[d]; i-- > 0;)
+                at[i * rows + r] = at[r] + first + i * step;
+        rows *= u->counts[d];
     }
+    for (size_t r = 0; r < rows; r++)
+        at[r] += u->plane * size;
+}
 
-#define JOIN_FLOATS(out, a, b, n) kernels->float_rows->max(a, 1, b, 1, n, out)
-#define JOIN_SUMS(out, a, b, n)                                                                              \
-    for (size_t e = 0; e < (n); e++)                                                                         \
-    (out)[e] = (a)[e] + (b)[e]
-
-LINES(float, f32, -INFINITY, JOIN_FLOATS)
-LINES(double, sum, 0, JOIN_SUMS)
-
-/* What is not input in a line stays as it is from row to row. */
-#define MAX_ROWS(T, name, join)                                                                              \
-    static void name##_rows(const dq_kernels *kernels, const dq_window *w, const T *in, T *out,              \
-                            size_t begin, size_t end, T *line)                                               \
-    {                                                                                                        \
-        size_t from, n = reach(w, &from), columns = (size_t)w->out[w->rank - 1];                             \
-        (void)kernels;                                                                                       \
-        name##_clear(w, line);                                                                               \
-        for (size_t row = begin; row < end; row++) {                                                         \
-            under u = find_rows(w, row);                                                                     \
-            const T *first = u.rows ? in + row_offset(w, &u, 0) : NULL;                                      \
-            if (u.rows == 0)                                                                                 \
-                name##_clear(w, line);                                                                       \
-            if (u.rows == 1)                                                                                 \
-                memcpy(line + from, first, n * sizeof *line);                                                \
-            for (size_t i = 1; i < u.rows; i++) {                                                            \
-                const T *x = in + row_offset(w, &u, i);                                                      \
-                join(line + from, i == 1 ? first : line + from, x, n);                                       \
-            }                                                                                                \
-            T *phases = line + phase_length(w) * (size_t)w->stride[w->rank - 1];                             \
-            name##_columns(kernels, w, name##_phases(w, line, phases), out + row * columns);                 \
-        }                                                                                                    \
-    }
-
-MAX_ROWS(float, f32, JOIN_FLOATS)
+static dq_line_windows line_windows(const dq_window *w)
+{
+    size_t last = w->rank - 1;
+    return (dq_line_windows){(size_t)w->out[last], (size_t)w->stride[last], (size_t)w->kernel[last],
+                             (size_t)w->dilation[last]};
+}
 
 /* Rows of results from `row` on, before `end`, that lie in one plane and whose windows lie on the input along
  * the outer axis: their rows are evenly apart. */
@@ -210,13 +204,32 @@ static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_sig
     }
 }
 
+static void max_floats(const dq_float_pool *kernels, const dq_window *w, const float *in, float *out,
+                       size_t begin, size_t end, size_t *at, size_t most)
+{
+    float *line = (float *)(void *)(at + most);
+    size_t from, n = reach(w, &from), length = phase_length(w) * (size_t)w->stride[w->rank - 1];
+    const dq_line_windows windows = line_windows(w);
+    under u = find_rows(w, begin);
+    for (size_t row = begin; row < end; row++, next_rows(w, &u)) {
+        if (row == begin || u.rows == 0)
+            for (size_t i = 0; i < length; i++)
+                line[i] = -INFINITY;
+        row_offsets(w, &u, at);
+        if (u.rows)
+            kernels->max_rows(in, at, u.rows, n, line + from);
+        kernels->max_windows(line, &windows, out + row * windows.count);
+    }
+}
+
 void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
                  size_t begin, size_t end, void *room)
 {
-    if (dtype == DQ_FLOAT)
-        f32_rows(kernels, w, in, out, begin, end, room);
-    else
+    size_t most;
+    if (dtype != DQ_FLOAT)
         code_rows(kernels, w, dtype == DQ_INT8, in, out, begin, end, room);
+    else if (most_rows(w, &most))
+        max_floats(kernels->float_pool, w, in, out, begin, end, room, most);
 }
 
 /* Elements that a window counts along an axis. */
@@ -230,23 +243,22 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
                      size_t begin, size_t end, void *room)
 {
-    size_t last = w->rank - 1, from, n = reach(w, &from), columns = (size_t)w->out[last];
-    size_t length = phase_length(w) * (size_t)w->stride[last];
-    double *line = room, *counts = line + 2 * length;
-    for (size_t x = 0; x < columns; x++)
+    size_t last = w->rank - 1, from, n = reach(w, &from), most, *at = room;
+    size_t length = phase_length(w) * (size_t)w->stride[last] + DQ_POOL_SLACK;
+    const dq_line_windows windows = line_windows(w);
+    under u = find_rows(w, begin);
+    if (!most_rows(w, &most))
+        return;
+    double *line = (double *)(void *)(at + most), *counts = line + length;
+    memset(line, 0, length * sizeof *line);
+    for (size_t x = 0; x < windows.count; x++)
         counts[x] = (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
-    for (size_t row = begin; row < end; row++) {
-        under u = find_rows(w, row);
+    for (size_t row = begin; row < end; row++, next_rows(w, &u)) {
         double count = 1;
-        sum_clear(w, line);
-        for (size_t i = 0; i < u.rows; i++)
-            kernels->float_rows->add_to(in + row_offset(w, &u, i), 0, 1, n, line + from);
+        row_offsets(w, &u, at);
+        kernels->float_pool->sum_rows(in, at, u.rows, n, line + from);
         for (size_t d = 0; d < last; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
-        const double *phases = sum_phases(w, line, line + length);
-        double *sums = phases == line ? line + length : line;
-        sum_columns(kernels, w, phases, sums);
-        for (size_t x = 0; x < columns; x++)
-            out[row * columns + x] = (float)(sums[x] / (count * counts[x]));
+        kernels->float_pool->mean_windows(line, &windows, count, counts, out + row * windows.count);
     }
 }

@@ -134,6 +134,16 @@ static void run_float_rows(call *c)
     c->k->float_rows->exp(X(float), c->n, Y(float));
 }
 
+/* Maxima of three rows by three columns stand for the record. */
+static void run_float_pool(call *c)
+{
+    static const size_t at[] = {0, 1, 2};
+    const dq_line_windows w = {c->n / 2 - DQ_POOL_SLACK, 2, 3, 1};
+    WORK(4, 2);
+    c->k->float_pool->max_rows(X(float), at, 3, c->n - 2, Z(float));
+    c->k->float_pool->max_windows(Z(float), &w, Y(float));
+}
+
 /* ---- Products ---- */
 
 static void run_qgemm(call *c)
@@ -252,9 +262,9 @@ static const measure measures[] = {
     ROW(dequantize_s32_f32), ROW(convert_f16_f32),   ROW(convert_f32_f16),    ROW(qlinear_add_u8),
     ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
     ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(max_windows),        ROW(transpose_x8),
-    ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         PRODUCT(qgemm),
-    PRODUCT(qconv_rows),     PRODUCT(fgemm),         PRODUCT(nbits),          PRODUCT(nbits_floats),
-    PRODUCT(wgemm),          ROW(requantize_wide),
+    ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         ROW(float_pool),
+    PRODUCT(qgemm),          PRODUCT(qconv_rows),    PRODUCT(fgemm),          PRODUCT(nbits),
+    PRODUCT(nbits_floats),   PRODUCT(wgemm),         ROW(requantize_wide),
 };
 
 /* ---- The table ---- */

@@ -50,5 +50,11 @@ static inline vf vf_max(vf a, vf b)
 #define vd_fma(a, b, c) vfmaq_f64(c, a, b)
 #define vd_load(p) vld1q_f64(p)
 #define vd_store(p, a) vst1q_f64(p, a)
+#define vd_set(a) vdupq_n_f64(a)
+#define vd_mul(a, b) vmulq_f64(a, b)
+#define vd_div(a, b) vdivq_f64(a, b)
+#define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
+#define vf_load_even(p) vld2q_f32(p).val[0]
+#define vd_load_even(p) vld2q_f64(p).val[0]
 
 #endif

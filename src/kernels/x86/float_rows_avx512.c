@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_avx512 = FLOAT_ROWS;
+const dq_float_pool dq_float_pool_avx512 = FLOAT_POOL;

@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_sse41 = FLOAT_ROWS;
+const dq_float_pool dq_float_pool_sse41 = FLOAT_POOL;

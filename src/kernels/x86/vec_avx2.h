@@ -42,5 +42,18 @@ typedef __m256d vd;
 #define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define vd_load(p) _mm256_loadu_pd(p)
 #define vd_store(p, a) _mm256_storeu_pd(p, a)
+#define vd_set(a) _mm256_set1_pd(a)
+#define vd_mul(a, b) _mm256_mul_pd(a, b)
+#define vd_div(a, b) _mm256_div_pd(a, b)
+#define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
+static inline vf vf_load_even(const float *p)
+{
+    __m256 mixed = _mm256_shuffle_ps(vf_load(p), vf_load(p + VF_LANES), 0x88);
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+}
+static inline vd vd_load_even(const double *p)
+{
+    return _mm256_permute4x64_pd(_mm256_unpacklo_pd(vd_load(p), vd_load(p + VD_LANES)), 0xd8);
+}
 
 #endif

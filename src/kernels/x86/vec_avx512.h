@@ -42,5 +42,19 @@ typedef __m512d vd;
 #define vd_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define vd_load(p) _mm512_loadu_pd(p)
 #define vd_store(p, a) _mm512_storeu_pd(p, a)
+#define vd_set(a) _mm512_set1_pd(a)
+#define vd_mul(a, b) _mm512_mul_pd(a, b)
+#define vd_div(a, b) _mm512_div_pd(a, b)
+#define vd_store_floats(p, a) _mm256_storeu_ps(p, _mm512_cvtpd_ps(a))
+static inline vf vf_load_even(const float *p)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(vf_load(p), even, vf_load(p + VF_LANES));
+}
+static inline vd vd_load_even(const double *p)
+{
+    return _mm512_permutex2var_pd(vd_load(p), _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14),
+                                  vd_load(p + VD_LANES));
+}
 
 #endif

@@ -43,5 +43,11 @@ typedef __m128d vd;
 #define vd_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
 #define vd_load(p) _mm_loadu_pd(p)
 #define vd_store(p, a) _mm_storeu_pd(p, a)
+#define vd_set(a) _mm_set1_pd(a)
+#define vd_mul(a, b) _mm_mul_pd(a, b)
+#define vd_div(a, b) _mm_div_pd(a, b)
+#define vd_store_floats(p, a) _mm_storel_pi((__m64 *)(void *)(p), _mm_cvtpd_ps(a))
+#define vf_load_even(p) _mm_shuffle_ps(vf_load(p), vf_load((p) + VF_LANES), 0x88)
+#define vd_load_even(p) _mm_unpacklo_pd(vd_load(p), vd_load((p) + VD_LANES))
 
 #endif
