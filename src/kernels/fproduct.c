@@ -55,15 +55,3 @@ void dq_fgather_c(const float *x, const int32_t at[DQ_FPANEL], size_t channels, 
         for (size_t j = 0; j < DQ_FPANEL; j++)
             to[j] = at[j] < 0 ? 0 : x[at[j]];
 }
-
-void dq_fconv_plane_c(const dq_fconv *f)
-{
-    for (size_t r = 0; r < f->rows; r++)
-        for (size_t i = 0; i < f->n; i++) {
-            const float *x = f->x + r * f->x_row + i * f->stride;
-            float *y = f->y + r * f->y_row + i, sum = f->more ? *y : 0;
-            for (size_t t = 0; t < f->taps; t++)
-                sum = fmaf(f->w[t], x[f->offsets[t]], sum);
-            *y = sum;
-        }
-}

@@ -47,20 +47,22 @@ typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, co
 typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
                            size_t step, float *to);
 
-/** Rows of a convolution without a matrix product: y[r * y_row + i] = the sum over t < taps of
- *  w[t] * x[offsets[t] + r * x_row + i * stride], for r < rows and i < n; `more`: on top of the sum that
- * stands in y. */
+/** A convolution without a matrix product: y[i] = the sum over t < taps of w[t] * x[offsets[t] + i], for i <
+ * n; `more`: on top of the sum that stands in y. `last`: then clamp(sum + bias), as in a block. */
 typedef struct dq_fconv {
     const float *x, *w;
     const size_t *offsets;
-    size_t taps, x_row, stride, rows, n;
+    size_t taps, n;
     float *y;
-    size_t y_row;
-    bool more;
+    bool more, last;
+    float bias, low, high;
 } dq_fconv;
 
-enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
+enum { DQ_FCONV_SLACK = 64 /* floats behind the last one of x and y that may be read, and of y written */ };
 
 typedef void dq_fconv_plane_fn(const dq_fconv *f);
+
+/** y[i] = x[i * step], for i < n. */
+typedef void dq_fevery_fn(const float *x, size_t step, size_t n, float *y);
 
 #endif

@@ -46,25 +46,99 @@ static size_t under(const dq_window *w, size_t d, size_t count)
     return (count - 1) * (size_t)w->stride[d] + (size_t)dq_window_span(w, d);
 }
 
-/* Elements of the copy for one place along the first axis. */
-static size_t slice(const dq_conv_rows *r)
+static void find_places(const dq_window *w, size_t d, size_t count, dq_conv_rows *r)
 {
-    size_t size = 1;
-    for (size_t d = 1; d < r->shape->window.rank; d++)
-        size *= r->padded[d];
-    return size;
+    size_t length = under(w, d, count);
+    r->step[d] = count > 1 ? (size_t)w->stride[d] : 1;
+    r->places[d] = length / r->step[d] + (length % r->step[d] != 0);
 }
 
 static void choose_band(const dq_op_call *call, dq_conv_rows *r)
 {
     const dq_window *w = &r->shape->window;
-    size_t out = (size_t)w->out[0], room = COPY / slice(r), span = (size_t)dq_window_span(w, 0);
-    size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads);
+    size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
+    for (size_t d = 1; d < w->rank; d++)
+        slice *= least(r->places[d] * r->step[d], COPY);
+    size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads),
+           room = COPY / slice;
     r->band = room > span ? (room - span) / (size_t)w->stride[0] + 1 : 1;
     if (wanted > 2 && planes < wanted)
         r->band = least(r->band, out / wanted + 1);
     r->band = least(r->band, out);
-    r->padded[0] = under(w, 0, r->band);
+    find_places(w, 0, r->band, r);
+}
+
+/* Sums of a band of `count` places along the first axis: up to the last one. */
+static size_t flat_size(const dq_conv_rows *r, size_t count)
+{
+    size_t n = 1 + (count - 1) * r->pitch[0];
+    for (size_t d = 1; d < r->shape->window.rank; d++)
+        n += ((size_t)r->shape->window.out[d] - 1) * r->pitch[d];
+    return n;
+}
+
+/* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
+static size_t tap_offset(const dq_conv_rows *r, size_t tap)
+{
+    const dq_window *w = &r->shape->window;
+    size_t offset = 0, plane = r->plane;
+    for (size_t d = w->rank; d-- > 0; tap /= (size_t)w->kernel[d]) {
+        size_t at = tap % (size_t)w->kernel[d] * (size_t)w->dilation[d];
+        offset += at / r->step[d] * r->pitch[d] + at % r->step[d] * plane;
+        plane *= r->step[d];
+    }
+    return offset;
+}
+
+static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
+{
+    size_t floats = r->plane;
+    for (size_t d = 0; d < r->shape->window.rank; d++)
+        if (!dq_mul_size(floats, r->step[d], &floats))
+            return false;
+    return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(r->flat, r->shape->group_out, &floats) &&
+           dq_add_size(floats, *copy, &floats) && dq_mul_size(floats, sizeof(float), bytes) &&
+           dq_align_size(*bytes, ALIGN, bytes);
+}
+
+/* Number `row` of the rows under a band, in the order of their places; false: padding, whatever the band. */
+static bool find_row(const dq_conv_rows *r, size_t row, dq_conv_row *to)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, plane = r->plane * r->step[last], step = (size_t)w->in[last];
+    bool inside = true;
+    *to = (dq_conv_row){0};
+    for (size_t d = last; d-- > 0; step *= (size_t)w->in[d]) {
+        size_t length = under(w, d, d ? (size_t)w->out[d] : r->band), at = row % length;
+        int64_t x = (int64_t)at - w->begin[d];
+        row /= length;
+        to->to += at / r->step[d] * r->pitch[d] + at % r->step[d] * plane;
+        plane *= r->step[d];
+        if (d == 0)
+            to->x = x;
+        else if ((inside = inside && x >= 0 && x < w->in[d]))
+            to->from += (size_t)x * step;
+    }
+    return inside;
+}
+
+static dq_status find_rows(dq_op_call *call, dq_conv_rows *r, dq_error *err)
+{
+    const dq_window *w = &r->shape->window;
+    size_t rows = 1;
+    for (size_t d = 0; d + 1 < w->rank; d++)
+        if (!dq_mul_size(rows, under(w, d, d ? (size_t)w->out[d] : r->band), &rows))
+            return dq_no_memory(err, SIZE_MAX, "padded rows");
+    r->row_count = 0;
+    if (w->rank == 1)
+        return DQ_OK;
+    dq_conv_row *list = DQ_NEW_ARRAY(call->arena, rows, dq_conv_row);
+    if (!list)
+        return dq_no_memory(err, rows * sizeof *list, "padded rows");
+    for (size_t i = 0; i < rows; i++)
+        r->row_count += find_row(r, i, &list[r->row_count]);
+    r->rows = list;
+    return DQ_OK;
 }
 
 dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err)
@@ -74,103 +148,109 @@ dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_
            bytes;
     if (!offsets)
         return dq_no_memory(err, shape->kernel_size * sizeof *offsets, "places of the kernel");
-    *r = (dq_conv_rows){.shape = shape, .offsets = offsets};
+    *r = (dq_conv_rows){.shape = shape, .offsets = offsets, .plane = 1};
     if (shape->out_size == 0)
         return DQ_OK;
     for (size_t d = 1; d < w->rank; d++)
-        r->padded[d] = under(w, d, (size_t)w->out[d]);
+        find_places(w, d, (size_t)w->out[d], r);
     choose_band(call, r);
-    for (size_t t = 0; t < shape->kernel_size; t++) {
-        size_t rest = t, step = 1;
-        offsets[t] = 0;
-        for (size_t d = w->rank; d-- > 0; rest /= (size_t)w->kernel[d]) {
-            offsets[t] += rest % (size_t)w->kernel[d] * (size_t)w->dilation[d] * step;
-            step *= r->padded[d];
-        }
+    for (size_t d = w->rank; d-- > 0;) {
+        r->pitch[d] = r->plane;
+        if (!dq_mul_size(r->plane, r->places[d], &r->plane))
+            return dq_no_memory(err, SIZE_MAX, "padded rows");
     }
-    if (!dq_mul_size(r->padded[0], slice(r), &bytes) || !dq_add_size(bytes, DQ_FCONV_SLACK, &bytes) ||
-        !dq_mul_size(bytes, sizeof(float), &bytes) || !dq_align_size(bytes, ALIGN, &bytes))
+    r->flat = flat_size(r, r->band) + DQ_FCONV_SLACK;
+    if (!find_sizes(r, &r->copy, &bytes))
         return dq_no_memory(err, SIZE_MAX, "padded rows");
+    for (size_t t = 0; t < shape->kernel_size; t++)
+        offsets[t] = tap_offset(r, t);
     call->worker_scratch_size = bytes;
-    return DQ_OK;
+    return find_rows(call, r, err);
 }
 
-/* A row of the copy from a row of the image (NULL: padding). What stands around the image is zero already
- * when the copy before had the same places. */
-static void copy_row(const dq_window *w, const float *from, size_t n, bool clean, float *to)
+/* ---- The copy ----------------------------------------------------------------------------------------- */
+
+/* Places of the last axis that are the image's, of those with a remainder: from one on, and where they begin
+ * in the image. */
+typedef struct stretch {
+    size_t begin, count, from, step;
+} stretch;
+
+static int64_t up_to(int64_t x, int64_t step)
 {
-    size_t last = w->rank - 1, begin = least((size_t)w->begin[last], n), in = (size_t)w->in[last];
-    size_t count = least(in, n - begin);
+    return x <= 0 ? 0 : (x - 1) / step + 1;
+}
+
+static stretch find_stretch(const dq_conv_rows *r, size_t remainder, size_t first)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1;
+    int64_t step = (int64_t)r->step[last], places = (int64_t)r->places[last];
+    int64_t shift = (int64_t)remainder - w->begin[last] + (last ? 0 : (int64_t)first * w->stride[0]);
+    int64_t begin = up_to(-shift, step), end = up_to(w->in[last] - shift, step);
+    begin = begin < places ? begin : places;
+    end = end < places ? end : places;
+    return (stretch){(size_t)begin, end > begin ? (size_t)(end - begin) : 0, (size_t)(begin * step + shift),
+                     (size_t)step};
+}
+
+/* The plane under windows from place `first` on along the first axis. What stands around the image is zero
+ * already (`clean`) when the copy before had the same places. */
+static void copy_band(dq_fevery_fn *every, const dq_conv_rows *r, const float *plane, size_t first,
+                      bool clean, float *copy)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
+    int64_t begin = (int64_t)first * w->stride[0];
     if (!clean)
-        memset(to, 0, n * sizeof *to);
-    if (from)
-        memcpy(to + begin, from, count * sizeof *to);
-}
-
-/* The plane under `count` places from `first` on along the first axis. */
-static void copy_plane(const dq_conv_rows *r, const float *plane, size_t first, size_t count, bool clean,
-                       float *to)
-{
-    const dq_window *w = &r->shape->window;
-    size_t last = w->rank - 1, n = last ? r->padded[last] : under(w, 0, count), rows = 1;
-    for (size_t d = 0; d < last; d++)
-        rows *= d ? r->padded[d] : under(w, 0, count);
-    for (size_t row = 0; row < rows; row++, to += n) {
-        size_t rest = row, offset = 0, step = (size_t)w->in[last];
-        bool inside = true;
-        for (size_t d = last; d-- > 0;) {
-            size_t length = d ? r->padded[d] : under(w, 0, count);
-            int64_t x = (int64_t)(rest % length) - w->begin[d] + (d ? 0 : (int64_t)first * w->stride[0]);
-            inside = inside && x >= 0 && x < w->in[d];
-            offset += inside ? (size_t)x * step : 0;
-            step *= (size_t)w->in[d];
-            rest /= length;
+        memset(copy, 0, r->copy * sizeof *copy);
+    for (size_t q = 0; q < r->step[last]; q++) {
+        const stretch s = find_stretch(r, q, first);
+        float *to = copy + q * r->plane + s.begin;
+        if (s.count && last == 0)
+            every(plane + s.from, s.step, s.count, to);
+        for (size_t i = 0; i < r->row_count && s.count; i++) {
+            int64_t x = r->rows[i].x + begin;
+            if (x >= 0 && x < w->in[0])
+                every(plane + (size_t)x * size + r->rows[i].from + s.from, s.step, s.count,
+                      to + r->rows[i].to);
         }
-        copy_row(w, inside ? plane + offset : NULL, n, clean, to);
     }
 }
 
-/* Without outer axes the band cuts the row itself: its windows begin further on. */
-static void copy_band(const dq_conv_rows *r, const float *plane, size_t first, size_t count, bool clean,
-                      float *to)
-{
-    const dq_window *w = &r->shape->window;
-    if (w->rank > 1) {
-        copy_plane(r, plane, first, count, clean, to);
-        return;
-    }
-    int64_t from = (int64_t)first * w->stride[0] - w->begin[0];
-    for (size_t i = 0, n = under(w, 0, count); i < n; i++, from++)
-        to[i] = from >= 0 && from < w->in[0] ? plane[from] : 0;
-}
+/* ---- Sums --------------------------------------------------------------------------------------------- */
 
 /* The band's sums over one input channel, of one output channel. */
-static void sums(const job *j, const float *copy, const float *w, size_t count, bool more, float *y)
+static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t count, float *flat)
 {
-    const dq_conv_rows *r = j->r;
-    const dq_window *win = &r->shape->window;
-    size_t last = win->rank - 1, outer = 1, n = last ? (size_t)win->out[last] : count;
-    size_t rows = last == 0 ? 1 : last == 1 ? count : (size_t)win->out[last - 1];
-    for (size_t d = 0; d + 1 < last; d++)
-        outer *= d ? (size_t)win->out[d] : count;
-    for (size_t i = 0; i < outer; i++, y += rows * n) {
-        size_t rest = i, offset = 0, step = last ? r->padded[last] * r->padded[last - 1] : 0;
-        for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= (size_t)win->out[d]) {
-            offset += rest % (d ? (size_t)win->out[d] : count) * (size_t)win->stride[d] * step;
-            step *= r->padded[d];
-        }
-        dq_fconv f = {.x = copy + offset,
-                      .w = w,
-                      .offsets = r->offsets,
-                      .taps = r->shape->kernel_size,
-                      .x_row = last ? (size_t)win->stride[last - 1] * r->padded[last] : 0,
-                      .stride = (size_t)win->stride[last],
-                      .rows = rows,
-                      .n = n,
-                      .y = y,
-                      .y_row = n,
-                      .more = more};
-        j->call->kernels->fconv_plane(&f);
+    const dq_conv_shape *s = j->r->shape;
+    const dq_conv_finish *to = j->o->finish;
+    const dq_fconv f = {.x = copy,
+                        .w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
+                        .offsets = j->r->offsets,
+                        .taps = s->kernel_size,
+                        .n = flat_size(j->r, count),
+                        .y = flat,
+                        .more = in > 0,
+                        .last = in + 1 == s->group_in && !j->o->z,
+                        .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
+                        .low = to->low,
+                        .high = to->high};
+    j->call->kernels->fconv_plane(&f);
+}
+
+/* Results from where they were summed. */
+static void bring(dq_fevery_fn *every, const dq_conv_rows *r, const float *flat, size_t count, float *out)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, n = last ? (size_t)w->out[last] : count, rows = 1;
+    for (size_t d = 0; d < last; d++)
+        rows *= d ? (size_t)w->out[d] : count;
+    for (size_t row = 0; row < rows; row++, out += n) {
+        size_t rest = row, at = 0;
+        for (size_t d = last; d-- > 1; rest /= (size_t)w->out[d])
+            at += rest % (size_t)w->out[d] * r->pitch[d];
+        every(flat + at + (last ? rest * r->pitch[0] : 0), 1, n, out);
     }
 }
 
@@ -189,7 +269,8 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
                       .high = to->high,
                       .bias = o->bias ? o->bias + channel : NULL,
                       .z = o->z ? o->z + at : NULL};
-    j->call->kernels->fblock(&rest);
+    if (o->z)
+        j->call->kernels->fblock(&rest);
     dq_conv_function(to, o->out + at, n);
 }
 
@@ -197,28 +278,28 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_conv_shape *s = j->r->shape;
-    float *copy = dq_call_worker_scratch(j->call, worker);
+    const dq_conv_rows *r = j->r;
+    const dq_conv_shape *s = r->shape;
+    float *copy = dq_call_worker_scratch(j->call, worker), *flat = copy + r->copy;
     size_t band_size = s->out_size / (size_t)s->window.out[0];
+    dq_fevery_fn *every = j->call->kernels->fevery;
     bool clean = false;
     for (size_t i = begin; i < end; i++) {
-        size_t first = i % j->bands * j->r->band, group = i / j->bands % s->group,
+        size_t first = i % j->bands * r->band, group = i / j->bands % s->group,
                image = i / j->bands / s->group;
-        size_t count = least(j->r->band, (size_t)s->window.out[0] - first);
+        size_t count = least(r->band, (size_t)s->window.out[0] - first);
         for (size_t c = 0; c < s->group_in; c++) {
-            copy_band(j->r, j->o->x + (image * s->in_channels + group * s->group_in + c) * s->in_size, first,
-                      count, clean, copy);
+            copy_band(every, r, j->o->x + (image * s->in_channels + group * s->group_in + c) * s->in_size,
+                      first, clean, copy);
             clean = j->bands == 1;
-            for (size_t out = 0; out < s->group_out; out++) {
-                size_t channel = group * s->group_out + out;
-                sums(j, copy, j->o->w + (channel * s->group_in + c) * s->kernel_size, count, c > 0,
-                     j->o->out + (image * s->out_channels + channel) * s->out_size + first * band_size);
-            }
+            for (size_t out = 0; out < s->group_out; out++)
+                sums(j, copy, c, group * s->group_out + out, count, flat + out * r->flat);
         }
         for (size_t out = 0; out < s->group_out; out++) {
-            size_t channel = group * s->group_out + out;
-            finish(j, channel, (image * s->out_channels + channel) * s->out_size + first * band_size,
-                   count * band_size);
+            size_t channel = group * s->group_out + out,
+                   at = (image * s->out_channels + channel) * s->out_size + first * band_size;
+            bring(every, r, flat + out * r->flat, count, j->o->out + at);
+            finish(j, channel, at, count * band_size);
         }
     }
 }

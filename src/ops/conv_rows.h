@@ -1,15 +1,31 @@
-/* Float convolutions of few output channels a group (depthwise above all): row by row over padded copies of
- * the image's planes, where packing windows for a matrix product would cost more than the sums. */
+/* Float convolutions of few output channels a group (depthwise above all): over padded copies of the image's
+ * planes, where packing windows for a matrix product would cost more than the sums.
+ *
+ * A copy keeps places that are a stride apart side by side, so that each element of the kernel meets the
+ * windows of a whole plane in one go: those between the end of a row and the next row's beginning are summed
+ * too, and left out when results are brought away. */
 #ifndef DQ_OPS_CONV_ROWS_H
 #define DQ_OPS_CONV_ROWS_H
 
 #include "ops/conv_finish.h"
 
+/* A row of the image under a band's windows. */
+typedef struct dq_conv_row {
+    size_t to, from; /* in the copy, and in the image, but for the first axis: … */
+    int64_t x;       /* … its place on that, from where the band begins */
+} dq_conv_row;
+
 typedef struct dq_conv_rows {
     const dq_conv_shape *shape;
     size_t band;                /* output places along the first axis that are done at a time */
-    size_t padded[DQ_MAX_RANK]; /* lengths of the copy's axes; the first for a whole band */
-    const size_t *offsets;      /* of the kernel's elements in the copy */
+    size_t step[DQ_MAX_RANK];   /* along each axis, how far windows are apart */
+    size_t places[DQ_MAX_RANK]; /* of the copy that are so far apart, along each axis, for a whole band */
+    size_t pitch[DQ_MAX_RANK];  /* places from one to the next along each axis */
+    size_t plane;               /* all of them: there are as many planes as steps multiply to */
+    size_t copy, flat;          /* floats of the copy, and of the sums of a band */
+    const dq_conv_row *rows;
+    size_t row_count;      /* 0 where there is one axis */
+    const size_t *offsets; /* of the kernel's elements in the copy */
 } dq_conv_rows;
 
 /** Whether it is the better way; the shape fits then. */

@@ -140,7 +140,7 @@ static void run_float_pool(call *c)
     static const size_t at[] = {0, 1, 2};
     const dq_line_windows w = {c->n / 2 - DQ_POOL_SLACK, 2, 3, 1};
     WORK(4, 2);
-    c->k->float_pool->max_rows(X(float), at, 3, c->n - 2, Z(float));
+    c->k->float_pool->max_rows(X(float), at, 3, c->n - 2, Y(float));
     c->k->float_pool->max_windows(Z(float), &w, Y(float));
 }
 

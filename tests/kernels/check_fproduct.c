@@ -140,32 +140,49 @@ void check_fconv_plane(const dq_kernels *k)
         size_t offsets[12], most = 0;
         dq_fconv f = {.offsets = offsets,
                       .taps = 1 + kernel_random(12),
-                      .x_row = kernel_random(30),
-                      .stride = 1 + kernel_random(3),
-                      .rows = 1 + kernel_random(4),
-                      .n = 1 + kernel_random(75),
-                      .more = kernel_random(2)};
+                      .n = 1 + kernel_random(150),
+                      .more = kernel_random(2),
+                      .last = kernel_random(2),
+                      .bias = kernel_random(2) ? -0.0f : 0.3f,
+                      .low = kernel_random(2) ? 0 : -INFINITY,
+                      .high = kernel_random(2) ? 1 : INFINITY};
         for (size_t t = 0; t < f.taps; t++) {
             offsets[t] = kernel_random(60);
             most = offsets[t] > most ? offsets[t] : most;
         }
-        f.y_row = f.n + kernel_random(3);
-        f.x = numbers(round, most + (f.rows - 1) * f.x_row + (f.n - 1) * f.stride + 1 + DQ_FCONV_SLACK);
+        f.x = numbers(round, most + f.n + DQ_FCONV_SLACK);
         f.w = numbers(round, f.taps);
-        size_t size = (f.rows - 1) * f.y_row + f.n;
-        f.y = numbers(round, size);
-        float *was = kernel_memory(size * sizeof *was);
-        memcpy(was, f.y, size * sizeof *was);
+        f.y = numbers(round, f.n + DQ_FCONV_SLACK);
+        float *was = kernel_memory(f.n * sizeof *was);
+        memcpy(was, f.y, f.n * sizeof *was);
         k->fconv_plane(&f);
-        for (size_t at = 0; at < size; at++) {
-            size_t r = at / f.y_row, i = at % f.y_row;
-            float wanted = i >= f.n || f.more ? was[at] : 0;
-            for (size_t t = 0; t < f.taps && i < f.n; t++)
-                wanted = fmaf(f.w[t], f.x[offsets[t] + r * f.x_row + i * f.stride], wanted);
-            KERNEL_FAIL_UNLESS(same_or_nan(f.y[at], wanted),
-                               "row %zu, place %zu of %zu, stride %zu: %.9g, wanted %.9g", r, i, f.n,
-                               f.stride, (double)f.y[at], (double)wanted);
+        for (size_t i = 0; i < f.n; i++) {
+            float wanted = f.more ? was[i] : 0;
+            for (size_t t = 0; t < f.taps; t++)
+                wanted = fmaf(f.w[t], f.x[offsets[t] + i], wanted);
+            if (f.last) {
+                wanted += f.bias;
+                wanted = wanted < f.low ? f.low : wanted;
+                wanted = wanted > f.high ? f.high : wanted;
+            }
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu of %zu%s%s: %.9g, wanted %.9g", i, f.n,
+                               f.more ? ", more" : "", f.last ? ", last" : "", (double)f.y[i],
+                               (double)wanted);
         }
         kernel_done();
     }
+}
+
+void check_fevery(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++)
+        for (size_t step = 1; step < 4; step++) {
+            float *x = kernel_floats(n ? (n - 1) * step + 1 : 0), *y = kernel_memory(n * sizeof *y);
+            k->fevery(x, step, n, y);
+            for (size_t at = 0; at < n; at++)
+                KERNEL_FAIL_UNLESS(same_or_nan(y[at], x[at * step]), "place %zu of %zu, step %zu", at, n,
+                                   step);
+            kernel_done();
+        }
 }

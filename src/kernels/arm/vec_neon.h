@@ -54,7 +54,12 @@ static inline vf vf_max(vf a, vf b)
 #define vd_mul(a, b) vmulq_f64(a, b)
 #define vd_div(a, b) vdivq_f64(a, b)
 #define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
-#define vf_load_even(p) vld2q_f32(p).val[0]
+/* every second element, of floats none behind the last */
+static inline vf vf_load_even(const float *p)
+{
+    float32x4_t low = vf_load(p), high = vf_load(p + VF_LANES - 1);
+    return vcombine_f32(vget_low_f32(vuzp1q_f32(low, low)), vget_low_f32(vuzp2q_f32(high, high)));
+}
 #define vd_load_even(p) vld2q_f64(p).val[0]
 
 #endif

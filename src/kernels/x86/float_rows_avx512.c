@@ -2,9 +2,20 @@
 
 #include <math.h>
 
+#include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_avx512 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_avx512 = FLOAT_POOL;
+
+void dq_fconv_plane_avx512(const dq_fconv *f)
+{
+    fconv_plane(f);
+}
+
+void dq_fevery_avx512(const float *x, size_t step, size_t n, float *y)
+{
+    fevery(x, step, n, y);
+}

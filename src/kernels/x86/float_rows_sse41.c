@@ -2,9 +2,20 @@
 
 #include <math.h>
 
+#include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_sse41 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_sse41 = FLOAT_POOL;
+
+void dq_fconv_plane_sse41(const dq_fconv *f)
+{
+    fconv_plane(f);
+}
+
+void dq_fevery_sse41(const float *x, size_t step, size_t n, float *y)
+{
+    fevery(x, step, n, y);
+}

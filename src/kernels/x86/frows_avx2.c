@@ -1,8 +1,7 @@
-/* Rows for float convolutions: windows of an image as steps of a panel, and depthwise rows. */
+/* Windows of an image as steps of a panel. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
-#include <string.h>
 
 enum { LANES = 8 };
 
@@ -13,8 +12,6 @@ static inline __m256 every_second(const float *x)
     __m256 mixed = _mm256_shuffle_ps(low, high, 0xd8); /* 0 2 | 9 - 1, 11 - 1; in each half */
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
 }
-
-/* ---- Windows ----------------------------------------------------------------------------------------- */
 
 /* Lanes that stand in memory as they do in the vector, from `from` on. */
 typedef struct run {
@@ -81,74 +78,4 @@ void dq_fgather_avx2(const float *x, const int32_t at[DQ_FPANEL], size_t channel
 {
     for (int j = 0; j < DQ_FPANEL; j += LANES)
         gather_half(x, at + j, channels, plane, step, to + j);
-}
-
-/* ---- Rows -------------------------------------------------------------------------------------------- */
-
-enum { MOST_VECTORS = 4, MOST = MOST_VECTORS * LANES };
-
-/* `vectors` and `stride` (1 or 2) are constants in each call. */
-static inline __attribute__((always_inline)) void sums(const dq_fconv *f, const float *x, int stride,
-                                                       int vectors, float *y)
-{
-    __m256 sum[MOST_VECTORS];
-    for (int v = 0; v < vectors; v++)
-        sum[v] = f->more ? _mm256_loadu_ps(y + v * LANES) : _mm256_setzero_ps();
-    for (size_t t = 0; t < f->taps; t++) {
-        const __m256 factor = _mm256_broadcast_ss(f->w + t);
-        const float *from = x + f->offsets[t];
-        for (int v = 0; v < vectors; v++) {
-            const float *at = from + v * LANES * stride;
-            __m256 value = stride == 2 ? every_second(at) : _mm256_loadu_ps(at);
-            sum[v] = _mm256_fmadd_ps(factor, value, sum[v]);
-        }
-    }
-    for (int v = 0; v < vectors; v++)
-        _mm256_storeu_ps(y + v * LANES, sum[v]);
-}
-
-/* n results, 1 … MOST: whole vectors of them. */
-static inline __attribute__((always_inline)) void some(const dq_fconv *f, const float *x, int stride,
-                                                       size_t n, float *y)
-{
-    switch ((n + LANES - 1) / LANES) {
-    case 1:
-        sums(f, x, stride, 1, y);
-        break;
-    case 2:
-        sums(f, x, stride, 2, y);
-        break;
-    case 3:
-        sums(f, x, stride, 3, y);
-        break;
-    default:
-        sums(f, x, stride, MOST_VECTORS, y);
-    }
-}
-
-static inline __attribute__((always_inline)) void plane(const dq_fconv *f, int stride)
-{
-    for (size_t r = 0; r < f->rows; r++) {
-        const float *x = f->x + r * f->x_row;
-        float *y = f->y + r * f->y_row, room[MOST];
-        for (size_t i = 0; i < f->n; i += MOST) {
-            size_t n = f->n - i < MOST ? f->n - i : MOST;
-            bool whole = n % LANES == 0;
-            if (!whole && f->more)
-                memcpy(room, y + i, n * sizeof *y);
-            some(f, x + i * (size_t)stride, stride, n, whole ? y + i : room);
-            if (!whole)
-                memcpy(y + i, room, n * sizeof *y);
-        }
-    }
-}
-
-void dq_fconv_plane_avx2(const dq_fconv *f)
-{
-    if (f->stride == 1)
-        plane(f, 1);
-    else if (f->stride == 2)
-        plane(f, 2);
-    else
-        dq_fconv_plane_c(f);
 }

@@ -46,9 +46,10 @@ typedef __m256d vd;
 #define vd_mul(a, b) _mm256_mul_pd(a, b)
 #define vd_div(a, b) _mm256_div_pd(a, b)
 #define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
+/* Every second element, of floats none behind the last. */
 static inline vf vf_load_even(const float *p)
 {
-    __m256 mixed = _mm256_shuffle_ps(vf_load(p), vf_load(p + VF_LANES), 0x88);
+    __m256 mixed = _mm256_shuffle_ps(vf_load(p), vf_load(p + VF_LANES - 1), 0xd8); /* in each half */
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
 }
 static inline vd vd_load_even(const double *p)

@@ -46,10 +46,11 @@ typedef __m512d vd;
 #define vd_mul(a, b) _mm512_mul_pd(a, b)
 #define vd_div(a, b) _mm512_div_pd(a, b)
 #define vd_store_floats(p, a) _mm256_storeu_ps(p, _mm512_cvtpd_ps(a))
+/* Every second element, of floats none behind the last. */
 static inline vf vf_load_even(const float *p)
 {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    return _mm512_permutex2var_ps(vf_load(p), even, vf_load(p + VF_LANES));
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(vf_load(p), even, vf_load(p + VF_LANES - 1));
 }
 static inline vd vd_load_even(const double *p)
 {

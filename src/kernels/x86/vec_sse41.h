@@ -47,7 +47,8 @@ typedef __m128d vd;
 #define vd_mul(a, b) _mm_mul_pd(a, b)
 #define vd_div(a, b) _mm_div_pd(a, b)
 #define vd_store_floats(p, a) _mm_storel_pi((__m64 *)(void *)(p), _mm_cvtpd_ps(a))
-#define vf_load_even(p) _mm_shuffle_ps(vf_load(p), vf_load((p) + VF_LANES), 0x88)
+/* every second element, of floats none behind the last */
+#define vf_load_even(p) _mm_shuffle_ps(vf_load(p), vf_load((p) + VF_LANES - 1), 0xd8)
 #define vd_load_even(p) _mm_unpacklo_pd(vd_load(p), vd_load((p) + VD_LANES))
 
 #endif
