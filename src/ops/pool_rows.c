@@ -38,11 +38,12 @@ static bool most_rows(const dq_window *w, size_t *rows)
 
 bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
 {
-    /* the line, the same in phases (codes only), the columns' counts, and where rows begin */
-    size_t size = max ? sizeof(float) : sizeof(double), line, all, rows;
+    _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
+    /* where rows begin, the line, and the columns' counts */
+    size_t size = max ? sizeof(float) : sizeof(double), line, rows;
     return dq_mul_size(phase_length(w), (size_t)w->stride[w->rank - 1], &line) &&
-           dq_mul_size(line, 2, &all) && dq_add_size(all, (size_t)w->out[w->rank - 1], &all) &&
-           dq_add_size(all, DQ_POOL_SLACK, &all) && dq_mul_size(all, size, bytes) && most_rows(w, &rows) &&
+           dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_add_size(line, DQ_POOL_SLACK, &line) &&
+           dq_mul_size(line, size, bytes) && most_rows(w, &rows) &&
            dq_mul_size(rows, sizeof(size_t), &rows) && dq_add_size(*bytes, rows, bytes);
 }
 
