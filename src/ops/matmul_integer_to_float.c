@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_INPUTS = 7 };
+enum { MOST_INPUTS = 7, LANES = 16 };
 
 /* Where each part stands among the inputs. */
 typedef struct layout {
@@ -126,7 +126,7 @@ static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* What all rows of a block of sums share: scales of the columns, and the bias. */
+/* What the rows of a block of sums share: scales of the columns, and the bias. */
 typedef struct columns {
     float scales[DQ_QGEMM_NR_MAX], bias[DQ_QGEMM_NR_MAX];
 } columns;
@@ -139,37 +139,42 @@ static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
     for (size_t j = 0; j < sums->cols; j++) {
         size_t col = sums->col + j;
         to->scales[j] = (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
-        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col) : 0;
+        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col) : -0.0f;
     }
 }
 
-static void store_row(const dq_int_sums *sums, const state *st, const columns *shared, size_t row,
-                      const int32_t *c)
+/* A bias of -0 changes nothing. */
+static void scale_row(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
 {
-    const dq_op_call *call = sums->call;
-    const dq_matmul_shape *s = &st->mm.s;
-    const dq_tensor *y = call->out[0];
-    size_t from = (sums->batch * s->m + row) * s->n + sums->col;
-    float factors[DQ_QGEMM_NR_MAX], halves[DQ_QGEMM_NR_MAX];
-    float *values = y->dtype == DQ_FLOAT ? dq_data(y, float) + from : halves;
-    float a_scale = (float)dq_qparam_scale(
-        call, &st->a_scale, dq_qparam_offset(&st->a_scale, s, sums->batch) + row * st->a_scale.step);
-    for (size_t j = 0; j < sums->cols; j++)
-        factors[j] = a_scale * shared->scales[j];
-    call->kernels->dequantize_s32_f32(c, sums->cols, factors, NULL, 1, values);
-    for (size_t j = 0; j < sums->cols && call->in[st->at->bias]; j++)
-        values[j] += shared->bias[j];
-    if (values == halves)
-        call->kernels->convert_f32_f16(halves, sums->cols, dq_data(y, uint16_t) + from);
+    for (size_t j = 0; j < n; j++)
+        y[j] = (float)c[j] * factors[j] + bias[j];
 }
 
 static void store(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
+    const dq_op_call *call = sums->call;
+    const dq_tensor *y = call->out[0];
+    size_t n = st->mm.s.n, cols = sums->cols, from = (sums->batch * st->mm.s.m + sums->row) * n + sums->col;
+    size_t scale_at = dq_qparam_offset(&st->a_scale, &st->mm.s, sums->batch) + sums->row * st->a_scale.step;
+    float factors[DQ_QGEMM_NR_MAX], halves[DQ_QGEMM_NR_MAX];
     columns shared;
     find_columns(sums, st, &shared);
-    for (size_t i = 0; i < sums->rows; i++)
-        store_row(sums, st, &shared, sums->row + i, sums->c + i * sums->c_stride);
+    for (size_t i = 0; i < sums->rows; i++, from += n) {
+        const int32_t *c = sums->c + i * sums->c_stride;
+        float *to = y->dtype == DQ_FLOAT ? dq_data(y, float) + from : halves;
+        if (i == 0 || !st->a_scale.single) {
+            float a_scale = (float)dq_qparam_scale(call, &st->a_scale, scale_at + i * st->a_scale.step);
+            for (size_t j = 0; j < cols; j++)
+                factors[j] = a_scale * shared.scales[j];
+        }
+        if (cols == LANES) /* as most panels are: a loop without an end to look for */
+            scale_row(c, LANES, factors, shared.bias, to);
+        else
+            scale_row(c, cols, factors, shared.bias, to);
+        if (to == halves)
+            call->kernels->convert_f32_f16(halves, cols, dq_data(y, uint16_t) + from);
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
