@@ -141,16 +141,23 @@ dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)
 {
     enum { NARROW = 255, WIDE = 127 };
     const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
-    dq_wrun r = {call, w, w->packed, w->planes == 1 ? NARROW : WIDE};
+    dq_wrun r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
+    r.factor = dq_wide_factor(call);
     for (size_t i = 0; i < zero->count; i++)
-        if (dq_wcodes_zero(zero, i) != 0)
-            r.span = WIDE;
+        r.symmetric = r.symmetric && dq_wcodes_zero(zero, i) == 0;
+    r.span = w->planes == 1 && r.symmetric ? NARROW : WIDE;
     if (!r.packed) {
         memset(call->scratch, 0, w->size);
         make(call->scratch, call->in[DQ_WIDE_W], w);
         r.packed = call->scratch;
     }
     return r;
+}
+
+static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
 }
 
 void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
@@ -160,6 +167,10 @@ void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to
     const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
     size_t n = panel_codes(w), each = 2 * w->lanes, at = (matrix * w->panels + panel) * n;
     int32_t zeros[MOST];
+    if (w->planes == 1 && r->symmetric) {
+        widen((const int8_t *)r->packed + at, n, to);
+        return;
+    }
     for (size_t j = 0; j < each; j++) {
         size_t lane = panel * w->lanes + j / 2;
         zeros[j] = lane < w->n ? (int32_t)dq_wcodes_zero(zero, matrix * w->n + lane) : 0;
@@ -180,13 +191,18 @@ void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to
         }
 }
 
-void dq_wide_terms(const dq_op_call *call, size_t at, double fixed, double *offset, double *scale)
+double dq_wide_factor(const dq_op_call *call)
+{
+    return (double)dq_node_float(call->node, "alpha", 1) *
+           (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
+}
+
+void dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, double *offset,
+                   double *scale)
 {
     const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
                     *bias = dq_call_in(call, DQ_WIDE_BIAS);
-    double x =
-        (double)dq_node_float(call->node, "alpha", 1) * (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
-    double s = x * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
+    double s = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
     *offset = fixed + (bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0);
     *scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
 }
@@ -201,7 +217,7 @@ void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
         int64_t zero = dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
-        dq_wide_terms(r->call, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
+        dq_wide_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
     }
 }
 

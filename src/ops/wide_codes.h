@@ -45,7 +45,9 @@ typedef struct dq_wrun {
     const dq_op_call *call;
     const dq_wcodes *w;
     const void *packed;
-    size_t span; /* pairs of which 32 bits hold the sum */
+    size_t span;    /* pairs of which 32 bits hold the sum */
+    bool symmetric; /* all zero points are 0 */
+    double factor;  /* dq_wide_factor */
 } dq_wrun;
 dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w);
 
@@ -63,8 +65,11 @@ static inline size_t dq_wcodes_panel(const dq_wcodes *w)
 }
 void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
 
-/** What exact sums of output `at` want on top of `fixed`, and the factor that they want then. */
-void dq_wide_terms(const dq_op_call *call, size_t at, double fixed, double *offset, double *scale);
+/** alpha * x_scale. */
+double dq_wide_factor(const dq_op_call *call);
+/** What exact sums of output `at` want on top of `fixed`, and what they are multiplied by then. */
+void dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, double *offset,
+                   double *scale);
 /** The same for the sums of `count` vectors. */
 void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
                      double *scale);

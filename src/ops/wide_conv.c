@@ -25,9 +25,9 @@ typedef struct state {
     dq_wdepth d; /* of a depthwise one; nothing else is used then */
     dq_wcodes w;
     dq_wband b;
-    size_t planes;                                 /* of a band: pairs of channels */
-    size_t chunk, chunks;                          /* panels of a task */
-    size_t band_at, codes_at, line_at, offsets_at; /* of a worker's scratch */
+    size_t planes;                        /* of a band: pairs of channels */
+    size_t chunk, chunks;                 /* panels of a task */
+    size_t band_at, codes_at, offsets_at; /* of a worker's scratch */
 } state;
 
 static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
@@ -57,7 +57,6 @@ static bool lay_out(state *st, size_t *used)
            dq_place_size(used, elements, sizeof(int16_t), ALIGN, &st->band_at) &&
            dq_place_size(used, DQ_WIDE_TILES * dq_wcodes_panel(&st->w), sizeof(int16_t), ALIGN,
                          &st->codes_at) &&
-           dq_place_size(used, dq_wband_line(&st->b), sizeof(int16_t), ALIGN, &st->line_at) &&
            dq_place_size(used, st->w.pairs, sizeof(uint32_t), ALIGN, &st->offsets_at);
 }
 
@@ -96,7 +95,7 @@ typedef struct task {
     const dq_wrun *run;
     const state *st;
     size_t image, group, first, count; /* places on the first axis */
-    int16_t *band, *codes, *line;
+    int16_t *band, *codes;
     uint32_t *offsets;
 } task;
 
@@ -107,10 +106,7 @@ static void fill_band(const task *t)
     const dq_op_call *call = t->run->call;
     int16_t pad = (int16_t)dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
     size_t at = (t->image * s->in_channels + t->group * s->group_in) * s->in_size;
-    for (size_t c = 0; c < s->group_in; c += 2, at += 2 * s->in_size)
-        dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at,
-                      c + 1 < s->group_in ? at + s->in_size : SIZE_MAX, false, pad, t->line,
-                      t->band + c / 2 * st->b.plane);
+    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, false, pad, t->band);
 }
 
 /* Up to three octets of positions, and where their outputs begin in a channel. */
@@ -190,7 +186,6 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     size_t inner = st->w.inner, planes = st->planes * st->b.plane, filled = SIZE_MAX;
     t.band = (int16_t *)(void *)(scratch + st->band_at);
     t.codes = (int16_t *)(void *)(scratch + st->codes_at);
-    t.line = (int16_t *)(void *)(scratch + st->line_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
     memset(t.band + planes, 0, 2 * OCTET * sizeof *t.band); /* read, and of no consequence */
     for (size_t p = 0; p < st->w.pairs; p++)

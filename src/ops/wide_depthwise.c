@@ -58,7 +58,6 @@ dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq
     DQ_TRY(find_pairs(call, s->kernel_size, d, err));
     if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_QGEMM_SLACK, &elements) ||
         !dq_place_size(used, elements, sizeof(int16_t), ALIGN, &d->plane_at) ||
-        !dq_place_size(used, dq_wband_line(&d->b), sizeof(int16_t), ALIGN, &d->line_at) ||
         !dq_place_size(used, 2 * d->pairs, sizeof(int16_t), ALIGN, &d->weights_at) ||
         !dq_place_size(used, outputs(d), sizeof(int32_t), ALIGN, &d->sums_at) ||
         !dq_place_size(used, outputs(d), sizeof(double), ALIGN, &d->extra_at) ||
@@ -73,7 +72,7 @@ typedef struct task {
     const dq_wdepth *d;
     int16_t *plane, *weights;
     int32_t *sums;
-    double *extra;
+    double *extra, factor;
     uint16_t *codes;
     size_t rows, columns; /* of outputs in the band */
 } task;
@@ -122,7 +121,7 @@ static void run_channel(const task *t, size_t channel, size_t at)
             t->extra[i] = 256.0 * t->sums[i];
     }
     sum_rows(t, take_weights(t, channel, wide, false));
-    dq_wide_terms(t->call, channel, 0, &offset, &scale);
+    dq_wide_terms(t->call, t->factor, channel, 0, &offset, &scale);
     s.rows = 1;
     s.cols = s.stride = n;
     s.sums = t->sums;
@@ -155,8 +154,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         dq_wband_range(&d->b, i % d->b.bands, &first, &count);
         t.rows = dq_wband_rows(&d->b, count);
         t.columns = dq_wband_columns(&d->b, count);
-        dq_wband_fill(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, SIZE_MAX, true, pad,
-                      (int16_t *)(void *)(scratch + d->line_at), t.plane);
+        dq_wband_fill(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, 1, true, pad, t.plane);
         for (size_t j = 0; j < s->group_out; j++) {
             size_t channel = group * s->group_out + j;
             run_channel(&t, channel,
@@ -167,7 +165,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_wide_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wdepth *d)
 {
-    task t = {.call = call, .s = s, .d = d};
+    task t = {.call = call, .s = s, .d = d, .factor = dq_wide_factor(call)};
     size_t products = outputs(d) * s->kernel_size * s->group_out;
     dq_parallel(call->threads, s->batch * s->group * d->b.bands, dq_qgemm_grain(products), run_tasks, &t);
 }

@@ -186,25 +186,20 @@ static bool find_source(const dq_wband *b, size_t row, size_t first, int64_t *at
     return true;
 }
 
-/* Pairs of elements from two places on, `step` apart. */
+/* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */
 #define INTERLEAVE(S, middle)                                                                                \
     do {                                                                                                     \
         const S *p = (const S *)x->data + one, *q = (const S *)x->data + (two == SIZE_MAX ? one : two);      \
-        if (two == SIZE_MAX)                                                                                 \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                to[2 * i] = (int16_t)(p[i * step] - (middle));                                               \
-                to[2 * i + 1] = 0;                                                                           \
-            }                                                                                                \
-        else if (step == 1)                                                                                  \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                to[2 * i] = (int16_t)(p[i] - (middle));                                                      \
-                to[2 * i + 1] = (int16_t)(q[i] - (middle));                                                  \
-            }                                                                                                \
-        else                                                                                                 \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                to[2 * i] = (int16_t)(p[i * step] - (middle));                                               \
-                to[2 * i + 1] = (int16_t)(q[i * step] - (middle));                                           \
-            }                                                                                                \
+        for (size_t i = 0; i < n && step == 1; i++) {                                                        \
+            to[2 * i] = (int16_t)(p[i] - (middle));                                                          \
+            to[2 * i + 1] = (int16_t)(q[i] - (middle));                                                      \
+        }                                                                                                    \
+        for (size_t i = 0; i < n && step != 1; i++) {                                                        \
+            to[2 * i] = (int16_t)(p[i * step] - (middle));                                                   \
+            to[2 * i + 1] = (int16_t)(q[i * step] - (middle));                                               \
+        }                                                                                                    \
+        for (size_t i = 0; i < n && two == SIZE_MAX; i++)                                                    \
+            to[2 * i + 1] = 0;                                                                               \
     } while (0)
 
 static void interleave(const dq_tensor *x, size_t one, size_t two, size_t step, size_t n, int16_t *to)
@@ -227,47 +222,69 @@ static void pad_pairs(int16_t first, int16_t second, size_t n, int16_t *to)
     }
 }
 
-/* The pairs of one phase of a row, n of them; the row lies at one and two, when it is not all padding. */
-static void fill_phase(const dq_wband *b, const dq_tensor *x, bool inside, int64_t start, size_t n,
-                       size_t one, size_t two, int16_t pad, int16_t *to)
+/* One phase of a row: where its elements from `from` to `end` - 1 are in a channel, `step` apart; the others
+ * are padding. */
+typedef struct stretch {
+    size_t from, end, at, step;
+} stretch;
+
+static stretch find_stretch(const dq_wband *b, size_t row, size_t first, size_t phase)
 {
     size_t last = b->w.rank - 1;
-    int64_t stride = b->w.stride[last], in = b->w.in[last];
+    int64_t stride = b->w.stride[last], in = b->w.in[last], n = (int64_t)b->pitch, at;
+    int64_t start = (int64_t)phase + (last == 0 ? (int64_t)first * stride : 0) - b->w.begin[last];
     int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
     int64_t end = in > start ? (in - start - 1) / stride + 1 : 0;
-    int16_t second = two == SIZE_MAX ? 0 : pad;
-    size_t a = from < (int64_t)n ? (size_t)from : n, z = end < (int64_t)n ? (size_t)end : n;
-    if (!inside || a >= z) {
-        pad_pairs(pad, second, n, to);
-        return;
-    }
-    size_t at = (size_t)(start + from * stride);
-    pad_pairs(pad, second, a, to);
-    interleave(x, one + at, two == SIZE_MAX ? two : two + at, (size_t)stride, z - a, to + 2 * a);
-    pad_pairs(pad, second, n - z, to + 2 * z);
+    end = end < n ? end : n;
+    if (from >= end || !find_source(b, row, first, &at))
+        return (stretch){0};
+    return (stretch){(size_t)from, (size_t)end, (size_t)(at + start + from * stride), (size_t)stride};
 }
 
-void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t one, size_t two, bool beside,
-                   int16_t pad, int16_t *line, int16_t *to)
+static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t two, size_t n, int16_t pad,
+                       int16_t *to)
 {
-    size_t last = b->w.rank - 1, rows = b->row ? 1 : 0;
-    int64_t origin = (last == 0 ? (int64_t)first * b->w.stride[0] : 0) - b->w.begin[last], at;
-    for (size_t d = 0; d < last; d++)
+    int16_t second = two == SIZE_MAX ? 0 : pad;
+    pad_pairs(pad, second, s->from, to);
+    interleave(x, one + s->at, two == SIZE_MAX ? two : two + s->at, s->step, s->end - s->from,
+               to + 2 * s->from);
+    pad_pairs(pad, second, n - s->end, to + 2 * s->end);
+}
+
+/* The last pair's second element, which no kernel element meets, may be anything. */
+static void fill_neighbours(const stretch *s, const dq_tensor *x, size_t one, size_t n, int16_t pad,
+                            int16_t *to)
+{
+    size_t at = one + s->at, count = s->end - s->from;
+    pad_pairs(pad, pad, s->from, to);
+    pad_pairs(pad, pad, n - s->end, to + 2 * s->end);
+    if (count == 0)
+        return;
+    int16_t *last = to + 2 * (s->end - 1);
+    dq_wcodes_load(x->dtype, x->data, at + (count - 1) * s->step, 1, last);
+    last[1] = pad;
+    if (s->from > 0)
+        dq_wcodes_load(x->dtype, x->data, at, 1, to + 2 * s->from - 1);
+    interleave(x, at, at + s->step, s->step, count - 1, to + 2 * s->from);
+}
+
+void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                   bool beside, int16_t pad, int16_t *to)
+{
+    size_t rows = 1, channel = 1, step = beside ? 1 : 2;
+    for (size_t d = 0; d + 1 < b->w.rank; d++)
         rows *= b->extent[d];
-    for (size_t r = 0; r < rows; r++) {
-        bool inside = find_source(b, r, first, &at);
-        for (size_t f = 0; f < b->phases; f++, to += 2 * b->pitch) {
-            int64_t start = origin + (int64_t)b->phase[f];
-            size_t p = one + (inside ? (size_t)at : 0), q = two == SIZE_MAX ? two : two + (p - one);
-            if (!beside) {
-                fill_phase(b, x, inside, start, b->pitch, p, q, pad, to);
-                continue;
-            }
-            fill_phase(b, x, inside, start, b->pitch + 1, p, SIZE_MAX, pad, line);
-            for (size_t i = 0; i < b->pitch; i++) {
-                to[2 * i] = line[2 * i];
-                to[2 * i + 1] = line[2 * i + 2];
-            }
+    for (size_t d = 0; d < b->w.rank; d++)
+        channel *= (size_t)b->w.in[d];
+    for (size_t i = 0; i < rows * b->phases; i++) {
+        stretch s = find_stretch(b, i / b->phases, first, b->phase[i % b->phases]);
+        for (size_t c = 0; c < channels; c += step) {
+            int16_t *out = to + c / step * b->plane + 2 * i * b->pitch;
+            size_t one = at + c * channel;
+            if (beside)
+                fill_neighbours(&s, x, one, b->pitch, pad, out);
+            else
+                fill_pairs(&s, x, one, c + 1 < channels ? one + channel : SIZE_MAX, b->pitch, pad, out);
         }
     }
 }

@@ -41,16 +41,10 @@ static inline size_t dq_wband_columns(const dq_wband *b, size_t count)
 }
 size_t dq_wband_place(const dq_wband *b, size_t row);
 
-/** Fills a plane for a band that begins at `first`: from elements number `one` and `two` of x on, two
- * channels (`two` SIZE_MAX: zeros in place of the second); or, `beside`, from one channel, each element with
- * its neighbour in the phase. */
-void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t one, size_t two, bool beside,
-                   int16_t pad, int16_t *line, int16_t *to);
-
-/** Elements of `line`. */
-static inline size_t dq_wband_line(const dq_wband *b)
-{
-    return 2 * (b->pitch + 1);
-}
+/** Fills the planes of `channels` channels from element `at` of x on, for a band that begins at `first`:
+ * pairs of channels, an odd last one beside zeros; or, `beside`, channel by channel, each element with its
+ * neighbour in the phase. */
+void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                   bool beside, int16_t pad, int16_t *to);
 
 #endif
