@@ -15,6 +15,7 @@
 #include "kernels/pool.h"
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
+#include "kernels/qlanes.h"
 #include "kernels/wgemm.h"
 #include "kernels/winograd.h"
 

@@ -119,8 +119,7 @@ static void store(const dq_conv_sums *sums)
     const dq_op_call *call = sums->call;
     size_t at = (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
     float *y = dq_data(call->out[0], float) + at;
-    call->kernels->transpose_x32((const uint32_t *)sums->c, sums->c_stride, sums->count, sums->channels,
-                                 (uint32_t *)(void *)y, s->out_size);
+    dq_conv_sums_turn(sums, y);
     for (size_t j = 0; j < sums->channels; j++)
         finish(call, st, sums->channel + j, at + j * s->out_size, sums->count, y + j * s->out_size);
 }

@@ -119,6 +119,9 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->by_winograd = dq_qconv_winograd_suits(call, conv);
     if (conv->by_winograd)
         return dq_qconv_winograd_prepare(call, conv, err);
+    conv->by_lanes = dq_qconv_lanes_suits(call, conv);
+    if (conv->by_lanes)
+        return dq_qconv_lanes_prepare(call, conv, err);
     describe_weights(call, conv);
     conv->image_signed = conv->weights.kernel->a_signed;
     if (!dq_qweights_layout(&conv->weights))
@@ -130,6 +133,15 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     call->worker_scratch_size = conv->layout.size;
     return DQ_OK;
+}
+
+void dq_conv_sums_turn(const dq_conv_sums *sums, void *out)
+{
+    if (sums->channels == 1 && sums->c_stride == 1)
+        memcpy(out, sums->c, sums->count * sizeof *sums->c);
+    else
+        sums->call->kernels->transpose_x32((const uint32_t *)sums->c, sums->c_stride, sums->count,
+                                           sums->channels, out, sums->conv->s.out_size);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */
@@ -304,6 +316,10 @@ static void run_pass(dq_qconv_pass *run)
     enum { PIECE = 1 << 14 };
     const dq_qconv *conv = run->conv;
     size_t row_bytes = conv->image.width * conv->image.unit;
+    if (conv->by_lanes) {
+        dq_qconv_lanes_run(run);
+        return;
+    }
     if (row_bytes && conv->rows != DQ_QCONV_TURNED) /* no channels: rows without bytes, of any number */
         dq_parallel(run->call->threads, run->count * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
                     run);
@@ -335,6 +351,8 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
         run.packed = dq_qconv_pixels_weights(call, conv);
     } else if (conv->by_winograd) {
         dq_qconv_winograd_columns(call, conv);
+    } else if (conv->by_lanes) {
+        dq_qconv_lanes_columns(call, conv);
     } else {
         run.packed =
             dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, scratch + conv->packed_offset);

@@ -5,6 +5,8 @@
  *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous (dq_qconv_rows);
  *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
+ *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
+ * are faster so;
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
  *     or, where the tensors have channels last, many channels at once, pixel by pixel. */
 #ifndef DQ_OPS_QCONV_H
@@ -37,6 +39,8 @@ typedef struct dq_conv_sums {
     const int32_t *c;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
+/** Writes them as they are: channels are rows of 32-bit elements, as far apart as planes of the result. */
+void dq_conv_sums_turn(const dq_conv_sums *sums, void *out);
 
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
@@ -61,6 +65,23 @@ typedef struct dq_qwinograd {
     size_t sums_offset; /* of the packed weights: their sums, one an output channel */
     size_t v_offset, m_offset, y_offset; /* of a worker's scratch: transformed pixels, products, outputs */
 } dq_qwinograd;
+
+/** Images and tasks of convolutions with pixels side by side (qconv_lanes.c). */
+typedef struct dq_qlanes_way {
+    bool linear;                  /* 1×1, pixels one after the other: a single row */
+    size_t quads, steps;          /* times four channels of a group; steps of a window */
+    size_t rows, width;           /* of results */
+    bool every_row;               /* of x is stored; else one for each row of results */
+    size_t stored;                /* rows of a plane */
+    size_t stride, phases;        /* along a row: between windows; sets of columns that are as far apart */
+    size_t phase;                 /* pixels of a set */
+    size_t row, plane, image;     /* in bytes; a plane has four channels */
+    size_t across, together;      /* of a block: windows of a row, and rows */
+    size_t blocks;                /* of an image's group */
+    size_t panels, chunk, chunks; /* of output channels of a group; those of a task; tasks of a block */
+    size_t sums_offset, starts_offset;            /* of the packed weights, whose last panel is ones */
+    size_t c_stride, c_offset, pixel_sums_offset; /* of a worker's scratch */
+} dq_qlanes_way;
 
 /** Where the rows of a matrix product are. */
 typedef enum dq_qconv_rows {
@@ -95,6 +116,8 @@ struct dq_qconv {
     dq_qplanes planes;
     bool by_winograd;
     dq_qwinograd winograd;
+    bool by_lanes;
+    dq_qlanes_way lanes;
 };
 
 /** Some images of the batch, padded. */
@@ -157,6 +180,13 @@ dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *
 /** What is the same for all images: for each run, before its passes. */
 void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv);
 void dq_qconv_winograd_run(const dq_qconv_pass *pass);
+
+/** Pixels side by side: whether that is the better way. */
+bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv);
+dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+/** What is the same for all images: for each run, before its passes. */
+void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv);
+void dq_qconv_lanes_run(const dq_qconv_pass *pass);
 
 /** Depthwise with channels last. */
 dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);

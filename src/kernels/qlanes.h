@@ -1,0 +1,44 @@
+/* Contracts of integer convolutions with pixels side by side in vectors: planes of an image stand four
+ * channels at a time, a pixel's four bytes together, and each output channel is a row of sums over pixels,
+ * with no turning on the way in or out. A step is one kernel position of four channels: it adds the products
+ * of a pixel's four bytes with four weights. All sums are exact modulo 2^32. */
+#ifndef DQ_KERNELS_QLANES_H
+#define DQ_KERNELS_QLANES_H
+
+#include "kernels/qgemm.h"
+
+enum {
+    DQ_QLANES_STEP = 4,   /* channels of a step */
+    DQ_QLANES_OUTS = 4,   /* output channels of a panel */
+    DQ_QLANES_PIXELS = 16 /* sums are made for so many at a time */
+};
+
+/** out[DQ_QLANES_STEP * p + e] = planes[e][p] ^ flip for p < n; a plane that is NULL gives zeros. */
+typedef void dq_qlanes_interleave_fn(const uint8_t *const planes[DQ_QLANES_STEP], size_t n, uint8_t flip,
+                                     uint8_t *out);
+
+/** Most bytes of a panel of so many steps: a multiple of 64, or 0 when it does not fit in a size_t. */
+typedef size_t dq_qlanes_panel_size_fn(size_t steps);
+
+/** Packs the weights w[(j * steps + s) * DQ_QLANES_STEP + e] of output channel j, step s and channel e of the
+ * step into `panel` (aligned to 64). Returns how many bytes it used, a multiple of 64. */
+typedef size_t dq_qlanes_pack_fn(const int8_t *w, size_t steps, void *panel);
+
+/** c[j * c_stride + p] = init[j] + sum over steps s and channels e of x[offsets[s] + DQ_QLANES_STEP * p + e]
+ * times the panel's weight of j, s and e; for p < n and all DQ_QLANES_OUTS channels j. x may be read, and
+ * rows of c written, up to the next multiple of DQ_QLANES_PIXELS pixels. */
+typedef void dq_qlanes_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
+                               const int32_t *init, size_t n, int32_t *c, size_t c_stride);
+
+typedef struct dq_qlanes {
+    const dq_qgemm *beats; /* the products that this is faster than; NULL: none */
+    dq_qlanes_interleave_fn *interleave;
+    dq_qlanes_panel_size_fn *panel_size;
+    dq_qlanes_pack_fn *pack;
+    dq_qlanes_sums_fn *sums;
+} dq_qlanes;
+
+/** In portable C, for remainders. */
+dq_qlanes_interleave_fn dq_qlanes_interleave_c;
+
+#endif

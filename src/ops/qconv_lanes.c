@@ -1,0 +1,418 @@
+/* Convolutions with pixels side by side (kernels/qlanes.h), over one spatial plane, or pixel by pixel over
+ * any.
+ *
+ * An image is first copied, planes four at a time, with its padding in place. Where windows are apart by more
+ * than one column, each row stands as its columns 0, stride, 2 * stride …, then those from 1 on, and so on:
+ * what a kernel position meets in a row of windows is then contiguous. Rows and columns that no window meets,
+ * as with kernels of 1×1 and strides, are left out. A task takes rows of windows of a group of channels. */
+#include "base/checked.h"
+#include "ops/qconv.h"
+
+#include <string.h>
+
+enum { ALIGN = 64, STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+/* How the packed form is made: what tells it apart from others of the same weights. */
+typedef struct form {
+    const dq_qlanes *kernel;
+    size_t group, in, out, taps, quads, panels; /* in, out: channels of a group */
+    size_t sums_offset, starts_offset, first;
+    uint8_t flip;
+} form;
+
+/* Weights of one panel as the kernel wants them: those of channels first … of a group at w, ones where w is
+ * NULL; zeros stand for what is not there. Their sums go to `sums`. */
+static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, int32_t *sums)
+{
+    memset(to, 0, OUTS * f->quads * f->taps * STEP);
+    for (size_t j = 0; j < OUTS; j++, to += f->quads * f->taps * STEP) {
+        sums[j] = 0;
+        if (w ? first + j >= f->out : j > 0)
+            continue;
+        const uint8_t *from = w ? w + (first + j) * f->in * f->taps : NULL;
+        for (size_t c = 0; c < f->in; c++)
+            for (size_t t = 0; t < f->taps; t++) {
+                int8_t value = from ? (int8_t)(from[c * f->taps + t] ^ f->flip) : 1;
+                to[(c / STEP * f->taps + t) * STEP + c % STEP] = value;
+                sums[j] += value;
+            }
+    }
+}
+
+/* Panels close behind each other, the last one of ones; each is arranged behind the room that it may take. */
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const form *f = key;
+    size_t steps = f->quads * f->taps, start = f->first, most = f->kernel->panel_size(steps);
+    int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
+    size_t *starts = (size_t *)(void *)((char *)packed + f->starts_offset);
+    for (size_t i = 0; i <= f->group * f->panels; i++) {
+        const uint8_t *w = (const uint8_t *)from->data + i / f->panels * f->out * f->in * f->taps;
+        int8_t *arranged = (int8_t *)packed + start + most;
+        arrange(f, i == f->group * f->panels ? NULL : w, i % f->panels * OUTS, arranged, sums + i * OUTS);
+        starts[i] = start;
+        start += f->kernel->pack(arranged, steps, (char *)packed + start);
+    }
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static bool is_linear(const dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    return s->kernel_size == 1 && conv->image.whole && s->out_size == s->in_size;
+}
+
+/* Deep windows do not stay in the first-level cache, which each panel of weights wants anew. */
+bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
+{
+    enum { FEW_PIXELS = 24, FEW_CHANNELS = 3, FAR = 8, LANES = 8, DEEP = 256, DEEP_LINEAR = 512 };
+    const dq_conv_shape *s = &conv->s;
+    const dq_window *w = &s->window;
+    size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
+    bool linear = is_linear(conv);
+    if (call->kernels->qlanes->beats != call->kernels->qgemm || s->channels_last ||
+        !dq_call_constant(call, conv->w) || s->group_in < FEW_CHANNELS || s->out_size < FEW_PIXELS ||
+        s->kernel_size > DEEP_LINEAR || s->group_in > DEEP_LINEAR)
+        return false;
+    if ((s->group_in + STEP - 1) / STEP * STEP * s->kernel_size > (linear ? DEEP_LINEAR : DEEP))
+        return false;
+    return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
+}
+
+/* Where things are in an image. */
+static bool lay_out_image(dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    const dq_window *w = &s->window;
+    dq_qlanes_way *l = &conv->lanes;
+    size_t lines;
+    l->linear = is_linear(conv);
+    l->quads = (s->group_in + STEP - 1) / STEP;
+    l->steps = l->quads * s->kernel_size;
+    l->rows = l->linear ? 1 : (size_t)w->out[0];
+    l->width = l->linear ? s->out_size : (size_t)w->out[1];
+    l->every_row = !l->linear && w->kernel[0] > 1;
+    l->stored = l->every_row ? conv->image.extent[0] : l->rows;
+    l->stride = l->linear ? 1 : (size_t)w->stride[1];
+    l->phases = l->linear || w->kernel[1] == 1 ? 1 : l->stride;
+    l->phase = l->phases == 1 && l->stride > 1 ? l->width : 0;
+    if (!l->phase)
+        l->phase = l->linear ? l->width : (conv->image.extent[1] + l->stride - 1) / l->stride;
+    if (!dq_mul_size(l->phase, l->phases * STEP, &l->row) || !dq_mul_size(l->row, l->stored, &l->plane) ||
+        !dq_align_size(l->plane, ALIGN, &l->plane))
+        return false;
+    lines = l->plane / ALIGN | 1; /* an odd number: planes fall on all sets of a cache */
+    return dq_mul_size(lines, ALIGN, &l->plane) && dq_mul_size(l->quads * s->group, l->plane, &l->image);
+}
+
+static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_window *w = &conv->s.window;
+    dq_qlanes_way *l = &conv->lanes;
+    size_t taps = conv->s.kernel_size;
+    conv->offsets = DQ_NEW_ARRAY(call->arena, l->steps, ptrdiff_t);
+    if (!conv->offsets)
+        return dq_no_memory(err, l->steps, "offsets of a kernel's elements");
+    for (size_t i = 0; i < l->steps; i++) {
+        size_t t = i % taps, row = 0, column = 0;
+        if (!l->linear) {
+            row = t / (size_t)w->kernel[1] * (size_t)w->dilation[0];
+            column = t % (size_t)w->kernel[1] * (size_t)w->dilation[1];
+        }
+        size_t at = column % l->stride * l->phase + column / l->stride;
+        conv->offsets[i] = (ptrdiff_t)(i / taps * l->plane + row * l->row + at * STEP);
+    }
+    return DQ_OK;
+}
+
+/* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
+static void cut(dq_qconv *conv)
+{
+    enum { CACHE = 1 << 16, LEAST = 64, MOST = 512, MANY_BLOCKS = 32, TASK = 1 << 19 };
+    const dq_conv_shape *s = &conv->s;
+    dq_qlanes_way *l = &conv->lanes;
+    size_t pixels = CACHE / (l->quads * STEP), blocks;
+    pixels = pixels < LEAST ? LEAST : pixels > MOST ? MOST : pixels;
+    l->across = l->width;
+    l->together = 1;
+    if (l->linear) {
+        blocks = (l->width + pixels - 1) / pixels;
+        l->across = ((l->width + blocks - 1) / blocks + PIXELS - 1) / PIXELS * PIXELS;
+    } else if (l->width < pixels) {
+        l->together = pixels / l->width < l->rows ? pixels / l->width : l->rows;
+    }
+    l->blocks =
+        l->linear ? (l->width + l->across - 1) / l->across : (l->rows + l->together - 1) / l->together;
+    conv->pass = dq_qconv_images(conv);
+    l->panels = (s->group_out + OUTS - 1) / OUTS;
+    l->chunk = l->panels;
+    if (conv->pass * s->group * l->blocks < MANY_BLOCKS) {
+        size_t each = l->across * l->together * l->steps * STEP * OUTS, wanted = TASK / (each + 1) + 1;
+        l->chunk = wanted < l->panels ? wanted : l->panels;
+    }
+    l->chunks = (l->panels + l->chunk - 1) / l->chunk;
+}
+
+static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, size_t *size)
+{
+    const dq_conv_shape *s = &conv->s;
+    const dq_qlanes_way *l = &conv->lanes;
+    size_t panels, most, at;
+    memset(f, 0, sizeof *f);
+    f->kernel = call->kernels->qlanes;
+    f->group = s->group;
+    f->in = s->group_in;
+    f->out = s->group_out;
+    f->taps = s->kernel_size;
+    f->quads = l->quads;
+    f->panels = l->panels;
+    f->flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
+    most = f->kernel->panel_size(l->steps);
+    bool fits = most && dq_mul_size(l->panels, s->group, &panels) && dq_add_size(panels, 1, &panels) &&
+                dq_place_size(size, panels, OUTS * sizeof(int32_t), ALIGN, &f->sums_offset) &&
+                dq_place_size(size, panels, sizeof(size_t), ALIGN, &f->starts_offset) &&
+                dq_place_size(size, panels, most, ALIGN, &f->first) &&
+                dq_place_size(size, l->steps, OUTS * STEP, ALIGN, &at);
+    conv->lanes.sums_offset = f->sums_offset;
+    conv->lanes.starts_offset = f->starts_offset;
+    return fits;
+}
+
+dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    dq_qlanes_way *l = &conv->lanes;
+    size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
+    form f;
+    if (!lay_out_image(conv))
+        return dq_no_memory(err, SIZE_MAX, "a padded image");
+    cut(conv);
+    l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
+    bool fits = lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
+                dq_align_size(*used, ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
+                dq_place_size(used, columns, 2 * sizeof(int32_t), ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, l->image, conv->pass, ALIGN, &conv->images_offset) &&
+                dq_add_size(*used, PIXELS * STEP, used) &&
+                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->c_offset) &&
+                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset);
+    if (!fits)
+        return dq_no_memory(err, SIZE_MAX, "padded images");
+    DQ_TRY(find_offsets(call, conv, err));
+    return dq_call_pack(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+}
+
+/* ---- Images ------------------------------------------------------------------------------------------- */
+
+typedef struct filling {
+    const dq_qconv_pass *pass;
+    const uint8_t *planes[STEP]; /* NULL: there is none */
+    uint8_t flip, pad;
+} filling;
+
+/* Pixels 0, stride … of a row: n of them from element `at` of the planes on. */
+static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
+{
+    enum { SOME = 128 };
+    const dq_kernels *kernels = f->pass->call->kernels;
+    size_t stride = f->pass->conv->lanes.stride;
+    uint8_t picked[STEP][SOME];
+    const uint8_t *from[STEP];
+    for (size_t p = 0, some; p < n; p += some) {
+        some = stride == 1 || n - p < SOME ? n - p : SOME;
+        for (size_t e = 0; e < STEP; e++) {
+            const uint8_t *x = f->planes[e] ? f->planes[e] + at + p * stride : NULL;
+            from[e] = x;
+            if (!x || stride == 1)
+                continue;
+            from[e] = picked[e];
+            if (stride == 2) /* spelled out for compilers */
+                for (size_t i = 0; i < some; i++)
+                    picked[e][i] = x[2 * i];
+            else
+                for (size_t i = 0; i < some; i++)
+                    picked[e][i] = x[i * stride];
+        }
+        kernels->qlanes->interleave(from, some, f->flip, out + p * STEP);
+    }
+}
+
+/* Row `row` of four planes. */
+static void fill_row(const filling *f, size_t row, uint8_t *out)
+{
+    const dq_qconv *conv = f->pass->conv;
+    const dq_qlanes_way *l = &conv->lanes;
+    const dq_window *w = &conv->s.window;
+    if (l->linear) {
+        put_pixels(f, 0, l->width, out);
+        return;
+    }
+    int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
+    if (y < 0 || y >= w->in[0]) {
+        memset(out, f->pad, l->row);
+        return;
+    }
+    for (size_t i = 0; i < l->phases; i++, out += l->phase * STEP) {
+        int64_t x = (int64_t)i - w->begin[1], phase = (int64_t)l->phase;
+        int64_t before = x < 0 ? (stride - 1 - x) / stride : 0;
+        before = before < phase ? before : phase;
+        int64_t end = x < w->in[1] ? (w->in[1] - x + stride - 1) / stride : 0;
+        end = end < before ? before : end < phase ? end : phase;
+        memset(out, f->pad, (size_t)before * STEP);
+        put_pixels(f, (size_t)(y * w->in[1] + x + before * stride), (size_t)(end - before),
+                   out + before * STEP);
+        memset(out + end * STEP, f->pad, (size_t)(phase - end) * STEP);
+    }
+}
+
+static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_qconv_pass *pass = arg;
+    const dq_conv_shape *s = &pass->conv->s;
+    const dq_qlanes_way *l = &pass->conv->lanes;
+    const dq_tensor *x = pass->call->in[pass->conv->x];
+    filling f = {.pass = pass, .flip = dq_qgemm_flip(x->dtype, false)};
+    f.pad = (uint8_t)dq_qconv_zero(pass->call, pass->conv->x_zero, 0) ^ f.flip;
+    for (size_t i = begin; i < end; i++) {
+        size_t row = i % l->stored, quad = i / l->stored % (l->quads * s->group);
+        size_t image = i / l->stored / (l->quads * s->group), first = quad % l->quads * STEP;
+        size_t channel = quad / l->quads * s->group_in + first;
+        const uint8_t *planes =
+            (const uint8_t *)x->data + ((pass->first + image) * s->in_channels + channel) * s->in_size;
+        for (size_t e = 0; e < STEP; e++)
+            f.planes[e] = first + e < s->group_in ? planes + e * s->in_size : NULL;
+        fill_row(&f, row, pass->images + image * l->image + quad * l->plane + row * l->row);
+    }
+}
+
+/* ---- A run -------------------------------------------------------------------------------------------- */
+
+static size_t columns_of(const dq_qconv *conv)
+{
+    return conv->lanes.panels * conv->s.group * OUTS;
+}
+
+/* Where output channel m of all groups is among the columns of panels. */
+static size_t column_of(const dq_qconv *conv, size_t m)
+{
+    return m / conv->s.group_out * conv->lanes.panels * OUTS + m % conv->s.group_out;
+}
+
+/* Initial values of sums, and zero points of weights. */
+void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv)
+{
+    const int32_t *sums =
+        (const int32_t *)(const void *)((const char *)conv->packed + conv->lanes.sums_offset);
+    int32_t *init = (int32_t *)((char *)call->scratch + conv->columns_offset),
+            *zero = init + columns_of(conv);
+    uint32_t x_zero =
+        (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
+    uint32_t depth = (uint32_t)(conv->s.group_in * conv->s.kernel_size);
+    memset(init, 0, 2 * columns_of(conv) * sizeof *init);
+    for (size_t m = 0; m < conv->s.out_channels; m++) {
+        size_t at = column_of(conv, m);
+        zero[at] = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, m), call->in[conv->w]->dtype, true);
+        init[at] = (int32_t)((uint32_t)dq_qconv_bias(call, conv, m) -
+                             x_zero * ((uint32_t)sums[at] - depth * (uint32_t)zero[at]));
+    }
+}
+
+typedef struct task {
+    const dq_qconv_pass *pass;
+    const uint8_t *x;             /* the group's pixels under the first window */
+    size_t image, group, row, px; /* image of the batch; the first window */
+    size_t rows, pixels;          /* rows of windows, and windows of a row */
+    int32_t *c, *pixel_sums;
+} task;
+
+static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
+{
+    const dq_qconv *conv = t->pass->conv;
+    const dq_qlanes_way *l = &conv->lanes;
+    const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
+    size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
+    for (size_t i = 0; i < t->rows; i++)
+        t->pass->call->kernels->qlanes->sums(t->x + i * down, conv->offsets, l->steps,
+                                             (const char *)conv->packed + starts[panel], init, t->pixels,
+                                             c + i * t->pixels, l->c_stride);
+}
+
+static void run_panel(const task *t, size_t panel)
+{
+    const dq_qconv *conv = t->pass->conv;
+    const dq_op_call *call = t->pass->call;
+    const dq_qlanes_way *l = &conv->lanes;
+    const int32_t *init = (const int32_t *)((const char *)call->scratch + conv->columns_offset);
+    const int32_t *zero = init + columns_of(conv);
+    size_t column = (t->group * l->panels + panel) * OUTS;
+    dq_conv_sums out = {.conv = conv,
+                        .call = call,
+                        .batch = t->image,
+                        .channels = 1,
+                        .first = t->row * l->width + t->px,
+                        .count = t->rows * t->pixels,
+                        .c_stride = 1};
+    sum_panel(t, t->group * l->panels + panel, init + column, t->c);
+    for (size_t j = 0; j < OUTS && panel * OUTS + j < conv->s.group_out; j++) {
+        int32_t *c = t->c + j * l->c_stride;
+        if (zero[column + j] != 0)
+            call->kernels->subtract_scaled(c, out.count, zero[column + j], t->pixel_sums);
+        out.channel = t->group * conv->s.group_out + panel * OUTS + j;
+        out.c = c;
+        conv->store(&out);
+    }
+}
+
+static bool any_zero(const dq_qconv_pass *pass)
+{
+    const dq_qconv *conv = pass->conv;
+    const int32_t *zero =
+        (const int32_t *)((const char *)pass->call->scratch + conv->columns_offset) + columns_of(conv);
+    for (size_t i = 0; i < columns_of(conv); i++)
+        if (zero[i] != 0)
+            return true;
+    return false;
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    static const int32_t none[OUTS] = {0};
+    const dq_qconv_pass *pass = arg;
+    const dq_qconv *conv = pass->conv;
+    const dq_qlanes_way *l = &conv->lanes;
+    char *scratch = dq_call_worker_scratch(pass->call, worker);
+    bool zeros = any_zero(pass);
+    size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
+    for (size_t i = begin; i < end; i++) {
+        size_t chunk = i % l->chunks, block = i / l->chunks % l->blocks, rest = i / l->chunks / l->blocks;
+        size_t image = rest / conv->s.group, first = chunk * l->chunk, last = first + l->chunk;
+        task t = {.pass = pass, .image = pass->first + image, .group = rest % conv->s.group};
+        t.row = l->linear ? 0 : block * l->together;
+        t.px = l->linear ? block * l->across : 0;
+        t.rows = l->rows - t.row < l->together ? l->rows - t.row : l->together;
+        t.pixels = l->width - t.px < l->across ? l->width - t.px : l->across;
+        t.x = pass->images + image * l->image + t.group * l->quads * l->plane + t.row * down + t.px * STEP;
+        t.c = (int32_t *)(scratch + l->c_offset);
+        t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
+        if (zeros)
+            sum_panel(&t, conv->s.group * l->panels, none, t.pixel_sums);
+        for (size_t panel = first; panel < last && panel < l->panels; panel++)
+            run_panel(&t, panel);
+    }
+}
+
+void dq_qconv_lanes_run(const dq_qconv_pass *pass)
+{
+    enum { PIECE = 1 << 14 };
+    const dq_qconv *conv = pass->conv;
+    const dq_qlanes_way *l = &conv->lanes;
+    dq_qconv_pass run = *pass;
+    dq_parallel(pass->call->threads, pass->count * conv->s.group * l->quads * l->stored,
+                PIECE / (l->row + 1) + 1, fill_rows, &run);
+    size_t products = l->across * l->together * l->chunk * OUTS * l->steps * STEP;
+    dq_parallel(pass->call->threads, pass->count * conv->s.group * l->blocks * l->chunks,
+                dq_qgemm_grain(products), run_tasks, &run);
+}

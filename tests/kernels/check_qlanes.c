@@ -1,0 +1,91 @@
+/* Integer convolutions with pixels side by side. */
+#include "kernel_check.h"
+
+#include <string.h>
+
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+
+static void check_interleave(const dq_qlanes *kernel)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        const uint8_t *planes[STEP];
+        uint8_t flip = kernel_random(2) ? 0x80 : 0, *out = kernel_bytes(STEP * n);
+        for (int e = 0; e < STEP; e++)
+            planes[e] = kernel_random(5) ? kernel_bytes(n) : NULL;
+        kernel->interleave(planes, n, flip, out);
+        for (size_t p = 0; p < STEP * n; p++) {
+            const uint8_t *plane = planes[p % STEP];
+            KERNEL_FAIL_UNLESS(out[p] == (plane ? plane[p / STEP] ^ flip : 0), "n %zu, byte %zu", n, p);
+        }
+        kernel_done();
+    }
+}
+
+/* Weights of a kind: small ones, any, and the largest of one sign or both. */
+static int8_t weight(size_t kind)
+{
+    int any = (int)kernel_random(256) - 128;
+    switch (kind % 4) {
+    case 0:
+        return (int8_t)(kernel_random(10) ? any / 8 : any);
+    case 1:
+        return (int8_t)any;
+    case 2:
+        return kernel_random(2) ? 127 : -128;
+    default:
+        return kernel_random(9) ? -128 : 127;
+    }
+}
+
+static uint32_t sum(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const int8_t *w)
+{
+    uint32_t total = 0;
+    for (size_t s = 0; s < steps; s++)
+        for (size_t e = 0; e < STEP; e++)
+            total += (uint32_t)(x[offsets[s] + (ptrdiff_t)e] * w[s * STEP + e]);
+    return total;
+}
+
+static void check_sums(const dq_qlanes *kernel, size_t kind, size_t n, size_t steps)
+{
+    enum { APART = 40 };
+    size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3), most = kernel->panel_size(steps);
+    size_t span = (n + PIXELS - 1) / PIXELS * PIXELS * STEP;
+    ptrdiff_t *offsets = kernel_memory(steps * sizeof *offsets);
+    int8_t *w = kernel_memory(OUTS * steps * STEP);
+    uint8_t *x = kernel_bytes(APART * (steps + 1) + span);
+    int32_t init[OUTS], *c = kernel_bytes(OUTS * c_stride * sizeof *c);
+    void *panel = kernel_bytes(most + 64); /* aligned below */
+    void *at = (void *)(((uintptr_t)panel + 63) / 64 * 64);
+    for (size_t s = 0; s < steps; s++)
+        offsets[s] = (ptrdiff_t)kernel_random((uint32_t)(APART * (steps + 1)));
+    for (size_t i = 0; i < OUTS * steps * STEP; i++)
+        w[i] = weight(kind);
+    if (kind % 3 == 0)
+        memset(x, 255, APART * (steps + 1) + span);
+    for (int j = 0; j < OUTS; j++)
+        init[j] = (int32_t)kernel_random(2000000000);
+    size_t used = kernel->pack(w, steps, at);
+    KERNEL_FAIL_UNLESS(used <= most && used % 64 == 0, "%zu steps: panel of %zu bytes, most %zu", steps, used,
+                       most);
+    kernel->sums(x, offsets, steps, at, init, n, c, c_stride);
+    for (size_t j = 0; j < OUTS; j++)
+        for (size_t p = 0; p < n; p++) {
+            uint32_t want = (uint32_t)init[j] + sum(x + STEP * p, offsets, steps, w + j * steps * STEP);
+            KERNEL_FAIL_UNLESS((uint32_t)c[j * c_stride + p] == want,
+                               "kind %zu, %zu steps, %zu pixels: channel %zu, pixel %zu is %d, wanted %d",
+                               kind, steps, n, j, p, c[j * c_stride + p], (int32_t)want);
+        }
+    kernel_done();
+}
+
+void check_qlanes(const dq_kernels *k)
+{
+    size_t n;
+    check_interleave(k->qlanes);
+    for (size_t i = 0; kernel_size(i / 8, &n) && n < 100; i++)
+        check_sums(k->qlanes, i, n, kernel_random(12));
+    check_sums(k->qlanes, 2, 20, 300);
+    check_sums(k->qlanes, 3, 20, 301);
+}
