@@ -50,17 +50,32 @@ INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row,
             sum[i][v] = v_high(high, v_low(low, sum[i][v]));
 }
 
-/* What is fetched into the cache meanwhile: each tile takes its share of the panel that comes next. */
+/* What is fetched into the cache meanwhile: each tile takes its share of the panel that comes next; those of
+ * the first panel fetch the rows of A of the tile that comes next, which are met there for the first time. */
 typedef struct stream {
     const float *at;
     size_t step; /* onwards, with each step of the sums */
+    const float *rows;
 } stream;
 
-static inline stream next_panel(const dq_fblock *g, const float *b, bool last, size_t tile, size_t tiles)
+static inline stream next_panel(const dq_fblock *g, size_t col, const float *b, size_t tile, size_t tiles,
+                                size_t next_row)
 {
-    if (last || g->k == 0 || g->b_step != DQ_FPANEL)
-        return (stream){b, 0};
-    return (stream){b + g->b_panel + tile * g->k / tiles * DQ_FPANEL, (DQ_FPANEL + tiles - 1) / tiles};
+    bool last = col + DQ_FPANEL >= g->cols;
+    stream next = {b, 0, NULL};
+    if (!last && g->k && g->b_step == DQ_FPANEL)
+        next =
+            (stream){b + g->b_panel + tile * g->k / tiles * DQ_FPANEL, (DQ_FPANEL + tiles - 1) / tiles, NULL};
+    if (col == 0 && tile + 1 < tiles && g->k)
+        next.rows = g->a + next_row * g->a_row;
+    return next;
+}
+
+/* Fetches a line of each row of the next tile, and of what a tile ends upon. */
+INLINE void fetch(const float *from, size_t row, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        __builtin_prefetch(from + (size_t)i * row);
 }
 
 /* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
@@ -74,13 +89,20 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
             sum[i][v] = g->more ? v_load(c + (size_t)i * c_row + v * LANES) : v_zero();
+    if (!g->more)
+        fetch(c, c_row, rows);
+    if (g->last && z)
+        fetch(z, z_row, rows);
     size_t p = 0;
-    for (; p + UNROLL <= g->k; p += UNROLL)
+    for (; p + UNROLL <= g->k; p += UNROLL) {
+        if (next.rows && p % LINE == 0)
+            fetch(next.rows + p, g->a_row, rows);
         for (int u = 0; u < UNROLL; u++, a++, b += g->b_step) {
             __builtin_prefetch(next.at);
             next.at += next.step;
             step(a, g->a_row, b, rows, vectors, sum);
         }
+    }
     for (; p < g->k; p++, a++, b += g->b_step)
         step(a, g->a_row, b, rows, vectors, sum);
     if (g->last)
@@ -134,10 +156,10 @@ static __attribute__((noinline)) void tile_edge(const dq_fblock *g, size_t row, 
             memcpy(z + i * DQ_FPANEL, g->z + (row + i) * g->z_row + col, bytes);
     }
     if (VECTORS > 1 && cols <= DQ_FPANEL / 2)
-        tile_rows(g, row, rows, b, (stream){b, 0}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL,
+        tile_rows(g, row, rows, b, (stream){b, 0, NULL}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL,
                   VECTORS > 1 ? VECTORS / 2 : 1);
     else
-        tile_rows(g, row, rows, b, (stream){b, 0}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL, VECTORS);
+        tile_rows(g, row, rows, b, (stream){b, 0, NULL}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL, VECTORS);
     for (size_t i = 0; i < rows; i++)
         memcpy(g->c + (row + i) * g->c_row + col, c + i * DQ_FPANEL, bytes);
 }
@@ -151,7 +173,7 @@ INLINE void tile_block(const dq_fblock *g)
         for (size_t t = 0, row = 0; t < tiles; t++) {
             size_t rows = (g->rows + t) / tiles;
             if (g->cols - col >= DQ_FPANEL)
-                tile_rows(g, row, rows, b, next_panel(g, b, col + DQ_FPANEL >= g->cols, t, tiles),
+                tile_rows(g, row, rows, b, next_panel(g, col, b, t, tiles, row + rows),
                           g->c + row * g->c_row + col, g->c_row,
                           g->last && g->z ? g->z + row * g->z_row + col : NULL, g->z_row, VECTORS);
             else
