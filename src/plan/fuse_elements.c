@@ -7,7 +7,7 @@
  * GlobalAveragePool,   → com.microsoft QLinearAveragePool, QLinearGlobalAveragePool, ReduceMean
  * QLinearReduceMean: likewise Softmax                           → com.microsoft QLinearSoftmax: its results
  * are shares of floor(1 / y_scale) instead of 1 / y_scale, less than one quantum apart Concat, Where →
- * com.microsoft QLinearConcat, QLinearWhere: exact
+ * com.microsoft QLinearConcat, QLinearWhere: exact; Concat of 16-bit codes → itself, of codes: exact
  *
  * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
 #include "plan/fuser.h"
@@ -168,6 +168,57 @@ static dq_node *make_where(dq_fuser *f, const dq_node *node, const dq_quantized 
                      : dq_fuser_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
 }
 
+/* Codes of x as codes of the result: exact, as QuantizeLinear takes one element after the other. */
+static dq_node *requantize(dq_fuser *f, const dq_dequantized *x, const dq_quantized *q, dq_value *codes,
+                           const dq_node *like)
+{
+    enum { ATTRS = 4, ENDS = 4 };
+    float *numbers = DQ_NEW_ARRAY(f->arena, 2, float);
+    int64_t *ends = DQ_NEW_ARRAY(f->arena, ENDS, int64_t);
+    dq_value *out = dq_fuser_make_value(f, codes->name, q->dtype);
+    dq_node *made = out ? dq_fuser_node(f, "dqrun", "Elementwise", 1, like, 1, &codes, out, ATTRS) : NULL;
+    if (!numbers || !ends || !made) {
+        dq_fuser_no_memory(f);
+        return NULL;
+    }
+    numbers[0] = dq_fuser_scale(x->scale_t, 0);
+    numbers[1] = dq_fuser_scale(q->scale_t, 0);
+    ends[0] = dq_fuser_zero(x->zero_t, 0);
+    ends[2] = (int64_t)q->dtype; /* ends[1]: the value that is the result */
+    ends[3] = dq_fuser_zero(q->zero_t, 0);
+    made->attrs[0] = (dq_attr){.name = "steps", .kind = DQ_ATTR_STRINGS};
+    made->attrs[1] = (dq_attr){.name = "operands", .kind = DQ_ATTR_INTS};
+    made->attrs[2] = (dq_attr){.name = "numbers", .kind = DQ_ATTR_FLOATS, .count = 2, .u.floats = numbers};
+    made->attrs[3] = (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = ENDS, .u.ints = ends};
+    return dq_fuser_bind(f, made) && dq_fuser_before(f, made) ? made : NULL;
+}
+
+/* Of 16 bits: parts with parameters of their own become codes of the result first. */
+static dq_node *make_wide_concat(dq_fuser *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_dequantized x[MOST_PARTS];
+    dq_value *in[MOST_PARTS];
+    if (node->in_count > MOST_PARTS || node->opset < 4)
+        return NULL;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!dq_fuser_dequantized(f, node->in[i], true, &x[i]) || !x[i].per_tensor || x[i].dtype == DQ_INT32)
+            return NULL;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        in[i] = dq_fuser_codes(f, &x[i]);
+        bool same =
+            x[i].dtype == q->dtype && dq_fuser_same_params(x[i].scale_t, x[i].zero_t, q->scale_t, q->zero_t);
+        dq_node *made = in[i] && !same ? requantize(f, &x[i], q, in[i], node) : NULL;
+        if (!in[i] || (!same && !made))
+            return NULL;
+        in[i] = same ? in[i] : made->out[0];
+    }
+    dq_node *made = dq_fuser_node(f, "", "Concat", node->opset, node, node->in_count, in, q->node->out[0],
+                                  node->attr_count);
+    if (made)
+        dq_fuser_copy_attrs(node, made);
+    return made;
+}
+
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
 static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
@@ -195,12 +246,15 @@ bool dq_fuse_elements(dq_fuser *f)
 {
     dq_quantized q;
     dq_tail tail;
-    if (!dq_fuser_quantized(f, f->nodes[f->at], false, &q))
+    if (!dq_fuser_quantized(f, f->nodes[f->at], true, &q))
         return false;
     const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
     if (!v->producer || v->graph != f->graph || !dq_fuser_once(f, v))
         return false;
-    dq_node *made = make(f, v->producer, &q);
+    bool wide = dq_dtype_get(q.dtype)->bits == 16;
+    dq_node *made = !wide                                ? make(f, v->producer, &q)
+                    : dq_fuser_is(v->producer, "Concat") ? make_wide_concat(f, v->producer, &q)
+                                                         : NULL;
     if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place(f, made, &q, &tail))
         return false;
     dq_fuser_tell(f, v->producer, "works on the quantized codes");

@@ -1,8 +1,8 @@
-"""Patterns for check.py: products with codes of 16 bits."""
+"""Patterns for check.py: codes of 16 bits."""
 
 import numpy as np
 
-from patterns import PRODUCT, S8, U8
+from patterns import MOVES, PRODUCT, S8, U8
 
 U16, S16 = np.dtype(np.uint16), np.dtype(np.int16)
 OPSETS = (21, 23)
@@ -108,4 +108,25 @@ def wide_matmul_to_float(case):
     case.expect("matmul", "into WideMatMul")
 
 
-WIDE = {name.__name__: name for name in (wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float)}
+def wide_concat(case):
+    """Parts with the result's parameters, and others; behind some of them a move."""
+    dtype, axis, scale = case.pick(U16, S16), case.size(0, 2), np.float32(case.scale() / 256)
+    zero = case.codes(dtype, ())
+    parts = []
+    for i in range(case.size(1, 4)):
+        shape = [2, 3, 4]
+        shape[axis] = case.size(1, 5)
+        if case.chance(0.5):
+            value = case.dequantize(f"x{i}", case.fed(f"x{i}_codes", case.codes(dtype, tuple(shape))), scale, zero)
+        else:
+            value, _ = operand(case, f"x{i}", tuple(shape), case.pick(U8, S8, U16, S16))
+        if case.chance(0.3):
+            value = case.node("Reshape", [value, case.constant(f"shape{i}", np.array(shape, np.int64))], f"reshape{i}")
+        parts.append(value)
+    y = case.node("Concat", parts, "concat", axis=case.pick(axis, axis - 3))
+    case.quantize("y", case.clip(y), scale, dtype, zero)
+    case.expect("concat", MOVES)
+    case.quanta = 0
+
+
+WIDE = {name.__name__: name for name in (wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float, wide_concat)}
