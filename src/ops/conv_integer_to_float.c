@@ -1,12 +1,13 @@
 /* dqrun ConvIntegerToFloat: what dynamic quantization writes behind ConvInteger, upon the sums as they come
  * out: y = clip((float)sum * (x_scale * w_scale) + bias + z), each step rounded to float as the single nodes
- * do. */
+ * do. Float x is first quantized by its range, as DynamicQuantizeLinear does it. */
+#include "ops/dynamic_quantize.h"
 #include "ops/qconv.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { X, W, X_ZERO, W_ZERO, X_SCALE, W_SCALE, BIAS, Z, NO_SUM_BIAS };
+enum { X, W, X_ZERO, W_ZERO, X_SCALE, W_SCALE, BIAS, Z, NO_SUM_BIAS, INPUTS = NO_SUM_BIAS };
 enum { PART = 256 };
 
 typedef struct state {
@@ -14,6 +15,7 @@ typedef struct state {
     float low, high;
     bool z_same; /* z has the result's shape */
     size_t z_strides[DQ_MAX_RANK];
+    dq_dynamic_place place;
 } state;
 
 /* Input i (when given) has one element, or one a channel. */
@@ -55,6 +57,8 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
     conv->w_zero = W_ZERO;
     conv->bias = NO_SUM_BIAS;
     DQ_TRY(dq_qconv_infer(call, conv, err));
+    if (!call->in[X_SCALE])
+        return dq_call_fail_input(call, err, X_SCALE, "is missing, wanted where x is no float");
     if (call->in[X_SCALE]->count != 1)
         return dq_call_fail_input(call, err, X_SCALE, "has %zu elements, wanted 1", call->in[X_SCALE]->count);
     DQ_TRY(check_param(call, W_SCALE, &conv->s, err));
@@ -71,7 +75,9 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     state st = {0};
-    DQ_TRY(resolve(call, &st, err));
+    dq_dynamic_call v;
+    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    DQ_TRY(resolve(&v.call, &st, err));
     return dq_call_output(call, 0, DQ_FLOAT, st.conv.s.rank, st.conv.s.dims, err);
 }
 
@@ -128,16 +134,22 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
-    DQ_TRY(resolve(call, st, err));
+    dq_dynamic_call v;
+    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    DQ_TRY(resolve(&v.call, st, err));
     st->conv.store = store;
-    return dq_qconv_prepare(call, &st->conv, err);
+    DQ_TRY(dq_qconv_prepare(&v.call, &st->conv, err));
+    return dq_dynamic_reserve(call, X, &v, &st->place, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *st = call->state;
     (void)err;
-    dq_qconv_run(call, &st->conv);
+    dq_dynamic_call v;
+    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    dq_dynamic_fill(call, X, &st->place, &v);
+    dq_qconv_run(&v.call, &st->conv);
     return DQ_OK;
 }
 

@@ -1,9 +1,11 @@
 #include "ops/dynamic_quantize.h"
 
+#include "base/checked.h"
+
 #include <math.h>
 
 /* Elements that a thread takes at a time. */
-enum { GRAIN = 16384 };
+enum { GRAIN = 16384, ALIGN = 64 };
 
 typedef struct range {
     float low, high;
@@ -75,4 +77,60 @@ void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const
 {
     job j = {.call = call, .x = x, .by = by, .y = y};
     dq_parallel(call->threads, n, GRAIN, quantize_range, &j);
+}
+
+/* ---- An operand that the operator quantizes itself ---------------------------------------------------- */
+
+void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
+                     dq_dynamic_call *v)
+{
+    v->call = *call;
+    for (uint32_t i = 0; i < count; i++) {
+        v->in[i] = dq_call_in(call, i);
+        v->formals[i] = i < call->in_count && call->in_formals ? call->in_formals[i] : NULL;
+    }
+    v->call.in = v->in;
+    v->call.in_count = count;
+    v->call.in_formals = v->formals;
+    if (call->in[x]->dtype != DQ_FLOAT)
+        return;
+    v->x = *call->in[x];
+    v->x.dtype = DQ_UINT8;
+    v->x.size = v->x.count;
+    v->x.data = NULL;
+    v->scale = (dq_tensor){.dtype = DQ_FLOAT, .count = 1, .size = sizeof(float), .data = &v->scale_value};
+    v->zero = (dq_tensor){.dtype = DQ_UINT8, .count = 1, .size = 1, .data = &v->zero_value};
+    v->scale_value = 1;
+    v->zero_value = 0;
+    v->in[x] = &v->x;
+    v->in[scale] = &v->scale;
+    v->in[zero] = &v->zero;
+}
+
+dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v, dq_dynamic_place *place,
+                             dq_error *err)
+{
+    size_t count = call->in[x]->count;
+    call->worker_scratch_size = v->call.worker_scratch_size;
+    call->scratch_size = v->call.scratch_size;
+    call->packed_inputs = v->call.packed_inputs;
+    if (call->in[x]->dtype == DQ_FLOAT &&
+        (!dq_align_size(call->scratch_size, ALIGN, &call->scratch_size) ||
+         !dq_place_size(&call->scratch_size, count, 1, ALIGN, &place->codes) ||
+         !dq_place_size(&call->scratch_size, dq_dynamic_scratch(count), 1, ALIGN, &place->range)))
+        return dq_no_memory(err, count, "a quantized operand");
+    return DQ_OK;
+}
+
+void dq_dynamic_fill(const dq_op_call *call, uint32_t x, const dq_dynamic_place *place, dq_dynamic_call *v)
+{
+    const dq_tensor *from = call->in[x];
+    char *scratch = call->scratch;
+    if (from->dtype != DQ_FLOAT)
+        return;
+    dq_dynamic found = dq_dynamic_find(call, from->data, from->count, DQ_UINT8, scratch + place->range);
+    v->x.data = scratch + place->codes;
+    v->scale_value = found.scale;
+    v->zero_value = (uint8_t)found.zero;
+    dq_dynamic_quantize(call, from->data, from->count, &found, v->x.data);
 }

@@ -21,4 +21,34 @@ dq_dynamic dq_dynamic_find(const dq_op_call *call, const float *x, size_t n, dq_
 /** y[i] = saturate(round(x[i] / scale) + zero), on the call's threads. */
 void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const dq_dynamic *by, void *y);
 
+/* ---- An operand that the operator quantizes itself ---------------------------------------------------- */
+
+enum { DQ_DYNAMIC_INPUTS = 8 };
+
+/** The call as an operator on codes sees it. */
+typedef struct dq_dynamic_call {
+    dq_op_call call;
+    const dq_tensor *in[DQ_DYNAMIC_INPUTS];
+    const char *formals[DQ_DYNAMIC_INPUTS];
+    dq_tensor x, scale, zero;
+    float scale_value;
+    uint8_t zero_value;
+} dq_dynamic_call;
+
+/** Where its codes and what finding its range takes lie in the scratch. */
+typedef struct dq_dynamic_place {
+    size_t codes, range;
+} dq_dynamic_place;
+
+/** *v is the call with `count` inputs, those past its own left out. Where input x is float, it stands there
+ * as uint8 codes with inputs `scale` and `zero`: known by type and shape now, by value after
+ * dq_dynamic_fill. */
+void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
+                     dq_dynamic_call *v);
+/** For prepare: takes what v->call asks for as scratch, and room for the codes of float input x behind it. */
+dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v, dq_dynamic_place *place,
+                             dq_error *err);
+/** In run: quantizes input x where it is float. */
+void dq_dynamic_fill(const dq_op_call *call, uint32_t x, const dq_dynamic_place *place, dq_dynamic_call *v);
+
 #endif

@@ -15,60 +15,30 @@ enum { MOST_INPUTS = 7, LANES = 16 };
 /* Where each part stands among the inputs. */
 typedef struct layout {
     uint32_t a, b, a_scale, b_scale, a_zero, b_zero, bias;
-    bool dynamic; /* a_scale and a_zero are not the caller's: they stand behind the operator's inputs */
 } layout;
 static const layout to_float = {
     .a = 0, .b = 1, .a_scale = 2, .b_scale = 3, .a_zero = 4, .b_zero = 5, .bias = 6};
+/* a_scale and a_zero are not the caller's: they stand behind the operator's inputs */
 static const layout dynamic = {
-    .a = 0, .b = 1, .b_scale = 2, .b_zero = 3, .bias = 4, .a_scale = 5, .a_zero = 6, .dynamic = true};
+    .a = 0, .b = 1, .b_scale = 2, .b_zero = 3, .bias = 4, .a_scale = 5, .a_zero = 6};
 
 typedef struct state {
     dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
     const layout *at;
     dq_qparam a_scale, b_scale;
-    bool bias_spread;          /* one bias for all columns */
-    size_t codes_at, range_at; /* dynamic: offsets into scratch */
+    bool bias_spread; /* one bias for all columns */
+    dq_dynamic_place place;
 } state;
 
 /* The call with A quantized. */
-typedef struct view {
-    dq_op_call call;
-    const dq_tensor *in[MOST_INPUTS];
-    const char *formals[MOST_INPUTS];
-    dq_tensor a, a_zero, a_scale;
-    uint8_t zero;
-    float scale;
-} view;
-
-static void look(const dq_op_call *call, const layout *at, view *v)
+static void look(const dq_op_call *call, const layout *at, dq_dynamic_call *v)
 {
-    v->call = *call;
-    for (uint32_t i = 0; i < MOST_INPUTS; i++) {
-        v->in[i] = dq_call_in(call, i);
-        v->formals[i] = i < call->in_count && call->in_formals ? call->in_formals[i] : NULL;
-    }
-    v->call.in = v->in;
-    v->call.in_count = MOST_INPUTS;
-    v->call.in_formals = v->formals;
-    if (!at->dynamic)
-        return;
-    /* known by type and shape now, by value in a run */
-    v->a = *call->in[at->a];
-    v->a.dtype = DQ_UINT8;
-    v->a.size = v->a.count;
-    v->a.data = NULL;
-    v->a_zero = (dq_tensor){.dtype = DQ_UINT8, .count = 1, .size = 1, .data = &v->zero};
-    v->a_scale = (dq_tensor){.dtype = DQ_FLOAT, .count = 1, .size = sizeof v->scale, .data = &v->scale};
-    v->zero = 0;
-    v->scale = 1;
-    v->in[at->a] = &v->a;
-    v->in[at->a_zero] = &v->a_zero;
-    v->in[at->a_scale] = &v->a_scale;
+    dq_dynamic_look(call, MOST_INPUTS, at->a, at->a_scale, at->a_zero, v);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status resolve_bias(const view *v, uint32_t at, state *st, dq_error *err)
+static dq_status resolve_bias(const dq_dynamic_call *v, uint32_t at, state *st, dq_error *err)
 {
     const dq_tensor *bias = v->in[at];
     const dq_matmul_shape *s = &st->mm.s;
@@ -82,7 +52,7 @@ static dq_status resolve_bias(const view *v, uint32_t at, state *st, dq_error *e
                               dq_shape_text(bias->rank, bias->dims, text), s->n);
 }
 
-static dq_status resolve(const view *v, const layout *at, state *st, dq_error *err)
+static dq_status resolve(const dq_dynamic_call *v, const layout *at, state *st, dq_error *err)
 {
     DQ_TRY(dq_int_matmul_infer(&v->call, at->a, at->b, at->a_zero, at->b_zero, &st->mm, err));
     DQ_TRY(dq_qparam_resolve(&v->call, at->a_scale, at->a, DQ_QPARAM_ROWS, &st->mm.s, &st->a_scale, err));
@@ -92,36 +62,23 @@ static dq_status resolve(const view *v, const layout *at, state *st, dq_error *e
 
 static dq_status infer_with(dq_op_call *call, const layout *at, dq_error *err)
 {
-    view v;
+    dq_dynamic_call v;
     state st = {0};
     look(call, at, &v);
     DQ_TRY(resolve(&v, at, &st, err));
     return dq_call_output(call, 0, v.in[at->b_scale]->dtype, st.mm.s.rank, st.mm.s.dims, err);
 }
 
-/* The quantized A and what finding its range takes stand behind the common part's scratch. */
-static dq_status dynamic_scratch(dq_op_call *call, state *st, size_t count, dq_error *err)
-{
-    size_t codes_end;
-    if (!dq_align_size(call->scratch_size, 64, &st->codes_at) ||
-        !dq_add_size(st->codes_at, count, &codes_end) || !dq_align_size(codes_end, 64, &st->range_at) ||
-        !dq_add_size(st->range_at, dq_dynamic_scratch(count), &call->scratch_size))
-        return dq_no_memory(err, count, "a quantized operand");
-    return DQ_OK;
-}
-
 static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
 {
-    view v;
+    dq_dynamic_call v;
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
     st->at = at;
     look(call, at, &v);
     DQ_TRY(resolve(&v, at, st, err));
     DQ_TRY(dq_int_matmul_prepare(&v.call, st->a_scale.single, &st->mm, err));
-    call->worker_scratch_size = v.call.worker_scratch_size;
-    call->scratch_size = v.call.scratch_size;
-    return at->dynamic ? dynamic_scratch(call, st, v.a.count, err) : DQ_OK;
+    return dq_dynamic_reserve(call, at->a, &v, &st->place, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
@@ -181,17 +138,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *st = call->state;
-    view v;
+    dq_dynamic_call v;
     look(call, st->at, &v);
-    if (st->at->dynamic) {
-        const dq_tensor *a = call->in[st->at->a];
-        dq_dynamic found =
-            dq_dynamic_find(call, a->data, a->count, DQ_UINT8, (char *)call->scratch + st->range_at);
-        v.a.data = (char *)call->scratch + st->codes_at;
-        v.zero = (uint8_t)found.zero;
-        v.scale = found.scale;
-        dq_dynamic_quantize(call, a->data, a->count, &found, v.a.data);
-    }
+    dq_dynamic_fill(call, st->at->a, &st->place, &v);
     dq_int_matmul_run(&v.call, &st->mm, store);
     return DQ_OK;
 }

@@ -70,16 +70,16 @@ static dq_value *column_bias(const dq_value *bias, const dq_node *product)
     return fits ? (dq_value *)(uintptr_t)bias : NULL;
 }
 
-/* The DynamicQuantizeLinear whose results the product alone reads; NULL: there is none. */
-static const dq_node *own_quantize(const dq_fuser *f, const found *it)
+const dq_node *dq_fuser_own_quantize(const dq_fuser *f, const dq_node *p, const dq_value *scale,
+                                     const dq_value *scales)
 {
-    const dq_node *p = it->product, *q = p->in[0]->producer;
+    const dq_node *q = p->in[0]->producer;
     if (!dq_fuser_is(q, "DynamicQuantizeLinear") || q->graph != f->graph || q->out_count != 3 ||
-        q->out[0] != p->in[0] || q->out[1] != it->a_scale || p->in_count < 3 || q->out[2] != p->in[2] ||
+        q->out[0] != p->in[0] || q->out[1] != scale || p->in_count < 3 || q->out[2] != p->in[2] ||
         dq_fuser_dtype(f, p->in[0]) != DQ_UINT8)
         return NULL;
-    bool alone = dq_fuser_once(f, p->in[0]) && dq_fuser_once(f, it->a_scale) && dq_fuser_once(f, p->in[2]) &&
-                 dq_fuser_once(f, it->scales);
+    bool alone = dq_fuser_once(f, p->in[0]) && dq_fuser_once(f, scale) && dq_fuser_once(f, p->in[2]) &&
+                 dq_fuser_once(f, scales);
     return alone ? q : NULL;
 }
 
@@ -95,7 +95,7 @@ bool dq_fuse_dynamic(dq_fuser *f, uint32_t at)
     } else if (!read_scaled(f, last, &it)) {
         return false;
     }
-    const dq_node *p = it.product, *quantize = own_quantize(f, &it);
+    const dq_node *p = it.product, *quantize = dq_fuser_own_quantize(f, it.product, it.a_scale, it.scales);
     dq_value *b_zero = p->in_count > 3 ? p->in[3] : NULL;
     dq_value *codes[7] = {p->in[0], p->in[1], it.a_scale, it.b_scale, p->in_count > 2 ? p->in[2] : NULL,
                           b_zero,   bias};

@@ -3,11 +3,13 @@
  *   Mul(Cast(ConvInteger(x, w, zx, zw)), Mul(sx, sw)) (+ bias a channel) (+ z) (Relu, Clip)
  *                                                                      → dqrun.ConvIntegerToFloat
  *
- * The same roundings in the same order: exact to the bit. */
+ * with the DynamicQuantizeLinear of x in it, where it is for this convolution alone. The same roundings in
+ * the same order: exact to the bit. */
 #include "plan/fuse_behind.h"
 
 typedef struct scales {
     dq_value *x, *w;
+    dq_value *both; /* their product */
 } scales;
 
 /* Whether `v` says for sure that it is one float. */
@@ -34,6 +36,7 @@ static bool read_scaling(const dq_fuser *f, dq_chain *c, scales *s)
         return false;
     dq_chain_go_on(c, mul, at);
     const dq_node *both = product->producer;
+    s->both = product;
     if (!dq_fuser_is(both, "Mul"))
         return false;
     for (int side = 0; side < 2; side++) {
@@ -59,11 +62,12 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
     if ((add = dq_chain_next(f, &c, "Add", &at, &other)) && (bias = dq_chain_channels(&c, other)))
         dq_chain_go_on(&c, add, at);
     dq_chain_end(f, &c);
-    dq_value *in[8] = {conv->in[0],
+    const dq_node *quantize = dq_fuser_own_quantize(f, conv, s.x, s.both);
+    dq_value *in[8] = {quantize ? quantize->in[0] : conv->in[0],
                        conv->in[1],
-                       conv->in_count > 2 ? conv->in[2] : NULL,
+                       quantize || conv->in_count < 3 ? NULL : conv->in[2],
                        conv->in_count > 3 ? conv->in[3] : NULL,
-                       s.x,
+                       quantize ? NULL : s.x,
                        s.w,
                        bias,
                        c.z};
@@ -77,7 +81,8 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
         !dq_fuser_bind(f, made))
         return false;
     dq_chain_replace(f, &c, made);
-    dq_fuser_tell(f, conv, "fused with its scaling%s%s%s into ConvIntegerToFloat", bias ? ", bias" : "",
-                  c.z ? ", sum" : "", bounded ? ", bounds" : "");
+    dq_fuser_tell(f, conv, "fused with its %sscaling%s%s%s into ConvIntegerToFloat",
+                  quantize ? "operand's quantization and its " : "", bias ? ", bias" : "", c.z ? ", sum" : "",
+                  bounded ? ", bounds" : "");
     return true;
 }

@@ -166,6 +166,11 @@ bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_
 dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequantized *x,
                              const dq_dequantized *w, const dq_tensor *bias, const dq_quantized *q);
 
+/** fuse_dynamic.c: the DynamicQuantizeLinear whose results, its scale joined with another one in `scales`,
+ * the integer product reads and nobody else; NULL: there is none. */
+const dq_node *dq_fuser_own_quantize(const dq_fuser *f, const dq_node *product, const dq_value *scale,
+                                     const dq_value *scales);
+
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 

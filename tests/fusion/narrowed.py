@@ -22,7 +22,6 @@ NARROWED = {
     "mean": "com.microsoft/QLinearReduceMean",
     "softmax": "com.microsoft/QLinearSoftmax",
     "table": "dqrun/TableLookup",
-    "dynamic_conv": "dqrun/ConvIntegerToFloat",
 }
 
 
@@ -40,8 +39,7 @@ def write_narrowed(schema, folder):
 def is_refused(case):
     return (any(x.dtype == np.uint8 for x in case.feeds.values())
             or any(c.data_type == TensorProto.UINT8 for c in case.constants)
-            or any(o.type.tensor_type.elem_type == TensorProto.UINT8 for o in case.outputs)
-            or any(n.op_type == "DynamicQuantizeLinear" for n in case.nodes))
+            or any(o.type.tensor_type.elem_type == TensorProto.UINT8 for o in case.outputs))
 
 
 def expect_narrowed(case):

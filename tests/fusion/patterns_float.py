@@ -60,7 +60,11 @@ def dynamic_conv(case):
     kernel = [case.pick(1, 3) for _ in range(spatial)]
     y = integer_conv(case, "conv", image(case, "x", shape), filters, channels, spatial, kernel=kernel, group=groups,
                      pads=[(k - 1) // 2 for k in kernel] * 2)
+    shared = case.chance(0.3)
+    if shared:
+        case.also.append(case.prefix + "conv_x_" + case.pick("q", "s", "z"))
     case.expect("conv", "into ConvIntegerToFloat")
+    case.expect("conv", "operand's quantization", told=not shared)
     rest = case.pick("nothing", "other", "same", "spread", "larger")
     if rest == "other": # both are sums that could take the other one in
         z = integer_conv(case, "branch", image(case, "x2", shape), filters, channels, spatial)

@@ -52,6 +52,31 @@ START_TEST(spread)
 }
 END_TEST
 
+/* Codes of x are its values: their range is 0 to 255. */
+static void begin_floats(ops_case *c, dq_dtype dtype)
+{
+    ops_begin(c, "dqrun", "ConvIntegerToFloat", 1);
+    ops_in(c, dtype, OPS_DIMS(1, 2, 2), OPS_VALUES(0, 1, 2, 255));
+    ops_in(c, DQ_INT8, OPS_DIMS(2, 2, 1), OPS_VALUES(1, 1, 2, -1));
+    ops_skip(c);
+    ops_skip(c);
+    ops_skip(c);
+    ops_in(c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(2));
+}
+
+START_TEST(floats)
+{
+    ops_case c;
+    begin_floats(&c, DQ_FLOAT);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(4, 512, -4, -506));
+    ops_end(&c);
+    begin_floats(&c, DQ_UINT8);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 4 is missing, wanted where x is no float");
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     const float clip[] = {0, 1, 2};
@@ -85,6 +110,7 @@ int main(void)
     tcase_add_test(tests, plain);
     tcase_add_test(tests, everything);
     tcase_add_test(tests, spread);
+    tcase_add_test(tests, floats);
     tcase_add_test(tests, refusals);
     return ops_main(tests);
 }
