@@ -3,27 +3,21 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS };
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS };
 
-/* t of a piece of `count` words, whose codes are the `bits` bits from `shift` on in each field of a byte. */
-static void piece(const uint32_t *words, size_t count, unsigned parts, unsigned bits, unsigned shift,
-                  const int8_t *digits, float factor, float *t)
+/* The sums of a piece of `count` words with each digit. */
+static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits,
+                  int32_t sums[DIGITS][COLS])
 {
-    int32_t high[COLS] = {0}, low[COLS] = {0};
+    const unsigned parts = 8 / bits;
     const uint32_t mask = (1u << bits) - 1;
+    memset(sums, 0, sizeof(int32_t[DIGITS][COLS]));
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++, digits += 4 * DQ_NBITS_DIGITS)
-            for (unsigned i = 0; i < 4; i++) {
-                int32_t l = 256 * digits[4 + i] + digits[i], h = digits[8 + i];
-                unsigned at = 8 * i + part * bits + shift;
-                for (size_t j = 0; j < COLS; j++) {
-                    int32_t code = (int32_t)(words[j] >> at & mask);
-                    high[j] += code * h;
-                    low[j] += code * l;
-                }
-            }
-    for (size_t j = 0; j < COLS; j++)
-        t[j] = fmaf((float)high[j], 65536 * factor, (float)low[j] * factor);
+        for (unsigned part = 0; part < parts; part++, digits += 4 * DIGITS)
+            for (unsigned i = 0; i < 4; i++)
+                for (size_t e = 0; e < DIGITS; e++)
+                    for (size_t j = 0; j < COLS; j++)
+                        sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digits[4 * e + i];
 }
 
 void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
@@ -31,25 +25,25 @@ void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
     const size_t most = DQ_NBITS_PIECE * b->bits / 32;
-    const unsigned parts = 8 / b->bits;
-    float t[COLS], upper[COLS];
+    int32_t sums[DIGITS][COLS];
     memset(y, 0, COLS * sizeof *y);
     for (size_t g = 0, p = 0; g < b->blocks; g++)
-        for (size_t left = b->lengths[g], n; left; left -= n, p++) {
+        for (size_t left = b->lengths[g], n; left; p++) {
+            const float f = fabsf(x->factors[p]);
             n = left < most ? left : most;
-            if (b->bits == 8) {
-                piece(words, n, 1, 4, 0, digits, x->factors[p], t);
-                piece(words, n, 1, 4, 4, digits, x->factors[p], upper);
-            } else {
-                piece(words, n, parts, b->bits, 0, digits, x->factors[p], t);
-            }
+            piece(words, n, b->bits, digits, sums);
             for (size_t j = 0; j < COLS; j++) {
-                float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
-                float value = b->bits == 8 ? fmaf(16, upper[j], t[j]) : t[j];
-                y[j] = fmaf(b->scales[g * COLS + j], fmaf(-zero, x->sums[p], value), y[j]);
+                float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle, t[DIGITS];
+                for (size_t e = 0; e < DIGITS; e++)
+                    t[e] = fmaf(-zero, x->sums[p * DIGITS + e], (float)sums[e][j]);
+                float value = fmaf(t[2], 65536 * f, fmaf(t[1], 256 * f, t[0] * f));
+                y[j] = fmaf(b->scales[g * COLS + j], value, y[j]);
             }
+            digits += n * (8 / b->bits) * 4 * DIGITS;
+            if (x->factors[p] < 0)
+                continue;
             words += n * COLS;
-            digits += n * parts * 4 * DQ_NBITS_DIGITS;
+            left -= n;
         }
 }
 

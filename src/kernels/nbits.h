@@ -25,22 +25,23 @@ typedef struct dq_nbits {
 } dq_nbits;
 
 /** A row of x as integers: the words of each block are taken in pieces of DQ_NBITS_PIECE codes, or what is
- * left, and in each x is factor * (65536 h + l) with l = 256 d1 + d0, where h, d1 and d0 are int8.
+ * left, and in each x is factor * (65536 d2 + 256 d1 + d0), where the digits are int8. A piece whose factor
+ * is below 0 (its size counts) is only a part of x: the same words come again with the next digits.
  *
- *  With P = 8 / bits, digit e (0 … 2: d0, d1, h) of code t + P * i of word n, t < P and i < 4, is
+ *  With P = 8 / bits, digit e of code t + P * i of word n, t < P and i < 4, is
  *  digits[((n * P + t) * DQ_NBITS_DIGITS + e) * 4 + i]: the codes at bits t * bits of a word's four bytes. */
 typedef struct dq_nbits_row {
     const int8_t *digits;
     const float *factors; /* of each piece */
-    const float *sums;    /* of x over each piece */
+    const float *sums;    /* of each piece's digits: sum e of piece p is sums[p * DQ_NBITS_DIGITS + e] */
 } dq_nbits_row;
 
 /** y[j] for all columns j of weights without a table: from 0, with piece after piece
  *
- *      t = fma(H, 65536 * factor, L * factor),   y = fma(scale, fma(-zero, sum, t), y)
+ *      y = fma(scale, fma(t2, 65536 * f, fma(t1, 256 * f, t0 * f)), y),   te = fma(-zero, sum e, De)
  *
- * where H and L are the sums of code * h and code * l, exact, as floats. Codes of 8 bits are taken in halves,
- * t = fma(16, t of the upper ones, t of the lower ones). */
+ * where f = |factor|, and De, the sum of code * de, is exact. te is, too, when the zero point is a whole
+ * number: a large x whose weight is 0 takes nothing from the others. */
 typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
 
 /** Weights as floats, (value - zero) * scale with a rounding each, where a value is a code's number or what

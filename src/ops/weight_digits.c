@@ -1,8 +1,7 @@
 #include "ops/weight_digits.h"
 
-#include "kernels/nbits.h"
-
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 static uint32_t bits_of(float x)
@@ -42,9 +41,9 @@ static bool to_integers(const float *x, size_t n, int32_t *out, float *factor)
     return true;
 }
 
-/* Digits of n integers. */
-static void put_digits(const int32_t *x, size_t n, size_t in_byte, int8_t *out)
+static void put_digits(const int32_t *x, size_t n, size_t in_byte, float *sums, int8_t *out)
 {
+    int32_t all[DQ_NBITS_DIGITS] = {0};
     for (const int32_t *end = x + n; x < end; x += 4 * in_byte)
         for (size_t t = 0; t < in_byte; t++, out += 4 * DQ_NBITS_DIGITS)
             for (size_t i = 0; i < 4; i++) {
@@ -52,19 +51,61 @@ static void put_digits(const int32_t *x, size_t n, size_t in_byte, int8_t *out)
                 for (size_t e = 0; e < DQ_NBITS_DIGITS; e++) {
                     int32_t digit = ((value + 128) & 255) - 128;
                     out[4 * e + i] = (int8_t)digit;
+                    all[e] += digit;
                     value = (value - digit) / 256;
                 }
             }
+    for (size_t e = 0; e < DQ_NBITS_DIGITS; e++)
+        sums[e] = (float)all[e];
 }
 
-bool dq_weight_digits(const float *x, size_t n, size_t in_byte, float *factor, float *sum, int8_t *digits)
+static float quarter_of_largest(const float *x, size_t n)
 {
-    int32_t whole[DQ_NBITS_PIECE], all = 0;
-    if (!to_integers(x, n, whole, factor))
-        return false;
+    float most = 0;
     for (size_t i = 0; i < n; i++)
-        all += whole[i];
-    *sum = (float)all * *factor;
-    put_digits(whole, n, in_byte, digits);
-    return true;
+        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+    return most / 4;
+}
+
+/* Whether rounding to integers took little of the smaller values of x: where the weights of the larger ones
+ * are 0, the result is theirs. */
+static bool close_to(const float *x, size_t n, const int32_t *integers, float factor)
+{
+    float quarter = quarter_of_largest(x, n), error = 0, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(x[i]) <= quarter) {
+            error += fabsf(x[i] - (float)integers[i] * factor);
+            sum += fabsf(x[i]);
+        }
+    return error <= 0x1p-18f * sum;
+}
+
+static void divide(const float *x, size_t n, float *larger, float *smaller)
+{
+    float quarter = quarter_of_largest(x, n);
+    for (size_t i = 0; i < n; i++) {
+        bool small = fabsf(x[i]) <= quarter;
+        larger[i] = small ? 0 : x[i];
+        smaller[i] = small ? x[i] : 0;
+    }
+}
+
+size_t dq_weight_digits(const float *x, size_t n, size_t in_byte, float *factors, float *sums, int8_t *digits)
+{
+    int32_t integers[DQ_NBITS_PIECE];
+    float part[DQ_WEIGHT_PARTS][DQ_NBITS_PIECE];
+    if (!to_integers(x, n, integers, factors))
+        return 0;
+    if (close_to(x, n, integers, *factors)) {
+        put_digits(integers, n, in_byte, sums, digits);
+        return 1;
+    }
+    divide(x, n, part[0], part[1]);
+    for (size_t i = 0; i < DQ_WEIGHT_PARTS; i++) {
+        if (!to_integers(part[i], n, integers, factors + i) ||
+            (i == 1 && !close_to(part[i], n, integers, factors[i])))
+            return 0;
+        put_digits(integers, n, in_byte, sums + i * DQ_NBITS_DIGITS, digits + i * n * DQ_NBITS_DIGITS);
+    }
+    return DQ_WEIGHT_PARTS;
 }

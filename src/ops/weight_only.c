@@ -364,13 +364,19 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
+/* Of a dq_nbits_row, for each word: digits in all parts, and room as for pieces of one word. */
+static size_t word_bytes(const dq_weight_form *f)
+{
+    return DQ_WEIGHT_PARTS * (fields_of(f) * DIGITS + sizeof(float) + sizeof(float[DIGITS]));
+}
+
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
     size_t few = w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) ||
-        !dq_mul_size(pitch, DIGITS + 2 * sizeof(float), &row) || !dq_align_size(row, ALIGN, &row) ||
+        !dq_mul_size(w->words, word_bytes(&w->form), &row) || !dq_align_size(row, ALIGN, &row) ||
         !dq_place_size(used, few, row, ALIGN, &w->digits_at) || !dq_mul_size(pitch, sizeof(float), &row) ||
         !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
         !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
@@ -453,9 +459,10 @@ typedef struct digits {
 
 static digits digits_of(const job *j, size_t row)
 {
-    size_t each = (j->pitch * (DIGITS + 2 * sizeof(float)) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t each = (j->word_count * word_bytes(&j->form) + ALIGN - 1) / ALIGN * ALIGN;
     float *factors = (float *)(void *)(j->digits + row * each);
-    return (digits){factors, factors + j->pitch, (int8_t *)(factors + 2 * j->pitch)};
+    float *sums = factors + DQ_WEIGHT_PARTS * j->word_count;
+    return (digits){factors, sums, (int8_t *)(sums + DQ_WEIGHT_PARTS * DIGITS * j->word_count)};
 }
 
 static bool pack_digits(const job *j, const float *x, size_t row)
@@ -463,11 +470,16 @@ static bool pack_digits(const job *j, const float *x, size_t row)
     digits to = digits_of(j, row);
     size_t fields = fields_of(&j->form);
     for (size_t g = 0; g < j->blocks; g++)
-        for (size_t left = j->lengths[g], n; left; left -= n) {
+        for (size_t left = j->lengths[g], n, parts; left; left -= n) {
             n = least(left, DQ_NBITS_PIECE / fields);
-            if (!dq_weight_digits(x, n * fields, fields / 4, to.factors++, to.sums++, to.digits))
+            parts = dq_weight_digits(x, n * fields, fields / 4, to.factors, to.sums, to.digits);
+            if (parts == 0)
                 return false;
-            to.digits += n * fields * DIGITS;
+            for (size_t i = 0; i + 1 < parts; i++)
+                to.factors[i] = -to.factors[i];
+            to.factors += parts;
+            to.sums += parts * DIGITS;
+            to.digits += parts * n * fields * DIGITS;
             x += n * fields;
         }
     return true;

@@ -8,9 +8,10 @@
  * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
  * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
  * MatMul. Up to DQ_WEIGHTS_FEW rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
- * largest has 22 bits or more; the sum of a piece is exact. A row that cannot be taken so, for infinities,
- * NaN or tiny values, and weights that stand for values of a table, go the first way. Results depend neither
- * on threads nor on the processor. */
+ * largest has 22 bits or more; the sum of a piece is exact, and what x loses is less than the sum in floats
+ * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
+ * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
+ * Results depend neither on threads nor on the processor. */
 #ifndef DQ_OPS_WEIGHT_ONLY_H
 #define DQ_OPS_WEIGHT_ONLY_H
 

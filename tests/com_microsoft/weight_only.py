@@ -56,6 +56,11 @@ def matmul_nbits(rng):
             groups = rng.integers(0, blocks, k).astype(np.int32)
         bias = rng.uniform(-1, 1, n).astype(dtype) if rng.random() < 0.3 else None
         at = np.arange(k) // block if groups is None else groups
+        if kind != "float" and groups is None and factor == 1 and rng.random() < 0.1:
+            # Values far above the others whose weights are 0: the others must not lose their own precision.
+            high = rng.integers(0, k, 1 + k // 40)
+            a[..., high] *= dtype(2.0 ** int(rng.integers(4, 15 if dtype == f32 else 6)))
+            codes[:, high] = zeros[:, at[high]]
         weights = (codes[:, :k] - zeros.astype(f64)[:, at]) * scales.astype(f64)[:, at]
         want = a.astype(f64) @ weights.T + (0 if bias is None else bias.astype(f64))
         if rng.random() < 0.2:

@@ -233,8 +233,10 @@ static dq_nbits some_weights(void)
 
 static void run_nbits(call *c)
 {
+    static const float factors[NBITS_BLOCKS];
     const dq_nbits b = some_weights();
-    const dq_nbits_row x = {Z(int8_t), Z(float), Z(float)};
+    static const float sums[NBITS_BLOCKS * DQ_NBITS_DIGITS];
+    const dq_nbits_row x = {Z(int8_t), factors, sums};
     c->k->nbits(&b, &x, Y(float));
     c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};
 }

@@ -45,33 +45,39 @@ static float zero_of(const dq_nbits *b, size_t block, size_t column)
     return b->zeros ? b->zeros[block * COLS + column] : b->middle;
 }
 
-/* The contract's t of `count` words, of codes' bits `shift` … `shift` + 3. */
-static float expected_piece(const dq_nbits *b, const int8_t *digits, float factor, size_t word, size_t count,
-                            unsigned shift, size_t column)
+/* The contract's De of `count` words. */
+static float expected_sum(const dq_nbits *b, const int8_t *digits, size_t e, size_t word, size_t count,
+                          size_t column)
 {
     size_t in_byte = 8 / b->bits, fields = 32 / b->bits;
-    int64_t high = 0, low = 0;
-    for (size_t n = word; n < word + count; n++)
+    int64_t sum = 0;
+    for (size_t n = 0; n < count; n++)
         for (size_t t = 0; t < fields; t++) {
-            const int8_t *d = digits + (n * in_byte + t % in_byte) * DQ_NBITS_DIGITS * 4 + t / in_byte;
-            int64_t code = code_at(b, n, t, column) >> shift & 15;
-            high += code * d[8];
-            low += code * (256 * d[4] + d[0]);
+            size_t at = ((n * in_byte + t % in_byte) * DQ_NBITS_DIGITS + e) * 4 + t / in_byte;
+            sum += (int64_t)code_at(b, word + n, t, column) * digits[at];
         }
-    return fmaf((float)high, 65536 * factor, (float)low * factor);
+    return (float)sum;
 }
 
 static float expected(const dq_nbits *b, const dq_nbits_row *x, size_t column)
 {
     size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0;
+    const int8_t *digits = x->digits;
     float y = 0;
     for (size_t g = 0; g < b->blocks; g++)
-        for (size_t left = b->lengths[g], n; left; left -= n, word += n, p++) {
+        for (size_t left = b->lengths[g], n; left; p++) {
+            float f = fabsf(x->factors[p]), t[DQ_NBITS_DIGITS];
             n = left < most ? left : most;
-            float t = expected_piece(b, x->digits, x->factors[p], word, n, 0, column);
-            if (b->bits == 8)
-                t = fmaf(16, expected_piece(b, x->digits, x->factors[p], word, n, 4, column), t);
-            y = fmaf(b->scales[g * COLS + column], fmaf(-zero_of(b, g, column), x->sums[p], t), y);
+            for (size_t e = 0; e < DQ_NBITS_DIGITS; e++)
+                t[e] = fmaf(-zero_of(b, g, column), x->sums[p * DQ_NBITS_DIGITS + e],
+                            expected_sum(b, digits, e, word, n, column));
+            float value = fmaf(t[2], 65536 * f, fmaf(t[1], 256 * f, t[0] * f));
+            y = fmaf(b->scales[g * COLS + column], value, y);
+            digits += n * (8 / b->bits) * 4 * DQ_NBITS_DIGITS;
+            if (x->factors[p] < 0)
+                continue;
+            left -= n;
+            word += n;
         }
     return y;
 }
@@ -82,11 +88,15 @@ void check_nbits(const dq_kernels *k)
         size_t words;
         dq_nbits b = random_strip(round, &words);
         size_t codes = words * (32 / b.bits);
-        int8_t *digits = kernel_bytes(codes * DQ_NBITS_DIGITS);
+        int8_t *digits = kernel_bytes(2 * codes * DQ_NBITS_DIGITS);
         if (round % 8 == 1) /* the largest sums */
-            memset(digits, -128, codes * DQ_NBITS_DIGITS);
+            memset(digits, -128, 2 * codes * DQ_NBITS_DIGITS);
         bool plain = round % 4 != 0;
-        dq_nbits_row x = {digits, some_floats(words, plain), some_floats(words, plain)};
+        float *factors = some_floats(2 * words, plain);
+        for (size_t i = 1; i < 2 * words; i += 2) /* no piece has more than two parts here */
+            factors[i] = fabsf(factors[i]);
+        float *sums = some_floats(2 * words * DQ_NBITS_DIGITS, plain);
+        dq_nbits_row x = {digits, factors, sums};
         float *y = kernel_memory(COLS * sizeof *y);
         k->nbits(&b, &x, y);
         for (size_t j = 0; j < COLS; j++) {

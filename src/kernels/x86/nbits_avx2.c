@@ -5,6 +5,7 @@
 #include "kernels/x86/accumulate_avx2.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 enum { LANES = 8, COLS = DQ_NBITS_COLS, VECTORS = 2, DIGITS = DQ_NBITS_DIGITS };
@@ -22,12 +23,12 @@ ALWAYS_INLINE __m256i four_digits(const int8_t *p)
     return _mm256_set1_epi32(bytes);
 }
 
-/* t of two vectors of columns; `parts`, `bits` and `shift` are constants in each call. */
+/* Sums of two vectors of columns, of codes' bits `shift` … `shift` + `bits` - 1; `parts`, `bits` and `shift`
+ * are constants in each call. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
-                         const int8_t *digits, float factor, __m256 t[VECTORS])
+                         const int8_t *digits, __m256i sum[VECTORS][DIGITS])
 {
     const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1)), ones = _mm256_set1_epi16(1);
-    __m256i sum[VECTORS][DIGITS];
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
             sum[v][e] = _mm256_setzero_si256();
@@ -45,33 +46,35 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bit
             }
         }
     }
-    const __m256 f = _mm256_set1_ps(factor), f16 = _mm256_set1_ps(65536 * factor);
-    for (int v = 0; v < VECTORS; v++) {
-        __m256i low = _mm256_add_epi32(_mm256_madd_epi16(sum[v][0], ones),
-                                       _mm256_madd_epi16(sum[v][1], _mm256_set1_epi16(256)));
-        __m256 high = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[v][2], ones));
-        t[v] = _mm256_fmadd_ps(high, f16, _mm256_mul_ps(_mm256_cvtepi32_ps(low), f));
-    }
+    for (int v = 0; v < VECTORS; v++)
+        for (int e = 0; e < DIGITS; e++)
+            sum[v][e] = _mm256_madd_epi16(sum[v][e], ones);
 }
 
 /* A piece of all columns. */
 ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint32_t *words, size_t count,
-                           const int8_t *digits, float factor, float sum, float *y)
+                           const int8_t *digits, float factor, const float *sums, float *y)
 {
-    const __m256 whole = _mm256_set1_ps(sum);
+    const __m256 f[DIGITS] = {_mm256_set1_ps(factor), _mm256_set1_ps(256 * factor),
+                              _mm256_set1_ps(65536 * factor)};
     for (size_t at = 0; at < COLS; at += VECTORS * LANES) {
-        __m256 t[VECTORS], upper[VECTORS];
-        piece(words + at, count, 8 / bits, bits == 8 ? 4 : bits, 0, digits, factor, t);
+        __m256i sum[VECTORS][DIGITS], upper[VECTORS][DIGITS];
+        piece(words + at, count, 8 / bits, bits == 8 ? 4 : bits, 0, digits, sum);
         if (bits == 8)
-            piece(words + at, count, 1, 4, 4, digits, factor, upper);
+            piece(words + at, count, 1, 4, 4, digits, upper);
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * LANES);
-            if (bits == 8)
-                t[v] = _mm256_fmadd_ps(_mm256_set1_ps(16), upper[v], t[v]);
             __m256 zero = b->zeros ? _mm256_loadu_ps(b->zeros + block * COLS + j) : _mm256_set1_ps(b->middle);
-            __m256 lifted = _mm256_fnmadd_ps(zero, whole, t[v]);
+            __m256 t[DIGITS];
+            for (int e = 0; e < DIGITS; e++) {
+                if (bits == 8)
+                    sum[v][e] = _mm256_add_epi32(sum[v][e], _mm256_slli_epi32(upper[v][e], 4));
+                t[e] = _mm256_fnmadd_ps(zero, _mm256_set1_ps(sums[e]), _mm256_cvtepi32_ps(sum[v][e]));
+            }
+            __m256 value =
+                _mm256_fmadd_ps(t[2], f[2], _mm256_fmadd_ps(t[1], f[1], _mm256_mul_ps(t[0], f[0])));
             __m256 scale = _mm256_loadu_ps(b->scales + block * COLS + j);
-            _mm256_storeu_ps(y + j, _mm256_fmadd_ps(scale, lifted, _mm256_loadu_ps(y + j)));
+            _mm256_storeu_ps(y + j, _mm256_fmadd_ps(scale, value, _mm256_loadu_ps(y + j)));
         }
     }
 }
@@ -83,11 +86,14 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
     const int8_t *digits = x->digits;
     memset(y, 0, COLS * sizeof *y);
     for (size_t g = 0, p = 0; g < b->blocks; g++)
-        for (size_t left = b->lengths[g], n; left; left -= n, p++) {
+        for (size_t left = b->lengths[g], n; left; p++) {
             n = left < most ? left : most;
-            columns(b, bits, g, words, n, digits, x->factors[p], x->sums[p], y);
-            words += n * COLS;
+            columns(b, bits, g, words, n, digits, fabsf(x->factors[p]), x->sums + p * DIGITS, y);
             digits += n * (size_t)(8 / bits) * 4 * DIGITS;
+            if (x->factors[p] < 0)
+                continue;
+            words += n * COLS;
+            left -= n;
         }
 }
 
