@@ -68,7 +68,15 @@ static bool is_linear(const dq_qconv *conv)
 /* Deep windows do not stay in the first-level cache, which each panel of weights wants anew. */
 bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
 {
-    enum { FEW_PIXELS = 24, FEW_CHANNELS = 3, FAR = 8, LANES = 8, DEEP = 256, DEEP_LINEAR = 512 };
+    enum {
+        FEW_PIXELS = 24,
+        MANY_PIXELS = 100,
+        FEW_CHANNELS = 3,
+        FAR = 8,
+        LANES = 8,
+        DEEP = 256,
+        DEEP_LINEAR = 512
+    };
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
     size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
@@ -77,7 +85,8 @@ bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
         !dq_call_constant(call, conv->w) || s->group_in < FEW_CHANNELS || s->out_size < FEW_PIXELS ||
         s->kernel_size > DEEP_LINEAR || s->group_in > DEEP_LINEAR)
         return false;
-    if ((s->group_in + STEP - 1) / STEP * STEP * s->kernel_size > (linear ? DEEP_LINEAR : DEEP))
+    size_t deepest = linear && s->out_size >= MANY_PIXELS ? DEEP_LINEAR : DEEP;
+    if ((s->group_in + STEP - 1) / STEP * STEP * s->kernel_size > deepest)
         return false;
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
