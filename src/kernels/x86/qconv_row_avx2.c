@@ -1,6 +1,7 @@
 /* Pairs are what vpmaddwd wants: eight outputs a vector. No pair of products with weights this small leaves
  * 32 bits. */
 #include "kernels/kernels.h"
+#include "kernels/x86/qconv_row.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -117,15 +118,6 @@ static size_t two_rows(const int16_t *x, const int16_t *y, size_t step, const __
         _mm256_storeu_si256((void *)(out + n + j), second);
     }
     return j;
-}
-
-/* Whether these are the pairs of a kernel of 3×3 whose rows are as far apart as rows of outputs. */
-static bool three_by_three(const ptrdiff_t *offsets, size_t taps, size_t step)
-{
-    for (size_t t = 2; t < taps && taps == 6; t++)
-        if (offsets[t] - offsets[t - 2] != (ptrdiff_t)step)
-            return false;
-    return taps == 6;
 }
 
 void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,

@@ -1,11 +1,11 @@
 /* Transposes of words by squares of 8, in registers. The last square of a row or column reaches back over the
  * one before it and writes the same again, so that nothing is left over where a side is as long as a square.
- * Those of bytes and halves are the ones of SSE4.1. */
+ * Bytes go by 32 rows of 16 columns; what is left of them, and halves, are SSE4.1's. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
 
-enum { SIDE32 = 8 };
+enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
 
 /* Where squares of `side` begin: the last one so that it ends with the row. */
 static inline size_t next_square(size_t at, size_t side, size_t n)
@@ -43,4 +43,41 @@ void dq_transpose_x32_avx2(const uint32_t *src, size_t src_stride, size_t rows, 
     for (size_t c = 0; c < cols; c = next_square(c, SIDE32, cols))
         for (size_t r = 0; r < rows; r = next_square(r, SIDE32, rows))
             square_32(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
+}
+
+/* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
+ * those of the others: after four of them rows are columns. */
+static inline void block_8(const uint8_t *src, size_t src_stride, __m256i flip, uint8_t *dst,
+                           size_t dst_stride)
+{
+    __m256i v[COLS8], next[COLS8];
+    for (size_t i = 0; i < COLS8; i++) {
+        const uint8_t *from = src + i * src_stride;
+        __m128i low = _mm_loadu_si128((const __m128i *)(const void *)from);
+        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(from + COLS8 * src_stride));
+        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), flip);
+    }
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < COLS8 / 2; i++) {
+            next[2 * i] = _mm256_unpacklo_epi8(v[i], v[i + 8]);
+            next[2 * i + 1] = _mm256_unpackhi_epi8(v[i], v[i + 8]);
+        }
+        for (int i = 0; i < COLS8; i++)
+            v[i] = next[i];
+    }
+    for (size_t i = 0; i < COLS8; i++)
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i * dst_stride), v[i]);
+}
+
+void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+                          uint8_t *dst, size_t dst_stride)
+{
+    size_t whole = cols >= COLS8 ? rows / ROWS8 * ROWS8 : 0;
+    for (size_t c = 0; whole && c < cols; c = next_square(c, COLS8, cols))
+        for (size_t r = 0; r < whole; r += ROWS8)
+            block_8(src + r * src_stride + c, src_stride, _mm256_set1_epi8((char)flip),
+                    dst + c * dst_stride + r, dst_stride);
+    if (whole < rows)
+        dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, flip, dst + whole,
+                              dst_stride);
 }

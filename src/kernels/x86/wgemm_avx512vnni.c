@@ -1,0 +1,57 @@
+/* vpdpwssd adds both products of a pair to a sum. The first two octets of columns are one vector, the third
+ * is half of one. */
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
+
+static inline __m256i load(const int16_t *x)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+/* `octets` is constant in each call, so that sums stay in registers. */
+static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
+                                                       const int16_t *const b[], const uint32_t *offsets,
+                                                       int octets, int32_t *c)
+{
+    __m512i two[ROWS];
+    __m256i one[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        two[i] = _mm512_setzero_si512();
+        one[i] = _mm256_setzero_si256();
+    }
+    for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
+        __m256i last = load(b[octets - 1] + *offsets);
+        __m512i first = _mm512_castsi256_si512(load(b[0] + *offsets));
+        if (octets > 1)
+            first = _mm512_inserti64x4(first, load(b[1] + *offsets), 1);
+        for (int i = 0; i < ROWS; i++) {
+            int32_t both;
+            memcpy(&both, a + 2 * i, sizeof both);
+            if (octets > 1)
+                two[i] = _mm512_dpwssd_epi32(two[i], first, _mm512_set1_epi32(both));
+            if (octets != 2)
+                one[i] = _mm256_dpwssd_epi32(one[i], last, _mm256_set1_epi32(both));
+        }
+    }
+    for (int i = 0; i < ROWS; i++, c += COLS) {
+        if (octets > 1)
+            _mm512_storeu_si512(c, two[i]);
+        if (octets != 2)
+            _mm256_storeu_si256((__m256i *)(void *)(c + (octets - 1) * LANES), one[i]);
+    }
+}
+
+void dq_wgemm_avx512vnni(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                         const uint32_t *offsets, size_t octets, int32_t *c)
+{
+    if (octets == 3)
+        tile(a, pairs, b, offsets, 3, c);
+    else if (octets == 2)
+        tile(a, pairs, b, offsets, 2, c);
+    else
+        tile(a, pairs, b, offsets, 1, c);
+}
