@@ -20,6 +20,7 @@ typedef struct state {
     double extrapolation;
     size_t rank;
     bool twice;                  /* nearest: the last axis has each element twice, the usual upscaling */
+    bool pairs;                  /* the last axis has two taps, and no weight is 0 */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
 } state;
@@ -228,6 +229,14 @@ static bool is_twice(const dq_resize_axis *a)
     return twice;
 }
 
+static bool is_pairs(const dq_resize_axis *a)
+{
+    bool pairs = a->weight && a->taps == 2;
+    for (size_t i = 0; pairs && i < 2 * a->out; i++)
+        pairs = a->weight[i] != 0;
+    return pairs;
+}
+
 static bool row_scratch(const state *s, size_t *bytes)
 {
     size_t row, source;
@@ -256,6 +265,7 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
     s->twice = s->rank && is_twice(&s->axis[last_of(s)]);
+    s->pairs = s->rank && is_pairs(&s->axis[last_of(s)]);
     if (!row_scratch(s, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows");
     return DQ_OK;
@@ -323,6 +333,14 @@ static const double *along(worker_rows *r, size_t at)
     r->kept_at[r->next] = at;
     r->next = (r->next + 1) % KEPT;
     dq_load_doubles(in->dtype, in->data, at, a->in, x);
+    if (r->s->pairs) {
+        for (size_t i = 0; i < a->out; i++) {
+            const size_t *index = a->index + 2 * i;
+            const double *weight = a->weight + 2 * i;
+            to[i] = 0 + weight[0] * x[index[0]] + weight[1] * x[index[1]];
+        }
+        return to;
+    }
     for (size_t i = 0; i < a->out; i++) {
         const size_t *index = a->index + i * a->taps;
         const double *weight = a->weight + i * a->taps;
@@ -345,14 +363,19 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     const dq_resize_axis *a = &s->axis[d];
     double *sum = r->level[d];
     size_t n = s->axis[last_of(s)].out;
-    memset(sum, 0, n * sizeof *sum);
+    bool begun = false;
     for (size_t t = 0; t < a->taps; t++) {
         double weight = a->weight[coord[d] * a->taps + t];
         if (weight == 0)
             continue;
         const double *inner = blend(r, coord, d + 1, at + a->index[coord[d] * a->taps + t] * s->strides[d]);
-        for (size_t i = 0; i < n; i++)
-            sum[i] += weight * inner[i];
+        if (begun)
+            for (size_t i = 0; i < n; i++)
+                sum[i] += weight * inner[i];
+        else
+            for (size_t i = 0; i < n; i++)
+                sum[i] = 0 + weight * inner[i]; /* +0 for -0 */
+        begun = true;
     }
     return sum;
 }
