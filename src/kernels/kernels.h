@@ -22,6 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** From so many elements on a quantized or dequantized row may be written past the caches. */
+enum { DQ_FAR_ROW = 1 << 20 };
+
 /** Smallest and largest of x[0 … n-1] joined with the given *lo and *hi; NaN elements are passed over. A zero
  * is given as +0: which of equal zeros is met first depends on the order. */
 typedef void dq_minmax_f32_fn(const float *x, size_t n, float *lo, float *hi);

@@ -8,9 +8,6 @@
 
 #include <inttypes.h>
 
-/* Elements that a thread takes at a time. */
-enum { GRAIN = 16384 };
-
 typedef struct dequantize_job {
     const dq_granularity *granularity;
     const dq_kernels *kernels;
@@ -235,7 +232,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                           .y = call->out[0]};
     if (job.zero && is_small_float(job.x->dtype) && is_nothing(job.zero))
         job.zero = NULL;
-    dq_parallel(call->threads, job.x->count, GRAIN, dequantize_range, &job);
+    dq_parallel(call->threads, job.x->count, dq_row_grain(job.x->count), dequantize_range, &job);
     return DQ_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "ops/dynamic_quantize.h"
 
 #include "base/checked.h"
+#include "ops/rows.h"
 
 #include <math.h>
 
@@ -76,7 +77,7 @@ static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const dq_dynamic *by, void *y)
 {
     job j = {.call = call, .x = x, .by = by, .y = y};
-    dq_parallel(call->threads, n, GRAIN, quantize_range, &j);
+    dq_parallel(call->threads, n, dq_row_grain(n), quantize_range, &j);
 }
 
 /* ---- An operand that the operator quantizes itself ---------------------------------------------------- */

@@ -12,9 +12,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Elements that a thread takes at a time; a multiple of 8, so that packed results split at bytes. */
-enum { GRAIN = 16384 };
-
 typedef struct quantize_state {
     dq_granularity granularity;
     dq_dtype precision; /* float, float16, bfloat16 or double; int32: the exact ratio */
@@ -317,7 +314,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                         .scale = call->in[1],
                         .zero = dq_call_in(call, 2),
                         .y = call->out[0]};
-    dq_parallel(call->threads, job.x->count, GRAIN, quantize_range, &job);
+    dq_parallel(call->threads, job.x->count, dq_row_grain(job.x->count), quantize_range, &job);
     return DQ_OK;
 }
 

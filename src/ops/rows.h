@@ -10,6 +10,14 @@
 /** Elements that operators take at a time; their buffers live on the stack. */
 enum { DQ_ROW = 256 };
 
+/** Elements of a piece of parallel work, of `count` to be quantized or dequantized: where inputs and results
+ * are far larger than caches, whole rows that kernels write past them. A multiple of 8, so that packed
+ * results split at bytes. */
+static inline size_t dq_row_grain(size_t count)
+{
+    return count / 8 >= DQ_FAR_ROW ? DQ_FAR_ROW : 16384;
+}
+
 /** Elements of any integer, bool or float type as doubles: exact but for (u)int64 above 2^53. */
 void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, double *out);
 /** Elements of any integer or bool type; uint64 is reinterpreted. */

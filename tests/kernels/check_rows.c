@@ -38,6 +38,16 @@ void check_minmax_f32(const dq_kernels *k)
     }
 }
 
+/* The sizes of kernel_size, each four times, and rows that are written past the caches. */
+static bool row_size(size_t i, size_t *n)
+{
+    static size_t small;
+    while (kernel_size(small, n))
+        small++;
+    *n = DQ_FAR_ROW + 13;
+    return i < 4 * small ? kernel_size(i / 4, n) : i < 4 * small + 3;
+}
+
 /* Scales for a row (step 0: one), now and then odd ones. */
 static float *some_scales(size_t n)
 {
@@ -70,8 +80,8 @@ static void put_ties(float *x, size_t n, const float *scale, size_t step)
     void check_##slot(const dq_kernels *k)                                                                   \
     {                                                                                                        \
         size_t n;                                                                                            \
-        for (size_t i = 0; kernel_size(i / 4, &n); i++) {                                                    \
-            size_t step = i % 2, scales = step ? n : 1;                                                      \
+        for (size_t i = 0; row_size(i, &n); i++) {                                                           \
+            size_t step = n < DQ_FAR_ROW ? i % 2 : 0, scales = step ? n : 1;                                 \
             float *x = kernel_floats(n), *scale = some_scales(scales);                                       \
             type *zero = i / 2 % 2 ? kernel_bytes(scales * sizeof *zero) : NULL,                             \
                  *y = kernel_bytes(n * sizeof *y);                                                           \
@@ -95,8 +105,8 @@ CHECK_QUANTIZE(quantize_f32_s16, int16_t, INT16_MIN, INT16_MAX)
     void check_##slot(const dq_kernels *k)                                                                   \
     {                                                                                                        \
         size_t n;                                                                                            \
-        for (size_t i = 0; kernel_size(i / 4, &n); i++) {                                                    \
-            size_t step = i % 2, scales = step ? n : 1;                                                      \
+        for (size_t i = 0; row_size(i, &n); i++) {                                                           \
+            size_t step = n < DQ_FAR_ROW ? i % 2 : 0, scales = step ? n : 1;                                 \
             type *x = kernel_bytes(n * sizeof *x),                                                           \
                  *zero = i / 2 % 2 ? kernel_bytes(scales * sizeof *zero) : NULL;                             \
             float *scale = some_scales(scales), *y = kernel_memory(n * sizeof *y);                           \

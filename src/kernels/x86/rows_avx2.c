@@ -1,5 +1,7 @@
 /* Rows of quantizing and dequantizing, eight floats at a time; the rest of a row is the portable kernel's.
- * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there. */
+ * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there.
+ *
+ * Results of rows that are `far`, longer than caches, go to memory directly: it need not be read before. */
 #include "kernels/kernels.h"
 #include "kernels/reciprocal.h"
 
@@ -76,7 +78,8 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
 /* 32 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
  * the middle between two integers for that. Adding 1.5 * 2^23 rounds to an integer, which is then in the low
  * bits. */
-static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *b, bool is_signed, void *y)
+static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *b, bool is_signed, bool far,
+                               void *y)
 {
     const __m256 magic = _mm256_set1_ps(12582912.0f), sign = _mm256_set1_ps(-0.0f);
     const __m256i zero = _mm256_sub_epi32(b->zero, _mm256_castps_si256(magic));
@@ -94,8 +97,17 @@ static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *
     __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
     __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm256_storeu_si256(y, bytes);
+    if (far)
+        _mm256_stream_si256(y, bytes);
+    else
+        _mm256_storeu_si256(y, bytes);
     return true;
+}
+
+/* Elements of a row until its results stand at a multiple of a vector's bytes. */
+static inline size_t until_aligned(const void *y, size_t width)
+{
+    return (size_t)(-(uintptr_t)y % 32) / width;
 }
 
 #define QUANTIZE(suffix, type, min, max)                                                                     \
@@ -107,12 +119,17 @@ static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *
             __m256 s = _mm256_set1_ps(scale[0]);                                                             \
             bounds b = bounds_of(_mm256_set1_epi32(zero ? zero[0] : 0), min, max);                           \
             bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                    \
+            bool far = fast && n >= DQ_FAR_ROW;                                                              \
             __m256 reciprocal = _mm256_set1_ps(1 / scale[0]);                                                \
+            if (far) {                                                                                       \
+                i = until_aligned(y, sizeof(type));                                                          \
+                dq_quantize_f32_##suffix##_c(x, i, scale, zero, 0, y);                                       \
+            }                                                                                                \
+            for (; fast && n - i >= 32; i += 32)                                                             \
+                if (!quantize_32(x + i, reciprocal, &b, (min) < 0, far, y + i))                              \
+                    for (size_t k = i; k < i + 32; k += 8)                                                   \
+                        store_##suffix(y + k, quantize(x + k, s, &b));                                       \
             for (; i + 8 <= n; i += 8) {                                                                     \
-                if (fast && n - i >= 32 && quantize_32(x + i, reciprocal, &b, (min) < 0, y + i)) {           \
-                    i += 24;                                                                                 \
-                    continue;                                                                                \
-                }                                                                                            \
                 if (step) {                                                                                  \
                     s = _mm256_loadu_ps(scale + i);                                                          \
                     if (zero)                                                                                \
@@ -120,6 +137,8 @@ static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *
                 }                                                                                            \
                 store_##suffix(y + i, quantize(x + i, s, &b));                                               \
             }                                                                                                \
+            if (far)                                                                                         \
+                _mm_sfence();                                                                                \
         }                                                                                                    \
         if (i < n)                                                                                           \
             dq_quantize_f32_##suffix##_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL,      \
@@ -142,6 +161,15 @@ QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
         if (n >= 8) {                                                                                        \
             __m256 s = _mm256_set1_ps(scale[0]);                                                             \
             __m256i z = _mm256_set1_epi32(zero ? zero[0] : 0);                                               \
+            if (step == 0 && n >= DQ_FAR_ROW) {                                                              \
+                i = until_aligned(y, sizeof *y);                                                             \
+                dq_dequantize_##suffix##_f32_c(x, i, scale, zero, 0, y);                                     \
+                for (; i + 8 <= n; i += 8) {                                                                 \
+                    __m256i d = _mm256_sub_epi32(load_##suffix(x + i), z);                                   \
+                    _mm256_stream_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(d), s));                        \
+                }                                                                                            \
+                _mm_sfence();                                                                                \
+            }                                                                                                \
             for (; i + 8 <= n; i += 8) {                                                                     \
                 if (step) {                                                                                  \
                     s = _mm256_loadu_ps(scale + i);                                                          \
