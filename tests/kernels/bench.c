@@ -87,6 +87,10 @@ static void run_max_windows(call *c)
     c->k->max_windows(&w);
 }
 
+static float block_scales[FAR / 32];
+MEASURE(dequantize_blocks_u8_f32, 1.125, 4, X(uint8_t), c->n / 32, 32, block_scales, NULL, Y(float))
+MEASURE(dequantize_blocks_s8_f32, 1.125, 4, X(int8_t), c->n / 32, 32, block_scales, NULL, Y(float))
+
 static void square(call *c, size_t element, size_t *side)
 {
     *side = c->n == NEAR ? 32 : 2048;
@@ -216,6 +220,46 @@ static void run_fgemm(call *c)
     c->work = (bench_work){.products = (double)STEPS * DQ_FGEMM_ROWS * DQ_FGEMM_COLS};
 }
 
+static void run_winograd(call *c)
+{
+    enum { ROWS = 48, CHANNELS = 64 };
+    c->k->winograd->product(X(int16_t), ROWS, CHANNELS, Z(int16_t), Y(int32_t));
+    c->work = (bench_work){.products = (double)ROWS * CHANNELS * DQ_WINOGRAD_COLS, .bytes = true};
+}
+
+static void run_fblock(call *c)
+{
+    enum { ROWS = 24, STEPS = 128, COLS = 2 * DQ_FPANEL };
+    const dq_fblock block = {.rows = ROWS,
+                             .cols = COLS,
+                             .k = STEPS,
+                             .a = X(float),
+                             .b = Z(float),
+                             .a_row = STEPS,
+                             .b_step = DQ_FPANEL,
+                             .b_panel = STEPS * DQ_FPANEL,
+                             .c = Y(float),
+                             .c_row = COLS};
+    c->k->fblock(&block);
+    c->work = (bench_work){.products = (double)ROWS * STEPS * COLS};
+}
+
+static void run_fgemv(call *c)
+{
+    enum { ROWS = 64, STEPS = 64 };
+    c->k->fgemv(X(float), STEPS, ROWS, STEPS, Z(float), Y(float));
+    c->work = (bench_work){.products = (double)ROWS * STEPS};
+}
+
+/* Windows in a row. */
+static void run_fgather(call *c)
+{
+    enum { CHANNELS = 64, PLANE = 20 };
+    static const int32_t at[DQ_FPANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    c->k->fgather(X(float), at, CHANNELS, PLANE, DQ_FPANEL, Y(float));
+    c->work.read = c->work.written = CHANNELS * sizeof at;
+}
+
 /* Blocks of 32 codes of 4 bits. */
 enum { NBITS_BLOCKS = 16, NBITS_WORDS = 4, NBITS_CODES = 8 };
 static dq_nbits some_weights(void)
@@ -258,15 +302,47 @@ static void run_nbits_floats(call *c)
 #slot, run_##slot, false                                                                             \
     }
 static const measure measures[] = {
-    ROW(minmax_f32),         ROW(requantize),        ROW(requantize_tile),    ROW(subtract_scaled),
-    ROW(quantize_f32_u8),    ROW(quantize_f32_s8),   ROW(quantize_f32_u16),   ROW(quantize_f32_s16),
-    ROW(dequantize_u8_f32),  ROW(dequantize_s8_f32), ROW(dequantize_u16_f32), ROW(dequantize_s16_f32),
-    ROW(dequantize_s32_f32), ROW(convert_f16_f32),   ROW(convert_f32_f16),    ROW(qlinear_add_u8),
-    ROW(qlinear_add_s8),     ROW(qlinear_mul_u8),    ROW(qlinear_mul_s8),     ROW(lookup_x8),
-    ROW(finish_s32_f32),     ROW(qconv_pairs),       ROW(max_windows),        ROW(transpose_x8),
-    ROW(transpose_x16),      ROW(transpose_x32),     ROW(float_rows),         ROW(float_pool),
-    PRODUCT(qgemm),          PRODUCT(qconv_rows),    PRODUCT(fgemm),          PRODUCT(nbits),
-    PRODUCT(nbits_floats),   PRODUCT(wgemm),         ROW(requantize_wide),
+    ROW(minmax_f32),
+    ROW(requantize),
+    ROW(requantize_tile),
+    ROW(subtract_scaled),
+    ROW(quantize_f32_u8),
+    ROW(quantize_f32_s8),
+    ROW(quantize_f32_u16),
+    ROW(quantize_f32_s16),
+    ROW(dequantize_u8_f32),
+    ROW(dequantize_s8_f32),
+    ROW(dequantize_u16_f32),
+    ROW(dequantize_s16_f32),
+    ROW(dequantize_s32_f32),
+    ROW(convert_f16_f32),
+    ROW(convert_f32_f16),
+    ROW(qlinear_add_u8),
+    ROW(qlinear_add_s8),
+    ROW(qlinear_mul_u8),
+    ROW(qlinear_mul_s8),
+    ROW(lookup_x8),
+    ROW(finish_s32_f32),
+    ROW(qconv_pairs),
+    ROW(max_windows),
+    ROW(transpose_x8),
+    ROW(transpose_x16),
+    ROW(transpose_x32),
+    ROW(float_rows),
+    ROW(float_pool),
+    PRODUCT(qgemm),
+    PRODUCT(qconv_rows),
+    PRODUCT(fgemm),
+    PRODUCT(nbits),
+    PRODUCT(nbits_floats),
+    PRODUCT(wgemm),
+    ROW(requantize_wide),
+    ROW(dequantize_blocks_u8_f32),
+    ROW(dequantize_blocks_s8_f32),
+    PRODUCT(winograd),
+    PRODUCT(fblock),
+    PRODUCT(fgemv),
+    PRODUCT(fgather),
 };
 
 /* ---- The table ---- */
@@ -302,6 +378,8 @@ void bench_begin(void)
     fill(third);
     for (size_t i = 0; i < DQ_REQUANTIZE_COLS; i++)
         scales[i] = 0.001;
+    for (size_t i = 0; i < FAR / 32; i++)
+        block_scales[i] = 0.02f;
     for (int far = 0; far < 2; far++) {
         size_t bytes = far ? (size_t)FAR * 4 : 8192;
         read_rate[far] = bench_read_rate(bytes);
@@ -309,6 +387,9 @@ void bench_begin(void)
         printf("%s: reads %.1f, writes %.1f GB/s\n", far ? "memory" : "first-level cache",
                1e-9 * read_rate[far], 1e-9 * write_rate[far]);
     }
+    printf("memory: four words read and one written %.1f, one read and four written %.1f GB/s\n",
+           1e-9 * bench_copy_rate((size_t)FAR * 4, (size_t)FAR),
+           1e-9 * bench_copy_rate((size_t)FAR, (size_t)FAR * 4));
     printf("%-11s %-32s %10s %9s %7s %9s %7s\n", "", "", "ns a call", "near", "of max", "far", "of max");
 }
 

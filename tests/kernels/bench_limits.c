@@ -120,6 +120,43 @@ double bench_write_rate(size_t bytes)
     return rate(write_wide, write_plain, bytes);
 }
 
+typedef struct copy {
+    const lanes *from;
+    lanes *to;
+    size_t count; /* of the side that has fewer */
+} copy;
+
+WIDE static void join_four(void *arg)
+{
+    const copy c = *(const copy *)arg;
+    for (size_t i = 0; i < c.count; i++)
+        c.to[i] = c.from[4 * i] | c.from[4 * i + 1] | c.from[4 * i + 2] | c.from[4 * i + 3];
+}
+
+WIDE static void spread_four(void *arg)
+{
+    const copy c = *(const copy *)arg;
+    for (size_t i = 0; i < c.count; i++)
+        c.to[4 * i] = c.to[4 * i + 1] = c.to[4 * i + 2] = c.to[4 * i + 3] = c.from[i];
+}
+
+double bench_copy_rate(size_t read, size_t written)
+{
+    uint8_t *from = aligned_alloc(sizeof(lanes), read), *to = aligned_alloc(sizeof(lanes), written);
+    bool has_wide = (dq_cpu_isa() & (DQ_ISA_AVX2 | DQ_ISA_NEON)) != 0;
+    double took = 0;
+    if (from && to && has_wide) {
+        memset(from, 1, read);
+        memset(to, 1, written);
+        copy c = {(const lanes *)(const void *)from, (lanes *)(void *)to,
+                  (read < written ? read : written) / sizeof(lanes)};
+        took = bench_seconds(read > written ? join_four : spread_four, &c);
+    }
+    free(from);
+    free(to);
+    return took > 0 ? (double)(read + written) / took : 0;
+}
+
 /* ---- Products: twelve sums in registers, which hide an instruction's latency ---- */
 
 #if defined(__x86_64__) && !defined(DQ_SIMDE)
