@@ -125,38 +125,36 @@ static inline vf bounded(vf x, float most)
     return vf_max(vf_set(-most), vf_min(vf_set(most), x));
 }
 
-/* t P(t^2) / Q(t^2), whose coefficients are all positive: 2^-25.1. They were searched for near the minimax
- * ones for the least error with all roundings, which is 6 units just below 1 (3.6e-7), and for 1 at the
- * bound. */
+/* t P(t^2) / Q(t^2), between -1 and 1; coefficients of both in turn, from the highest power of t on. */
+static inline __attribute__((always_inline)) vf odd_ratio(vf t, const float (*c)[2], int powers)
+{
+    vf s = vf_mul(t, t), p = vf_set(c[0][0]), q = vf_set(c[0][1]);
+    for (int i = 1; i < powers; i++) {
+        p = vf_fma(p, s, vf_set(c[i][0]));
+        q = vf_fma(q, s, vf_set(c[i][1]));
+    }
+    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
+}
+
+/* A ratio whose coefficients are all positive: 2^-25.1. They were searched for near the minimax ones for the
+ * least error with all roundings, which is 6 units just below 1 (3.6e-7), and for 1 at the bound. */
 static inline vf erf_any(vf x)
 {
-    vf t = bounded(x, 3.95f), s = vf_mul(t, t), p = vf_set(0x1.05325cp-18f), q = vf_set(0x1.2ecf4ep-14f);
-    p = vf_fma(p, s, vf_set(0x1.1a6b7cp-11f));
-    q = vf_fma(q, s, vf_set(0x1.1f380ap-9f));
-    p = vf_fma(p, s, vf_set(0x1.d08bb8p-8f));
-    q = vf_fma(q, s, vf_set(0x1.cf2982p-6f));
-    p = vf_fma(p, s, vf_set(0x1.98c43ap-4f));
-    q = vf_fma(q, s, vf_set(0x1.b9da64p-3f));
-    p = vf_fma(p, s, vf_set(0x1.704e7p-2f));
-    q = vf_fma(q, s, vf_set(0x1.e68ab4p-1f));
-    p = vf_fma(p, s, vf_set(0x1.11a35cp+1f));
-    q = vf_fma(q, s, vf_set(0x1.e502cep+0f));
-    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
+    static const float c[][2] = {{0x1.05325cp-18f, 0x1.2ecf4ep-14f}, {0x1.1a6b7cp-11f, 0x1.1f380ap-9f},
+                                 {0x1.d08bb8p-8f, 0x1.cf2982p-6f},   {0x1.98c43ap-4f, 0x1.b9da64p-3f},
+                                 {0x1.704e7p-2f, 0x1.e68ab4p-1f},    {0x1.11a35cp+1f, 0x1.e502cep+0f}};
+    return odd_ratio(bounded(x, 3.95f), c, 6);
 }
 
 /* Likewise: 2^-25.3, at most 5.25 units. */
 static inline vf tanh_any(vf x)
 {
-    vf t = bounded(x, 9.05f), s = vf_mul(t, t), p = vf_set(0x1.db713cp-27f), q = vf_set(0x1.b057aap-21f);
-    p = vf_fma(p, s, vf_set(0x1.65d8acp-16f));
-    q = vf_fma(q, s, vf_set(0x1.645f66p-12f));
-    p = vf_fma(p, s, vf_set(0x1.d9b8dp-9f));
-    q = vf_fma(q, s, vf_set(0x1.b636cp-6f));
-    p = vf_fma(p, s, vf_set(0x1.1b3122p-3f));
-    q = vf_fma(q, s, vf_set(0x1.ee4458p-2f));
-    p = vf_fma(p, s, vf_set(0x1.0880dcp+0f));
-    q = vf_fma(q, s, vf_set(0x1.0880dcp+0f));
-    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
+    static const float c[][2] = {{0x1.db713cp-27f, 0x1.b057aap-21f},
+                                 {0x1.65d8acp-16f, 0x1.645f66p-12f},
+                                 {0x1.d9b8dp-9f, 0x1.b636cp-6f},
+                                 {0x1.1b3122p-3f, 0x1.ee4458p-2f},
+                                 {0x1.0880dcp+0f, 0x1.0880dcp+0f}};
+    return odd_ratio(bounded(x, 9.05f), c, 5);
 }
 
 /* x / (1 + exp(-s)); below -EXP_MIDDLE, where exp(-s) might overflow, x exp(s). */

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* Elements that a thread takes at a time. */
-enum { GRAIN = 16384, ALIGN = 64 };
+enum { GRAIN = 16384 };
 
 typedef struct range {
     float low, high;
@@ -116,9 +116,8 @@ dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call
     call->scratch_size = v->call.scratch_size;
     call->packed_inputs = v->call.packed_inputs;
     if (call->in[x]->dtype == DQ_FLOAT &&
-        (!dq_align_size(call->scratch_size, ALIGN, &call->scratch_size) ||
-         !dq_place_size(&call->scratch_size, count, 1, ALIGN, &place->codes) ||
-         !dq_place_size(&call->scratch_size, dq_dynamic_scratch(count), 1, ALIGN, &place->range)))
+        (!dq_call_place(call, count, 1, 1, &place->codes) ||
+         !dq_call_place(call, dq_dynamic_scratch(count), 1, 1, &place->range)))
         return dq_no_memory(err, count, "a quantized operand");
     return DQ_OK;
 }

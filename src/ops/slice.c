@@ -62,23 +62,20 @@ static dq_status read_cut(const dq_op_call *call, cut *c, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status read_move(const dq_op_call *call, dq_move *m, dq_error *err)
+static void find_move(const dq_op_call *call, const cut *c, dq_move *m)
 {
-    cut c;
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     const dq_tensor *in = call->in[0];
-    DQ_TRY(read_cut(call, &c, err));
     if (call->out[0]->count == 0)
-        return DQ_OK;
+        return;
     dq_strides(in->rank, in->dims, from);
     dq_strides(in->rank, call->out[0]->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
-        m->from_base += (size_t)c.start[d] * from[d];
+        m->from_base += (size_t)c->start[d] * from[d];
         /* a step that is never taken may be too long to multiply */
-        dq_move_add(m, (size_t)c.length[d], c.length[d] > 1 ? c.step[d] * (int64_t)from[d] : 0, to[d]);
+        dq_move_add(m, (size_t)c->length[d], c->length[d] > 1 ? c->step[d] * (int64_t)from[d] : 0, to[d]);
     }
     dq_move_join(m);
-    return DQ_OK;
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -89,7 +86,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, c.length, err));
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
-    DQ_TRY(read_move(call, &m, err));
+    find_move(call, &c, &m);
     if (!dq_move_is_stretch(&m))
         return DQ_OK;
     DQ_TRY(dq_call_parts(call, err));
@@ -100,8 +97,11 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
+    cut c;
+    DQ_TRY(read_cut(call, &c, err));
     DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
-    return read_move(call, call->state, err);
+    find_move(call, &c, call->state);
+    return DQ_OK;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

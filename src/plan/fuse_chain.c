@@ -318,6 +318,16 @@ static dq_node *make_node(dq_fuser *f, const chain *c, const dq_quantized *q, dq
     return dq_fuser_bind(f, node) ? node : NULL;
 }
 
+/* A chain without steps. */
+dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
+                             const dq_node *like)
+{
+    const chain c = {.nodes = {like}, .count = 1, .in = {codes}, .codes = {*x}, .in_count = 1};
+    dq_value *out = dq_fuser_make_value(f, codes->name, q->dtype);
+    dq_node *made = out ? make_node(f, &c, q, out, NULL) : NULL;
+    return made && dq_fuser_before(f, made) ? made : NULL;
+}
+
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
 typedef struct search {

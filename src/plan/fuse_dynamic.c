@@ -7,13 +7,11 @@
 #include "plan/fuser.h"
 
 /* The input of `node` that `op` gives and nobody else reads; *other is the one beside it. */
-static const dq_node *operand(const dq_fuser *f, const dq_node *node, const char *op, bool once,
-                              dq_value **other)
+static const dq_node *operand(const dq_fuser *f, const dq_node *node, const char *op, dq_value **other)
 {
     for (uint32_t i = 0; node->in_count == 2 && i < 2; i++) {
         const dq_value *v = node->in[i];
-        if (v->producer && v->graph == f->graph && dq_fuser_is(v->producer, op) &&
-            (!once || dq_fuser_once(f, v))) {
+        if (v->graph == f->graph && dq_fuser_is(v->producer, op) && dq_fuser_once(f, v)) {
             *other = node->in[1 - i];
             return v->producer;
         }
@@ -27,13 +25,12 @@ typedef struct found {
     dq_value *scales; /* their product */
 } found;
 
-/* Whether `v` says for sure that it is one float. */
-static bool is_scalar(const dq_value *v)
+bool dq_fuser_one_float(const dq_value *v, size_t rank)
 {
     const dq_tensor *t = dq_fuser_constant(v);
     if (t)
-        return t->count == 1 && t->dtype == DQ_FLOAT;
-    return v->producer && dq_fuser_is(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
+        return t->count == 1 && t->rank <= rank && t->dtype == DQ_FLOAT;
+    return dq_fuser_is(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
            v->producer->out[1] == v;
 }
 
@@ -43,7 +40,7 @@ static bool read_scaled(const dq_fuser *f, const dq_node *mul, found *out)
     dq_value *scales = NULL;
     if (!dq_fuser_is(mul, "Mul"))
         return false;
-    const dq_node *cast = operand(f, mul, "Cast", true, &scales);
+    const dq_node *cast = operand(f, mul, "Cast", &scales);
     if (!cast || dq_node_int(cast, "to", 0) != DQ_FLOAT || !scales->producer ||
         !dq_fuser_is(scales->producer, "Mul"))
         return false;
@@ -55,7 +52,7 @@ static bool read_scaled(const dq_fuser *f, const dq_node *mul, found *out)
     *out = (found){product, both->in[0], both->in[1], scales};
     const dq_tensor *b_scale = dq_fuser_constant(out->b_scale), *b = dq_fuser_constant(product->in[1]);
     /* the scale of a must be one, that of b one or one a column of the weights */
-    if (!is_scalar(out->a_scale) || !b_scale || b_scale->dtype != DQ_FLOAT)
+    if (!dq_fuser_one_float(out->a_scale, DQ_MAX_RANK) || !b_scale || b_scale->dtype != DQ_FLOAT)
         return false;
     if (b_scale->count == 1)
         return true;
@@ -89,7 +86,7 @@ bool dq_fuse_dynamic(dq_fuser *f, uint32_t at)
     dq_value *other = NULL, *bias = NULL;
     found it;
     if (dq_fuser_is(last, "Add")) {
-        const dq_node *mul = operand(f, last, "Mul", true, &other);
+        const dq_node *mul = operand(f, last, "Mul", &other);
         if (!mul || !read_scaled(f, mul, &it) || !(bias = column_bias(other, it.product)))
             return false;
     } else if (!read_scaled(f, last, &it)) {

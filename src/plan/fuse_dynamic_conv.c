@@ -12,16 +12,6 @@ typedef struct scales {
     dq_value *both; /* their product */
 } scales;
 
-/* Whether `v` says for sure that it is one float. */
-static bool is_single(const dq_value *v, size_t rank)
-{
-    const dq_tensor *t = dq_fuser_constant(v);
-    if (t)
-        return t->count == 1 && t->rank <= rank && t->dtype == DQ_FLOAT;
-    return dq_fuser_is(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
-           v->producer->out[1] == v;
-}
-
 /* Cast, and Mul by the product of the scales. */
 static bool read_scaling(const dq_fuser *f, dq_chain *c, scales *s)
 {
@@ -42,7 +32,7 @@ static bool read_scaling(const dq_fuser *f, dq_chain *c, scales *s)
     for (int side = 0; side < 2; side++) {
         s->x = both->in[side];
         s->w = dq_chain_channels(c, both->in[1 - side]);
-        if (s->w && is_single(s->x, c->rank))
+        if (s->w && dq_fuser_one_float(s->x, c->rank))
             return true;
     }
     return false;

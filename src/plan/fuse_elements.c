@@ -2,12 +2,14 @@
  *
  *   QuantizeLinear(op(DequantizeLinear x …))
  *
- *   Add, Sum of two, Mul              → com.microsoft QLinearAdd, QLinearMul: the sum is rounded with its
- * zero point, so that ties may fall one quantum apart from the graph as written AveragePool,
- * GlobalAveragePool,   → com.microsoft QLinearAveragePool, QLinearGlobalAveragePool, ReduceMean
- * QLinearReduceMean: likewise Softmax                           → com.microsoft QLinearSoftmax: its results
- * are shares of floor(1 / y_scale) instead of 1 / y_scale, less than one quantum apart Concat, Where →
- * com.microsoft QLinearConcat, QLinearWhere: exact; Concat of 16-bit codes → itself, of codes: exact
+ * - Add, Sum of two, Mul: com.microsoft QLinearAdd, QLinearMul. The sum is rounded with its zero point, so
+ * that ties may fall one quantum apart from the graph as written.
+ * - AveragePool, GlobalAveragePool, ReduceMean: com.microsoft QLinearAveragePool, QLinearGlobalAveragePool,
+ *   QLinearReduceMean, likewise.
+ * - Softmax: com.microsoft QLinearSoftmax. Its results are shares of floor(1 / y_scale) instead of 1 /
+ * y_scale, less than one quantum apart.
+ * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit codes: itself, of codes.
+ * Exact.
  *
  * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
 #include "plan/fuser.h"
@@ -168,31 +170,6 @@ static dq_node *make_where(dq_fuser *f, const dq_node *node, const dq_quantized 
                      : dq_fuser_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
 }
 
-/* Codes of x as codes of the result: exact, as QuantizeLinear takes one element after the other. */
-static dq_node *requantize(dq_fuser *f, const dq_dequantized *x, const dq_quantized *q, dq_value *codes,
-                           const dq_node *like)
-{
-    enum { ATTRS = 4, ENDS = 4 };
-    float *numbers = DQ_NEW_ARRAY(f->arena, 2, float);
-    int64_t *ends = DQ_NEW_ARRAY(f->arena, ENDS, int64_t);
-    dq_value *out = dq_fuser_make_value(f, codes->name, q->dtype);
-    dq_node *made = out ? dq_fuser_node(f, "dqrun", "Elementwise", 1, like, 1, &codes, out, ATTRS) : NULL;
-    if (!numbers || !ends || !made) {
-        dq_fuser_no_memory(f);
-        return NULL;
-    }
-    numbers[0] = dq_fuser_scale(x->scale_t, 0);
-    numbers[1] = dq_fuser_scale(q->scale_t, 0);
-    ends[0] = dq_fuser_zero(x->zero_t, 0);
-    ends[2] = (int64_t)q->dtype; /* ends[1]: the value that is the result */
-    ends[3] = dq_fuser_zero(q->zero_t, 0);
-    made->attrs[0] = (dq_attr){.name = "steps", .kind = DQ_ATTR_STRINGS};
-    made->attrs[1] = (dq_attr){.name = "operands", .kind = DQ_ATTR_INTS};
-    made->attrs[2] = (dq_attr){.name = "numbers", .kind = DQ_ATTR_FLOATS, .count = 2, .u.floats = numbers};
-    made->attrs[3] = (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = ENDS, .u.ints = ends};
-    return dq_fuser_bind(f, made) && dq_fuser_before(f, made) ? made : NULL;
-}
-
 /* Of 16 bits: parts with parameters of their own become codes of the result first. */
 static dq_node *make_wide_concat(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
@@ -207,7 +184,7 @@ static dq_node *make_wide_concat(dq_fuser *f, const dq_node *node, const dq_quan
         in[i] = dq_fuser_codes(f, &x[i]);
         bool same =
             x[i].dtype == q->dtype && dq_fuser_same_params(x[i].scale_t, x[i].zero_t, q->scale_t, q->zero_t);
-        dq_node *made = in[i] && !same ? requantize(f, &x[i], q, in[i], node) : NULL;
+        dq_node *made = in[i] && !same ? dq_fuser_requantize(f, &x[i], in[i], q, node) : NULL;
         if (!in[i] || (!same && !made))
             return NULL;
         in[i] = same ? in[i] : made->out[0];

@@ -166,10 +166,18 @@ bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_
 dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequantized *x,
                              const dq_dequantized *w, const dq_tensor *bias, const dq_quantized *q);
 
-/** fuse_dynamic.c: the DynamicQuantizeLinear whose results, its scale joined with another one in `scales`,
+/** fuse_dynamic.c: whether `v` says for sure that it is one float, of at most `rank` dimensions: a constant,
+ * or a DynamicQuantizeLinear's scale. */
+bool dq_fuser_one_float(const dq_value *v, size_t rank);
+/** The DynamicQuantizeLinear whose results, its scale joined with another one in `scales`,
  * the integer product reads and nobody else; NULL: there is none. */
 const dq_node *dq_fuser_own_quantize(const dq_fuser *f, const dq_node *product, const dq_value *scale,
                                      const dq_value *scales);
+
+/** fuse_chain.c: a node before f->at that makes codes of `q` of the codes `x` has at `codes`: exact, as
+ * QuantizeLinear takes one element after the other. NULL: it cannot be. */
+dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
+                             const dq_node *like);
 
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
