@@ -167,26 +167,24 @@ static const char *name_of(const dq_embedded_schema *row)
     return domain + strlen(domain) + 1;
 }
 
-/* DQ_OK with row->size bytes in `text`. */
+/* DQ_OK with the row's text behind those of newer versions: row->from + row->size bytes. */
 static dq_status inflate_row(const dq_embedded_schema *row, char *text, dq_error *err)
 {
+    uInt size = (uInt)row->from + row->size;
     z_stream stream = {.next_in = (unsigned char *)(uintptr_t)(dq_embedded_streams + row->stream),
                        .avail_in = row->compressed_size,
                        .next_out = (unsigned char *)text,
-                       .avail_out = row->size};
-    int result = inflateInit(&stream);
+                       .avail_out = size};
+    int result = inflateInit2(&stream, -MAX_WBITS);
     if (result != Z_OK)
-        return dq_no_memory(err, row->size, "inflating a schema");
-    result = inflate(&stream, Z_FINISH);
-    if (result == Z_NEED_DICT) {
-        result = inflateSetDictionary(&stream, dq_embedded_dictionary, (uInt)dq_embedded_dictionary_size);
-        if (result == Z_OK)
-            result = inflate(&stream, Z_FINISH);
-    }
+        return dq_no_memory(err, size, "inflating a schema");
+    result = inflateSetDictionary(&stream, dq_embedded_dictionary, (uInt)dq_embedded_dictionary_size);
+    if (result == Z_OK)
+        result = inflate(&stream, Z_SYNC_FLUSH);
     inflateEnd(&stream);
     if (result == Z_MEM_ERROR)
-        return dq_no_memory(err, row->size, "inflating a schema");
-    if (result != Z_STREAM_END || stream.avail_out)
+        return dq_no_memory(err, size, "inflating a schema");
+    if (stream.avail_out)
         return dq_fail(err, DQ_INTERNAL, "the schema of %s in the library is damaged", name_of(row));
     return DQ_OK;
 }
@@ -196,12 +194,13 @@ static dq_status parse_row(dq_schemas *set, entry *e, uint32_t i, dq_error *err)
     const dq_embedded_schema *row = &e->embedded[i];
     if (e->parsed >> i & 1)
         return DQ_OK;
-    char *text = malloc(row->size);
+    size_t size = (size_t)row->from + row->size;
+    char *text = malloc(size);
     if (!text)
-        return dq_no_memory(err, row->size, "a schema's text");
+        return dq_no_memory(err, size, "a schema's text");
     dq_status status = inflate_row(row, text, err);
     if (status == DQ_OK)
-        status = read_text(set, text, row->size, name_of(row), false, err);
+        status = read_text(set, text + row->from, row->size, name_of(row), false, err);
     free(text);
     if (status == DQ_OK && !e->count)
         status = dq_fail(err, DQ_INTERNAL, "the library's schema file of %s is for another operator",

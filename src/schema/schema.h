@@ -97,14 +97,14 @@ struct dq_yaml;
 dq_status dq_schema_read(dq_arena *arena, const struct dq_yaml *root, const char *source, dq_schema **out,
                          dq_error *err);
 
-/** One operator's embedded YAML file, made by embed.py. Sorted by domain, then name. */
+/** One version of an operator, from its YAML file, made by embed.py. Sorted by domain, name, since_version.
+ * Offsets, as the loader of programs would have to mend pointers. */
 typedef struct dq_embedded_schema {
-    uint32_t names; /* in dq_embedded_names: domain and name, each with its zero (offsets, as the loader of
-                       programs would have to mend pointers) */
-    int since_version;
-    uint32_t stream; /* in dq_embedded_streams: a zlib stream with dq_embedded_dictionary as its preset
-                        dictionary */
-    uint32_t compressed_size, size;
+    uint16_t names; /* in dq_embedded_names: domain and name, each with its zero */
+    uint16_t since_version;
+    uint16_t stream, compressed_size; /* in dq_embedded_streams: raw deflate with dq_embedded_dictionary as
+                                         its preset dictionary, of all versions of the operator */
+    uint16_t from, size;              /* of the version in it; the newest stands first */
 } dq_embedded_schema;
 extern const unsigned char dq_embedded_streams[];
 extern const char dq_embedded_names[];
