@@ -2,6 +2,7 @@
 
 #include "base/codec.h"
 #include "base/cpu.h"
+#include "suite.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -352,9 +353,5 @@ int ops_main(TCase *tests)
     tcase_set_timeout(tests, 60); /* a machine may be busy: threads that wait for one another are slow then */
     Suite *suite = suite_create("operators");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

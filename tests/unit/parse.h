@@ -4,8 +4,7 @@
 
 #include "onnx_writer.h"
 #include "parser/parser.h"
-
-#include <check.h>
+#include "suite.h"
 
 static dq_error err;
 
@@ -37,15 +36,6 @@ static inline const dq_tensor *constant(const dq_ir *ir, const char *name)
     ck_assert_ptr_nonnull(value);
     ck_assert_ptr_nonnull(value->constant);
     return value->constant;
-}
-
-static inline int run_suite(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/namemap.h"
 #include "base/threads.h"
+#include "suite.h"
 
-#include <check.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,9 +209,5 @@ int main(void)
     tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
     tcase_add_test(tests, files_are_mapped_or_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -1,8 +1,9 @@
 /* Models from code, through the public header alone. With a path as argument it only saves its model there,
  * for tests/api/check_saved.py. */
+#include "suite.h"
+
 #include <dqrun/dqrun.h>
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -190,9 +191,5 @@ int main(int argc, char **argv)
     tcase_add_test(tests, links_are_checked_at_the_end);
     tcase_add_test(tests, saving_is_whole_or_not_at_all);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

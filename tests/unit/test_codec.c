@@ -1,8 +1,8 @@
 /* The number codecs against the definition of each format, written a second time and in another way: values
  * by ldexp, the nearest by search among all values. */
 #include "base/codec.h"
+#include "suite.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -329,9 +329,5 @@ int main(void)
     tcase_add_test(others, powers_of_two_out_of_range);
     tcase_add_test(others, round_to_odd_keeps_one_rounding);
     tcase_add_test(others, round_to_odd_at_the_ends);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

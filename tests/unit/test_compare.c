@@ -1,7 +1,7 @@
 /* The comparison of tensors that --expect and dqrun-conformance share. */
 #include "compare.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -152,9 +152,5 @@ int main(void)
     tcase_add_test(all, strings);
     tcase_add_test(all, shapes_and_types);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

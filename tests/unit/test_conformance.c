@@ -1,7 +1,7 @@
 /* The conformance runner's machinery, with runners that pass, fail, crash, hang and print. */
 #include "conformance/conformance.h"
+#include "suite.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,9 +347,5 @@ int main(void)
     tcase_add_test(tests, the_operator_is_named);
     tcase_add_test(tests, reports_escape_what_they_hold);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

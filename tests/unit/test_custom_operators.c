@@ -1,8 +1,9 @@
 /* What schemas decide, on models built in code: oneDNN Graph's operators, and DynamicQuantizeLinear to int8,
  * which the standard's schema refuses and a schema file admits. */
+#include "suite.h"
+
 #include <dqrun/dqrun.h>
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -265,9 +266,5 @@ int main(void)
     tcase_add_test(tests, the_type_is_the_declared_one);
     tcase_add_test(tests, a_schema_file_makes_an_int8_model_run);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -1,9 +1,9 @@
 /* Graphs inside nodes, and sequences: src/exec/flow.c, inner.c, scan.c and the plans under them, over graphs
  * built in code. */
 #include "exec/exec.h"
+#include "suite.h"
 #include "tensor/items.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -534,9 +534,5 @@ int main(void)
     TCase *api = tcase_create("api");
     tcase_add_test(api, lists_own_their_items);
     suite_add_tcase(suite, api);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 /* src/graph: building, linking, topological order. */
 #include "graph/graph.h"
+#include "suite.h"
 
-#include <check.h>
 #include <string.h>
 
 static dq_ir *ir;
@@ -204,9 +204,5 @@ int main(void)
     tcase_add_test(tests, many_nodes_in_a_chain);
     tcase_add_test(tests, types_print_as_onnx_writes_them);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -1,8 +1,8 @@
 /* .npy and .npz at the level of their functions: what the tests of the command line cannot reach. */
 #include "io/npz.h"
 #include "io/text.h"
+#include "suite.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,9 +227,5 @@ int main(void)
     tcase_add_test(all, long_sentences_are_cut_between_characters);
     tcase_add_test(all, cancelled_writing);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

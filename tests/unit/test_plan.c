@@ -1,8 +1,8 @@
 /* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
 #include "exec/exec.h"
 #include "plan/place.h"
+#include "suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,9 +315,5 @@ int main(void)
     tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);
     suite_add_tcase(suite, places);
     suite_add_tcase(suite, plans);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

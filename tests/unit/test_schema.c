@@ -1,12 +1,12 @@
 /* Schemas: reading YAML from friends and strangers, finding versions, holding nodes and types against them.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "schema/schema.h"
+#include "suite.h"
 
 static dq_schemas *set;
 static dq_ir *ir;
@@ -449,9 +449,5 @@ int main(void)
     tcase_add_test(nodes, constraints_as_text);
     suite_add_tcase(suite, rows);
     suite_add_tcase(suite, nodes);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

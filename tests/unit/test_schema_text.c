@@ -1,6 +1,5 @@
 /* Schema text from friends and strangers: what is understood, what a user's files replace, what is refused.
  */
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "schema/schema.h"
 #include "schema/yaml_tree.h"
+#include "suite.h"
 
 static dq_schemas *set;
 static dq_error err;
@@ -396,9 +396,5 @@ int main(void)
     tcase_add_test(texts, a_mapping_with_many_keys_meets_a_limit);
     tcase_add_test(texts, long_lists_meet_a_limit);
     suite_add_tcase(suite, texts);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -1,8 +1,9 @@
 /* One model, many threads: each has sessions of its own, made, run in changing shapes and freed while others
  * do the same. Weights are packed and nodes fused by whoever comes first. */
+#include "suite.h"
+
 #include <dqrun/dqrun.h>
 
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -152,9 +153,5 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, sessions_on_many_threads_share_a_model);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }
