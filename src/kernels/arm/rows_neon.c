@@ -1,12 +1,11 @@
-/* Rows of quantizing and dequantizing, minima, conversions: four floats a vector. */
-#include "kernels/kernels.h"
+#include "kernels/arm/vec_neon.h"
 
-#include <arm_neon.h>
+#include <stdint.h>
 
-/* ---- Eight integers of each type as two vectors of int32, and back (the values fit the type) ---- */
+#define ISA(name) name##_neon
 
 typedef struct eight {
-    int32x4_t low, high;
+    vi low, high;
 } eight;
 
 static inline eight widened(int16x8_t v)
@@ -55,82 +54,8 @@ static inline void store_s16(int16_t *y, eight v)
     vst1q_s16(y, narrowed(v));
 }
 
-/* ---- Quantizing ---- */
-
-/* The quotient is a result of arithmetic, so that a NaN in it is quiet: fmaxnm then gives the other operand.
- */
-static inline int32x4_t quantize(float32x4_t x, float32x4_t scale, int32x4_t zero, int32_t min, int32_t max)
-{
-    float32x4_t low = vcvtq_f32_s32(vsubq_s32(vdupq_n_s32(min), zero));
-    float32x4_t high = vcvtq_f32_s32(vsubq_s32(vdupq_n_s32(max), zero));
-    float32x4_t q = vminnmq_f32(vmaxnmq_f32(vdivq_f32(x, scale), low), high);
-    return vaddq_s32(vcvtnq_s32_f32(q), zero);
-}
-
-#define QUANTIZE(suffix, type, min, max)                                                                     \
-    void dq_quantize_f32_##suffix##_neon(const float *x, size_t n, const float *scale, const type *zero,     \
-                                         size_t step, type *y)                                               \
-    {                                                                                                        \
-        size_t i = 0;                                                                                        \
-        if (n >= 8) {                                                                                        \
-            float32x4_t s0 = vdupq_n_f32(scale[0]), s1 = s0;                                                 \
-            eight z = {vdupq_n_s32(zero ? zero[0] : 0), vdupq_n_s32(zero ? zero[0] : 0)};                    \
-            for (; i + 8 <= n; i += 8) {                                                                     \
-                if (step) {                                                                                  \
-                    s0 = vld1q_f32(scale + i);                                                               \
-                    s1 = vld1q_f32(scale + i + 4);                                                           \
-                    if (zero)                                                                                \
-                        z = load_##suffix(zero + i);                                                         \
-                }                                                                                            \
-                eight codes = {quantize(vld1q_f32(x + i), s0, z.low, min, max),                              \
-                               quantize(vld1q_f32(x + i + 4), s1, z.high, min, max)};                        \
-                store_##suffix(y + i, codes);                                                                \
-            }                                                                                                \
-        }                                                                                                    \
-        dq_quantize_f32_##suffix##_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,    \
-                                     y + i);                                                                 \
-    }
-
-QUANTIZE(u8, uint8_t, 0, UINT8_MAX)
-QUANTIZE(s8, int8_t, INT8_MIN, INT8_MAX)
-QUANTIZE(u16, uint16_t, 0, UINT16_MAX)
-QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
-
-/* ---- Dequantizing ---- */
-
-static inline float32x4_t dequantize(int32x4_t x, int32x4_t zero, float32x4_t scale)
-{
-    return vmulq_f32(vcvtq_f32_s32(vsubq_s32(x, zero)), scale);
-}
-
-#define DEQUANTIZE(suffix, type)                                                                             \
-    void dq_dequantize_##suffix##_f32_neon(const type *x, size_t n, const float *scale, const type *zero,    \
-                                           size_t step, float *y)                                            \
-    {                                                                                                        \
-        size_t i = 0;                                                                                        \
-        if (n >= 8) {                                                                                        \
-            float32x4_t s0 = vdupq_n_f32(scale[0]), s1 = s0;                                                 \
-            eight z = {vdupq_n_s32(zero ? zero[0] : 0), vdupq_n_s32(zero ? zero[0] : 0)};                    \
-            for (; i + 8 <= n; i += 8) {                                                                     \
-                if (step) {                                                                                  \
-                    s0 = vld1q_f32(scale + i);                                                               \
-                    s1 = vld1q_f32(scale + i + 4);                                                           \
-                    if (zero)                                                                                \
-                        z = load_##suffix(zero + i);                                                         \
-                }                                                                                            \
-                eight codes = load_##suffix(x + i);                                                          \
-                vst1q_f32(y + i, dequantize(codes.low, z.low, s0));                                          \
-                vst1q_f32(y + i + 4, dequantize(codes.high, z.high, s1));                                    \
-            }                                                                                                \
-        }                                                                                                    \
-        dq_dequantize_##suffix##_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,  \
-                                       y + i);                                                               \
-    }
-
-DEQUANTIZE(u8, uint8_t)
-DEQUANTIZE(s8, int8_t)
-DEQUANTIZE(u16, uint16_t)
-DEQUANTIZE(s16, int16_t)
+#include "kernels/finish_body.h"
+#include "kernels/rows_body.h"
 
 /* A difference of int32 is exact in double, and rounded to float once. */
 static inline float32x4_t difference(int32x4_t x, int32x4_t zero)
@@ -159,29 +84,6 @@ void dq_dequantize_s32_f32_neon(const int32_t *x, size_t n, const float *scale, 
     dq_dequantize_s32_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step, y + i);
 }
 
-/* ---- Minima, conversions, sums ---- */
-
-/* Comparing and choosing passes over NaN of both kinds; fminnm would keep a signalling one. */
-void dq_minmax_f32_neon(const float *x, size_t n, float *lo, float *hi)
-{
-    size_t i = 0;
-    float32x4_t low[2] = {vdupq_n_f32(*lo), vdupq_n_f32(*lo)}, high[2] = {vdupq_n_f32(*hi), vdupq_n_f32(*hi)};
-    for (; i + 8 <= n; i += 8)
-        for (int v = 0; v < 2; v++) {
-            float32x4_t some = vld1q_f32(x + i + 4 * v);
-            low[v] = vbslq_f32(vcltq_f32(some, low[v]), some, low[v]);
-            high[v] = vbslq_f32(vcgtq_f32(some, high[v]), some, high[v]);
-        }
-    float lanes[8];
-    vst1q_f32(lanes, vminq_f32(low[0], low[1]));
-    vst1q_f32(lanes + 4, vmaxq_f32(high[0], high[1]));
-    for (int v = 0; v < 4; v++) {
-        *lo = lanes[v] < *lo ? lanes[v] : *lo;
-        *hi = lanes[4 + v] > *hi ? lanes[4 + v] : *hi;
-    }
-    dq_minmax_f32_c(x + i, n - i, lo, hi);
-}
-
 void dq_convert_f16_f32_neon(const uint16_t *x, size_t n, float *y)
 {
     size_t i = 0;
@@ -198,11 +100,21 @@ void dq_convert_f32_f16_neon(const float *x, size_t n, uint16_t *y)
     dq_convert_f32_f16_c(x + i, n - i, y + i);
 }
 
-void dq_subtract_scaled_neon(int32_t *c, size_t n, int32_t factor, const int32_t *v)
+/* Four tables of 64 entries: an index outside of one leaves what the others gave. */
+void dq_lookup_x8_neon(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
 {
-    size_t i = 0;
-    int32x4_t f = vdupq_n_s32(factor);
-    for (; i + 4 <= n; i += 4)
-        vst1q_s32(c + i, vmlsq_s32(vld1q_s32(c + i), vld1q_s32(v + i), f));
-    dq_subtract_scaled_c(c + i, n - i, factor, v + i);
+    uint8x16x4_t entries[4];
+    for (int i = 0; i < 4; i++)
+        entries[i] = vld1q_u8_x4(table + 64 * i);
+    const uint8x16_t part = vdupq_n_u8(64);
+    size_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+        uint8x16_t index = vld1q_u8(x + j), value = vqtbl4q_u8(entries[0], index);
+        for (int i = 1; i < 4; i++) {
+            index = vsubq_u8(index, part);
+            value = vqtbx4q_u8(value, entries[i], index);
+        }
+        vst1q_u8(y + j, value);
+    }
+    dq_lookup_x8_c(x + j, n - j, table, y + j);
 }

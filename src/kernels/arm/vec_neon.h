@@ -1,4 +1,4 @@
-/* Four floats at a time, for float_rows_body.h. */
+/* Four floats at a time, for the bodies of kernels. */
 #ifndef DQ_KERNELS_ARM_VEC_NEON_H
 #define DQ_KERNELS_ARM_VEC_NEON_H
 
@@ -41,6 +41,13 @@ static inline vf vf_max(vf a, vf b)
 #define vi_sub(a, b) vsubq_s32(a, b)
 #define vi_and(a, b) vandq_s32(a, b)
 #define vi_or(a, b) vorrq_s32(a, b)
+#define vi_mul(a, b) vmulq_s32(a, b)
+#define vi_load(p) vld1q_s32(p)
+#define vi_store(p, a) vst1q_s32(p, a)
+/* to the nearest integer, ties to even; a, a result of arithmetic, within bounds, low where it is NaN (which
+ * is quiet, so that fmaxnm gives the other operand) */
+#define vf_nearest(a) vcvtnq_s32_f32(a)
+#define vf_bound(a, low, high) vminnmq_f32(vmaxnmq_f32(a, low), high)
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)

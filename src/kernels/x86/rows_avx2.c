@@ -2,10 +2,12 @@
  * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there.
  *
  * Results of rows that are `far`, longer than caches, go to memory directly: it need not be read before. */
-#include "kernels/kernels.h"
 #include "kernels/reciprocal.h"
+#include "kernels/x86/vec_avx2.h"
 
-#include <immintrin.h>
+#define ISA(name) name##_avx2
+
+#include "kernels/finish_body.h"
 
 static inline __m128i low_bytes(const void *p)
 {
@@ -283,19 +285,4 @@ void dq_convert_f32_f16_avx2(const float *x, size_t n, uint16_t *y)
         _mm_storeu_si128((__m128i *)(void *)(y + i), h);
     }
     dq_convert_f32_f16_c(x + i, n - i, y + i);
-}
-
-/* ---- Sums -------------------------------------------------------------------------
- */
-
-void dq_subtract_scaled_avx2(int32_t *c, size_t n, int32_t factor, const int32_t *v)
-{
-    size_t i = 0;
-    __m256i f = _mm256_set1_epi32(factor);
-    for (; i + 8 <= n; i += 8) {
-        __m256i *to = (__m256i *)(void *)(c + i);
-        __m256i product = _mm256_mullo_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(v + i)), f);
-        _mm256_storeu_si256(to, _mm256_sub_epi32(_mm256_loadu_si256(to), product));
-    }
-    dq_subtract_scaled_c(c + i, n - i, factor, v + i);
 }

@@ -1,4 +1,4 @@
-/* Eight floats at a time, for float_rows_body.h. */
+/* Eight floats at a time, for the bodies of kernels. */
 #ifndef DQ_KERNELS_X86_VEC_AVX2_H
 #define DQ_KERNELS_X86_VEC_AVX2_H
 
@@ -33,6 +33,9 @@ typedef __m256d vd;
 #define vi_sub(a, b) _mm256_sub_epi32(a, b)
 #define vi_and(a, b) _mm256_and_si256(a, b)
 #define vi_or(a, b) _mm256_or_si256(a, b)
+#define vi_mul(a, b) _mm256_mullo_epi32(a, b)
+#define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define vi_store(p, a) _mm256_storeu_si256((__m256i *)(void *)(p), a)
 #define vi_left_23(a) _mm256_slli_epi32(a, 23)
 #define vi_right_1(a) _mm256_srai_epi32(a, 1)
 #define vi_right_23(a) _mm256_srai_epi32(a, 23)

@@ -1,4 +1,4 @@
-/* Four floats at a time, for float_rows_body.h. */
+/* Four floats at a time, for the bodies of kernels. */
 #ifndef DQ_KERNELS_X86_VEC_SSE41_H
 #define DQ_KERNELS_X86_VEC_SSE41_H
 
@@ -33,6 +33,12 @@ typedef __m128d vd;
 #define vi_sub(a, b) _mm_sub_epi32(a, b)
 #define vi_and(a, b) _mm_and_si128(a, b)
 #define vi_or(a, b) _mm_or_si128(a, b)
+#define vi_mul(a, b) _mm_mullo_epi32(a, b)
+#define vi_load(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define vi_store(p, a) _mm_storeu_si128((__m128i *)(void *)(p), a)
+/* to the nearest integer, ties to even; a within bounds, low where it is NaN */
+#define vf_nearest(a) _mm_cvtps_epi32(a)
+#define vf_bound(a, low, high) vf_min(vf_max(a, low), high)
 #define vi_left_23(a) _mm_slli_epi32(a, 23)
 #define vi_right_1(a) _mm_srai_epi32(a, 1)
 #define vi_right_23(a) _mm_srai_epi32(a, 23)
