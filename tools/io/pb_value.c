@@ -2,66 +2,12 @@
  * wire format: both have the name in field 1 and the kind of what they hold in 2; a sequence has its tensors
  * in 3; an optional a tensor in 3 or a sequence in 5. */
 #include "pb.h"
+#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIELD_NAME = 1, FIELD_TENSOR = 3, FIELD_SEQUENCE = 5, FIELD_MAP = 6 };
-enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
-
-typedef struct view {
-    const uint8_t *at;
-    size_t left;
-} view;
-
-typedef struct field {
-    uint64_t number;
-    view bytes; /* of a field that has a length; else empty */
-} field;
-
-static bool varint(view *in, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; shift < 64 && in->left; shift += 7) {
-        uint8_t byte = *in->at++;
-        in->left--;
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
-/* False at what is no field. */
-static bool next_field(view *in, field *f)
-{
-    uint64_t key, size = 0;
-    if (!varint(in, &key))
-        return false;
-    f->number = key >> 3;
-    f->bytes = (view){in->at, 0};
-    switch (key & 7) {
-    case WIRE_VARINT:
-        return varint(in, &size);
-    case WIRE_64:
-    case WIRE_32:
-        size = (key & 7) == WIRE_64 ? 8 : 4;
-        break;
-    case WIRE_BYTES:
-        if (!varint(in, &size))
-            return false;
-        break;
-    default:
-        return false;
-    }
-    if (size > in->left)
-        return false;
-    if ((key & 7) == WIRE_BYTES)
-        f->bytes = (view){in->at, (size_t)size};
-    in->at += size;
-    in->left -= (size_t)size;
-    return true;
-}
 
 /* What has been read of a list. */
 typedef struct list {
@@ -85,15 +31,15 @@ static dq_status no_memory(dq_error *err)
     return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
 }
 
-static dq_status take_name(list *l, view text, dq_error *err)
+static dq_status take_name(list *l, wire_view text, dq_error *err)
 {
     free(l->name);
-    l->name = malloc(text.left + 1);
+    l->name = malloc(text.size + 1);
     if (!l->name)
         return no_memory(err);
-    if (text.left)
-        memcpy(l->name, text.at, text.left);
-    l->name[text.left] = '\0';
+    if (text.size)
+        memcpy(l->name, text.data, text.size);
+    l->name[text.size] = '\0';
     return DQ_OK;
 }
 
@@ -109,11 +55,11 @@ static dq_status take_item(list *l, dq_tensor *item, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status take_tensor(list *l, view bytes, dq_error *err)
+static dq_status take_tensor(list *l, wire_view bytes, dq_error *err)
 {
     char *name = NULL, where[40];
     dq_tensor *t = NULL;
-    dq_status status = pb_read(bytes.at, bytes.left, l->limit, &name, &t, err);
+    dq_status status = pb_read(bytes.data, bytes.size, l->limit, &name, &t, err);
     free(name);
     if (status != DQ_OK) {
         snprintf(where, sizeof where, "tensor %zu", l->count);
@@ -124,14 +70,14 @@ static dq_status take_tensor(list *l, view bytes, dq_error *err)
     return take_item(l, t, err);
 }
 
-static dq_status read_sequence(view in, dq_dtype dtype, uint64_t limit, char **name, dq_tensor **out,
+static dq_status read_sequence(wire_view in, dq_dtype dtype, uint64_t limit, char **name, dq_tensor **out,
                                dq_error *err)
 {
     list l = {.limit = limit};
     dq_status status = DQ_OK;
-    while (status == DQ_OK && in.left) {
-        field f;
-        if (!next_field(&in, &f))
+    while (status == DQ_OK && in.size) {
+        wire_field f;
+        if (!wire_next(&in, &f))
             status = io_fail(err, DQ_BAD_INPUT, "is no SequenceProto: it cannot be parsed as one");
         else if (f.number == FIELD_NAME)
             status = take_name(&l, f.bytes, err);
@@ -143,7 +89,7 @@ static dq_status read_sequence(view in, dq_dtype dtype, uint64_t limit, char **n
     if (status == DQ_OK && !dtype)
         dtype = l.count ? dq_tensor_dtype(l.items[0]) : DQ_FLOAT;
     if (status == DQ_OK && !l.name)
-        status = take_name(&l, (view){NULL, 0}, err);
+        status = take_name(&l, (wire_view){NULL, 0}, err);
     if (status == DQ_OK) {
         status = dq_sequence_create(dtype, l.count, l.items, out, err);
         if (status == DQ_INVALID_ARGUMENT) /* tensors of several types: the file's fault, not the caller's */
@@ -158,7 +104,7 @@ static dq_status read_sequence(view in, dq_dtype dtype, uint64_t limit, char **n
     return status;
 }
 
-static dq_status take_sequence(list *l, view bytes, dq_dtype dtype, dq_error *err)
+static dq_status take_sequence(list *l, wire_view bytes, dq_dtype dtype, dq_error *err)
 {
     char *name = NULL;
     dq_tensor *t = NULL;
@@ -167,14 +113,14 @@ static dq_status take_sequence(list *l, view bytes, dq_dtype dtype, dq_error *er
     return status == DQ_OK ? take_item(l, t, err) : status;
 }
 
-static dq_status read_optional(view in, const dq_value_info *declared, uint64_t limit, char **name,
+static dq_status read_optional(wire_view in, const dq_value_info *declared, uint64_t limit, char **name,
                                dq_tensor **out, dq_error *err)
 {
     list l = {.limit = limit};
     dq_status status = DQ_OK;
-    while (status == DQ_OK && in.left) {
-        field f;
-        if (!next_field(&in, &f))
+    while (status == DQ_OK && in.size) {
+        wire_field f;
+        if (!wire_next(&in, &f))
             status = io_fail(err, DQ_BAD_INPUT, "is no OptionalProto: it cannot be parsed as one");
         else if (f.number == FIELD_NAME)
             status = take_name(&l, f.bytes, err);
@@ -188,7 +134,7 @@ static dq_status read_optional(view in, const dq_value_info *declared, uint64_t 
     if (status == DQ_OK && l.count > 1)
         status = io_fail(err, DQ_BAD_INPUT, "holds %zu values, wanted one or none", l.count);
     if (status == DQ_OK && !l.name)
-        status = take_name(&l, (view){NULL, 0}, err);
+        status = take_name(&l, (wire_view){NULL, 0}, err);
     dq_dtype dtype = l.count ? dq_tensor_dtype(l.items[0]) : declared->item_dtype;
     dq_kind kind = l.count ? dq_tensor_kind(l.items[0]) : declared->item_kind;
     if (status == DQ_OK)
@@ -205,7 +151,7 @@ static dq_status read_optional(view in, const dq_value_info *declared, uint64_t 
 dq_status pb_read_value(const void *bytes, size_t size, const dq_value_info *declared, uint64_t limit,
                         char **name, dq_tensor **out, dq_error *err)
 {
-    view all = {bytes, size};
+    wire_view all = {bytes, size};
     switch (declared->kind) {
     case DQ_KIND_SEQUENCE:
         return read_sequence(all, declared->item_dtype, limit, name, out, err);
