@@ -1,16 +1,12 @@
-/* Transposes by squares of 16 bytes or 4 words, in registers; the last square of a row or column reaches back
- * over the one before it and writes the same again. What has no whole square is left to portable C. */
+/* Transposes by squares of 16 bytes or 4 words, in registers. What has no whole square is left to portable C.
+ */
 #include "kernels/kernels.h"
+#include "kernels/squares.h"
 
 #include <arm_neon.h>
 #include <string.h>
 
 enum { SIDE8 = 16, SIDE32 = 4 };
-
-static inline size_t next_square(size_t at, size_t side, size_t n)
-{
-    return at + side < n && at + 2 * side > n ? n - side : at + side;
-}
 
 /* Each step puts neighbours of the first half beside those of the second: after four of them rows are
  * columns. */
@@ -45,8 +41,8 @@ void dq_transpose_x8_neon(const uint8_t *src, size_t src_stride, size_t rows, si
         return;
     }
     uint8x16_t flips = vdupq_n_u8(flip);
-    for (size_t c = 0; c < cols; c = next_square(c, SIDE8, cols))
-        for (size_t r = 0; r < rows; r = next_square(r, SIDE8, rows))
+    for (size_t c = 0; c < cols; c = dq_next_square(c, SIDE8, cols))
+        for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
             square_8(src + r * src_stride + c, src_stride, flips, dst + c * dst_stride + r, dst_stride);
 }
 
@@ -72,14 +68,4 @@ static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *d
     vst1q_u32(dst + 3 * dst_stride, second_halves(odd0, odd1));
 }
 
-void dq_transpose_x32_neon(const uint32_t *src, size_t src_stride, size_t rows, size_t cols, uint32_t *dst,
-                           size_t dst_stride)
-{
-    if (rows < SIDE32 || cols < SIDE32) {
-        dq_transpose_x32_c(src, src_stride, rows, cols, dst, dst_stride);
-        return;
-    }
-    for (size_t c = 0; c < cols; c = next_square(c, SIDE32, cols))
-        for (size_t r = 0; r < rows; r = next_square(r, SIDE32, rows))
-            square_32(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
-}
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_neon, uint32_t, SIDE32, square_32, dq_transpose_x32_c)

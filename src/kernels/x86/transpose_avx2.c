@@ -1,17 +1,11 @@
-/* Transposes of words by squares of 8, in registers. The last square of a row or column reaches back over the
- * one before it and writes the same again, so that nothing is left over where a side is as long as a square.
- * Bytes go by 32 rows of 16 columns; what is left of them, and halves, are SSE4.1's. */
+/* Transposes of words by squares of 8, in registers. Bytes go by 32 rows of 16 columns; what is left of them,
+ * and halves, are SSE4.1's. */
 #include "kernels/kernels.h"
+#include "kernels/squares.h"
 
 #include <immintrin.h>
 
 enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
-
-/* Where squares of `side` begin: the last one so that it ends with the row. */
-static inline size_t next_square(size_t at, size_t side, size_t n)
-{
-    return at + side < n && at + 2 * side > n ? n - side : at + side;
-}
 
 static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *dst, size_t dst_stride)
 {
@@ -33,17 +27,7 @@ static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *d
     }
 }
 
-void dq_transpose_x32_avx2(const uint32_t *src, size_t src_stride, size_t rows, size_t cols, uint32_t *dst,
-                           size_t dst_stride)
-{
-    if (rows < SIDE32 || cols < SIDE32) {
-        dq_transpose_x32_sse41(src, src_stride, rows, cols, dst, dst_stride);
-        return;
-    }
-    for (size_t c = 0; c < cols; c = next_square(c, SIDE32, cols))
-        for (size_t r = 0; r < rows; r = next_square(r, SIDE32, rows))
-            square_32(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
-}
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_avx2, uint32_t, SIDE32, square_32, dq_transpose_x32_sse41)
 
 /* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
  * those of the others: after four of them rows are columns. */
@@ -73,7 +57,7 @@ void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, si
                           uint8_t *dst, size_t dst_stride)
 {
     size_t whole = cols >= COLS8 ? rows / ROWS8 * ROWS8 : 0;
-    for (size_t c = 0; whole && c < cols; c = next_square(c, COLS8, cols))
+    for (size_t c = 0; whole && c < cols; c = dq_next_square(c, COLS8, cols))
         for (size_t r = 0; r < whole; r += ROWS8)
             block_8(src + r * src_stride + c, src_stride, _mm256_set1_epi8((char)flip),
                     dst + c * dst_stride + r, dst_stride);

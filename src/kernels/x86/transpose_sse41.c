@@ -1,7 +1,6 @@
-/* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. The last square of a row or column
- * reaches back over the one before it and writes the same again, so that nothing is left over where a side is
- * as long as a square. */
+/* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. */
 #include "kernels/kernels.h"
+#include "kernels/squares.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -59,12 +58,6 @@ static inline void square(const uint8_t *src, size_t src_stride, size_t rows, si
         _mm_storeu_si128((__m128i *)(void *)(dst + c * dst_stride), v[c]);
 }
 
-/* Where squares of `side` begin: the last one so that it ends with the row. */
-static inline size_t next_square(size_t at, size_t side, size_t n)
-{
-    return at + side < n && at + 2 * side > n ? n - side : at + side;
-}
-
 /* Fewer rows than a square has, columns without gaps between them: what a store writes too much is
  * overwritten by the columns that follow. Returns how many columns are done: those whose stores end inside
  * dst. */
@@ -83,8 +76,8 @@ void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, s
     __m128i flips = _mm_set1_epi8((char)flip);
     size_t done = 0;
     if (rows >= SIDE8 && cols) {
-        for (size_t c = 0; c<cols; c = cols> SIDE8 ? next_square(c, SIDE8, cols) : cols)
-            for (size_t r = 0; r < rows; r = next_square(r, SIDE8, rows))
+        for (size_t c = 0; c<cols; c = cols> SIDE8 ? dq_next_square(c, SIDE8, cols) : cols)
+            for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
                 square(src + r * src_stride + c, src_stride, SIDE8, cols, flips, dst + c * dst_stride + r,
                        dst_stride);
         return;
@@ -113,17 +106,7 @@ static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *d
         _mm_storeu_si128((__m128i *)(void *)(dst + c * dst_stride), v[c]);
 }
 
-void dq_transpose_x16_sse41(const uint16_t *src, size_t src_stride, size_t rows, size_t cols, uint16_t *dst,
-                            size_t dst_stride)
-{
-    if (rows < SIDE16 || cols < SIDE16) {
-        dq_transpose_x16_c(src, src_stride, rows, cols, dst, dst_stride);
-        return;
-    }
-    for (size_t c = 0; c < cols; c = next_square(c, SIDE16, cols))
-        for (size_t r = 0; r < rows; r = next_square(r, SIDE16, rows))
-            square_16(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
-}
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x16_sse41, uint16_t, SIDE16, square_16, dq_transpose_x16_c)
 
 /* ---- Words ---- */
 
@@ -137,14 +120,4 @@ static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *d
         _mm_storeu_si128((__m128i *)(void *)(dst + c * dst_stride), _mm_castps_si128(v[c]));
 }
 
-void dq_transpose_x32_sse41(const uint32_t *src, size_t src_stride, size_t rows, size_t cols, uint32_t *dst,
-                            size_t dst_stride)
-{
-    if (rows < SIDE32 || cols < SIDE32) {
-        dq_transpose_x32_c(src, src_stride, rows, cols, dst, dst_stride);
-        return;
-    }
-    for (size_t c = 0; c < cols; c = next_square(c, SIDE32, cols))
-        for (size_t r = 0; r < rows; r = next_square(r, SIDE32, rows))
-            square_32(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
-}
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_sse41, uint32_t, SIDE32, square_32, dq_transpose_x32_c)
