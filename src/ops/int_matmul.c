@@ -48,7 +48,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
            dq_add_size(copies, DQ_QGEMM_SLACK, &copies) &&
-           dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, copies, &mm->layout);
+           dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, DQ_QSTORE_WIDE, copies, &mm->layout);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     DQ_TRY(dq_qweights_constant(call, mm->b, &mm->w, &mm->packed, err));
@@ -71,7 +71,7 @@ typedef struct where {
     size_t batch, row;
 } where;
 
-static void store_block(const dq_qblock *block, size_t first, size_t cols, const int32_t *c)
+static void store_block(const dq_qblock *block, size_t first, size_t cols)
 {
     const where *at = block->arg;
     dq_int_sums sums = {.mm = at->run->mm,
@@ -81,8 +81,8 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols, const
                         .rows = block->rows,
                         .col = first,
                         .cols = cols,
-                        .c_stride = block->w->kernel->nr,
-                        .c = c};
+                        .c_stride = block->c_stride,
+                        .c = block->c};
     at->run->store(&sums);
 }
 
@@ -140,6 +140,8 @@ static void zero_points(const run_state *run, size_t batch, size_t row, dq_qbloc
         for (size_t j = first; j < end; j++)
             block->zero[j - first] =
                 dq_qgemm_zero(dq_qparam_int(call, &mm->b_zero, at + j * mm->b_zero.step), type, true);
+    for (size_t j = first; j < end && mm->has_start; j++)
+        block->init[j - first] = dq_data(call->in[mm->start], int32_t)[j * mm->start_step];
 }
 
 static void run_task(const run_state *run, size_t task, unsigned worker)

@@ -12,6 +12,10 @@ typedef struct dq_int_matmul {
     uint32_t a, b;     /* inputs */
     bool a_transposed, b_transposed; /* stand as [K, M] and [N, K]; for one matrix each */
     dq_qparam a_zero, b_zero;
+    bool
+        has_start; /* sums begin from int32 values, one a column: number column * start_step of input start */
+    uint32_t start;
+    size_t start_step;
     dq_qweights w;
     const void *packed; /* NULL: b is packed in each run, at the start of call->scratch */
     size_t block_rows, row_blocks, chunk, chunks;

@@ -98,7 +98,8 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
     if (conv->rows != DQ_QCONV_WINDOWS)
         fits = fits && dq_mul_size(conv->block_rows, w->b.run, &copy) &&
                dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
-    return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, copy, &conv->layout);
+    dq_qstore store = conv->s.channels_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
+    return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
 
 dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
@@ -151,7 +152,7 @@ typedef struct where {
     size_t image, group, first; /* image of the batch */
 } where;
 
-static void store_block(const dq_qblock *block, size_t first, size_t cols, const int32_t *c)
+static void store_block(const dq_qblock *block, size_t first, size_t cols)
 {
     const where *at = block->arg;
     const dq_qconv *conv = at->run->conv;
@@ -162,8 +163,8 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols, const
                          .channels = cols,
                          .first = at->first,
                          .count = block->rows,
-                         .c_stride = block->w->kernel->nr,
-                         .c = c};
+                         .c_stride = block->c_stride,
+                         .c = block->c};
     conv->store(&sums);
 }
 

@@ -103,18 +103,20 @@ const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweig
     return scratch;
 }
 
-bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t extra, dq_qscratch *s)
+bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qstore store, size_t extra,
+                        dq_qscratch *s)
 {
     const dq_qgemm *kernel = w->kernel;
     size_t cols, turned = 0;
     s->size = 0;
+    s->together = store == DQ_QSTORE_WIDE ? DQ_QGEMM_NR_MAX / kernel->nr : 1;
     if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
         return false;
     return dq_mul_size(panels, kernel->nr, &cols) &&
            dq_place_size(&s->size, rows, sizeof(uint8_t *), ALIGN, &s->rows) &&
            dq_place_size(&s->size, rows, sizeof(int32_t), ALIGN, &s->row_sums) &&
            dq_place_size(&s->size, rows, sizeof(int32_t), ALIGN, &s->row_zero) &&
-           dq_place_size(&s->size, rows * kernel->nr, sizeof(int32_t), ALIGN, &s->c) &&
+           dq_place_size(&s->size, rows * kernel->nr * s->together, sizeof(int32_t), ALIGN, &s->c) &&
            dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->init) &&
            dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->cols) &&
            dq_place_size(&s->size, cols, sizeof(int32_t), ALIGN, &s->zero) &&
@@ -180,7 +182,8 @@ dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch)
                        .init = (int32_t *)(at + layout->init),
                        .cols = (int32_t *)(at + layout->cols),
                        .zero = (int32_t *)(at + layout->zero),
-                       .extra = at + layout->extra};
+                       .extra = at + layout->extra,
+                       .together = layout->together};
     block.a.rows = block.row_pointers;
     block.a.turned = at + layout->turned;
     return block;
@@ -215,41 +218,50 @@ void dq_qblock_terms(dq_qblock *block)
         block->any_zero = block->any_zero || block->zero[j] != 0;
 }
 
-/* The terms that differ from row to row. */
-static void correct_rows(const dq_qblock *block, size_t at)
+/* The terms that differ from row to row, for n columns from `at` on. */
+static void correct_rows(const dq_qblock *block, size_t at, size_t n)
 {
-    size_t nr = block->w->kernel->nr;
     for (size_t i = 0; i < block->rows; i++) {
+        int32_t *c = block->c + i * block->c_stride;
         if (block->any_zero)
-            block->kernels->subtract_scaled(block->c + i * nr, nr, block->row_sums[i], block->zero + at);
+            block->kernels->subtract_scaled(c, n, block->row_sums[i], block->zero + at);
         if (block->per_row)
-            block->kernels->subtract_scaled(block->c + i * nr, nr, block->row_zero[i], block->cols + at);
+            block->kernels->subtract_scaled(c, n, block->row_zero[i], block->cols + at);
+    }
+}
+
+/* The sums of panel p, whose columns' terms are at number `at`, to column `to` of c. */
+static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
+{
+    const dq_qweights *w = block->w;
+    const dq_qgemm *kernel = w->kernel;
+    const char *packed = block->packed;
+    const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
+    const char *panel = packed + starts[block->matrix * w->panels + p];
+    for (size_t i = 0; i < block->rows; i += kernel->mr) {
+        dq_qgemm_a a = block->a;
+        a.rows += i;
+        size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
+        kernel->tile(&a, rows, panel, block->init + at, block->c + i * block->c_stride + to, block->c_stride);
     }
 }
 
 void dq_qblock_run(dq_qblock *block)
 {
     const dq_qweights *w = block->w;
-    const dq_qgemm *kernel = w->kernel;
-    const char *packed = block->packed;
-    const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
-    size_t nr = kernel->nr;
+    size_t nr = w->kernel->nr;
+    block->c_stride = nr * block->together;
     if (block->any_zero)
-        kernel->sums(&block->a, block->rows, block->row_sums);
-    if (kernel->turned_size)
+        w->kernel->sums(&block->a, block->rows, block->row_sums);
+    if (w->kernel->turned_size)
         *(char *)block->a.turned = 0;
-    for (size_t p = block->first_panel; p < block->end_panel; p++) {
-        const char *panel = packed + starts[block->matrix * w->panels + p];
-        size_t at = (p - block->first_panel) * nr;
-        for (size_t i = 0; i < block->rows; i += kernel->mr) {
-            dq_qgemm_a a = block->a;
-            a.rows += i;
-            size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
-            kernel->tile(&a, rows, panel, block->init + at, block->c + i * nr, nr);
-        }
+    for (size_t p = block->first_panel, many; p < block->end_panel; p += many) {
+        size_t at = (p - block->first_panel) * nr, first = p * nr;
+        many = block->end_panel - p < block->together ? block->end_panel - p : block->together;
+        for (size_t i = 0; i < many; i++)
+            run_panel(block, p + i, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)
-            correct_rows(block, at);
-        size_t first = p * nr, cols = w->b.cols - first < nr ? w->b.cols - first : nr;
-        block->store(block, first, cols, block->c);
+            correct_rows(block, at, many * nr);
+        block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
     }
 }

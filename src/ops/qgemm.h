@@ -33,11 +33,16 @@ const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweig
 /** A worker's memory while it computes blocks of `rows` rows by `panels` panels: offsets into its scratch. */
 typedef struct dq_qscratch {
     size_t rows, row_sums, row_zero, c, init, cols, zero, turned, extra;
-    size_t size;
+    size_t size, together;
 } dq_qscratch;
 
+/** How many panels are stored together. DQ_QSTORE_WIDE: as many as fit in DQ_QGEMM_NR_MAX columns, so that
+ * rows of bytes are written a cache line at once, not in pieces between which other rows displace it. */
+typedef enum dq_qstore { DQ_QSTORE_PANEL, DQ_QSTORE_WIDE } dq_qstore;
+
 /** Lays it out with `extra` bytes for the operator's own use; false when the size does not fit. */
-bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, size_t extra, dq_qscratch *s);
+bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qstore store, size_t extra,
+                        dq_qscratch *s);
 
 /** Rows of a block: enough to use a panel well while it is in the cache, a multiple of the tile's. */
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
@@ -50,15 +55,16 @@ size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);
 size_t dq_qgemm_grain(size_t products);
 
 typedef struct dq_qblock dq_qblock;
-/** Takes columns first … first + cols - 1 of the block's rows: row i is c[i * kernel->nr …]. */
-typedef void dq_qblock_store_fn(const dq_qblock *block, size_t first, size_t cols, const int32_t *c);
+/** Takes columns first … first + cols - 1 of the block's rows: row i is block->c[i * block->c_stride …]. */
+typedef void dq_qblock_store_fn(const dq_qblock *block, size_t first, size_t cols);
 
 struct dq_qblock {
     const dq_kernels *kernels;
     const dq_qweights *w;
     const void *packed;
     size_t matrix, first_panel, end_panel;
-    size_t rows; /* at most those of the scratch */
+    size_t rows;               /* at most those of the scratch */
+    size_t together, c_stride; /* panels stored at once, and their columns */
     dq_qgemm_a a;
     /* In the worker's scratch: */
     const uint8_t **row_pointers; /* = a.rows */
@@ -81,7 +87,7 @@ dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch);
 void dq_qblock_columns(dq_qblock *block, int32_t value);
 /** Works out the columns' terms: once for a range of panels, before the blocks of rows on it. */
 void dq_qblock_terms(dq_qblock *block);
-/** Computes the sums and hands them to `store`, panel by panel. */
+/** Computes the sums and hands them to `store`. */
 void dq_qblock_run(dq_qblock *block);
 
 /** What flips an operand of 8-bit type `dtype` to the kernel's sign, and moves its zero point along. */

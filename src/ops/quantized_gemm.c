@@ -4,8 +4,6 @@
  * as the standard's QLinearMatMul has it, without y_scale float(sum) * float(float(alpha * sa) * sb). */
 #include "ops/int_matmul.h"
 
-#include <string.h>
-
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
 typedef struct state {
@@ -80,6 +78,9 @@ static dq_status resolve_c(const dq_op_call *call, state *st, dq_error *err)
     dq_broadcast_strides(c, 2, y, strides);
     st->c_row = strides[0];
     st->c_col = strides[1];
+    st->mm.has_start = st->c_row == 0;
+    st->mm.start = C;
+    st->mm.start_step = st->c_col;
     return DQ_OK;
 }
 
@@ -127,20 +128,23 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 enum { ROWS = 16 /* that are stored at once */ };
 
-/* Rows first … first + rows - 1 of the block, with C. */
-static void add_c(const dq_int_sums *sums, const state *st, size_t first, size_t rows, int32_t *out)
+/* Rows first … first + rows - 1 of the block, with C where it differs from row to row: copied to `out`, else
+ * in their place. */
+static const int32_t *with_c(const dq_int_sums *sums, const state *st, size_t first, size_t rows,
+                             int32_t *out)
 {
     const dq_tensor *c = dq_call_in(sums->call, C);
-    for (size_t i = 0; i < rows; i++, out += DQ_QGEMM_NR_MAX) {
-        const int32_t *from = sums->c + (first + i) * sums->c_stride;
-        memcpy(out, from, sums->cols * sizeof *out);
-        if (!c)
-            continue;
+    const int32_t *from = sums->c + first * sums->c_stride;
+    if (!c || st->mm.has_start)
+        return from;
+    for (size_t i = 0; i < rows; i++) {
         const int32_t *term =
             dq_data(c, int32_t) + (sums->row + first + i) * st->c_row + sums->col * st->c_col;
         for (size_t j = 0; j < sums->cols; j++)
-            out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)term[j * st->c_col]);
+            out[i * sums->c_stride + j] =
+                (int32_t)((uint32_t)from[i * sums->c_stride + j] + (uint32_t)term[j * st->c_col]);
     }
+    return out;
 }
 
 static void store_quantized(const dq_int_sums *sums, const state *st)
@@ -160,9 +164,9 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
                            .out_stride = st->mm.s.n};
     for (size_t i = 0; i < sums->rows; i += ROWS) {
         size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
-        add_c(sums, st, i, rows, block);
+        const int32_t *c = with_c(sums, st, i, rows, block);
         to.out = (uint8_t *)y->data + (sums->row + i) * st->mm.s.n + sums->col;
-        call->kernels->requantize_tile(block, DQ_QGEMM_NR_MAX, rows, sums->cols, &to);
+        call->kernels->requantize_tile(c, sums->c_stride, rows, sums->cols, &to);
     }
 }
 
@@ -175,9 +179,9 @@ static void store_float(const dq_int_sums *sums, const state *st)
         scales[j] = a * (float)dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
     for (size_t i = 0; i < sums->rows; i++) {
         float *y = dq_data(call->out[0], float) + (sums->row + i) * st->mm.s.n + sums->col;
-        add_c(sums, st, i, 1, row_sums);
+        const int32_t *c = with_c(sums, st, i, 1, row_sums);
         for (size_t j = 0; j < sums->cols; j++)
-            y[j] = (float)row_sums[j] * scales[j];
+            y[j] = (float)c[j] * scales[j];
     }
 }
 

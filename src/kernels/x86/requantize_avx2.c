@@ -12,6 +12,9 @@
 #include <string.h>
 
 enum { LANES = 8, COLS = 16, ROWS = 16 };
+/* Rows that are written as far as they go before the next: where they are a power of two apart, more of them
+ * push each other out of the first-level cache. */
+enum { BAND = 8 };
 
 /* Four results as int32. The maximum with `low` last: where the product is NaN, the instruction gives its
  * second operand. */
@@ -261,17 +264,21 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
 {
     double few[COLS] = {0};
     tile t = {.to = to, .f = fix(to->zero_point, to->lo)};
-    for (size_t j = 0; j < cols; j += COLS) {
-        size_t n = cols - j < COLS ? cols - j : COLS;
-        t.scale = to->scale + j;
-        if (n < COLS)
-            t.scale = memcpy(few, t.scale, n * sizeof *few);
-        t.s[0] = eight_scales(t.scale);
-        t.s[1] = eight_scales(t.scale + LANES);
-        t.finite = all_finite(t.s[0]) && all_finite(t.s[1]);
-        if (to->transposed)
-            as_columns(&t, acc + j, acc_stride, rows, n, to->out + j * to->out_stride);
-        else
-            as_rows(&t, acc + j, acc_stride, rows, n, to->out + j);
+    for (size_t i = 0, band; i < rows; i += band) {
+        band = to->transposed || rows - i < BAND ? rows - i : BAND;
+        for (size_t j = 0; j < cols; j += COLS) {
+            size_t n = cols - j < COLS ? cols - j : COLS;
+            const int32_t *from = acc + i * acc_stride + j;
+            t.scale = to->scale + j;
+            if (n < COLS)
+                t.scale = memcpy(few, t.scale, n * sizeof *few);
+            t.s[0] = eight_scales(t.scale);
+            t.s[1] = eight_scales(t.scale + LANES);
+            t.finite = all_finite(t.s[0]) && all_finite(t.s[1]);
+            if (to->transposed)
+                as_columns(&t, from, acc_stride, band, n, to->out + j * to->out_stride);
+            else
+                as_rows(&t, from, acc_stride, band, n, to->out + i * to->out_stride + j);
+        }
     }
 }
