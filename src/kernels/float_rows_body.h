@@ -11,100 +11,108 @@ enum { GROUP = 16, PARTS = GROUP / VF_LANES, HALVES = GROUP / VD_LANES, BLOCK = 
 /* ---- Ends of rows, shorter than a vector ----------------------------------------------------------------
  */
 
-static inline vf load_few(const float *x, size_t n)
+static __attribute__((noinline)) vf load_few(const float *x, size_t n)
 {
     float few[VF_LANES] = {0};
     memcpy(few, x, n * sizeof *x);
     return vf_load(few);
 }
 
-static inline void store_few(float *y, size_t n, vf a)
+static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
 {
     float few[VF_LANES];
     vf_store(few, a);
     memcpy(y, few, n * sizeof *y);
 }
 
-/* A whole group: the row's, or what is left of it with `fill` behind it in `room`. */
-static inline const float *group_at(const float *x, size_t i, size_t n, float fill, float room[GROUP])
+static __attribute__((noinline)) const float *fill_up(const float *x, size_t n, float fill, float room[GROUP])
 {
-    if (n - i >= GROUP)
-        return x + i;
-    for (size_t l = n - i; l < GROUP; l++)
+    for (size_t l = 0; l < GROUP; l++)
         room[l] = fill;
-    memcpy(room, x + i, (n - i) * sizeof *x);
+    memcpy(room, x, n * sizeof *x);
     return room;
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------
+/* A whole group: the row's, or what is left of it with `fill` behind it in `room`. */
+static inline const float *group_at(const float *x, size_t i, size_t n, float fill, float room[GROUP])
+{
+    return n - i >= GROUP ? x + i : fill_up(x + i, n - i, fill, room);
+}
+
+/* ---- Functions of one element and of two ----------------------------------------------------------------
  */
 
-#define MAP_LOOP(expr)                                                                                       \
-    size_t i = 0;                                                                                            \
-    for (; i + VF_LANES <= n; i += VF_LANES) {                                                               \
-        const vf v = vf_load(x + i);                                                                         \
-        vf_store(y + i, expr);                                                                               \
-    }                                                                                                        \
-    if (i < n) {                                                                                             \
-        const vf v = load_few(x + i, n - i);                                                                 \
-        store_few(y + i, n - i, expr);                                                                       \
-    }
+/* A member's loop over whole vectors, a step being VF_LANES, or 0 where one vector stands for all. */
+typedef void whole_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
 
-#define MAP(name, expr)                                                                                      \
-    static void name##_row(const float *x, size_t n, float *y)                                               \
+/* Where a vector of copies of *x, or of the row's last elements, stands. */
+static inline const float *spread(const float *x, size_t step, float room[VF_LANES])
+{
+    if (step)
+        return x;
+    vf_store(room, vf_set(*x));
+    return room;
+}
+
+/* Runs `whole` on the row, and on a vector that holds what is left of it: each function stands in the library
+ * once. Steps are 0 or 1. */
+static __attribute__((noinline)) void by_vectors(whole_fn *whole, const float *a, size_t a_step,
+                                                 const float *b, size_t b_step, size_t n, float *y)
+{
+    size_t rest = n % VF_LANES, done = n - rest;
+    float a_room[VF_LANES] = {0}, b_room[VF_LANES] = {0};
+    if (n == 0)
+        return;
+    a = spread(a, a_step, a_room);
+    b = spread(b, b_step, b_room);
+    whole(a, a_step * VF_LANES, b, b_step * VF_LANES, done, y);
+    if (rest == 0)
+        return;
+    if (a_step)
+        memcpy(a_room, a + done, rest * sizeof *a);
+    if (b_step)
+        memcpy(b_room, b + done, rest * sizeof *b);
+    whole(a_room, 0, b_room, 0, VF_LANES, a_room);
+    memcpy(y + done, a_room, rest * sizeof *y);
+}
+
+#define WHOLE(name, expr)                                                                                    \
+    static void name##_whole(const float *a, size_t a_step, const float *b, size_t b_step, size_t n,         \
+                             float *y)                                                                       \
     {                                                                                                        \
-        MAP_LOOP(expr)                                                                                       \
-    }
-
-#define MAP1(name, expr)                                                                                     \
-    static void name##_row(const float *x, size_t n, float alpha, float *y)                                  \
-    {                                                                                                        \
-        const vf a = vf_set(alpha);                                                                          \
-        MAP_LOOP(expr)                                                                                       \
-    }
-
-MAP(exp, exp_any(v))
-MAP(log, log_any(v))
-MAP(erf, erf_any(v))
-MAP(tanh, tanh_any(v))
-MAP(sigmoid, sigmoid_any(v))
-MAP(softplus, softplus_any(v))
-MAP(mish, mish_any(v))
-MAP(gelu, gelu_any(v))
-MAP(gelu_tanh, gelu_tanh_any(v))
-MAP1(silu, silu_any(v, a))
-MAP1(elu, elu_any(v, a))
-MAP1(scale, vf_mul(v, a))
-
-/* ---- Two operands ---------------------------------------------------------------------------------------
- */
-
-#define PAIR_LOOP(a_vector, a_few, b_vector, b_few, expr)                                                    \
-    for (; i + VF_LANES <= n; i += VF_LANES) {                                                               \
-        const vf u = a_vector, v = b_vector;                                                                 \
-        vf_store(y + i, expr);                                                                               \
-    }                                                                                                        \
-    if (i < n) {                                                                                             \
-        const vf u = a_few, v = b_few;                                                                       \
-        store_few(y + i, n - i, expr);                                                                       \
+        for (size_t i = 0; i < n; i += VF_LANES, a += a_step, b += b_step) {                                 \
+            const vf u = vf_load(a), v = vf_load(b);                                                         \
+            vf_store(y + i, expr);                                                                           \
+        }                                                                                                    \
     }
 
 #define PAIR(name, expr)                                                                                     \
+    WHOLE(name, expr)                                                                                        \
     static void name##_row(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y) \
     {                                                                                                        \
-        size_t i = 0;                                                                                        \
-        if (n == 0)                                                                                          \
-            return;                                                                                          \
-        const vf one_a = vf_set(*a), one_b = vf_set(*b);                                                     \
-        if (a_step && b_step) {                                                                              \
-            PAIR_LOOP(vf_load(a + i), load_few(a + i, n - i), vf_load(b + i), load_few(b + i, n - i), expr)  \
-        } else if (a_step) {                                                                                 \
-            PAIR_LOOP(vf_load(a + i), load_few(a + i, n - i), one_b, one_b, expr)                            \
-        } else if (b_step) {                                                                                 \
-            PAIR_LOOP(one_a, one_a, vf_load(b + i), load_few(b + i, n - i), expr)                            \
-        } else {                                                                                             \
-            PAIR_LOOP(one_a, one_a, one_b, one_b, expr)                                                      \
-        }                                                                                                    \
+        by_vectors(name##_whole, a, a_step, b, b_step, n, y);                                                \
+    }
+
+#define MAP1(name, expr)                                                                                     \
+    WHOLE(name, expr)                                                                                        \
+    static void name##_row(const float *x, size_t n, float alpha, float *y)                                  \
+    {                                                                                                        \
+        by_vectors(name##_whole, x, 1, &alpha, 0, n, y);                                                     \
+    }
+
+#define MAP(name)                                                                                            \
+    static void name##_whole(const float *a, size_t a_step, const float *b, size_t b_step, size_t n,         \
+                             float *y)                                                                       \
+    {                                                                                                        \
+        (void)a_step;                                                                                        \
+        (void)b;                                                                                             \
+        (void)b_step;                                                                                        \
+        for (size_t i = 0; i < n; i += VF_LANES)                                                             \
+            vf_store(y + i, name##_any(vf_load(a + i)));                                                     \
+    }                                                                                                        \
+    static void name##_row(const float *x, size_t n, float *y)                                               \
+    {                                                                                                        \
+        by_vectors(name##_whole, x, 1, x, 1, n, y);                                                          \
     }
 
 /* a NaN in u or v stays */
@@ -118,12 +126,28 @@ static inline vf smaller(vf u, vf v)
     return vf_pick(vf_unordered(u), u, vf_min(u, v));
 }
 
+MAP(exp)
+MAP(log)
+MAP(erf)
+MAP(tanh)
+MAP(sigmoid)
+MAP(softplus)
+MAP(mish)
+MAP(gelu)
+MAP(gelu_tanh)
+MAP1(silu, silu_any(u, v))
+MAP1(elu, elu_any(u, v))
 PAIR(add, vf_add(u, v))
 PAIR(sub, vf_sub(u, v))
 PAIR(mul, vf_mul(u, v))
 PAIR(div, vf_div(u, v))
 PAIR(min, smaller(u, v))
 PAIR(max, larger(u, v))
+
+static void scale_row(const float *x, size_t n, float factor, float *y)
+{
+    mul_row(x, 1, &factor, 0, n, y);
+}
 
 /* ---- Sums -----------------------------------------------------------------------------------------------
  */
@@ -184,41 +208,43 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
-/* Lanes of numbers are joined without branches. */
-#define EXTREME(name, none, better, op, ordinary)                                                            \
-    static inline float name##_lanes(float lane[GROUP])                                                      \
-    {                                                                                                        \
-        for (int l = 1; l < VF_LANES; l++)                                                                   \
-            lane[0] = isnan(lane[l]) || lane[l] op lane[0] ? lane[l] : lane[0];                              \
-        return lane[0];                                                                                      \
-    }                                                                                                        \
-    static float name(const float *x, size_t n)                                                              \
-    {                                                                                                        \
-        vf most[PARTS];                                                                                      \
-        float room[GROUP];                                                                                   \
-        for (int p = 0; p < PARTS; p++)                                                                      \
-            most[p] = vf_set(none);                                                                          \
-        for (size_t i = 0; i < n; i += GROUP) {                                                              \
-            const float *from = group_at(x, i, n, none, room);                                               \
-            for (int p = 0; p < PARTS; p++)                                                                  \
-                most[p] = better(vf_load(from + p * VF_LANES), most[p]);                                     \
-        }                                                                                                    \
-        for (int p = 1; p < PARTS; p++)                                                                      \
-            most[0] = better(most[0], most[p]);                                                              \
-        vf_store(room, most[0]);                                                                             \
-        if (!vm_all(ordinary(most[0])))                                                                      \
-            return name##_lanes(room);                                                                       \
-        HALVE(VF_LANES, name##_JOIN);                                                                        \
-        return room[0];                                                                                      \
+/* Signs are flipped by `sign`. Lanes of numbers are joined without branches. */
+static float largest(const float *x, size_t n, uint32_t sign)
+{
+    const vi flip = vi_set(sign);
+    vf most[PARTS];
+    float room[GROUP];
+    for (int p = 0; p < PARTS; p++)
+        most[p] = vf_set(-INFINITY);
+    for (size_t i = 0; i < n; i += GROUP) {
+        const float *from = group_at(x, i, n, sign ? INFINITY : -INFINITY, room);
+        for (int p = 0; p < PARTS; p++)
+            most[p] = larger(vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip)), most[p]);
     }
-#define BELOW_INFINITY(v) vf_less(v, vf_set(INFINITY))
-#define ABOVE_INFINITY(v) vf_less(vf_set(-INFINITY), v)
+    for (int p = 1; p < PARTS; p++)
+        most[0] = larger(most[0], most[p]);
+    vf_store(room, most[0]);
+    if (vm_all(vf_less(most[0], vf_set(INFINITY)))) {
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
-#define max_of_JOIN(h) JOIN(room, h, LARGER)
-#define min_of_JOIN(h) JOIN(room, h, SMALLER)
-EXTREME(max_of, -INFINITY, larger, >, BELOW_INFINITY)
-EXTREME(min_of, INFINITY, smaller, <, ABOVE_INFINITY)
+#define LANES(h) JOIN(room, h, LARGER)
+        HALVE(VF_LANES, LANES);
+#undef LANES
+        return room[0];
+    }
+    for (int l = 1; l < VF_LANES; l++)
+        room[0] = isnan(room[l]) || room[l] > room[0] ? room[l] : room[0];
+    return room[0];
+}
+
+static float max_of(const float *x, size_t n)
+{
+    return largest(x, n, 0);
+}
+
+static float min_of(const float *x, size_t n)
+{
+    return -largest(x, n, 0x80000000);
+}
 
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
@@ -227,24 +253,20 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     float room[GROUP];
     clear_doubles(total);
     for (size_t begin = 0; begin < n; begin += BLOCK) {
-        size_t end = n - begin < BLOCK ? n : begin + BLOCK, i = begin;
-        vf sum[PARTS], e;
+        size_t end = n - begin < BLOCK ? n : begin + BLOCK;
+        vf sum[PARTS];
         for (int p = 0; p < PARTS; p++)
             sum[p] = vf_set(0.0f);
-        for (; i + GROUP <= end; i += GROUP)
+        for (size_t i = begin; i < end; i += GROUP) {
+            const float *from = group_at(x, i, end, -INFINITY, room);
+            float *to = end - i < GROUP ? room : y + i;
             for (int p = 0; p < PARTS; p++) {
-                e = exp_negative(vf_sub(vf_load(x + i + p * VF_LANES), offs));
-                vf_store(y + i + p * VF_LANES, e);
+                vf e = exp_negative(vf_sub(vf_load(from + p * VF_LANES), offs));
+                vf_store(to + p * VF_LANES, e);
                 sum[p] = vf_add(sum[p], e);
             }
-        if (i < end) {
-            group_at(x, i, end, -INFINITY, room);
-            for (int p = 0; p < PARTS; p++) {
-                e = exp_negative(vf_sub(vf_load(room + p * VF_LANES), offs));
-                vf_store(room + p * VF_LANES, e);
-                sum[p] = vf_add(sum[p], e);
-            }
-            memcpy(y + i, room, (end - i) * sizeof *y);
+            if (end - i < GROUP)
+                memcpy(y + i, room, (end - i) * sizeof *y);
         }
         for (int p = 0; p < PARTS; p++)
             add_to_doubles(total, p, sum[p]);
@@ -293,19 +315,21 @@ static inline void add_squares(vd lane[HALVES], int part, vf a)
 
 static double squares(const float *x, size_t n, float high, float low)
 {
-    const vf off = vf_set(high), rest = vf_set(low);
+    vf off = vf_set(high), rest = vf_set(low);
     vd total[HALVES];
     float room[GROUP] = {0};
-    size_t i = 0;
     clear_doubles(total);
-    for (; i + GROUP <= n; i += GROUP)
+    for (size_t i = 0; i < n; i += GROUP) {
+        const float *from = x + i;
+        if (n - i < GROUP) {
+            for (size_t l = 0; i + l < n; l++)
+                room[l] = x[i + l] - high - low;
+            from = room;
+            off = rest = vf_set(0.0f);
+        }
         for (int p = 0; p < PARTS; p++)
-            add_squares(total, p, vf_sub(vf_sub(vf_load(x + i + p * VF_LANES), off), rest));
-    for (size_t l = 0; i + l < n; l++)
-        room[l] = x[i + l] - high - low;
-    if (i < n)
-        for (int p = 0; p < PARTS; p++)
-            add_squares(total, p, vf_load(room + p * VF_LANES));
+            add_squares(total, p, vf_sub(vf_sub(vf_load(from + p * VF_LANES), off), rest));
+    }
     return fold_doubles(total);
 }
 
@@ -346,18 +370,24 @@ static inline vf normalized(vf v, vf off, vf rest, vf factor)
 static void normalize(const float *x, size_t n, float high, float low, float factor, const float *gamma,
                       const float *beta, size_t step, float *y)
 {
+    static const float one = 1.0f, none = -0.0f;
     const vf off = vf_set(high), rest = vf_set(low), f = vf_set(factor);
-    const vf one_gamma = vf_set(gamma && n ? *gamma : 1.0f), one_beta = vf_set(beta && n ? *beta : -0.0f);
-    const bool gammas = gamma && step, betas = beta && step;
+    const size_t g_step = gamma ? step : 0, b_step = beta ? step : 0;
+    float room[2][VF_LANES];
     size_t i = 0;
+    if (n == 0)
+        return;
+    gamma = spread(gamma ? gamma : &one, g_step, room[0]);
+    beta = spread(beta ? beta : &none, b_step, room[1]);
     for (; i + VF_LANES <= n; i += VF_LANES) {
-        vf g = gammas ? vf_load(gamma + i) : one_gamma, b = betas ? vf_load(beta + i) : one_beta;
+        vf g = vf_load(gamma), b = vf_load(beta);
         vf_store(y + i, vf_fma(normalized(vf_load(x + i), off, rest, f), g, b));
+        gamma += g_step * VF_LANES;
+        beta += b_step * VF_LANES;
     }
     if (i < n) {
-        size_t few = n - i;
-        vf g = gammas ? load_few(gamma + i, few) : one_gamma, b = betas ? load_few(beta + i, few) : one_beta;
-        store_few(y + i, few, vf_fma(normalized(load_few(x + i, few), off, rest, f), g, b));
+        vf g = load_few(gamma, n - i), b = load_few(beta, n - i);
+        store_few(y + i, n - i, vf_fma(normalized(load_few(x + i, n - i), off, rest, f), g, b));
     }
 }
 
@@ -394,22 +424,18 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
                 size_t n, float *y)
 {
     const vf a = vf_set(alpha), b = vf_set(bias);
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) {
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
         vf s = vf_set(0.0f);
         for (size_t t = 0; t < count; t++) {
-            vf c = vf_load(around + t * step + i);
+            const float *row = around + t * step + i;
+            vf c = few < VF_LANES ? load_few(row, few) : vf_load(row);
             s = vf_fma(c, c, s);
         }
-        vf_store(y + i, lrn_of(vf_load(x + i), s, a, b));
-    }
-    if (i < n) {
-        vf s = vf_set(0.0f);
-        for (size_t t = 0; t < count; t++) {
-            vf c = load_few(around + t * step + i, n - i);
-            s = vf_fma(c, c, s);
-        }
-        store_few(y + i, n - i, lrn_of(load_few(x + i, n - i), s, a, b));
+        if (few < VF_LANES)
+            store_few(y + i, few, lrn_of(load_few(x + i, few), s, a, b));
+        else
+            vf_store(y + i, lrn_of(vf_load(x + i), s, a, b));
     }
 }
 

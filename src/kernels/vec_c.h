@@ -105,9 +105,9 @@ static inline vi vi_and(vi a, vi b)
 {
     return a & b;
 }
-static inline vi vi_or(vi a, vi b)
+static inline vi vi_xor(vi a, vi b)
 {
-    return a | b;
+    return a ^ b;
 }
 static inline vi vi_left_23(vi a)
 {

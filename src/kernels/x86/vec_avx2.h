@@ -32,7 +32,7 @@ typedef __m256d vd;
 #define vi_add(a, b) _mm256_add_epi32(a, b)
 #define vi_sub(a, b) _mm256_sub_epi32(a, b)
 #define vi_and(a, b) _mm256_and_si256(a, b)
-#define vi_or(a, b) _mm256_or_si256(a, b)
+#define vi_xor(a, b) _mm256_xor_si256(a, b)
 #define vi_mul(a, b) _mm256_mullo_epi32(a, b)
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define vi_store(p, a) _mm256_storeu_si256((__m256i *)(void *)(p), a)

@@ -32,7 +32,7 @@ typedef __m512d vd;
 #define vi_add(a, b) _mm512_add_epi32(a, b)
 #define vi_sub(a, b) _mm512_sub_epi32(a, b)
 #define vi_and(a, b) _mm512_and_si512(a, b)
-#define vi_or(a, b) _mm512_or_si512(a, b)
+#define vi_xor(a, b) _mm512_xor_si512(a, b)
 #define vi_left_23(a) _mm512_slli_epi32(a, 23)
 #define vi_right_1(a) _mm512_srai_epi32(a, 1)
 #define vi_right_23(a) _mm512_srai_epi32(a, 23)
