@@ -42,7 +42,8 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
 
 dq_status dq_ew_run(const dq_op_call *call, dq_error *err);
 
-/** One of the operators of ai.onnx that are nothing but a float kernel, by name. The kernel takes `operands`;
+/** One of the operators of ai.onnx that are nothing but a float kernel, by name (GeluTanh: Gelu of that
+ * approximation). The kernel takes `operands`;
  * alpha, beta and gamma are the attributes of these names. */
 typedef struct dq_ew_named {
     const char *name;

@@ -152,7 +152,32 @@ ROW_OP(softplus, softplus_of_f64(a))
 FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
 FLOAT_OP(hard_swish, a *unit_f32(a / 6 + 0.5f), a *unit(a / 6 + 0.5))
 ROW_OP(mish, a *tanh(softplus_of_f64(a)))
-FLOAT_OP_WITH(leaky_relu, read_alpha, a < 0 ? ALPHA * a : a, a < 0 ? params->alpha * a : a)
+/* x < 0 ? x * slope : x, chosen by masks: compilers do not make a choice of floats a branch, which random
+ * signs would miss half of the time. */
+static float leaky(float x, float slope)
+{
+    float product = x * slope;
+    uint32_t plain, scaled, mask;
+    memcpy(&plain, &x, sizeof plain);
+    memcpy(&scaled, &product, sizeof scaled);
+    mask = -(uint32_t)(plain > 0x80000000U); /* -0 is not less than 0 */
+    plain = (scaled & mask) | (plain & ~mask);
+    memcpy(&x, &plain, sizeof x);
+    return x;
+}
+
+static void leaky_relu_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                           const dq_ew_params *params)
+{
+    (void)step;
+    const float *x = in[0], alpha = (float)params->alpha;
+    float *y = out;
+    for (size_t i = 0; i < n; i++)
+        y[i] = leaky(x[i], alpha);
+}
+DQ_EW_UNARY(leaky_relu_f64, double, double, a < 0 ? params->alpha * a : a)
+static const dq_ew_table leaky_relu_table = {.fn = {FLOAT_ROWS(leaky_relu)}, .params = read_alpha};
+DQ_EW_OP(dq_op_leaky_relu, leaky_relu_table);
 FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
               a > params->alpha || isnan(a) ? a : 0)
 FLOAT_OP_WITH(hard_sigmoid, read_alpha, unit_f32(ALPHA *a + BETA), unit(params->alpha *a + params->beta))
@@ -231,7 +256,7 @@ const dq_op_impl dq_op_fast_gelu = {biased_infer, fast_gelu_prepare, dq_ew_run, 
 /* ---- PRelu ----------------------------------------------------------------------------------------------
  */
 
-DQ_EW_BINARY(prelu_f32, float, float, a < 0 ? a * b : a)
+DQ_EW_BINARY(prelu_f32, float, float, leaky(a, b))
 DQ_EW_BINARY(prelu_f64, double, double, a < 0 ? a * b : a)
 DQ_EW_BINARY(prelu_i32, int32_t, int32_t, a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
 DQ_EW_BINARY(prelu_i64, int64_t, int64_t, a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
@@ -326,6 +351,8 @@ const dq_ew_named dq_ew_unary_named[] = {
     {"HardSigmoid", hard_sigmoid_f32, 1},
     {"Elu", elu_f32, 1},
     {"Swish", swish_f32, 1},
+    {"Gelu", gelu_f32, 1},
+    {"GeluTanh", gelu_tanh_f32, 1},
     {"PRelu", prelu_f32, 2},
     {NULL, NULL, 0},
 };

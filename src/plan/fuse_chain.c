@@ -87,6 +87,8 @@ static const char *step_name(const dq_node *node)
 {
     if (dq_fuser_is(node, "Sum"))
         return node->in_count > 1 ? "Add" : NULL;
+    if (dq_fuser_is(node, "Gelu") && strcmp(dq_node_string(node, "approximate", "none"), "none") != 0)
+        return "GeluTanh";
     return node->op_type;
 }
 

@@ -261,12 +261,15 @@ def element_chain(case):
         other = case.pick(shape, shape[2:], (shape[1], 1), (1,), ())
         operand = case.pick(lambda: case.constant(f"c{i}", case.rng.normal(0, 1, other).astype(np.float32)),
                             lambda: floats(case, f"f{i}", other), lambda: case.input(f"d{i}", other)[0], lambda: y)()
-        op = case.pick("Add", "Mul", "Sub", "Sum", "Max", "Relu", "Erf", "LeakyRelu", "HardSigmoid", "Clip", "gate")
+        op = case.pick("Add", "Mul", "Sub", "Sum", "Max", "Relu", "Erf", "LeakyRelu", "HardSigmoid", "Clip", "gate",
+                       *(["Gelu"] if case.opset >= 20 else []))
         if op == "gate":
             y = case.node("Mul", [y, case.node("Sigmoid", [y], f"gate{i}")], f"n{i}")
         elif op == "Clip":
             least = case.constant(f"least{i}", np.float32(-1)) if case.chance(0.5) else ""
             y = case.node("Clip", [y, least, case.constant(f"most{i}", np.float32(3))], f"n{i}")
+        elif op == "Gelu":
+            y = case.node("Gelu", [y], f"n{i}", approximate=case.pick("none", "tanh"))
         elif op in ("Relu", "Erf", "LeakyRelu", "HardSigmoid"):
             y = case.node(op, [y], f"n{i}", **({"alpha": 0.3} if op[-1] != "f" and op != "Relu" else {}))
         else:
