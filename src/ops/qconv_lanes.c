@@ -91,25 +91,32 @@ bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
 
-/* Where things are in an image. */
+static void set_shape(dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    dq_qlanes_way *l = &conv->lanes;
+    l->linear = is_linear(conv);
+    l->quads = (s->group_in + STEP - 1) / STEP;
+    l->steps = l->quads * s->kernel_size;
+    l->rows = l->linear ? 1 : (size_t)s->window.out[0];
+    l->width = l->linear ? s->out_size : (size_t)s->window.out[1];
+    l->stride = l->linear ? 1 : (size_t)s->window.stride[1];
+}
+
+/* Where things are in an image; or, linear, in a block's copy. */
 static bool lay_out_image(dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
     dq_qlanes_way *l = &conv->lanes;
     size_t lines;
-    l->linear = is_linear(conv);
-    l->quads = (s->group_in + STEP - 1) / STEP;
-    l->steps = l->quads * s->kernel_size;
-    l->rows = l->linear ? 1 : (size_t)w->out[0];
-    l->width = l->linear ? s->out_size : (size_t)w->out[1];
-    l->every_row = !l->linear && w->kernel[0] > 1;
+    if (l->linear)
+        return dq_mul_size(l->across * STEP / ALIGN | 1, ALIGN, &l->plane);
+    l->every_row = w->kernel[0] > 1;
     l->stored = l->every_row ? conv->image.extent[0] : l->rows;
-    l->stride = l->linear ? 1 : (size_t)w->stride[1];
-    l->phases = l->linear || w->kernel[1] == 1 ? 1 : l->stride;
-    l->phase = l->phases == 1 && l->stride > 1 ? l->width : 0;
-    if (!l->phase)
-        l->phase = l->linear ? l->width : (conv->image.extent[1] + l->stride - 1) / l->stride;
+    l->phases = w->kernel[1] == 1 ? 1 : l->stride;
+    l->phase =
+        w->kernel[1] == 1 && l->stride > 1 ? l->width : (conv->image.extent[1] + l->stride - 1) / l->stride;
     if (!dq_mul_size(l->phase, l->phases * STEP, &l->row) || !dq_mul_size(l->row, l->stored, &l->plane) ||
         !dq_align_size(l->plane, ALIGN, &l->plane))
         return false;
@@ -138,9 +145,9 @@ static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
 }
 
 /* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
-static void cut(dq_qconv *conv)
+static void cut(const dq_op_call *call, dq_qconv *conv)
 {
-    enum { CACHE = 1 << 16, LEAST = 64, MOST = 512, MANY_BLOCKS = 32, TASK = 1 << 19 };
+    enum { CACHE = 1 << 16, LEAST = 32, MOST = 512, MANY_BLOCKS = 32, TASK = 1 << 21 };
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
     size_t pixels = CACHE / (l->quads * STEP), blocks;
@@ -158,7 +165,7 @@ static void cut(dq_qconv *conv)
     conv->pass = dq_qconv_images(conv);
     l->panels = (s->group_out + OUTS - 1) / OUTS;
     l->chunk = l->panels;
-    if (conv->pass * s->group * l->blocks < MANY_BLOCKS) {
+    if (dq_threads_count(call->threads) > 1 && conv->pass * s->group * l->blocks < MANY_BLOCKS) {
         size_t each = l->across * l->together * l->steps * STEP * OUTS, wanted = TASK / (each + 1) + 1;
         l->chunk = wanted < l->panels ? wanted : l->panels;
     }
@@ -196,9 +203,10 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
     dq_qlanes_way *l = &conv->lanes;
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
     form f;
+    set_shape(conv);
+    cut(call, conv);
     if (!lay_out_image(conv))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
-    cut(conv);
     l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
     bool fits = lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
                 dq_align_size(*used, ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
@@ -206,7 +214,8 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
                 dq_place_size(used, l->image, conv->pass, ALIGN, &conv->images_offset) &&
                 dq_add_size(*used, PIXELS * STEP, used) &&
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->c_offset) &&
-                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset);
+                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset) &&
+                dq_place_size(worker, l->linear ? l->plane : 0, l->quads, ALIGN, &l->block_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
@@ -254,10 +263,6 @@ static void fill_row(const filling *f, size_t row, uint8_t *out)
     const dq_qconv *conv = f->pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
     const dq_window *w = &conv->s.window;
-    if (l->linear) {
-        put_pixels(f, 0, l->width, out);
-        return;
-    }
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
         memset(out, f->pad, l->row);
@@ -276,23 +281,46 @@ static void fill_row(const filling *f, size_t row, uint8_t *out)
     }
 }
 
+/* Planes of four channels from channel 4 * quad of a group on. */
+static void find_planes(filling *f, size_t image, size_t group, size_t quad)
+{
+    const dq_conv_shape *s = &f->pass->conv->s;
+    const dq_op_call *call = f->pass->call;
+    const uint8_t *x = call->in[f->pass->conv->x]->data;
+    size_t first = quad * STEP;
+    x += ((f->pass->first + image) * s->in_channels + group * s->group_in + first) * s->in_size;
+    for (size_t e = 0; e < STEP; e++)
+        f->planes[e] = first + e < s->group_in ? x + e * s->in_size : NULL;
+}
+
+static filling begin_filling(const dq_qconv_pass *pass)
+{
+    filling f = {.pass = pass, .flip = dq_qgemm_flip(pass->call->in[pass->conv->x]->dtype, false)};
+    f.pad = (uint8_t)dq_qconv_zero(pass->call, pass->conv->x_zero, 0) ^ f.flip;
+    return f;
+}
+
+/* Pixels first … first + n - 1 of an image's group. */
+static void fill_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
+                       uint8_t *out)
+{
+    filling f = begin_filling(pass);
+    for (size_t quad = 0; quad < pass->conv->lanes.quads; quad++) {
+        find_planes(&f, image, group, quad);
+        put_pixels(&f, first, n, out + quad * pass->conv->lanes.plane);
+    }
+}
+
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_qconv_pass *pass = arg;
-    const dq_conv_shape *s = &pass->conv->s;
     const dq_qlanes_way *l = &pass->conv->lanes;
-    const dq_tensor *x = pass->call->in[pass->conv->x];
-    filling f = {.pass = pass, .flip = dq_qgemm_flip(x->dtype, false)};
-    f.pad = (uint8_t)dq_qconv_zero(pass->call, pass->conv->x_zero, 0) ^ f.flip;
+    size_t quads = l->quads * pass->conv->s.group;
+    filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
-        size_t row = i % l->stored, quad = i / l->stored % (l->quads * s->group);
-        size_t image = i / l->stored / (l->quads * s->group), first = quad % l->quads * STEP;
-        size_t channel = quad / l->quads * s->group_in + first;
-        const uint8_t *planes =
-            (const uint8_t *)x->data + ((pass->first + image) * s->in_channels + channel) * s->in_size;
-        for (size_t e = 0; e < STEP; e++)
-            f.planes[e] = first + e < s->group_in ? planes + e * s->in_size : NULL;
+        size_t row = i % l->stored, quad = i / l->stored % quads, image = i / l->stored / quads;
+        find_planes(&f, image, quad / l->quads, quad % l->quads);
         fill_row(&f, row, pass->images + image * l->image + quad * l->plane + row * l->row);
     }
 }
@@ -403,7 +431,10 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.px = l->linear ? block * l->across : 0;
         t.rows = l->rows - t.row < l->together ? l->rows - t.row : l->together;
         t.pixels = l->width - t.px < l->across ? l->width - t.px : l->across;
-        t.x = pass->images + image * l->image + t.group * l->quads * l->plane + t.row * down + t.px * STEP;
+        if (l->linear)
+            fill_block(pass, image, t.group, t.px, t.pixels, (uint8_t *)scratch + l->block_offset);
+        t.x = l->linear ? (const uint8_t *)scratch + l->block_offset
+                        : pass->images + image * l->image + t.group * l->quads * l->plane + t.row * down;
         t.c = (int32_t *)(scratch + l->c_offset);
         t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
         if (zeros)
@@ -419,8 +450,9 @@ void dq_qconv_lanes_run(const dq_qconv_pass *pass)
     const dq_qconv *conv = pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
     dq_qconv_pass run = *pass;
-    dq_parallel(pass->call->threads, pass->count * conv->s.group * l->quads * l->stored,
-                PIECE / (l->row + 1) + 1, fill_rows, &run);
+    if (!l->linear)
+        dq_parallel(pass->call->threads, pass->count * conv->s.group * l->quads * l->stored,
+                    PIECE / (l->row + 1) + 1, fill_rows, &run);
     size_t products = l->across * l->together * l->chunk * OUTS * l->steps * STEP;
     dq_parallel(pass->call->threads, pass->count * conv->s.group * l->blocks * l->chunks,
                 dq_qgemm_grain(products), run_tasks, &run);
