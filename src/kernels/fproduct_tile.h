@@ -91,7 +91,7 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
             sum[i][v] = g->more ? v_load(c + (size_t)i * c_row + v * LANES) : v_zero();
     if (!g->more)
         fetch(c, c_row, rows);
-    if (g->last && z)
+    if (z)
         fetch(z, z_row, rows);
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL) {
@@ -139,46 +139,89 @@ INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *
     }
 }
 
-/* A tile of the last panel, of fewer columns than it has: in rooms that are whole. */
-static __attribute__((noinline)) void tile_edge(const dq_fblock *g, size_t row, size_t rows, size_t col,
-                                                const float *b)
+/* Rows of a panel's results, to and from c and z as they are given. */
+typedef struct strip {
+    const dq_fblock *g;
+    size_t col, row, rows;
+    const float *b;
+    float *c;
+    const float *z;
+    size_t c_row, z_row;
+} strip;
+
+static inline size_t tiles_of(size_t rows)
 {
-    float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];
-    size_t cols = g->cols - col, bytes = cols * sizeof *c;
-    bool has_z = g->last && g->z;
-    memset(c, 0, sizeof c);
-    if (has_z)
-        memset(z, 0, sizeof z);
-    for (size_t i = 0; i < rows; i++) {
-        if (g->more)
-            memcpy(c + i * DQ_FPANEL, g->c + (row + i) * g->c_row + col, bytes);
-        if (has_z)
-            memcpy(z + i * DQ_FPANEL, g->z + (row + i) * g->z_row + col, bytes);
-    }
-    if (VECTORS > 1 && cols <= DQ_FPANEL / 2)
-        tile_rows(g, row, rows, b, (stream){b, 0, NULL}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL,
-                  VECTORS > 1 ? VECTORS / 2 : 1);
-    else
-        tile_rows(g, row, rows, b, (stream){b, 0, NULL}, c, DQ_FPANEL, has_z ? z : NULL, DQ_FPANEL, VECTORS);
-    for (size_t i = 0; i < rows; i++)
-        memcpy(g->c + (row + i) * g->c_row + col, c + i * DQ_FPANEL, bytes);
+    return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
-INLINE void tile_block(const dq_fblock *g)
+INLINE void strip_tiles(const strip *s, int vectors)
 {
-    size_t tiles = (g->rows + MOST_ROWS - 1) / MOST_ROWS;
+    const dq_fblock *g = s->g;
+    size_t tiles = tiles_of(s->rows);
+    for (size_t t = 0, row = 0; t < tiles; t++) {
+        size_t rows = (s->rows + t) / tiles, first = s->row + row;
+        tile_rows(g, first, rows, s->b, next_panel(g, s->col, s->b, t, tiles, first + rows),
+                  s->c + row * s->c_row, s->c_row, s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+        row += rows;
+    }
+}
+
+/* Each is much code, which stands once. */
+static __attribute__((noinline)) void strip_whole(const strip *s)
+{
+    strip_tiles(s, VECTORS);
+}
+
+static __attribute__((noinline)) void strip_half(const strip *s)
+{
+    strip_tiles(s, VECTORS > 1 ? VECTORS / 2 : 1);
+}
+
+/* A tile of the last panel, of fewer columns than it has: in rooms that are whole. */
+static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
+{
+    float c[MOST_ROWS * DQ_FPANEL] = {0}, z[MOST_ROWS * DQ_FPANEL] = {0};
+    size_t bytes = cols * sizeof *c;
+    strip room = *s;
+    room.c = c;
+    room.z = s->z ? z : NULL;
+    room.c_row = room.z_row = DQ_FPANEL;
+    for (size_t i = 0; i < s->rows; i++) {
+        if (s->g->more)
+            memcpy(c + i * DQ_FPANEL, s->c + i * s->c_row, bytes);
+        if (s->z)
+            memcpy(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
+    }
+    if (VECTORS > 1 && cols <= DQ_FPANEL / 2)
+        strip_half(&room);
+    else
+        strip_whole(&room);
+    for (size_t i = 0; i < s->rows; i++)
+        memcpy(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
+}
+
+static void tile_block(const dq_fblock *g)
+{
+    size_t tiles = tiles_of(g->rows);
     for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
-        const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;
-        for (size_t t = 0, row = 0; t < tiles; t++) {
-            size_t rows = (g->rows + t) / tiles;
-            if (g->cols - col >= DQ_FPANEL)
-                tile_rows(g, row, rows, b, next_panel(g, col, b, t, tiles, row + rows),
-                          g->c + row * g->c_row + col, g->c_row,
-                          g->last && g->z ? g->z + row * g->z_row + col : NULL, g->z_row, VECTORS);
-            else
-                tile_edge(g, row, rows, col, b);
-            row += rows;
+        strip s = {.g = g,
+                   .col = col,
+                   .rows = g->rows,
+                   .b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b,
+                   .c = g->c + col,
+                   .z = g->last && g->z ? g->z + col : NULL,
+                   .c_row = g->c_row,
+                   .z_row = g->z_row};
+        if (g->cols - col >= DQ_FPANEL) {
+            strip_whole(&s);
+            continue;
+        }
+        for (size_t t = 0; t < tiles; t++, s.row += s.rows) {
+            s.rows = (g->rows + t) / tiles;
+            s.c = g->c + s.row * g->c_row + col;
+            s.z = g->last && g->z ? g->z + s.row * g->z_row + col : NULL;
+            tile_edge(&s, g->cols - col);
         }
     }
 }
