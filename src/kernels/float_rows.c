@@ -3,10 +3,12 @@
 #include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
+#include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_c = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_c = FLOAT_POOL;
+const dq_fwinograd dq_fwinograd_c = FWINOGRAD;
 
 void dq_fconv_plane_c(const dq_fconv *f)
 {

@@ -11,6 +11,7 @@
 #include "kernels/float_pool.h"
 #include "kernels/float_rows.h"
 #include "kernels/fproduct.h"
+#include "kernels/fwinograd.h"
 #include "kernels/nbits.h"
 #include "kernels/pool.h"
 #include "kernels/qconv.h"

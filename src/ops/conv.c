@@ -5,6 +5,7 @@
 #include "ops/conv_float.h"
 #include "ops/conv_gather.h"
 #include "ops/conv_rows.h"
+#include "ops/conv_winograd.h"
 #include "ops/half_floats.h"
 #include "ops/rnn_activation.h"
 #include "ops/window_walk.h"
@@ -16,9 +17,10 @@ enum { X, W, BIAS, Z /* FusedConv */ };
 
 typedef struct state {
     dq_conv_shape shape;
-    enum { BY_ROWS, BY_FLOATS, BY_CALLBACKS } way;
+    enum { BY_ROWS, BY_FLOATS, BY_WINOGRAD, BY_CALLBACKS } way;
     dq_conv_rows rows;
     dq_conv_float floats;
+    dq_conv_winograd winograd;
     dq_half_floats halves;
     dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
@@ -191,7 +193,11 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     if (single) {
         s->way = BY_FLOATS;
-        return dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err);
+        DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err));
+        if (!dq_conv_winograd_suits(shape))
+            return DQ_OK;
+        s->way = BY_WINOGRAD;
+        return dq_conv_winograd_prepare(call, &s->floats, &s->winograd, err);
     }
     s->way = BY_CALLBACKS;
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
@@ -225,6 +231,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                              .finish = &s->finish};
     if (s->way == BY_ROWS)
         dq_conv_rows_run(call, &s->rows, &floats);
+    else if (s->way == BY_WINOGRAD)
+        dq_conv_winograd_run(call, &s->winograd, &floats);
     else
         dq_conv_float_run(call, &s->floats, &floats);
     dq_half_floats_done(call, &s->halves);

@@ -106,3 +106,15 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
     job j = {call, f, o};
     dq_fproduct_run(call, &f->product, &j);
 }
+
+void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
+                        const dq_fpart *part, void *room)
+{
+    job j = {call, f, o};
+    dq_fpart some = *part;
+    for (size_t done = 0; done < part->cols; done += some.cols) {
+        some.col = part->col + done;
+        some.cols = part->cols - done < DQ_FPRODUCT_COLS ? part->cols - done : DQ_FPRODUCT_COLS;
+        dq_fproduct_part(call, &f->product, &j, &some, room);
+    }
+}

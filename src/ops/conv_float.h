@@ -18,5 +18,8 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                 dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */
 void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o);
+/** The part's results alone, in a room as large as the worker scratch that dq_conv_float_prepare asks for. */
+void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
+                        const dq_fpart *part, void *room);
 
 #endif

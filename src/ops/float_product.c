@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    ROWS = 192, /* of A at a time: with DEPTH steps they stay in the second cache … */
-    COLS = 128, /* … and so do as many columns of B; a panel of them in the first */
+    ROWS = 192,              /* of A at a time: with DEPTH steps they stay in the second cache … */
+    COLS = DQ_FPRODUCT_COLS, /* … and so do as many columns of B; a panel of them in the first */
     DEPTH = 256,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
@@ -125,6 +125,14 @@ void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *a
     size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
     dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);
+}
+
+void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *arg, const dq_fpart *part,
+                      void *room)
+{
+    const job j = {.f = f, .call = call, .arg = arg};
+    dq_fpart all = *part;
+    part_of(&j, &all, room);
 }
 
 /* ---- Panels ------------------------------------------------------------------------------------------- */

@@ -251,6 +251,17 @@ static void run_fgemv(call *c)
     c->work = (bench_work){.products = (double)ROWS * STEPS};
 }
 
+/* A tile's way in. */
+static void run_fwinograd(call *c)
+{
+    enum { CHANNELS = 64 };
+    const float *d[DQ_FWINOGRAD_POINTS];
+    for (size_t p = 0; p < DQ_FWINOGRAD_POINTS; p++)
+        d[p] = X(float) + p * CHANNELS;
+    c->k->fwinograd->input(d, CHANNELS, Y(float), CHANNELS + DQ_FWINOGRAD_STEP);
+    c->work.read = c->work.written = CHANNELS * DQ_FWINOGRAD_POINTS * sizeof(float);
+}
+
 /* Windows in a row. */
 static void run_fgather(call *c)
 {
@@ -343,6 +354,7 @@ static const measure measures[] = {
     PRODUCT(fblock),
     PRODUCT(fgemv),
     PRODUCT(fgather),
+    PRODUCT(fwinograd),
 };
 
 /* ---- The table ---- */

@@ -222,9 +222,11 @@ static float chain(const conv_case *k, const double *x, const double *w, int64_t
     return sum;
 }
 
-/* The harness runs each case with portable kernels on one thread and with the best ones on three, and wants
- * the same bytes. */
-static void run_bits(const conv_case *k, uint64_t *state)
+typedef double number_fn(uint64_t *state);
+
+/* `odd`: a pixel. The harness runs each case with portable kernels on one thread and with the best ones on
+ * three, and wants the same bytes. */
+static void run_bits(const conv_case *k, number_fn *number, uint64_t *state, double odd)
 {
     enum { MOST = 40000 };
     static double x[MOST], w[MOST], bias[64], z[MOST], want[MOST];
@@ -245,14 +247,16 @@ static void run_bits(const conv_case *k, uint64_t *state)
     }
     ck_assert(x_size <= MOST && w_size <= MOST && k->images * channels * places <= MOST && channels <= 64);
     for (int64_t i = 0; i < x_size; i++)
-        x[i] = fraction(state);
+        x[i] = number(state);
+    if (odd != 0)
+        x[*state % (uint64_t)x_size] = odd;
     for (int64_t i = 0; i < w_size; i++)
-        w[i] = fraction(state);
+        w[i] = number(state);
     for (int64_t i = 0; i < channels; i++)
-        bias[i] = fraction(state);
+        bias[i] = number(state);
     for (int64_t i = 0; i < k->images * channels * places; i++) {
         int64_t rest = i % places, at[3];
-        z[i] = fraction(state);
+        z[i] = number(state);
         for (size_t d = rank; d-- > 0; rest /= y_dims[d + 2])
             at[d] = rest % y_dims[d + 2];
         int64_t channel = i / places % channels;
@@ -304,7 +308,35 @@ START_TEST(bits)
     };
     uint64_t state = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        run_bits(&cases[i], &state);
+        run_bits(&cases[i], fraction, &state, 0);
+}
+END_TEST
+
+/* Transformed, small integers stay exact; and where an output is not finite all of them come from the chain,
+ * in planes as small as these. */
+static double whole(uint64_t *state)
+{
+    return floor(16 * fraction(state));
+}
+
+START_TEST(winograd)
+{
+    static const conv_case cases[] = {
+        {2, 1, 1, 16, 16, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 1, 1, 19, 21, {5, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 1, 1, 130, 17, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {2, 2, 1, 70, 33, {9, 3}, {3, 3}, {1, 1}, {1, 1}, {3, 0}, {0, 6}},
+        {2, 3, 2, 16, 18, {7, 6}, {3, 3}, {1, 1}, {1, 1}, {2, 2}, {2, 1}},
+        {2, 1, 2, 24, 31, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {0, 1}, {1, 0}},
+        {2, 1, 1, 16, 16, {19, 41}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 1}}, /* chunks */
+    };
+    static const double odd[] = {INFINITY, -INFINITY, NAN, 3e38};
+    uint64_t state = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_bits(&cases[i], whole, &state, 0);
+        for (size_t o = 0; i < 6 && o < sizeof odd / sizeof *odd; o++)
+            run_bits(&cases[i], whole, &state, odd[o]);
+    }
 }
 END_TEST
 
@@ -397,6 +429,7 @@ int main(void)
     TCase *tests = tcase_create("Conv");
     tcase_add_test(tests, transposed_against_spreading);
     tcase_add_test(tests, bits);
+    tcase_add_test(tests, winograd);
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
     tcase_add_test(tests, transposed);

@@ -1,0 +1,46 @@
+/* Contracts of float Winograd convolution F(2×2, 3×3): kernels of 3×3 at stride 1, four outputs of a channel
+ * from 16 products instead of 36. With the 4×4 pixels d, the 3×3 weights g, and
+ *
+ *         1  0 -1  0          1   0   0          1  1  1  0
+ *   B =   0  1  1  0    G =  1/2 1/2 1/2    A =  0  1 -1 -1
+ *         0 -1  1  0         1/2-1/2 1/2
+ *         0  1  0 -1          0   0   1
+ *
+ * the outputs are A ((G g G') * (B d B')) A', where * goes element by element, summed over the channels, and
+ * ' transposes. Every sum and product is rounded to float, in this order, first down the columns, then along
+ * the rows: the rows of B are one sum each; those of G are x, ((x + z) + y) / 2, ((x + z) - y) / 2 and z;
+ * those of A are (x + y) + z and (y - z) - w. Output (y, x) depends on nothing but the 3×3 pixels from (y, x)
+ * on. Which NaN stands for a NaN is open. */
+#ifndef DQ_KERNELS_FWINOGRAD_H
+#define DQ_KERNELS_FWINOGRAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    DQ_FWINOGRAD_POINTS = 16, /* elements of a 4×4 matrix, row by row */
+    DQ_FWINOGRAD_STEP = 16    /* channels, in and out, are taken in multiples of it */
+};
+
+/** B d B' for each channel: element p of channel c goes to v[p * point + c]. Pixel p of the channels is at
+ * d[p]; `channels` is a multiple of DQ_FWINOGRAD_STEP. */
+typedef void dq_fwinograd_input_fn(const float *const d[DQ_FWINOGRAD_POINTS], size_t channels, float *v,
+                                   size_t point);
+
+/** G g G' of each of `channels` times DQ_FWINOGRAD_STEP kernels: element t of kernel j of channel c is g[(c *
+ * 9 + t) * DQ_FWINOGRAD_STEP + j], element p goes to u[p * point + c * DQ_FWINOGRAD_STEP + j]. */
+typedef void dq_fwinograd_weights_fn(const float *g, size_t channels, float *u, size_t point);
+
+/** A m A' for each channel j, where element p of m is m[p * point + j], plus bias[j], then x < low ? low : x,
+ * then x > high ? high : x: output p goes to y[p][j]. `channels` is a multiple of DQ_FWINOGRAD_STEP. True
+ * when all are finite before the bounds. */
+typedef bool dq_fwinograd_output_fn(const float *m, size_t point, size_t channels, const float *bias,
+                                    float low, float high, float *const y[4]);
+
+typedef struct dq_fwinograd {
+    dq_fwinograd_input_fn *input;
+    dq_fwinograd_weights_fn *weights;
+    dq_fwinograd_output_fn *output;
+} dq_fwinograd;
+
+#endif
