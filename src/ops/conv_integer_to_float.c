@@ -12,7 +12,7 @@ enum { PART = 256 };
 
 typedef struct state {
     dq_qconv conv; /* first: the sums' callback is given its address */
-    float low, high;
+    dq_bounds bounds;
     bool z_same; /* z has the result's shape */
     size_t z_strides[DQ_MAX_RANK];
     dq_dynamic_place place;
@@ -63,12 +63,7 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
         return dq_call_fail_input(call, err, X_SCALE, "has %zu elements, wanted 1", call->in[X_SCALE]->count);
     DQ_TRY(check_param(call, W_SCALE, &conv->s, err));
     DQ_TRY(check_param(call, BIAS, &conv->s, err));
-    const dq_attr *clip = dq_node_attr(call->node, "clip");
-    if (clip && clip->count != 2)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'clip' has %zu values, wanted 2",
-                            clip->count);
-    st->low = clip ? clip->u.floats[0] : -INFINITY;
-    st->high = clip ? clip->u.floats[1] : INFINITY;
+    DQ_TRY(dq_call_bounds(call, &st->bounds, err));
     return check_z(call, st, err);
 }
 
@@ -107,14 +102,14 @@ static void finish(const dq_op_call *call, const state *st, size_t channel, size
     float scale = dq_data(call->in[X_SCALE], float)[0] * element(call->in[W_SCALE], channel);
     float b = bias ? element(bias, channel) : -0.0f, spread[PART];
     if (!z || st->z_same) {
-        call->kernels->finish_s32_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL, st->low,
-                                      st->high);
+        call->kernels->finish_s32_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL, st->bounds.low,
+                                      st->bounds.high);
         return;
     }
     for (size_t i = 0; i < count; i += PART) {
         size_t n = count - i < PART ? count - i : PART;
         spread_z(st, dq_data(z, float), at + i, n, spread);
-        call->kernels->finish_s32_f32(y + i, n, scale, b, spread, st->low, st->high);
+        call->kernels->finish_s32_f32(y + i, n, scale, b, spread, st->bounds.low, st->bounds.high);
     }
 }
 

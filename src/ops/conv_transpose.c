@@ -16,6 +16,7 @@ typedef struct state {
     bool by_phases; /* float and narrower; else: */
     dq_transposed_floats floats;
     dq_half_floats halves;
+    dq_bounds bounds; /* dqrun's ConvTranspose */
     dq_fmm mm;
 } state;
 
@@ -182,6 +183,12 @@ static void pack_sources(const void *arg, size_t batch, size_t col, size_t count
     }
 }
 
+static float bounded(float x, dq_bounds b)
+{
+    x = x < b.low ? b.low : x;
+    return x > b.high ? b.high : x;
+}
+
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
                   const void *tile)
 {
@@ -195,8 +202,9 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
             if (o->s->mm.type == DQ_DOUBLE)
                 dq_data(o->out, double)[at + j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
             else
-                dq_tensor_put_double(o->out, at + j,
-                                     (double)(((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias));
+                dq_tensor_put_double(
+                    o->out, at + j,
+                    (double)bounded(((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias, o->s->bounds));
     }
 }
 
@@ -209,6 +217,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->in_size = dq_dims_product(s->in, 0, s->rank);
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
+    DQ_TRY(dq_call_bounds(call, &st->bounds, err));
     st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_suits(s);
     if (st->by_phases) {
         DQ_TRY(dq_half_floats_prepare(call, &st->halves, err));
@@ -239,7 +248,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     }
     dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
                       dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
-                      dq_half_floats_out(call, &s->halves));
+                      s->bounds, dq_half_floats_out(call, &s->halves));
     dq_half_floats_done(call, &s->halves);
     return DQ_OK;
 }

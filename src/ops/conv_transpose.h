@@ -37,8 +37,8 @@ bool dq_transposed_suits(const dq_transposed *s);
 dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
                                 dq_transposed_floats *f, dq_error *err);
 /** Each sum runs over channels, then the kernel's elements that reach the input, from the last to the first;
- * then the bias (may be NULL). */
+ * then the bias (may be NULL); then the bounds. */
 void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
-                       const float *bias, float *out);
+                       const float *bias, dq_bounds bounds, float *out);
 
 #endif

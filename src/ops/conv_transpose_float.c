@@ -2,7 +2,6 @@
 #include "ops/conv_panels.h"
 #include "ops/conv_transpose.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { MOST_PHASES = 64, ALIGN = 64 };
@@ -150,6 +149,7 @@ typedef struct job {
     const dq_transposed_floats *f;
     const dq_transposed_phase *phase;
     const float *x, *w, *bias;
+    dq_bounds bounds;
     float *out;
 } job;
 
@@ -177,8 +177,8 @@ static void part_result(const void *arg, const dq_fpart *part, float *room, dq_f
     const dq_transposed *s = j->f->shape;
     block->c = room;
     block->c_row = part->cols;
-    block->low = -INFINITY;
-    block->high = INFINITY;
+    block->low = j->bounds.low;
+    block->high = j->bounds.high;
     block->bias = j->bias ? j->bias + part->batch % s->group * s->group_out + part->row : NULL;
 }
 
@@ -258,9 +258,9 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
 }
 
 void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
-                       const float *bias, float *out)
+                       const float *bias, dq_bounds bounds, float *out)
 {
-    job j = {call, f, NULL, x, f->weights, bias, out};
+    job j = {call, f, NULL, x, f->weights, bias, bounds, out};
     if (!j.w) {
         float *room = (float *)(void *)((char *)call->scratch + f->weights_at);
         arrange(f->shape, w, room);

@@ -67,8 +67,8 @@ static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock
     block->c = j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
     block->c_row = f->n;
     block->alpha = f->alpha;
-    block->low = -INFINITY;
-    block->high = INFINITY;
+    block->low = f->bounds.low;
+    block->high = f->bounds.high;
     block->z = j->o->z ? j->o->z + part->row * j->o->z_row + part->col : NULL;
     block->z_row = j->o->z_row;
 }
@@ -110,7 +110,7 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
         j->call->kernels->fgemv(matrix_b(j, batch) + col * f->b_col, f->b_col, count, f->k,
                                 matrix_a(j, batch), rest.c);
         rest.b_panel = DQ_FPANEL;
-        if (rest.alpha != 1 || rest.z)
+        if (rest.alpha != 1 || rest.z || rest.low > -INFINITY || rest.high < INFINITY)
             j->call->kernels->fblock(&rest);
     }
 }

@@ -1,4 +1,4 @@
-/* Products of plain float matrices, for MatMul and Gemm: C = clamp(alpha · A · B + bias + z). */
+/* Products of plain float matrices, for MatMul and Gemm: C = clamp(alpha · A · B + z). */
 #ifndef DQ_OPS_FLOAT_MATRIX_H
 #define DQ_OPS_FLOAT_MATRIX_H
 
@@ -8,6 +8,7 @@ typedef struct dq_fmatrix {
     size_t batches, m, n, k;
     size_t a_row, a_step, b_col, b_step; /* strides in elements: row i, step p; column j, step p */
     float alpha;
+    dq_bounds bounds;
     /* by dq_fmatrix_prepare */
     dq_fproduct product;
     const float *panels; /* B, when it is constant and serves several rows */

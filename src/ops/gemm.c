@@ -1,5 +1,6 @@
-/* Gemm: alpha · A' · B' + beta · C. The product and the two terms are joined in the computing type (float for
- * the 16-bit ones) and rounded once; of integers, alpha and beta are applied in double and cut. */
+/* Gemm: alpha · A' · B' + beta · C, and dqrun's, which has bounds. The product and the two terms are joined
+ * in the computing type (float for the 16-bit ones) and rounded once; of integers, alpha and beta are applied
+ * in double and cut. */
 #include "ops/float_matmul.h"
 #include "ops/float_matrix.h"
 #include "ops/half_floats.h"
@@ -123,6 +124,8 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                 f[j] = s->alpha * ((const float *)tile)[t];
                 if (o->c)
                     f[j] += s->beta * (float)dq_tensor_get_double(o->c, c_here);
+                f[j] = f[j] < s->floats.bounds.low ? s->floats.bounds.low : f[j];
+                f[j] = f[j] > s->floats.bounds.high ? s->floats.bounds.high : f[j];
                 break;
             case DQ_DOUBLE:
                 d[j] = (double)s->alpha * ((const double *)tile)[t];
@@ -153,6 +156,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(shape_of(call, &sh, err));
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
+    DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
     s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store, NULL};
     s->a_row = sh.trans_a ? 1 : sh.k;
     s->a_step = sh.trans_a ? sh.m : 1;
@@ -181,7 +185,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .a_step = s->a_step,
                                  .b_col = s->b_col,
                                  .b_step = s->b_step,
-                                 .alpha = s->alpha};
+                                 .alpha = s->alpha,
+                                 .bounds = s->floats.bounds};
         return dq_fmatrix_prepare(call, 1, &s->floats, err);
     }
     DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));

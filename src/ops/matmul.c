@@ -1,11 +1,13 @@
-/* MatMul, as numpy.matmul, and com.microsoft's FusedMatMul: operands whose axes are moved first (they are
- * read where they stand), and a factor. */
+/* MatMul, as numpy.matmul; dqrun's, with a bias for each column and bounds; and com.microsoft's FusedMatMul:
+ * operands whose axes are moved first (they are read where they stand), and a factor. */
 #include "ops/float_matmul.h"
 #include "ops/float_matrix.h"
 #include "ops/half_floats.h"
 #include "ops/matmul_shape.h"
 
 #include <string.h>
+
+enum { BIAS = 2 /* dqrun MatMul, of floats */ };
 
 /* An operand seen as matrices of [rows, columns]: strides in elements. */
 typedef struct view {
@@ -109,6 +111,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     dq_matmul_shape shape;
     view a, b;
     DQ_TRY(shape_of(call, &a, &b, &shape, err));
+    const dq_tensor *bias = dq_call_in(call, BIAS);
+    if (bias && bias->count != shape.n)
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (columns)", bias->count,
+                                  shape.n);
     return dq_call_output(call, 0, call->in[0]->dtype, shape.rank, shape.dims, err);
 }
 
@@ -129,6 +135,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .b_col = s->b.col,
                                  .b_step = s->b.row,
                                  .alpha = s->alpha};
+        DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
         return dq_fmatrix_prepare(call, 1, &s->floats, err);
     }
     s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype),
@@ -162,6 +169,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         floats.a = dq_half_floats_in(call, &s->halves, 0);
         floats.b = dq_half_floats_in(call, &s->halves, 1);
         floats.c = dq_half_floats_out(call, &s->halves);
+        floats.z = dq_half_floats_in(call, &s->halves, BIAS);
         dq_fmatrix_run(call, &s->floats, &floats);
         dq_half_floats_done(call, &s->halves);
     } else {

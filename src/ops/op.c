@@ -2,6 +2,7 @@
 
 #include "tensor/items.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,16 @@ dq_status dq_call_output(dq_op_call *call, uint32_t i, dq_dtype dtype, size_t ra
     if (status != DQ_OK)
         dq_error_prefix(err, "output %u ", i);
     return status;
+}
+
+dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *err)
+{
+    const dq_attr *clip = dq_node_attr(call->node, "clip");
+    if (clip && clip->count != 2)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'clip' has %zu values, wanted 2",
+                            clip->count);
+    *bounds = clip ? (dq_bounds){clip->u.floats[0], clip->u.floats[1]} : (dq_bounds){-INFINITY, INFINITY};
+    return DQ_OK;
 }
 
 dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, const dq_tensor *like,

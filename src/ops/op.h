@@ -134,6 +134,13 @@ dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, 
 dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, const char *format, ...)
     DQ_PRINTF(4, 5);
 
+/** The smallest and the largest result, of the attribute `clip` of dqrun's operators: infinities when absent.
+ */
+typedef struct dq_bounds {
+    float low, high;
+} dq_bounds;
+dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *err);
+
 /** A form of constant input i (packed weights, column sums, a table) that is made once and shared by all
  * plans and sessions of the model: `make` fills `size` bytes, aligned to 64. `key` tells apart different
  * forms of one input (kernel and parameters; compared as bytes). For prepare, when dq_call_constant(call, i).

@@ -3,6 +3,7 @@
 dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
 {
     return (dq_chain){.rank = weights->rank,
+                      .behind = weights->rank - 2,
                       .channels = (size_t)weights->dims[0],
                       .last = (dq_value *)(uintptr_t)conv_out,
                       .at = at,
@@ -55,11 +56,11 @@ static bool along_channels(const dq_chain *c, size_t rank, const int64_t *dims, 
     if (rank > c->rank || (count != 1 && count != c->channels))
         return false;
     for (size_t d = 0; d < rank; d++) {
-        bool channel = d + c->rank - rank == 1;
+        bool channel = d + 1 + c->behind == rank;
         if (dims[d] != 1 && !(channel && (dims[d] == -1 || dims[d] == (int64_t)c->channels)))
             return false;
     }
-    return count == 1 || rank == c->rank || rank + 1 == c->rank;
+    return count == 1 || rank > c->behind;
 }
 
 dq_value *dq_chain_channels(const dq_chain *c, dq_value *v)
@@ -111,7 +112,7 @@ static bool is_image(const dq_value *v, const dq_value *like)
     return false;
 }
 
-void dq_chain_end(const dq_fuser *f, dq_chain *c)
+void dq_chain_sum(const dq_fuser *f, dq_chain *c)
 {
     dq_value *other;
     uint32_t at;
@@ -122,6 +123,12 @@ void dq_chain_end(const dq_fuser *f, dq_chain *c)
         c->z = other;
         dq_chain_go_on(c, node, at);
     }
+}
+
+void dq_chain_clips(const dq_fuser *f, dq_chain *c)
+{
+    const dq_node *node;
+    uint32_t at;
     dq_clip own = {-INFINITY, INFINITY};
     while (dq_fuser_once(f, c->last) && c->inner_count < DQ_CHAIN_STEPS &&
            (node = reader_of(f, c->at, c->last, &at)) && node->in[0] == c->last &&

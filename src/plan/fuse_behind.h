@@ -1,4 +1,5 @@
-/* Chains of nodes behind a convolution, each the only reader of the one before it. Private to src/plan. */
+/* Chains of nodes behind a convolution or another product of constant weights, each the only reader of the
+ * one before it. Private to src/plan. */
 #ifndef DQ_PLAN_FUSE_BEHIND_H
 #define DQ_PLAN_FUSE_BEHIND_H
 
@@ -10,12 +11,13 @@ enum { DQ_CHAIN_STEPS = 12 };
 
 /** What has been read so far: the last value, and where its node stands. Begins with the convolution's. */
 typedef struct dq_chain {
-    size_t rank, channels; /* of the values */
+    size_t rank, channels; /* of the values; the rank that is known at least */
+    size_t behind;         /* axes behind that of the channels */
     dq_value *last;
     uint32_t at;
     dq_value *inner[DQ_CHAIN_STEPS]; /* values that only the chain reads */
     uint32_t inner_count;
-    /* what dq_chain_end found */
+    /* what was found */
     dq_value *z;
     dq_clip clip;
 } dq_chain;
@@ -29,8 +31,10 @@ void dq_chain_go_on(dq_chain *c, const dq_node *node, uint32_t at);
 /** The constant floats, one or one a channel, that `v` is, or is a Reshape of, where broadcasting lays them
  * along the channels; NULL: none. */
 dq_value *dq_chain_channels(const dq_chain *c, dq_value *v);
-/** Goes on over a sum with another image, and bounds, each if it is there. */
-void dq_chain_end(const dq_fuser *f, dq_chain *c);
+/** Goes on over a sum with another image, if it is there. */
+void dq_chain_sum(const dq_fuser *f, dq_chain *c);
+/** Goes on over bounds. */
+void dq_chain_clips(const dq_fuser *f, dq_chain *c);
 static inline bool dq_chain_bounded(const dq_chain *c)
 {
     return c->clip.lo > -HUGE_VALF || c->clip.hi < HUGE_VALF;

@@ -1,12 +1,17 @@
-/* Float convolutions with constant weights:
+/* Float products with constant weights:
  *
- *   Conv, then BatchNormalization, Mul and Add of constants a channel    → Conv with other weights and bias
- *   Conv (and those) (+ z) (Relu, Clip)                                  → com.microsoft.FusedConv
+ *   Conv, ConvTranspose, Gemm, MatMul, then BatchNormalization, Mul and Add of constants a channel
+ *                                             → the same with other weights and bias (MatMul: dqrun.MatMul)
+ *   Conv (and those) (+ z) (Relu, Clip)       → com.microsoft.FusedConv
+ *   the others (and those) (Relu, Clip)       → dqrun.ConvTranspose, Gemm, MatMul
  *
  * Sum, bounds, and terms alone are exact: the same roundings in the same order. Factors go into the weights,
  * joined in double and rounded once, which moves a result by at most 2^-24 of the sum of its products'
  * magnitudes: less than what the float sum of the graph as written is off by, where it has more than one
- * product. */
+ * product.
+ *
+ * Functions other than bounds stay chains of their own behind the product (fuse_chain.c): upon its blocks
+ * they take longer, as the product's stores are no longer waited for in the background. */
 #include "plan/fuse_behind.h"
 
 #include <string.h>
@@ -23,6 +28,13 @@ static bool constant_floats(const dq_node *node, uint32_t i, size_t count, const
     bool fits = t && t->dtype == DQ_FLOAT && t->rank == 1 && t->count == count;
     *data = fits ? dq_data(t, float) : NULL;
     return fits;
+}
+
+static float element(const dq_tensor *t, size_t i)
+{
+    float v;
+    memcpy(&v, (const char *)t->data + i * sizeof v, sizeof v); /* it may be loose */
+    return v;
 }
 
 static bool is_inference(const dq_node *node)
@@ -79,7 +91,9 @@ static bool join_next(const dq_fuser *f, dq_chain *c, affine *a)
     dq_value *other;
     uint32_t at;
     const dq_node *node = dq_chain_next(f, c, "BatchNormalization", &at, &other);
-    bool joined = node && node->in[0] == c->last && join_normalization(node, c, a);
+    /* it normalizes along axis 1 */
+    bool joined =
+        node && node->in[0] == c->last && c->rank == c->behind + 2 && join_normalization(node, c, a);
     static const char *const ops[] = {"Mul", "Add"};
     for (int i = 0; i < 2 && !joined; i++) {
         node = dq_chain_next(f, c, ops[i], &at, &other);
@@ -92,47 +106,99 @@ static bool join_next(const dq_fuser *f, dq_chain *c, affine *a)
     return joined;
 }
 
-static float element(const dq_tensor *t, size_t i)
+/* ---- The products ------------------------------------------------------------------------------------- */
+
+typedef struct product {
+    enum { CONV, TRANSPOSED, GEMM, MATMUL } kind;
+    const dq_node *node;
+    const dq_tensor *w;
+    dq_chain chain;
+    size_t outer, inner, group_in; /* weight i is of channel i / inner % outer, and of group i / (inner *
+                                      outer) / group_in */
+} product;
+
+static bool read_product(const dq_node *node, uint32_t at, product *p)
 {
-    float v;
-    memcpy(&v, (const char *)t->data + i * sizeof v, sizeof v); /* it may be loose */
-    return v;
+    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    int kind = CONV;
+    while (kind <= MATMUL && !dq_fuser_is(node, names[kind]))
+        kind++;
+    const dq_tensor *w = kind <= MATMUL ? dq_fuser_constant(node->in[1]) : NULL;
+    if (!w || w->rank < (kind <= TRANSPOSED ? 3 : 2) || w->dtype != DQ_FLOAT || !node->out[0] ||
+        w->count == 0)
+        return false;
+    const dq_type *type = &node->out[0]->type;
+    int64_t group = dq_node_int(node, "group", 1);
+    size_t axis = kind == CONV         ? 0
+                  : kind == TRANSPOSED ? 1
+                  : kind == GEMM       ? dq_node_int(node, "transB", 0) == 0
+                                       : w->rank - 1;
+    if (group < 1)
+        return false;
+    *p = (product){.kind = kind, .node = node, .w = w, .outer = (size_t)w->dims[axis], .group_in = SIZE_MAX};
+    p->inner = dq_dims_product(w->dims, axis + 1, w->rank);
+    p->chain = dq_chain_begin(node->out[0], at, w);
+    p->chain.channels = p->outer;
+    if (kind == TRANSPOSED) {
+        p->group_in = (size_t)(w->dims[0] / group);
+        p->chain.channels *= (size_t)group;
+    }
+    if (kind >= GEMM) {
+        p->chain.behind = 0;
+        p->chain.rank = kind == GEMM ? 2 : type->has_shape ? type->rank : 1;
+    }
+    return p->group_in > 0;
+}
+
+/* The constant bias, NULL where there is none; false when it is not constant, or lies otherwise than along
+ * the channels. */
+static bool read_bias(const product *p, const dq_tensor **bias)
+{
+    dq_value *v = p->node->in_count > 2 ? p->node->in[2] : NULL;
+    *bias = dq_fuser_constant(v);
+    if (!v)
+        return true;
+    if (!*bias || (*bias)->dtype != DQ_FLOAT)
+        return false;
+    return p->kind == GEMM ? dq_chain_channels(&p->chain, v) == v
+                           : (*bias)->rank == 1 && (*bias)->count == p->chain.channels;
 }
 
 /* Weights and bias with the factors and terms in them. */
-static bool apply(dq_fuser *f, const dq_tensor *w, const affine *a, dq_value **in)
+static bool apply(dq_fuser *f, const product *p, const affine *a, dq_value **in)
 {
-    size_t channels = (size_t)w->dims[0], each = channels ? w->count / channels : 0;
+    const dq_tensor *w = p->w;
     dq_tensor *made;
-    if (!(in[2] = dq_fuser_make_constant(f, DQ_FLOAT, 1, w->dims, &made)))
+    if (!(in[2] = dq_fuser_make_constant(f, DQ_FLOAT, 1, (int64_t[]){(int64_t)p->chain.channels}, &made)))
         return false;
-    for (size_t i = 0; i < channels; i++)
+    for (size_t i = 0; i < p->chain.channels; i++)
         dq_data(made, float)[i] = (float)a->term[i];
     if (!a->scaled)
         return true;
     if (!(in[1] = dq_fuser_make_constant(f, DQ_FLOAT, w->rank, w->dims, &made)))
         return false;
-    for (size_t i = 0; i < w->count; i++)
-        dq_data(made, float)[i] = (float)((double)element(w, i) * a->factor[i / each]);
+    for (size_t i = 0; i < w->count; i++) {
+        size_t channel = i / p->inner % p->outer, group = i / (p->inner * p->outer) / p->group_in;
+        dq_data(made, float)[i] = (float)((double)element(w, i) * a->factor[group * p->outer + channel]);
+    }
     return true;
 }
 
-/* The bias as terms; false when it is not constant. */
-static bool begin_affine(dq_fuser *f, const dq_node *conv, size_t channels, affine *a)
+/* The bias as terms; false when it cannot be. */
+static bool begin_affine(dq_fuser *f, const product *p, affine *a)
 {
-    const float *bias = NULL;
-    if (conv->in_count > 2 && conv->in[2] && !constant_floats(conv, 2, channels, &bias))
+    size_t channels = p->chain.channels;
+    double beta = p->kind == GEMM ? (double)dq_node_float(p->node, "beta", 1) : 1;
+    const dq_tensor *t;
+    if (!read_bias(p, &t))
         return false;
     *a = (affine){DQ_NEW_ARRAY(f->arena, channels, double), DQ_NEW_ARRAY(f->arena, channels, double), false,
                   false};
-    if (!a->factor || !a->term) {
-        f->failed = true;
-        dq_no_memory(f->err, channels * sizeof *a->term, "fused nodes");
-        return false;
-    }
+    if (!a->factor || !a->term)
+        return dq_fuser_no_memory(f);
     for (size_t i = 0; i < channels; i++) {
         a->factor[i] = 1;
-        a->term[i] = bias ? (double)bias[i] : -0.0;
+        a->term[i] = t ? (double)element(t, t->count == 1 ? 0 : i) * beta : -0.0;
     }
     return true;
 }
@@ -146,46 +212,58 @@ static bool set_activation(dq_fuser *f, const dq_chain *c, dq_attr *attrs)
     return dq_chain_bounds(f, c, "activation_params", &attrs[1]);
 }
 
-static dq_node *make(dq_fuser *f, const dq_node *conv, const dq_chain *c, dq_value *const *in)
+static dq_node *make(dq_fuser *f, const product *p, dq_value *const *in)
 {
-    bool bounded = dq_chain_bounded(c), fused = bounded || c->z;
+    const dq_node *node = p->node;
+    const dq_chain *c = &p->chain;
+    bool bounded = dq_chain_bounded(c), conv = p->kind == CONV;
+    bool own = bounded || c->z || (p->kind == MATMUL && in[2]);
     uint32_t inputs = c->z ? 4 : in[2] ? 3 : 2;
-    dq_node *made =
-        fused ? dq_fuser_node(f, "com.microsoft", "FusedConv", 1, conv, inputs, in, c->last,
-                              conv->attr_count + 2 * bounded)
-              : dq_fuser_node(f, "", "Conv", conv->opset, conv, inputs, in, c->last, conv->attr_count);
+    dq_node *made = dq_fuser_node(f,
+                                  !own   ? ""
+                                  : conv ? "com.microsoft"
+                                         : "dqrun",
+                                  own && conv ? "FusedConv" : node->op_type, own ? 1 : node->opset, node,
+                                  inputs, in, c->last, node->attr_count + 2);
     if (!made)
         return NULL;
-    dq_fuser_copy_attrs(conv, made);
-    return !bounded || set_activation(f, c, made->attrs + conv->attr_count) ? made : NULL;
+    made->attr_count = node->attr_count + bounded * (conv ? 2 : 1);
+    dq_fuser_copy_attrs(node, made);
+    dq_attr *more = made->attrs + node->attr_count;
+    if (bounded && !(conv ? set_activation(f, c, more) : dq_chain_bounds(f, c, "clip", more)))
+        return NULL;
+    for (uint32_t i = 0; i < node->attr_count; i++) /* it is in the bias */
+        if (in[2] != (node->in_count > 2 ? node->in[2] : NULL) && strcmp(made->attrs[i].name, "beta") == 0)
+            made->attrs[i].u.f = 1;
+    return made;
 }
 
 bool dq_fuse_conv(dq_fuser *f, uint32_t at)
 {
-    const dq_node *conv = f->nodes[at];
-    const dq_tensor *w = dq_fuser_is(conv, "Conv") ? dq_fuser_constant(conv->in[1]) : NULL;
+    product p;
     affine a = {0};
-    if (!w || w->rank < 3 || w->dtype != DQ_FLOAT || !conv->out[0])
+    if (!read_product(f->nodes[at], at, &p) || !dq_fuser_once(f, p.chain.last))
         return false;
-    dq_chain c = dq_chain_begin(conv->out[0], at, w);
-    if (!dq_fuser_once(f, c.last))
-        return false;
-    bool can_join = begin_affine(f, conv, c.channels, &a);
+    const dq_node *node = p.node;
+    dq_chain *c = &p.chain;
+    bool can_join = begin_affine(f, &p, &a);
     if (f->failed)
         return false;
-    while (can_join && join_next(f, &c, &a))
+    while (can_join && join_next(f, c, &a))
         continue;
-    dq_chain_end(f, &c);
-    if (c.inner_count == 0)
+    if (p.kind == CONV)
+        dq_chain_sum(f, c);
+    dq_chain_clips(f, c);
+    if (c->inner_count == 0)
         return false;
-    dq_value *in[4] = {conv->in[0], conv->in[1], conv->in_count > 2 ? conv->in[2] : NULL, c.z};
-    if (a.moved && !apply(f, w, &a, in))
+    dq_value *in[4] = {node->in[0], node->in[1], node->in_count > 2 ? node->in[2] : NULL, c->z};
+    if (a.moved && !apply(f, &p, &a, in))
         return false;
-    dq_node *made = make(f, conv, &c, in);
+    dq_node *made = make(f, &p, in);
     if (!made || !dq_fuser_bind(f, made))
         return false;
-    dq_chain_replace(f, &c, made);
-    dq_fuser_tell(f, conv, "fused with%s%s%s behind it into %s", a.moved ? " factors and terms" : "",
-                  c.z ? " a sum" : "", dq_chain_bounded(&c) ? " bounds" : "", made->op_type);
+    dq_chain_replace(f, c, made);
+    dq_fuser_tell(f, node, "fused with%s%s%s behind it into %s", a.moved ? " factors and terms" : "",
+                  c->z ? " a sum" : "", dq_chain_bounded(c) ? " bounds" : "", made->op_type);
     return true;
 }

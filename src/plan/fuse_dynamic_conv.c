@@ -51,7 +51,8 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
         return false;
     if ((add = dq_chain_next(f, &c, "Add", &at, &other)) && (bias = dq_chain_channels(&c, other)))
         dq_chain_go_on(&c, add, at);
-    dq_chain_end(f, &c);
+    dq_chain_sum(f, &c);
+    dq_chain_clips(f, &c);
     const dq_node *quantize = dq_fuser_own_quantize(f, conv, s.x, s.both);
     dq_value *in[8] = {quantize ? quantize->in[0] : conv->in[0],
                        conv->in[1],

@@ -151,6 +151,58 @@ def float_conv(case):
     case.output(end, FLOAT)
 
 
+def float_product(case):
+    """MatMul, Gemm or ConvTranspose of constant weights; then factors and terms of the columns or channels, and bounds;
+    sometimes the product is wanted itself, or a term is not constant: fusion stops there."""
+    kind = case.pick("MatMul", "Gemm", "ConvTranspose")
+    groups, lies = case.pick(1, 1, 2, 3), True
+    m, k, n = case.size(1, 9), 6 * case.size(1, 12), 6 * case.size(1, 7)
+
+    def weights(*shape):
+        return case.constant("w", case.rng.normal(0, 1, shape).astype(np.float32))
+
+    if kind == "MatMul":
+        shape, last = case.pick((m, k), (2, m, k), (k,), (1, k)), (n,)
+        y = case.node(kind, [image(case, "x", shape), weights(k, n)], "product")
+    elif kind == "Gemm":
+        turned, shape, last = case.chance(0.5), (m, k), (n,)
+        inputs = [image(case, "x", shape), weights(n, k) if turned else weights(k, n)]
+        if case.chance(0.6):
+            own = case.pick((n,), (1, n), (1,), (m, 1))
+            inputs.append(case.constant("c", case.rng.normal(0, 1, own).astype(np.float32)))
+            lies = own != (m, 1) or m == 1 # along the columns
+        y = case.node(kind, inputs, "product", transB=int(turned), alpha=case.pick(1.0, 0.5), beta=case.pick(1.0, 3.0))
+    else:
+        shape, last = (2, k, case.size(2, 5), case.size(2, 5)), (n, 1, 1)
+        inputs = [image(case, "x", shape), weights(k, n // groups, case.size(1, 3), case.size(1, 3))]
+        if case.chance(0.5):
+            inputs.append(case.constant("b", case.rng.normal(0, 1, n).astype(np.float32)))
+        y = case.node(kind, inputs, "product", group=groups, strides=case.pick([1, 1], [2, 2]))
+    product, stopped = y, case.chance(0.2)
+    steps = case.pick((), ("term",), ("factor",), ("factor", "term"), ("normal",), ("fed",))
+    if steps == ("normal",) and kind == "MatMul":
+        steps = ("term",)
+    for step in steps:
+        values = case.rng.normal(0, 1, n).astype(np.float32)
+        if step == "normal":
+            four = [case.constant(f"n{i}", case.rng.uniform(0.2, 2, n).astype(np.float32)) for i in range(4)]
+            y = case.node("BatchNormalization", [y, *four], "normal")
+        elif step == "fed":
+            y = case.node("Add", [y, image(case, "other", last)], "fed")
+        else:
+            other = case.constant(step + "_values", case.pick(values.reshape(last), values[:1], values[0]))
+            y = case.node("Add" if step == "term" else "Mul", case.pick([y, other], [other, y]), step)
+    end = case.clip(y)
+    if stopped and end != product:
+        case.also.append(product)
+    case.rtol, case.atol = (0, 0) if steps in ((), ("fed",)) or (steps == ("term",) and kind == "MatMul") else (1e-5, 2e-4)
+    case.note = f"{kind} {shape} {n} {steps} {end} {stopped} {lies}"
+    joined = steps not in ((), ("fed",)) and not stopped and lies
+    case.expect("product", "factors and terms", told=joined)
+    case.expect("product", "bounds behind it", told=end != y and not stopped and (joined or not steps))
+    case.output(end, FLOAT)
+
+
 def written_norm(case):
     """Layer or root-mean-square normalization as exporters write it out."""
     axes = case.size(1, 2)
@@ -198,4 +250,4 @@ def written_norm(case):
         case.expect(end, "become one " + ("LayerNormalization" if centred else "RMSNormalization"))
 
 
-PATTERNS = {p.__name__: p for p in (written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}
+PATTERNS = {p.__name__: p for p in (float_product, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}

@@ -192,6 +192,47 @@ START_TEST(gemm_to_the_bit)
 }
 END_TEST
 
+/* dqrun's forms: a bias and bounds upon the products, along rows and for one row of turned weights. */
+START_TEST(bounded)
+{
+    const float clip[] = {-1, 9}, three[] = {0, 1, 2};
+    ops_case c;
+    ops_begin(&c, "dqrun", "MatMul", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), OPS_VALUES(1, 0, 0, 1, 2, -1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, -1));
+    ops_floats(&c, "clip", 2, clip);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(8, -1, 9, -1));
+    ops_end(&c);
+    for (int with_c = 0; with_c < 3; with_c++) {
+        ops_begin(&c, "dqrun", "Gemm", 1);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), OPS_VALUES(1, 2, 3));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(1, 0, 0.5, 3, 4, 2));
+        if (with_c)
+            ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(-8, 1));
+        ops_int(&c, "transB", 1);
+        ops_float(&c, "beta", with_c == 2 ? 2 : 1);
+        ops_floats(&c, "clip", 2, clip);
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(with_c ? -1 : 2.5, 9));
+        ops_end(&c);
+    }
+    ops_begin(&c, "dqrun", "MatMul", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has 3 elements, wanted 2 (columns)");
+    ops_end(&c);
+    ops_begin(&c, "dqrun", "MatMul", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), NULL);
+    ops_floats(&c, "clip", 3, three);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, wanted 2");
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("MatMul, Gemm");
@@ -200,5 +241,6 @@ int main(void)
     tcase_add_test(tests, matmul_batches_over_blocks);
     tcase_add_test(tests, gemm_forms);
     tcase_add_test(tests, fused);
+    tcase_add_test(tests, bounded);
     return ops_main(tests);
 }
