@@ -69,18 +69,19 @@ typedef struct dq_qwinograd {
 /** Images and tasks of convolutions with pixels side by side (qconv_lanes.c). */
 typedef struct dq_qlanes_way {
     bool linear;           /* 1×1, pixels one after the other: a single row, and a task copies its block's */
-    size_t quads, steps;   /* times four channels of a group; steps of a window */
+    bool by_rows;          /* a step is four neighbours in a kernel row, else one tap of four channels */
+    size_t planes, steps;  /* of pixels of four bytes, of a group; steps of a window */
     size_t rows, width;    /* of results */
     bool every_row;        /* of x is stored; else one for each row of results */
     size_t stored;         /* rows of a plane */
     size_t stride, phases; /* along a row: between windows; sets of columns that are as far apart */
     size_t phase;          /* pixels of a set */
-    size_t row, plane, image;          /* in bytes; a plane has four channels */
+    size_t row, plane, image;          /* in bytes */
     size_t across, together;           /* of a block: windows of a row, and rows */
     size_t blocks;                     /* of an image's group */
     size_t panels, chunk, chunks;      /* of output channels of a group; those of a task; tasks of a block */
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
-    size_t c_stride, c_offset, pixel_sums_offset, block_offset; /* of a worker's scratch */
+    size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
 } dq_qlanes_way;
 
 /** Where the rows of a matrix product are. */

@@ -4,7 +4,9 @@
  * An image is first copied, planes four at a time, with its padding in place. Where windows are apart by more
  * than one column, each row stands as its columns 0, stride, 2 * stride …, then those from 1 on, and so on:
  * what a kernel position meets in a row of windows is then contiguous. Rows and columns that no window meets,
- * as with kernels of 1×1 and strides, are left out. A task takes rows of windows of a group of channels. */
+ * as with kernels of 1×1 and strides, are left out. Where there are so few channels that fewer products are
+ * wasted on it, a pixel's four bytes are one channel's, and the three that the kernel meets next in its row.
+ * A task takes rows of windows of a group of channels. */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
@@ -17,17 +19,27 @@ enum { ALIGN = 64, STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLA
 /* How the packed form is made: what tells it apart from others of the same weights. */
 typedef struct form {
     const dq_qlanes *kernel;
-    size_t group, in, out, taps, quads, panels; /* in, out: channels of a group */
+    size_t group, in, out, taps, row, steps,
+        panels; /* in, out: channels of a group; row: of a kernel, or 0 */
     size_t sums_offset, starts_offset, first;
     uint8_t flip;
 } form;
+
+/* Where the weight of an input channel and tap is among a channel's, as the kernel wants them. */
+static size_t place(const form *f, size_t c, size_t t)
+{
+    if (!f->row)
+        return (c / STEP * f->taps + t) * STEP + c % STEP;
+    size_t each = (f->row + STEP - 1) / STEP * STEP;
+    return (c * (f->taps / f->row) + t / f->row) * each + t % f->row;
+}
 
 /* Weights of one panel as the kernel wants them: those of channels first … of a group at w, ones where w is
  * NULL; zeros stand for what is not there. Their sums go to `sums`. */
 static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, int32_t *sums)
 {
-    memset(to, 0, OUTS * f->quads * f->taps * STEP);
-    for (size_t j = 0; j < OUTS; j++, to += f->quads * f->taps * STEP) {
+    memset(to, 0, OUTS * f->steps * STEP);
+    for (size_t j = 0; j < OUTS; j++, to += f->steps * STEP) {
         sums[j] = 0;
         if (w ? first + j >= f->out : j > 0)
             continue;
@@ -35,7 +47,7 @@ static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, i
         for (size_t c = 0; c < f->in; c++)
             for (size_t t = 0; t < f->taps; t++) {
                 int8_t value = from ? (int8_t)(from[c * f->taps + t] ^ f->flip) : 1;
-                to[(c / STEP * f->taps + t) * STEP + c % STEP] = value;
+                to[place(f, c, t)] = value;
                 sums[j] += value;
             }
     }
@@ -45,7 +57,7 @@ static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, i
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
-    size_t steps = f->quads * f->taps, start = f->first, most = f->kernel->panel_size(steps);
+    size_t start = f->first, most = f->kernel->panel_size(f->steps);
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
     size_t *starts = (size_t *)(void *)((char *)packed + f->starts_offset);
     for (size_t i = 0; i <= f->group * f->panels; i++) {
@@ -53,7 +65,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
         int8_t *arranged = (int8_t *)packed + start + most;
         arrange(f, i == f->group * f->panels ? NULL : w, i % f->panels * OUTS, arranged, sums + i * OUTS);
         starts[i] = start;
-        start += f->kernel->pack(arranged, steps, (char *)packed + start);
+        start += f->kernel->pack(arranged, f->steps, (char *)packed + start);
     }
 }
 
@@ -65,28 +77,41 @@ static bool is_linear(const dq_qconv *conv)
     return s->kernel_size == 1 && conv->image.whole && s->out_size == s->in_size;
 }
 
-/* Deep windows do not stay in the first-level cache, which each panel of weights wants anew. */
+static size_t round_up(size_t n)
+{
+    return (n + STEP - 1) / STEP * STEP;
+}
+
+static bool is_by_rows(const dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1];
+    return !is_linear(conv) && s->group_in < STEP && round_up(row) * s->group_in < STEP * row;
+}
+
+/* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew.
+ */
+static size_t depth_of(const dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1];
+    return is_by_rows(conv) ? s->group_in * (s->kernel_size / row) * round_up(row)
+                            : round_up(s->group_in) * s->kernel_size;
+}
+
 bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
 {
-    enum {
-        FEW_PIXELS = 24,
-        MANY_PIXELS = 100,
-        FEW_CHANNELS = 3,
-        FAR = 8,
-        LANES = 8,
-        DEEP = 256,
-        DEEP_LINEAR = 512
-    };
+    enum { FEW_PIXELS = 24, MANY_PIXELS = 100, FAR = 8, LANES = 8, DEEP = 256, DEEP_LINEAR = 512 };
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
     size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
-    bool linear = is_linear(conv);
+    size_t in = s->group_in;
+    bool linear = is_linear(conv), wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
     if (call->kernels->qlanes->beats != call->kernels->qgemm || s->channels_last ||
-        !dq_call_constant(call, conv->w) || s->group_in < FEW_CHANNELS || s->out_size < FEW_PIXELS ||
-        s->kernel_size > DEEP_LINEAR || s->group_in > DEEP_LINEAR)
+        !dq_call_constant(call, conv->w) || in == 0 || wasteful || s->out_size < FEW_PIXELS ||
+        s->kernel_size > DEEP_LINEAR || in > DEEP_LINEAR)
         return false;
-    size_t deepest = linear && s->out_size >= MANY_PIXELS ? DEEP_LINEAR : DEEP;
-    if ((s->group_in + STEP - 1) / STEP * STEP * s->kernel_size > deepest)
+    if (depth_of(conv) > (linear && s->out_size >= MANY_PIXELS ? DEEP_LINEAR : DEEP))
         return false;
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
@@ -96,8 +121,9 @@ static void set_shape(dq_qconv *conv)
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
     l->linear = is_linear(conv);
-    l->quads = (s->group_in + STEP - 1) / STEP;
-    l->steps = l->quads * s->kernel_size;
+    l->by_rows = is_by_rows(conv);
+    l->planes = l->by_rows ? s->group_in : round_up(s->group_in) / STEP;
+    l->steps = depth_of(conv) / STEP;
     l->rows = l->linear ? 1 : (size_t)s->window.out[0];
     l->width = l->linear ? s->out_size : (size_t)s->window.out[1];
     l->stride = l->linear ? 1 : (size_t)s->window.stride[1];
@@ -114,29 +140,30 @@ static bool lay_out_image(dq_qconv *conv)
         return dq_mul_size(l->across * STEP / ALIGN | 1, ALIGN, &l->plane);
     l->every_row = w->kernel[0] > 1;
     l->stored = l->every_row ? conv->image.extent[0] : l->rows;
-    l->phases = w->kernel[1] == 1 ? 1 : l->stride;
-    l->phase =
-        w->kernel[1] == 1 && l->stride > 1 ? l->width : (conv->image.extent[1] + l->stride - 1) / l->stride;
+    l->phase = (conv->image.extent[1] + l->stride - 1) / l->stride;
+    bool one = w->kernel[1] == 1 || (l->by_rows && STEP * (size_t)w->dilation[1] % l->stride == 0);
+    l->phases = one ? 1 : l->stride;
     if (!dq_mul_size(l->phase, l->phases * STEP, &l->row) || !dq_mul_size(l->row, l->stored, &l->plane) ||
         !dq_align_size(l->plane, ALIGN, &l->plane))
         return false;
     lines = l->plane / ALIGN | 1; /* an odd number: planes fall on all sets of a cache */
-    return dq_mul_size(lines, ALIGN, &l->plane) && dq_mul_size(l->quads * s->group, l->plane, &l->image);
+    return dq_mul_size(lines, ALIGN, &l->plane) && dq_mul_size(l->planes * s->group, l->plane, &l->image);
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_window *w = &conv->s.window;
     dq_qlanes_way *l = &conv->lanes;
-    size_t taps = conv->s.kernel_size;
+    size_t taps = l->steps / l->planes, wide = l->by_rows ? STEP : 1;
     conv->offsets = DQ_NEW_ARRAY(call->arena, l->steps, ptrdiff_t);
     if (!conv->offsets)
         return dq_no_memory(err, l->steps, "offsets of a kernel's elements");
     for (size_t i = 0; i < l->steps; i++) {
         size_t t = i % taps, row = 0, column = 0;
         if (!l->linear) {
-            row = t / (size_t)w->kernel[1] * (size_t)w->dilation[0];
-            column = t % (size_t)w->kernel[1] * (size_t)w->dilation[1];
+            size_t each = ((size_t)w->kernel[1] + wide - 1) / wide; /* steps of a kernel row */
+            row = t / each * (size_t)w->dilation[0];
+            column = t % each * wide * (size_t)w->dilation[1];
         }
         size_t at = column % l->stride * l->phase + column / l->stride;
         conv->offsets[i] = (ptrdiff_t)(i / taps * l->plane + row * l->row + at * STEP);
@@ -150,7 +177,7 @@ static void cut(const dq_op_call *call, dq_qconv *conv)
     enum { CACHE = 1 << 16, LEAST = 32, MOST = 512, MANY_BLOCKS = 32, TASK = 1 << 21 };
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
-    size_t pixels = CACHE / (l->quads * STEP), blocks;
+    size_t pixels = CACHE / (l->planes * STEP), blocks;
     pixels = pixels < LEAST ? LEAST : pixels > MOST ? MOST : pixels;
     l->across = l->width;
     l->together = 1;
@@ -172,6 +199,13 @@ static void cut(const dq_op_call *call, dq_qconv *conv)
     l->chunks = (l->panels + l->chunk - 1) / l->chunk;
 }
 
+/* Of a row of x with its padding, as far as windows of neighbours reach. */
+static size_t row_bytes(const dq_qconv *conv)
+{
+    const dq_qlanes_way *l = &conv->lanes;
+    return l->by_rows ? l->phase * l->stride + (STEP - 1) * (size_t)conv->s.window.dilation[1] : 0;
+}
+
 static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, size_t *size)
 {
     const dq_conv_shape *s = &conv->s;
@@ -183,7 +217,8 @@ static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, siz
     f->in = s->group_in;
     f->out = s->group_out;
     f->taps = s->kernel_size;
-    f->quads = l->quads;
+    f->row = l->by_rows ? (size_t)s->window.kernel[1] : 0;
+    f->steps = l->steps;
     f->panels = l->panels;
     f->flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
     most = f->kernel->panel_size(l->steps);
@@ -215,7 +250,8 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
                 dq_add_size(*used, PIXELS * STEP, used) &&
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->c_offset) &&
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset) &&
-                dq_place_size(worker, l->linear ? l->plane : 0, l->quads, ALIGN, &l->block_offset);
+                dq_place_size(worker, l->linear ? l->plane : 0, l->planes, ALIGN, &l->block_offset) &&
+                dq_place_size(worker, row_bytes(conv), 1, ALIGN, &l->row_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
@@ -257,8 +293,25 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
     }
 }
 
-/* Row `row` of four planes. */
-static void fill_row(const filling *f, size_t row, uint8_t *out)
+/* Pixels of one channel's neighbours: its row is padded first. */
+static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
+{
+    const dq_qconv *conv = f->pass->conv;
+    const dq_qlanes_way *l = &conv->lanes;
+    size_t size = row_bytes(conv), before = (size_t)conv->s.window.begin[1], n = (size_t)conv->s.window.in[1];
+    filling moved = *f;
+    before = before < size ? before : size;
+    n = n < size - before ? n : size - before;
+    memset(padded, f->pad ^ f->flip, size);
+    memcpy(padded + before, f->planes[0] + at, n);
+    for (size_t e = 0; e < STEP; e++)
+        moved.planes[e] = padded + e * (size_t)conv->s.window.dilation[1];
+    for (size_t i = 0; i < l->phases; i++)
+        put_pixels(&moved, i, l->phase, out + i * l->phase * STEP);
+}
+
+/* Row `row` of a plane of pixels. */
+static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_qconv *conv = f->pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
@@ -266,6 +319,10 @@ static void fill_row(const filling *f, size_t row, uint8_t *out)
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
         memset(out, f->pad, l->row);
+        return;
+    }
+    if (l->by_rows) {
+        fill_neighbours(f, (size_t)(y * w->in[1]), scratch + l->row_offset, out);
         return;
     }
     for (size_t i = 0; i < l->phases; i++, out += l->phase * STEP) {
@@ -281,13 +338,13 @@ static void fill_row(const filling *f, size_t row, uint8_t *out)
     }
 }
 
-/* Planes of four channels from channel 4 * quad of a group on. */
-static void find_planes(filling *f, size_t image, size_t group, size_t quad)
+/* The channels whose pixels plane `number` of a group has. */
+static void find_planes(filling *f, size_t image, size_t group, size_t number)
 {
     const dq_conv_shape *s = &f->pass->conv->s;
     const dq_op_call *call = f->pass->call;
     const uint8_t *x = call->in[f->pass->conv->x]->data;
-    size_t first = quad * STEP;
+    size_t first = f->pass->conv->lanes.by_rows ? number : number * STEP;
     x += ((f->pass->first + image) * s->in_channels + group * s->group_in + first) * s->in_size;
     for (size_t e = 0; e < STEP; e++)
         f->planes[e] = first + e < s->group_in ? x + e * s->in_size : NULL;
@@ -305,23 +362,23 @@ static void fill_block(const dq_qconv_pass *pass, size_t image, size_t group, si
                        uint8_t *out)
 {
     filling f = begin_filling(pass);
-    for (size_t quad = 0; quad < pass->conv->lanes.quads; quad++) {
-        find_planes(&f, image, group, quad);
-        put_pixels(&f, first, n, out + quad * pass->conv->lanes.plane);
+    for (size_t number = 0; number < pass->conv->lanes.planes; number++) {
+        find_planes(&f, image, group, number);
+        put_pixels(&f, first, n, out + number * pass->conv->lanes.plane);
     }
 }
 
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    (void)worker;
     const dq_qconv_pass *pass = arg;
     const dq_qlanes_way *l = &pass->conv->lanes;
-    size_t quads = l->quads * pass->conv->s.group;
+    size_t planes = l->planes * pass->conv->s.group;
     filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
-        size_t row = i % l->stored, quad = i / l->stored % quads, image = i / l->stored / quads;
-        find_planes(&f, image, quad / l->quads, quad % l->quads);
-        fill_row(&f, row, pass->images + image * l->image + quad * l->plane + row * l->row);
+        size_t row = i % l->stored, number = i / l->stored % planes, image = i / l->stored / planes;
+        find_planes(&f, image, number / l->planes, number % l->planes);
+        fill_row(&f, row, dq_call_worker_scratch(pass->call, worker),
+                 pass->images + image * l->image + number * l->plane + row * l->row);
     }
 }
 
@@ -434,7 +491,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         if (l->linear)
             fill_block(pass, image, t.group, t.px, t.pixels, (uint8_t *)scratch + l->block_offset);
         t.x = l->linear ? (const uint8_t *)scratch + l->block_offset
-                        : pass->images + image * l->image + t.group * l->quads * l->plane + t.row * down;
+                        : pass->images + image * l->image + t.group * l->planes * l->plane + t.row * down;
         t.c = (int32_t *)(scratch + l->c_offset);
         t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
         if (zeros)
@@ -451,7 +508,7 @@ void dq_qconv_lanes_run(const dq_qconv_pass *pass)
     const dq_qlanes_way *l = &conv->lanes;
     dq_qconv_pass run = *pass;
     if (!l->linear)
-        dq_parallel(pass->call->threads, pass->count * conv->s.group * l->quads * l->stored,
+        dq_parallel(pass->call->threads, pass->count * conv->s.group * l->planes * l->stored,
                     PIECE / (l->row + 1) + 1, fill_rows, &run);
     size_t products = l->across * l->together * l->chunk * OUTS * l->steps * STEP;
     dq_parallel(pass->call->threads, pass->count * conv->s.group * l->blocks * l->chunks,
