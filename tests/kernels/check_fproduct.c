@@ -8,12 +8,24 @@ static bool same_or_nan(float a, float b)
     return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* In every second round numbers whose sums stay finite. */
-static float *numbers(int round, size_t n)
+/* Operands and sums to begin with: in every fourth round any numbers; else sums stay finite. In two of four
+ * a product is about half of the last bit that a sum has (of normal or of denormal floats), with bits so far
+ * below that double does not hold them beside the sum's. */
+typedef enum role { OPERAND, SUM } role;
+
+static float *numbers(int round, role what, size_t n)
 {
     float *x = kernel_floats(n);
-    for (size_t i = 0; round % 2 && i < n; i++)
-        x[i] = ldexpf((float)kernel_random(1 << 24), -24) - 0.5f;
+    for (size_t i = 0; round % 4 && i < n; i++) {
+        float fraction = ldexpf((float)kernel_random(1 << 24), -24);
+        float near = 1 + (float)((int)kernel_random(3) - 1) * 0x1p-16f;
+        if (round % 4 == 1)
+            x[i] = fraction - 0.5f;
+        else if (round % 4 == 2)
+            x[i] = what == SUM ? 1 + fraction : near * 0x1p-12f;
+        else
+            x[i] = what == SUM ? (1 + fraction) * 0x1p-128f : near * 0x1p-75f;
+    }
     return x;
 }
 
@@ -74,11 +86,11 @@ void check_fblock(const dq_kernels *k)
         }
         g.c_row = g.z_row = g.cols + kernel_random(3);
         size_t size = (g.rows - 1) * g.c_row + g.cols;
-        g.a = numbers(round, g.k ? (g.rows - 1) * g.a_row + g.k : 0);
-        g.b = numbers(round, b_size);
-        g.bias = kernel_random(2) ? numbers(round, g.rows) : NULL;
-        g.z = kernel_random(2) ? numbers(round, size) : NULL;
-        g.c = numbers(round, size);
+        g.a = numbers(round, OPERAND, g.k ? (g.rows - 1) * g.a_row + g.k : 0);
+        g.b = numbers(round, OPERAND, b_size);
+        g.bias = kernel_random(2) ? numbers(round, OPERAND, g.rows) : NULL;
+        g.z = kernel_random(2) ? numbers(round, OPERAND, size) : NULL;
+        g.c = numbers(round, SUM, size);
         float *was = kernel_memory(size * sizeof *was);
         memcpy(was, g.c, size * sizeof *was);
         check_block(k, &g, was, size);
@@ -90,7 +102,8 @@ void check_fgemv(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t rows = 1 + kernel_random(40), steps = kernel_random(50), a_row = steps + kernel_random(3);
-        const float *a = numbers(round, steps ? (rows - 1) * a_row + steps : 0), *x = numbers(round, steps);
+        const float *a = numbers(round, OPERAND, steps ? (rows - 1) * a_row + steps : 0),
+                    *x = numbers(round, OPERAND, steps);
         float *y = kernel_memory(rows * sizeof *y);
         k->fgemv(a, a_row, rows, steps, x, y);
         for (size_t i = 0; i < rows; i++) {
@@ -120,7 +133,7 @@ void check_fgather(const dq_kernels *k)
             at[j] =
                 place < 0 || place >= (int32_t)plane || (round % 8 < 4 && (j < low || j > high)) ? -1 : place;
         }
-        const float *x = numbers(round, channels * plane);
+        const float *x = numbers(round, OPERAND, channels * plane);
         float *to = kernel_memory(((channels - 1) * step + DQ_FPANEL) * sizeof *to);
         k->fgather(x, at, channels, plane, step, to);
         for (size_t c = 0; c < channels; c++)
@@ -150,9 +163,9 @@ void check_fconv_plane(const dq_kernels *k)
             offsets[t] = kernel_random(60);
             most = offsets[t] > most ? offsets[t] : most;
         }
-        f.x = numbers(round, most + f.n + DQ_FCONV_SLACK);
-        f.w = numbers(round, f.taps);
-        f.y = numbers(round, f.n + DQ_FCONV_SLACK);
+        f.x = numbers(round, OPERAND, most + f.n + DQ_FCONV_SLACK);
+        f.w = numbers(round, OPERAND, f.taps);
+        f.y = numbers(round, OPERAND, f.n + DQ_FCONV_SLACK);
         float *was = kernel_memory(f.n * sizeof *was);
         memcpy(was, f.y, f.n * sizeof *was);
         k->fconv_plane(&f);
