@@ -1,10 +1,7 @@
-/* dq_fblock_fn by tiles of registers, for any vector of floats. Before this, an instruction set's file
- * defines vec                   a vector of LANES floats LANES                 a divisor of DQ_FPANEL
- *   MOST_ROWS             rows of a tile, at least 6 and at most 12: the sums, MOST_ROWS * DQ_FPANEL / LANES
- *                         vectors, stay in registers
- *   v_zero, v_load, v_store, v_set, v_fma(a, b, c) = a * b + c, v_add, v_mul,
- *   v_low(low, x) = x < low ? low : x, v_high(high, x) = x > high ? high : x
- * and after it calls tile_block. */
+/* dq_fblock_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and maximum
+ * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
+ * set includes that header and defines MOST_ROWS, rows of a tile, at least 6 and at most 12: the sums,
+ * MOST_ROWS * DQ_FPANEL / VF_LANES vectors, stay in registers. After it, it calls tile_block. */
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
@@ -13,41 +10,41 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { VECTORS = DQ_FPANEL / LANES, LINE = 16 /* floats of a cache line */ };
+enum { VECTORS = DQ_FPANEL / VF_LANES, LINE = 16 /* floats of a cache line */ };
 
 INLINE void step(const float *a, size_t a_row, const float *b, int rows, int vectors,
-                 vec sum[MOST_ROWS][VECTORS])
+                 vf sum[MOST_ROWS][VECTORS])
 {
-    vec w[VECTORS];
+    vf w[VECTORS];
     for (int v = 0; v < vectors; v++)
-        w[v] = v_load(b + v * LANES);
+        w[v] = vf_load(b + v * VF_LANES);
     for (int i = 0; i < rows; i++) {
-        vec x = v_set(a[(size_t)i * a_row]);
+        vf x = vf_set(a[(size_t)i * a_row]);
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = v_fma(x, w[v], sum[i][v]);
+            sum[i][v] = vf_fma(x, w[v], sum[i][v]);
     }
 }
 
 /* What is left to do upon whole sums. */
 INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row, int rows, int vectors,
-                   vec sum[MOST_ROWS][VECTORS])
+                   vf sum[MOST_ROWS][VECTORS])
 {
-    const vec alpha = v_set(g->alpha), low = v_set(g->low), high = v_set(g->high);
+    const vf alpha = vf_set(g->alpha), low = vf_set(g->low), high = vf_set(g->high);
     if (g->alpha != 1)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = v_mul(alpha, sum[i][v]);
+                sum[i][v] = vf_mul(alpha, sum[i][v]);
     if (g->bias)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = v_add(sum[i][v], v_set(g->bias[row + (size_t)i]));
+                sum[i][v] = vf_add(sum[i][v], vf_set(g->bias[row + (size_t)i]));
     if (z)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = v_add(sum[i][v], v_load(z + (size_t)i * z_row + v * LANES));
+                sum[i][v] = vf_add(sum[i][v], vf_load(z + (size_t)i * z_row + v * VF_LANES));
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = v_high(high, v_low(low, sum[i][v]));
+            sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
 }
 
 /* What is fetched into the cache meanwhile: each tile takes its share of the panel that comes next; those of
@@ -85,10 +82,10 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
 {
     enum { UNROLL = 2 };
     const float *a = g->k ? g->a + row * g->a_row : g->a;
-    vec sum[MOST_ROWS][VECTORS];
+    vf sum[MOST_ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = g->more ? v_load(c + (size_t)i * c_row + v * LANES) : v_zero();
+            sum[i][v] = g->more ? vf_load(c + (size_t)i * c_row + v * VF_LANES) : vf_set(0);
     if (!g->more)
         fetch(c, c_row, rows);
     if (z)
@@ -109,7 +106,7 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
         finish(g, row, z, z_row, rows, vectors, sum);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            v_store(c + (size_t)i * c_row + v * LANES, sum[i][v]);
+            vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
 }
 
 INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, stream next, float *c,
