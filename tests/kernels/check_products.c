@@ -242,6 +242,15 @@ static double some_scale(void)
     return ldexp(1 + kernel_random(1 << 30), -30 - (int)kernel_random(34));
 }
 
+/* A scale with which `acc` comes to a tie, or next to one by a few units in the last place of a double. */
+static double near_tie(int32_t acc)
+{
+    double scale = ((int)kernel_random(600) - 300 + 0.5) / (acc ? acc : 1);
+    for (uint32_t i = kernel_random(4); i; i--)
+        scale = nextafter(scale, kernel_random(2) ? (double)INFINITY : -(double)INFINITY);
+    return scale;
+}
+
 void check_requantize(const dq_kernels *k)
 {
     size_t n;
@@ -254,7 +263,9 @@ void check_requantize(const dq_kernels *k)
                 acc[j] = (int32_t)kernel_random(1000) - 500;
         double *scale = kernel_memory((step ? n : 1) * sizeof *scale);
         for (size_t j = 0; j < (step ? n : 1); j++)
-            scale[j] = some_scale();
+            scale[j] = n && kernel_random(3) == 0 ? near_tie(acc[j]) : some_scale();
+        for (size_t j = 1; j < n && !step; j++)
+            acc[j] = kernel_random(3) ? acc[j] : acc[0];
         uint8_t *out = kernel_bytes(n);
         k->requantize(acc, n, scale, step, zero, lo, hi, out);
         for (size_t j = 0; j < n; j++) {
@@ -281,8 +292,10 @@ void check_requantize_tile(const dq_kernels *k)
                 acc[j] = (int32_t)kernel_random(1000) - 500;
         double *scale = kernel_memory(cols * sizeof *scale);
         for (size_t j = 0; j < cols; j++)
-            scale[j] =
-                round % 3 ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6)) : some_scale();
+            scale[j] = round % 3 == 0 ? some_scale()
+                       : round % 3 == 1 && rows
+                           ? near_tie(acc[kernel_random((uint32_t)rows) * acc_stride + j])
+                           : ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6));
         size_t lines = transposed ? cols : rows, line = transposed ? rows : cols;
         size_t size = lines && line ? (lines - 1) * out_stride + line : 0;
         uint8_t *out = kernel_bytes(size), *was = kernel_memory(size);

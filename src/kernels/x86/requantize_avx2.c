@@ -1,9 +1,9 @@
-/* Fused float products decide nearly all roundings. The sum r = acc * scale + (1536.5 + 2^-12) is taken times
- * 2^-75, so that its bits, an integer, count steps of 2^-13 from below where |acc * scale| is under 512: bits
- * 13 and up are then the rounded product and a constant, which fits in 16 bits (that is what the power of two
- * is for), and the lower 13 say how far it was from the next half quantum. acc and scale are each off by at
+/* Fused float products decide nearly all roundings. The sum r = acc * scale + (768.5 + 2^-13) is taken times
+ * 2^-75, so that its bits, an integer, count steps of 2^-14 from below where |acc * scale| is under 256: bits
+ * 14 and up are then the rounded product and a constant, which fits in 16 bits (that is what the power of two
+ * is for), and the lower 14 say how far it was from the next half quantum. acc and scale are each off by at
  * most 2^-24 of their size and r by half a step, one step in all, so that the result is sure unless fewer
- * than four steps are left; those few are done in double. From 512 on all results saturate, whatever the zero
+ * than four steps are left; those few are done in double. From 256 on all results saturate, whatever the zero
  * point, and bits of floats go up with them (those of negative ones are negative). */
 #include "kernels/kernels.h"
 
@@ -50,11 +50,11 @@ static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const 
                         out + j);
 }
 
-enum { FRACTION = 13, UNSURE = 3, MIDDLE = (62 << 10) + 512 /* bits 13 and up of 1536 * 2^-75 */ };
+enum { FRACTION = 14, UNSURE = 3, MIDDLE = (61 << 9) + 256 /* bits 14 and up of 768 * 2^-75 */ };
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct fixed {
-    __m256i below, flip; /* what is taken from bits 13 and up */
+    __m256i below, flip; /* what is taken from bits 14 and up */
 } fixed;
 
 static inline fixed fix(int32_t zero_point, int32_t lo)
@@ -69,10 +69,10 @@ static inline bool sure(__m256i least)
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
 }
 
-/* Bits 13 and up for eight sums; the scale is finite, and times 2^-75. */
+/* Bits 14 and up for eight sums; the scale is finite, and times 2^-75. */
 static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
 {
-    const __m256 middle = _mm256_set1_ps((1536.5f + 0x1p-12f) * 0x1p-75f);
+    const __m256 middle = _mm256_set1_ps((768.5f + 0x1p-13f) * 0x1p-75f);
     __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
     __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
     *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
@@ -111,31 +111,48 @@ static inline bool all_finite(__m256 s)
     return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(FLT_MAX), _CMP_LE_OQ)) == 0xff;
 }
 
+enum { ROW_VECTORS = 4, ROW_STEP = ROW_VECTORS * LANES };
+
+/* Elements from `at` on, until there are all n or some are not sure: where these begin. No function is
+ * called, so that constants stay in registers; `step` is constant in each call. */
+static inline __attribute__((always_inline)) size_t
+sure_elements(const int32_t *acc, size_t at, size_t n, const double *scale, bool step, fixed f, uint8_t *out)
+{
+    __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(scale[0] * 0x1p-75))};
+    bool finite = all_finite(s[0]);
+    s[1] = s[2] = s[3] = s[0];
+    for (; at < n; at += ROW_STEP) {
+        size_t j =
+            n - at < ROW_STEP ? n - ROW_STEP : at; /* the last ones reach back over those before them */
+        __m256i v[ROW_VECTORS], least = no_fraction();
+        for (size_t i = 0; i < ROW_VECTORS && step; i++) {
+            s[i] = eight_scales(scale + j + i * LANES);
+            finite = all_finite(s[i]) && (i == 0 || finite);
+        }
+        for (int i = 0; i < ROW_VECTORS; i++)
+            v[i] = eight(acc + j + i * LANES, s[i], &least);
+        if (!finite || !sure(least))
+            return at;
+        _mm256_storeu_si256((__m256i *)(void *)(out + j), in_order(codes_of(v, &f)));
+    }
+    return n;
+}
+
 void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
                         int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
 {
-    enum { VECTORS = 4, STEP = VECTORS * LANES };
-    if (n < STEP) {
+    if (n < ROW_STEP) {
         exact(acc, n, scale, scale_step, zero_point, lo, hi, out);
         return;
     }
     fixed f = fix(zero_point, lo);
-    __m256 s[VECTORS] = {_mm256_set1_ps((float)(scale[0] * 0x1p-75))};
-    bool finite = all_finite(s[0]);
-    s[1] = s[2] = s[3] = s[0];
-    for (size_t at = 0; at < n; at += STEP) {
-        size_t j = n - at < STEP ? n - STEP : at; /* the last ones reach back over those before them */
-        __m256i v[VECTORS], least = no_fraction();
-        for (size_t i = 0; i < VECTORS && scale_step; i++) {
-            s[i] = eight_scales(scale + j + i * LANES);
-            finite = all_finite(s[i]) && (i == 0 || finite);
-        }
-        for (int i = 0; i < VECTORS; i++)
-            v[i] = eight(acc + j + i * LANES, s[i], &least);
-        if (finite && sure(least))
-            _mm256_storeu_si256((__m256i *)(void *)(out + j), in_order(codes_of(v, &f)));
-        else
-            exact(acc + j, STEP, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+    for (size_t at = 0; at < n; at += ROW_STEP) {
+        at = scale_step ? sure_elements(acc, at, n, scale, true, f, out)
+                        : sure_elements(acc, at, n, scale, false, f, out);
+        if (at >= n)
+            return;
+        size_t j = n - at < ROW_STEP ? n - ROW_STEP : at;
+        exact(acc + j, ROW_STEP, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
     }
 }
 
