@@ -30,6 +30,8 @@ typedef struct dq_float_rows {
     dq_map1_f32_fn *elu;      /* x < 0 ? alpha * (exp(x) - 1) : x */
     dq_pair_f32_fn *add, *sub, *mul, *div;
     dq_pair_f32_fn *min, *max; /* a NaN operand makes the result NaN */
+    /** y[i] = x[i] < low ? low : x[i], and of that r > high ? high : r; y may be x. */
+    void (*clip)(const float *x, size_t n, float low, float high, float *y);
 
     /** The largest (smallest) element, NaN when there is one; -infinity (infinity) for none. Which of zeros
      * of both signs is open. */

@@ -149,6 +149,21 @@ static void scale_row(const float *x, size_t n, float factor, float *y)
     mul_row(x, 1, &factor, 0, n, y);
 }
 
+static inline vf clipped(vf v, vf low, vf high)
+{
+    return vf_min(high, vf_max(low, v));
+}
+
+static void clip_row(const float *x, size_t n, float low, float high, float *y)
+{
+    const vf l = vf_set(low), h = vf_set(high);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, clipped(vf_load(x + i), l, h));
+    if (i < n)
+        store_few(y + i, n - i, clipped(load_few(x + i, n - i), l, h));
+}
+
 /* ---- Sums -----------------------------------------------------------------------------------------------
  */
 
@@ -444,7 +459,7 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
         .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
         .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
-        .min = min_row, .max = max_row, .max_of = max_of, .min_of = min_of, .add_to = add_to,                \
+        .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of, .add_to = add_to,                \
         .exp_sum = exp_sum, .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize,      \
         .dots = dots, .mix = mix, .lrn = lrn                                                                 \
     }

@@ -26,7 +26,7 @@ CLIP(clip_u32, uint32_t)
 CLIP(clip_i32, int32_t)
 CLIP(clip_u64, uint64_t)
 CLIP(clip_i64, int64_t)
-CLIP(clip_f32, float)
+DQ_EW_ROW(clip_f32, clip(in[0], n, *(const float *)in[1], *(const float *)in[2], out))
 CLIP(clip_f64, double)
 static const dq_ew_table table = {.fn = {[DQ_UINT8] = clip_u8,
                                          [DQ_INT8] = clip_i8,

@@ -67,7 +67,8 @@ UNSIGNED(sign, a > 0)
 static const dq_ew_table sign_table = {.fn = {FLOAT_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)}};
 DQ_EW_OP(dq_op_sign, sign_table);
 
-FLOATS(relu, a < 0 ? 0 : a, a < 0 ? 0 : a)
+DQ_EW_ROW(relu_f32, clip(in[0], n, 0, INFINITY, out))
+DQ_EW_UNARY(relu_f64, double, double, a < 0 ? 0 : a)
 SIGNED(relu, a < 0 ? 0 : a)
 static const dq_ew_table relu_table = {.fn = {FLOAT_ROWS(relu), SIGNED_ROWS(relu)}};
 DQ_EW_OP(dq_op_relu, relu_table);

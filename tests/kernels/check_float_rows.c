@@ -196,6 +196,15 @@ static void check_maps(const dq_float_rows *k, size_t n)
     memcpy(y, x, n * sizeof *x);
     k->scale(y, n, 0.3f, y);
     same_rows("scale in place", y, z, n);
+    for (int relu = 0; relu < 2; relu++) {
+        const float low = relu ? 0 : -0.5f, high = relu ? INFINITY : 0.75f;
+        k->clip(x, n, low, high, y);
+        for (size_t i = 0; i < n; i++) {
+            z[i] = x[i] < low ? low : x[i];
+            z[i] = z[i] > high ? high : z[i];
+        }
+        same_rows("clip", y, z, n);
+    }
     kernel_done();
 }
 
