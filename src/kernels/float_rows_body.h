@@ -146,7 +146,12 @@ PAIR(max, larger(u, v))
 
 static void scale_row(const float *x, size_t n, float factor, float *y)
 {
-    mul_row(x, 1, &factor, 0, n, y);
+    const vf f = vf_set(factor);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, vf_mul(vf_load(x + i), f));
+    if (i < n)
+        store_few(y + i, n - i, vf_mul(load_few(x + i, n - i), f));
 }
 
 static inline vf clipped(vf v, vf low, vf high)
@@ -183,31 +188,23 @@ static void clip_row(const float *x, size_t n, float low, float high, float *y)
 #define JOIN(to, h, join)                                                                                    \
     for (int l = 0; l < (h); l++)                                                                            \
     (to)[l] = join((to)[l], (to)[l + (h)])
-#define PLUS(a, b) ((a) + (b))
 
-static inline float fold_floats(vf lane[PARTS])
-{
-    float few[VF_LANES];
-#define VECTORS(h) JOIN(lane, h, vf_add)
-#define LANES(h) JOIN(few, h, PLUS)
-    HALVE(PARTS, VECTORS);
-    vf_store(few, lane[0]);
-    HALVE(VF_LANES, LANES);
-#undef VECTORS
-    return few[0];
-}
-
-static inline double fold_doubles(vd lane[HALVES])
-{
-    double few[VD_LANES];
-#define VECTORS(h) JOIN(lane, h, vd_add)
-    HALVE(HALVES, VECTORS);
-    vd_store(few, lane[0]);
-    HALVE(VD_LANES, LANES);
-#undef VECTORS
-#undef LANES
-    return few[0];
-}
+#define FOLD(name, vector, number, count, lanes, first)                                                      \
+    static inline number name(vector lane[count])                                                            \
+    {                                                                                                        \
+        HALVE(count, name##_VECTORS);                                                                        \
+        HALVE(lanes, name##_LANES);                                                                          \
+        return first(lane[0]);                                                                               \
+    }
+#define fold_floats_VECTORS(h) JOIN(lane, h, vf_add)
+#define fold_floats_LANES(h) lane[0] = vf_add(lane[0], vf_turned(lane[0], h))
+#define fold_doubles_VECTORS(h) JOIN(lane, h, vd_add)
+#define fold_doubles_LANES(h) lane[0] = vd_add(lane[0], vd_turned(lane[0], h))
+#define fold_largest_VECTORS(h) JOIN(lane, h, larger)
+#define fold_largest_LANES(h) lane[0] = larger(lane[0], vf_turned(lane[0], h))
+FOLD(fold_floats, vf, float, PARTS, VF_LANES, vf_first)
+FOLD(fold_doubles, vd, double, HALVES, VD_LANES, vd_first)
+FOLD(fold_largest, vf, float, PARTS, VF_LANES, vf_first)
 
 static inline void clear_doubles(vd lane[HALVES])
 {
@@ -223,7 +220,7 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
-/* Signs are flipped by `sign`. Lanes of numbers are joined without branches. */
+/* Signs are flipped by `sign`. */
 static float largest(const float *x, size_t n, uint32_t sign)
 {
     const vi flip = vi_set(sign);
@@ -236,19 +233,7 @@ static float largest(const float *x, size_t n, uint32_t sign)
         for (int p = 0; p < PARTS; p++)
             most[p] = larger(vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip)), most[p]);
     }
-    for (int p = 1; p < PARTS; p++)
-        most[0] = larger(most[0], most[p]);
-    vf_store(room, most[0]);
-    if (vm_all(vf_less(most[0], vf_set(INFINITY)))) {
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define LANES(h) JOIN(room, h, LARGER)
-        HALVE(VF_LANES, LANES);
-#undef LANES
-        return room[0];
-    }
-    for (int l = 1; l < VF_LANES; l++)
-        room[0] = isnan(room[l]) || room[l] > room[0] ? room[l] : room[0];
-    return room[0];
+    return fold_largest(most);
 }
 
 static float max_of(const float *x, size_t n)
@@ -459,7 +444,7 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
         .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
         .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
-        .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of, .add_to = add_to,                \
-        .exp_sum = exp_sum, .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize,      \
-        .dots = dots, .mix = mix, .lrn = lrn                                                                 \
+        .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of,                \
+        .add_to = add_to, .exp_sum = exp_sum, .scale = scale_row, .sum = sum, .squares = squares,            \
+        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
     }

@@ -61,6 +61,11 @@ static inline vf vf_max(vf a, vf b)
 #define vd_mul(a, b) vmulq_f64(a, b)
 #define vd_div(a, b) vdivq_f64(a, b)
 #define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
+/* lane l ^ h; the first lane */
+#define vf_turned(a, h) ((h) == 2 ? vextq_f32(a, a, 2) : vrev64q_f32(a))
+#define vf_first(a) vgetq_lane_f32(a, 0)
+#define vd_turned(a, h) vextq_f64(a, a, 1)
+#define vd_first(a) vgetq_lane_f64(a, 0)
 /* every second element, of floats none behind the last */
 static inline vf vf_load_even(const float *p)
 {

@@ -49,6 +49,14 @@ typedef __m256d vd;
 #define vd_mul(a, b) _mm256_mul_pd(a, b)
 #define vd_div(a, b) _mm256_div_pd(a, b)
 #define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
+/* lane l ^ h; the first lane */
+#define vf_turned(a, h)                                                                                      \
+    ((h) == 4   ? _mm256_permute2f128_ps(a, a, 1)                                                            \
+     : (h) == 2 ? _mm256_permute_ps(a, 0x4e)                                                                 \
+                : _mm256_permute_ps(a, 0xb1))
+#define vf_first(a) _mm256_cvtss_f32(a)
+#define vd_turned(a, h) ((h) == 2 ? _mm256_permute2f128_pd(a, a, 1) : _mm256_permute_pd(a, 5))
+#define vd_first(a) _mm256_cvtsd_f64(a)
 /* Every second element, of floats none behind the last. */
 static inline vf vf_load_even(const float *p)
 {
