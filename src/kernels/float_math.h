@@ -157,15 +157,22 @@ static inline vf tanh_any(vf x)
     return odd_ratio(bounded(x, 9.05f), c, 5);
 }
 
-/* x / (1 + exp(-s)); below -EXP_MIDDLE, where exp(-s) might overflow, x exp(s). */
+/* x / (1 + exp(-s)), the sum rounded once with exp(-s)'s last product; for |s| <= EXP_MIDDLE, and NaN. */
+static inline vf times_sigmoid_middle(vf x, vf s)
+{
+    vf n, r = exp_reduced(vf_sub(vf_set(0.0f), s), &n);
+    return vf_div(x, vf_fma(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))), vf_set(1.0f)));
+}
+
+/* For any s; below -EXP_MIDDLE, where exp(-s) might overflow, x exp(s). */
 static inline vf times_sigmoid(vf x, vf s)
 {
-    const vf one = vf_set(1.0f), low = vf_set(-EXP_MIDDLE), minus = vf_sub(vf_set(0.0f), s);
-    if (vm_all(vf_less(low, s)))
-        return vf_div(x, vf_add(one, exp_middle(vf_max(low, minus))));
+    const vf low = vf_set(-EXP_MIDDLE);
+    if (vm_all(vf_less(vf_abs(s), vf_set(EXP_MIDDLE))))
+        return times_sigmoid_middle(x, s);
     vm lowest = vf_less(s, low);
-    vf e = exp_any(vf_pick(lowest, s, minus));
-    return vf_pick(lowest, vf_mul(x, e), vf_div(x, vf_add(one, e)));
+    vf e = exp_any(vf_pick(lowest, s, low));
+    return vf_pick(lowest, vf_mul(x, e), times_sigmoid_middle(x, bounded(s, EXP_MIDDLE)));
 }
 
 static inline vf sigmoid_any(vf x)

@@ -13,6 +13,7 @@ typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
 enum {
     WORK = 4096, /* elements of a piece of parallel work, about */
+    FEW = 8,     /* rows that go on side by side */
     COLUMNS = 16 /* lines of an axis that is not the last: brought together so many at a time */
 };
 
@@ -105,33 +106,43 @@ static void lines(void *arg, size_t begin, size_t end, unsigned worker)
 /* ---- Rows of floats -------------------------------------------------------------------------------------
  */
 
-/* y may be x; `room` has space for a row. */
-static void one_row(const job *j, const float *x, float *y, float *room)
+/* y may be x; `room` has space for a row. Each step is done for all of a few rows before the next one, which
+ * waits for its result. */
+static void few_rows(const job *j, const float *x, size_t count, float *y, float *room)
 {
     const dq_float_rows *rows = j->call->kernels->float_rows;
     size_t n = j->s->n;
-    float most = rows->max_of(x, n);
+    float most[FEW];
+    double total[FEW];
+    for (size_t i = 0; i < count; i++)
+        most[i] = rows->max_of(x + i * n, n);
     if (j->s->kind == SOFT) {
-        double total = rows->exp_sum(x, n, most, y);
-        rows->scale(y, n, (float)(1 / total), y);
-    } else {
-        double total = rows->exp_sum(x, n, most, room);
-        rows->normalize(x, n, most, (float)log(total), 1.0f, NULL, NULL, 0, y);
+        for (size_t i = 0; i < count; i++)
+            total[i] = rows->exp_sum(x + i * n, n, most[i], y + i * n);
+        for (size_t i = 0; i < count; i++)
+            rows->scale(y + i * n, n, (float)(1 / total[i]), y + i * n);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        total[i] = rows->exp_sum(x + i * n, n, most[i], room);
+        rows->normalize(x + i * n, n, most[i], (float)log(total[i]), 1.0f, NULL, NULL, 0, y + i * n);
     }
 }
 
+/* Those of float where they stand; as many at a time as the first-level cache holds. */
 static void rows_of_last_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    size_t n = j->s->n;
+    size_t n = j->s->n, step = j->in->dtype == DQ_FLOAT && n < WORK / FEW ? FEW : 1;
     float *row = dq_call_worker_scratch(j->call, worker);
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end; i += step) {
         if (j->in->dtype == DQ_FLOAT) {
-            one_row(j, dq_data(j->in, float) + i * n, dq_data(j->out, float) + i * n, row);
+            few_rows(j, dq_data(j->in, float) + i * n, end - i < step ? end - i : step,
+                     dq_data(j->out, float) + i * n, row);
             continue;
         }
         dq_load_floats(j->call->kernels, j->in->dtype, j->in->data, i * n, n, row);
-        one_row(j, row, row, row + n);
+        few_rows(j, row, 1, row, row + n);
         dq_store_from_floats(j->call->kernels, j->out->dtype, j->out->data, i * n, n, row, false);
     }
 }
@@ -159,8 +170,8 @@ static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wor
         for (size_t t = 0; t < s->n && !in_place; t++)
             dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
         k->transpose_x32(words(from), stride, s->n, count, (uint32_t *)(void *)rows, s->n);
-        for (size_t c = 0; c < count; c++)
-            one_row(j, rows + c * s->n, rows + c * s->n, lines_of);
+        for (size_t c = 0; c < count; c += FEW)
+            few_rows(j, rows + c * s->n, count - c < FEW ? count - c : FEW, rows + c * s->n, lines_of);
         k->transpose_x32(words(rows), s->n, count, s->n, (uint32_t *)(void *)to, stride);
         for (size_t t = 0; t < s->n && !in_place; t++)
             dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
