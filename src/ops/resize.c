@@ -391,9 +391,12 @@ static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
 
 #define PICK(T)                                                                                              \
     do {                                                                                                     \
-        const T *x = from;                                                                                   \
-        T *y = to;                                                                                           \
-        if (twice)                                                                                           \
+        const T *restrict x = from;                                                                          \
+        T *restrict y = to, *restrict z = also;                                                              \
+        if (also)                                                                                            \
+            for (size_t i = 0; i < n / 2; i++)                                                               \
+                y[2 * i] = y[2 * i + 1] = z[2 * i] = z[2 * i + 1] = x[i];                                    \
+        else if (twice)                                                                                      \
             for (size_t i = 0; i < n / 2; i++)                                                               \
                 y[2 * i] = y[2 * i + 1] = x[i];                                                              \
         else                                                                                                 \
@@ -401,7 +404,9 @@ static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
                 y[i] = x[index[i]];                                                                          \
     } while (0)
 
-static void pick_row(const size_t *index, bool twice, size_t n, size_t width, const void *from, void *to)
+/* `also`, unless it is NULL: a row that becomes the same; each element stands twice in both. */
+static void pick_row(const size_t *index, bool twice, size_t n, size_t width, const void *from, void *to,
+                     void *also)
 {
     switch (width) {
     case 1:
@@ -419,23 +424,43 @@ static void pick_row(const size_t *index, bool twice, size_t n, size_t width, co
     default:
         for (size_t i = 0; i < n; i++)
             memcpy((char *)to + i * width, (const char *)from + index[i] * width, width);
+        if (also)
+            memcpy(also, to, n * width);
     }
 }
 
-/* `before`: the offset of the input row that the row of results before this one was made of. */
-static void nearest_row(const dq_op_call *call, const size_t coord[DQ_MAX_RANK], size_t at, size_t *before)
+/* The row of results before: the offset of the input row that it was made of; the next one is there, too. */
+typedef struct row_before {
+    size_t from;
+    bool both;
+} row_before;
+
+/* `more`: there is a row of results behind this one. */
+static void nearest_row(const dq_op_call *call, const size_t coord[DQ_MAX_RANK], size_t at, bool more,
+                        row_before *before)
 {
     const state *s = call->state;
-    const dq_resize_axis *a = &s->axis[last_of(s)];
-    size_t width = dq_move_width(call->in[0]->dtype), from = 0, bytes = a->out * width;
+    size_t last = last_of(s), width = dq_move_width(call->in[0]->dtype), from = 0;
+    const dq_resize_axis *a = &s->axis[last];
     char *to = (char *)call->out[0]->data + at * width;
-    for (size_t d = 0; d < last_of(s); d++)
+    size_t bytes = a->out * width;
+    for (size_t d = 0; d < last; d++)
         from += s->axis[d].index[coord[d]] * s->strides[d];
-    if (from == *before)
+    bool same = from == before->from, there = same && before->both;
+    before->both = false;
+    before->from = from;
+    if (there)
+        return;
+    if (same) {
         memcpy(to, to - bytes, bytes);
-    else
-        pick_row(a->index, s->twice, a->out, width, (const char *)call->in[0]->data + from * width, to);
-    *before = from;
+        return;
+    }
+    if (more && s->twice && last > 0 && coord[last - 1] + 1 < s->axis[last - 1].out) {
+        const size_t *row = s->axis[last - 1].index + coord[last - 1];
+        before->both = row[0] == row[1];
+    }
+    pick_row(a->index, s->twice, a->out, width, (const char *)call->in[0]->data + from * width, to,
+             before->both ? to + bytes : NULL);
 }
 
 static bool outside(const state *s, const size_t coord[DQ_MAX_RANK])
@@ -460,8 +485,9 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    size_t coord[DQ_MAX_RANK] = {0}, last = last_of(s), n = s->axis[last].out, before = SIZE_MAX;
-    bool nearest = s->how.mode == DQ_RESIZE_NEAREST;
+    size_t coord[DQ_MAX_RANK] = {0}, last = last_of(s), n = s->axis[last].out;
+    bool nearest = s->how.mode == DQ_RESIZE_NEAREST, crop = s->how.coordinate == DQ_TF_CROP_AND_RESIZE;
+    row_before before = {.from = SIZE_MAX};
     worker_rows rows;
     if (!nearest)
         begin_rows(&rows, call, worker);
@@ -469,12 +495,12 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         coord[d] = rest % s->axis[d].out;
     for (size_t i = begin; i < end; i++) {
         if (nearest)
-            nearest_row(call, coord, i * n, &before);
+            nearest_row(call, coord, i * n, i + 1 < end && !crop, &before);
         else
             put_row(call->out[0], i * n, blend(&rows, coord, 0, 0), n);
-        if (s->how.coordinate == DQ_TF_CROP_AND_RESIZE) {
+        if (crop) {
             extrapolate(call, coord, i * n);
-            before = SIZE_MAX;
+            before.from = SIZE_MAX;
         }
         for (size_t d = last; d-- > 0;) {
             if (++coord[d] < s->axis[d].out)
