@@ -1,6 +1,6 @@
 /* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split. The
- * safe parts are multiplied 6 rows by 16 columns at a time, which fills the sixteen registers; words 4 rows
- * by 16 columns.
+ * safe parts and words are multiplied 4 rows by 16 columns at a time; sums in 32 bits of the former stay in
+ * memory.
  *
  * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
  * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
@@ -14,7 +14,13 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { MR = 64, NR = DQ_AVX2_NR, LANES = 8, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP, HEIGHT = 6 };
+/* Sums are to be added to where it is written: gcc would first make many products, and write them to memory
+ * because registers do not hold them. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-ter", "no-tree-reassoc")
+#endif
+
+enum { MR = 64, NR = DQ_AVX2_NR, LANES = 8, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP, HEIGHT = 4 };
 enum { HALF = 32, TURN = 16 /* positions turned at once */ };
 
 static inline int32_t four(const void *x)
@@ -31,86 +37,150 @@ static inline __m256i load(const void *p)
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
+/* A panel for some rows. */
 typedef struct part {
-    const uint8_t *const *rows;
-    const dq_qgemm_a *a;
     const int8_t *weights;
-    const int32_t *init;
-    int32_t *c;
-    size_t c_stride;
+    const ptrdiff_t *at; /* of each group of weights, in a row */
+    size_t groups, depth, c_stride;
 } part;
 
-/* `height` and `quads` are constant in each call, so that the loops unroll and sums stay in registers. */
-static inline __attribute__((always_inline)) void sum_rows(const part *p, int height, bool quads)
+/* Sums of a row in 16 bits: what compilers keep in registers, as they do not an array of them. */
+typedef struct row16 {
+    __m256i low, high;
+} row16;
+
+static inline __attribute__((always_inline)) void add(row16 *r, const uint8_t *x, __m256i low, __m256i high,
+                                                      bool first)
 {
-    const __m256i ones = _mm256_set1_epi16(1);
-    size_t groups = dq_avx2_groups(p->a->run);
-    const int8_t *w = p->weights;
-    __m256i acc[HEIGHT][VECTORS];
-    for (int i = 0; i < height; i++)
-        for (int v = 0; v < VECTORS; v++)
-            acc[i][v] = load(p->init + v * LANES);
-    for (size_t t = 0; t < p->a->runs; t++) {
-        const uint8_t *x[HEIGHT];
-        size_t g = 0;
-        for (int i = 0; i < height; i++)
-            x[i] = p->rows[i] + p->a->offsets[t];
-        for (; quads && g + 2 <= groups; g += 2, w += 2 * DQ_AVX2_GROUP_BYTES)
-            for (int i = 0; i < height; i++) {
-                __m256i here = _mm256_set1_epi32(four(x[i] + GROUP * g));
-                __m256i next = _mm256_set1_epi32(four(x[i] + GROUP * (g + 1)));
-                for (int v = 0; v < VECTORS; v++) {
-                    __m256i sum = _mm256_maddubs_epi16(here, load(w + 32 * v));
-                    sum = _mm256_add_epi16(
-                        sum, _mm256_maddubs_epi16(next, load(w + DQ_AVX2_GROUP_BYTES + 32 * v)));
-                    acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(sum, ones));
-                }
-            }
-        for (; g < groups; g++, w += DQ_AVX2_GROUP_BYTES)
-            for (int i = 0; i < height; i++) {
-                __m256i value = _mm256_set1_epi32(four(x[i] + GROUP * g));
-                for (int v = 0; v < VECTORS; v++) {
-                    __m256i sum = _mm256_maddubs_epi16(value, load(w + 32 * v));
-                    acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(sum, ones));
-                }
-            }
-    }
-    for (int i = 0; i < height; i++)
-        for (int v = 0; v < VECTORS; v++)
-            _mm256_storeu_si256((__m256i *)(void *)(p->c + (size_t)i * p->c_stride + v * LANES), acc[i][v]);
+    __m256i value = _mm256_set1_epi32(four(x));
+    low = _mm256_maddubs_epi16(value, low);
+    high = _mm256_maddubs_epi16(value, high);
+    r->low = first ? low : _mm256_add_epi16(r->low, low);
+    r->high = first ? high : _mm256_add_epi16(r->high, high);
 }
 
-#define HEIGHTS(name, quads)                                                                                 \
-    static void name(const part *p, size_t height)                                                           \
-    {                                                                                                        \
-        switch (height) {                                                                                    \
-        case 1:                                                                                              \
-            sum_rows(p, 1, quads);                                                                           \
-            break;                                                                                           \
-        case 2:                                                                                              \
-            sum_rows(p, 2, quads);                                                                           \
-            break;                                                                                           \
-        case 3:                                                                                              \
-            sum_rows(p, 3, quads);                                                                           \
-            break;                                                                                           \
-        case 4:                                                                                              \
-            sum_rows(p, 4, quads);                                                                           \
-            break;                                                                                           \
-        case 5:                                                                                              \
-            sum_rows(p, 5, quads);                                                                           \
-            break;                                                                                           \
-        default:                                                                                             \
-            sum_rows(p, HEIGHT, quads);                                                                      \
-        }                                                                                                    \
+static inline __attribute__((always_inline)) void finish(const row16 *r, int32_t *c)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i low = _mm256_madd_epi16(r->low, ones), high = _mm256_madd_epi16(r->high, ones);
+    _mm256_storeu_si256((__m256i *)(void *)c, _mm256_add_epi32(low, load(c)));
+    _mm256_storeu_si256((__m256i *)(void *)(c + LANES), _mm256_add_epi32(high, load(c + LANES)));
+}
+
+/* Adds the sums of HEIGHT rows over whole batches from group `from` on to c; returns where they end. `depth`
+ * is constant in each call, so that the loop unrolls. */
+static inline __attribute__((always_inline)) size_t sum_batches(const part *p, const uint8_t *const *rows,
+                                                                int32_t *c, size_t from, size_t depth)
+{
+    const uint8_t *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
+    const ptrdiff_t *at = p->at + from;
+    const int8_t *w = p->weights + from * DQ_AVX2_GROUP_BYTES;
+    size_t left = p->groups - from, stride = p->c_stride;
+    for (; left >= depth; left -= depth, at += depth, w += depth * DQ_AVX2_GROUP_BYTES) {
+        row16 r0, r1, r2, r3;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 8
+#endif
+        for (size_t g = 0; g < depth; g++) {
+            __m256i low = load(w + g * DQ_AVX2_GROUP_BYTES), high = load(w + g * DQ_AVX2_GROUP_BYTES + 32);
+            add(&r0, x0 + at[g], low, high, g == 0);
+            add(&r1, x1 + at[g], low, high, g == 0);
+            add(&r2, x2 + at[g], low, high, g == 0);
+            add(&r3, x3 + at[g], low, high, g == 0);
+        }
+        finish(&r0, c);
+        finish(&r1, c + stride);
+        finish(&r2, c + 2 * stride);
+        finish(&r3, c + 3 * stride);
     }
-HEIGHTS(sum_pairs, false)
-HEIGHTS(sum_quads, true)
-#undef HEIGHTS
+    return p->groups - left;
+}
+
+/* Of a row: its sums in 32 bits. */
+typedef struct row32 {
+    __m256i low, high;
+} row32;
+
+static inline __attribute__((always_inline)) void add_two(row32 *r, const uint8_t *x, const ptrdiff_t *at,
+                                                          const __m256i w[4])
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i first = _mm256_set1_epi32(four(x + at[0])), second = _mm256_set1_epi32(four(x + at[1]));
+    __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(first, w[0]), _mm256_maddubs_epi16(second, w[2]));
+    __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(first, w[1]), _mm256_maddubs_epi16(second, w[3]));
+    r->low = _mm256_add_epi32(r->low, _mm256_madd_epi16(low, ones));
+    r->high = _mm256_add_epi32(r->high, _mm256_madd_epi16(high, ones));
+}
+
+static inline __attribute__((always_inline)) row32 read_row(const int32_t *c)
+{
+    return (row32){load(c), load(c + LANES)};
+}
+
+static inline __attribute__((always_inline)) void write_row(const row32 *r, int32_t *c)
+{
+    _mm256_storeu_si256((__m256i *)(void *)c, r->low);
+    _mm256_storeu_si256((__m256i *)(void *)(c + LANES), r->high);
+}
+
+/* The same for batches of two: these end so often that it is better to keep the other sums in registers. */
+static size_t sum_twos(const part *p, const uint8_t *const *rows, int32_t *c)
+{
+    const uint8_t *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
+    const int8_t *w = p->weights;
+    size_t stride = p->c_stride, g = 0;
+    row32 r0 = read_row(c), r1 = read_row(c + stride);
+    row32 r2 = read_row(c + 2 * stride), r3 = read_row(c + 3 * stride);
+    for (; g + 2 <= p->groups; g += 2, w += 2 * DQ_AVX2_GROUP_BYTES) {
+        const __m256i two[4] = {load(w), load(w + 32), load(w + 64), load(w + 96)};
+        add_two(&r0, x0, p->at + g, two);
+        add_two(&r1, x1, p->at + g, two);
+        add_two(&r2, x2, p->at + g, two);
+        add_two(&r3, x3, p->at + g, two);
+    }
+    write_row(&r0, c);
+    write_row(&r1, c + stride);
+    write_row(&r2, c + 2 * stride);
+    write_row(&r3, c + 3 * stride);
+    return g;
+}
+
+static void sum_strip(const part *p, const uint8_t *const *rows, int32_t *c)
+{
+    size_t done = 0;
+    if (p->depth == 8)
+        done = sum_batches(p, rows, c, 0, 8);
+    else if (p->depth == 6)
+        done = sum_batches(p, rows, c, 0, 6);
+    else if (p->depth == 4)
+        done = sum_batches(p, rows, c, 0, 4);
+    else if (p->depth == 3)
+        done = sum_batches(p, rows, c, 0, 3);
+    else if (p->depth == 2)
+        done = sum_twos(p, rows, c);
+    sum_batches(p, rows, c, done, 1);
+}
+
+/* Of fewer than HEIGHT rows, the first is computed again and again. */
+static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+{
+    int32_t sums[HEIGHT * NR] = {0};
+    const uint8_t *some[HEIGHT];
+    part few = *p;
+    few.c_stride = NR;
+    for (size_t i = 0; i < HEIGHT; i++)
+        some[i] = rows[i < count ? i : 0];
+    sum_strip(&few, some, sums);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < NR; j++)
+            c[i * p->c_stride + j] += sums[i * NR + j];
+}
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_qgemm_a.turned: this, rows as words, turned rows. */
-enum { KEPT_WORDS = 1, KEPT_TURNED = 2 };
+/* dq_qgemm_a.turned: this, rows as words, turned rows, where each group of positions is in a row, and where
+ * those of a panel are in its order. */
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4 };
 typedef struct kept_head {
     uint8_t kept; /* the contract's first byte: what is there */
     uint8_t padding[63];
@@ -128,9 +198,10 @@ static bool row_size(size_t runs, size_t run, size_t *positions)
 static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 {
     size_t positions, words, turned, all;
-    rows = b->use == DQ_QGEMM_FEW ? rows : MR;
+    bool few = b->use == DQ_QGEMM_FEW;
+    rows = few ? rows : MR;
     if (!row_size(b->runs, b->run, &positions) || !dq_mul_size(positions, 2 * rows, &words) ||
-        !dq_mul_size(positions, b->use == DQ_QGEMM_FEW ? 0 : MR, &turned) ||
+        !dq_mul_size(positions, few ? 0 : MR + 2 * sizeof(ptrdiff_t) / GROUP, &turned) ||
         !dq_add_size(words, turned, &all) || !dq_add_size(all, sizeof(kept_head), &all))
         return 0;
     return all;
@@ -421,32 +492,55 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
             add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, rows, c + j, c_stride);
 }
 
+/* Where each group of the panel is in a row. */
+static const ptrdiff_t *group_places(const dq_qgemm_a *a, const uint16_t *order)
+{
+    kept_head *kept = a->turned;
+    size_t positions = 0, groups = dq_avx2_groups(a->run), all = a->runs * groups;
+    row_size(a->runs, a->run, &positions);
+    ptrdiff_t *places = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
+              *ordered = places + all;
+    for (size_t t = 0; t < a->runs && !(kept->kept & KEPT_GROUPS); t++)
+        for (size_t g = 0; g < groups; g++)
+            places[t * groups + g] = a->offsets[t] + (ptrdiff_t)(g * GROUP);
+    kept->kept |= KEPT_GROUPS;
+    for (size_t i = 0; i < all; i++)
+        ordered[i] = places[order[i]];
+    return ordered;
+}
+
+static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
+                          int32_t *c, size_t c_stride)
+{
+    const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
+    size_t groups = a->runs * dq_avx2_groups(a->run);
+    const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
+    const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
+    const __m256i low = load(init), high = load(init + LANES);
+    for (size_t i = 0; i < rows; i++) {
+        _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride), low);
+        _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + LANES), high);
+    }
+    size_t i = 0;
+    for (; i + HEIGHT <= rows; i += HEIGHT)
+        sum_strip(&p, a->rows + i, c + i * c_stride);
+    if (i < rows)
+        sum_few(&p, a->rows + i, rows - i, c + i * c_stride);
+    if (head->any)
+        add_rest(a, rows, head,
+                 (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), c, c_stride);
+}
+
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
     const dq_avx2_head *head = panel;
-    const int8_t *weights = (const int8_t *)(head + 1);
-    if (head->mode == DQ_AVX2_BYTES || head->mode == DQ_AVX2_WORDS) {
-        if (head->mode == DQ_AVX2_BYTES)
-            multiply_bytes(a, rows, weights, init, c, c_stride);
-        else
-            multiply_words(a, rows, weights, init, c, c_stride);
-        return;
-    }
-    for (size_t i = 0, height; i < rows; i += height) {
-        part p = {a->rows + i, a, weights, init, c + i * c_stride, c_stride};
-        height = rows - i < HEIGHT ? rows - i : HEIGHT;
-        if (head->mode == DQ_AVX2_QUADS)
-            sum_quads(&p, height);
-        else
-            sum_pairs(&p, height);
-    }
-    size_t safe_bytes = a->runs * dq_avx2_groups(a->run) * DQ_AVX2_GROUP_BYTES;
-    uint32_t any = 0;
-    for (size_t j = 0; j < NR; j++)
-        any |= head->records[j];
-    if (any)
-        add_rest(a, rows, head, (const dq_avx2_record *)(const void *)(weights + safe_bytes), c, c_stride);
+    if (head->mode == DQ_AVX2_BYTES)
+        multiply_bytes(a, rows, (const int8_t *)(head + 1), init, c, c_stride);
+    else if (head->mode == DQ_AVX2_WORDS)
+        multiply_words(a, rows, head + 1, init, c, c_stride);
+    else
+        multiply_safe(a, rows, head, init, c, c_stride);
 }
 
 /* ---- Sums of rows ------------------------------------------------------------------------------------- */

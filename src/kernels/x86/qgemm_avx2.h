@@ -2,20 +2,25 @@
  *
  * Without a dot instruction for bytes, the fast way is vpmaddubsw, which adds the two products of a pair of
  * positions in 16 bits and saturates: 255 * (w0 + w1) must fit. It does for every uint8 when the pair's
- * positive weights, and its negative ones, sum to at most 128 in size. So packing splits weights into what is
- * safe and the rest, w = safe + rest: all safe parts run through the fast loop, and the rest, which is zero
- * nearly everywhere (0.6 % of normally distributed weights whose maximum is 3.5 sigma), stands in a list for
- * each column. The same is done for four positions whose products are summed in 16 bits before they are
- * widened, where few enough exceed that.
+ * positive weights, and its negative ones, sum to at most 128 in size; and so do the sums of several pairs,
+ * which are widened to 32 bits only after a batch of them: the more the better. So packing splits weights
+ * into what is safe and the rest, w = safe + rest: all safe parts run through the fast loop, and the rest,
+ * which is zero nearly everywhere, stands in a list for each column.
  *
- * Where too many do, weights become words, and products are halved in number (S. Winograd, "A New Algorithm
- * for Inner Product", 1968):
+ * A batch is `depth` groups of four positions, whose first pairs make one sum for each column, and whose
+ * second pairs another. Which groups these are is open: packing puts heavy ones together with light ones, so
+ * that few sums exceed what is safe. Depth 2 suits normally distributed weights whose maximum is 3.5 sigma,
+ * depth 4 those of 5 sigma, depth 8 those of 10 sigma, with rests for about 2 % of the weights.
+ *
+ * Where rests are too many, weights become words, and products are halved in number (S. Winograd, "A New
+ * Algorithm for Inner Product", 1968):
  *     x0 w0 + x2 w2 = (x0 + w2)(x2 + w0) - x0 x2 - w0 w2
- * A group of four positions takes one vpmaddwd and three additions for eight columns, with any weights as
- * fast as safe pairs are; the last two terms are summed once for a row and once for a column.
+ * A group of four positions takes one vpmaddwd and three additions for eight columns, with any weights; the
+ * last two terms are summed once for a row and once for a column.
  *
  * A panel of 16 columns:
  *     head    64 bytes
+ *     order   which group of the row each group of weights meets, padded to 64 bytes
  *     safe    groups of 4 positions: 16 columns of 4 bytes; each run padded to whole groups
  *     rest    records of four entries, column after column
  * or head and groups of bytes as they are, for few rows, or
@@ -34,12 +39,12 @@ enum { DQ_AVX2_NR = 16, DQ_AVX2_GROUP = 4, DQ_AVX2_GROUP_BYTES = DQ_AVX2_NR * DQ
 enum {
     DQ_AVX2_BYTES, /* nothing is split */
     DQ_AVX2_WORDS,
-    DQ_AVX2_PAIRS, /* pairs are safe */
-    DQ_AVX2_QUADS  /* pairs of this group with those of the next are */
+    DQ_AVX2_BATCHES
 };
 
 typedef struct dq_avx2_head {
-    uint32_t mode;
+    uint8_t mode, any; /* any: there are records */
+    uint16_t depth;
     uint16_t records[DQ_AVX2_NR]; /* of each column */
     uint8_t padding[28];
 } dq_avx2_head;
@@ -54,6 +59,12 @@ typedef struct dq_avx2_record {
 static inline size_t dq_avx2_groups(size_t run)
 {
     return (run + DQ_AVX2_GROUP - 1) / DQ_AVX2_GROUP;
+}
+
+/** Bytes of the order of so many groups. */
+static inline size_t dq_avx2_order_bytes(size_t groups)
+{
+    return (groups * sizeof(uint16_t) + 63) / 64 * 64;
 }
 
 dq_qgemm_panel_size_fn dq_qgemm_avx2_panel_size;

@@ -11,23 +11,21 @@ enum {
     GROUP = DQ_AVX2_GROUP,
     MOST = 128,       /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
     MOST_ENTRY = 127, /* of a rest */
-    MOST_POSITIONS = 1 << 16,
+    MOST_GROUPS = (1 << 16) / GROUP, /* positions fit in 16 bits */
     OPEN = 4
 };
 
-/* What the ways cost, relative to each other, as measured on Zen 3: the time of a multiplication in quads is
- * 82, in pairs 100, in words 115, and that of an entry 165. */
-enum { COST_QUAD = 82, COST_PAIR = 100, COST_WORD = 115, COST_ENTRY = 165 };
+/* What the ways cost for a group of weights and a row, as measured on Zen 3: in batches of a depth, in words,
+ * and an entry of the rest for each weight of the group. */
+typedef struct way {
+    uint8_t depth, cost;
+} way;
+static const way ways[] = {{2, 84}, {3, 79}, {4, 74}, {6, 70}, {8, 68}};
+enum { WAYS = sizeof ways / sizeof *ways, MOST_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 203 };
 
 static bool positions_of(size_t runs, size_t run, size_t *positions)
 {
     return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
-}
-
-/* Entries that cost no more than `saved` for each weight. */
-static size_t worth(size_t positions, size_t saved)
-{
-    return positions * NR * saved / COST_ENTRY;
 }
 
 /* Words take more than any split that is worth it. */
@@ -35,9 +33,162 @@ size_t dq_qgemm_avx2_panel_size(size_t runs, size_t run)
 {
     size_t positions, bytes, all;
     if (!positions_of(runs, run, &positions) || !dq_mul_size(positions, NR * sizeof(int16_t), &bytes) ||
-        !dq_add_size(bytes, sizeof(dq_avx2_head) + NR * sizeof(int32_t), &all))
+        !dq_add_size(bytes, dq_avx2_order_bytes(positions / GROUP), &all) ||
+        !dq_add_size(all, sizeof(dq_avx2_head) + NR * sizeof(int32_t), &all))
         return 0;
     return all;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------------ */
+
+/* Sums of the positive and of the negative weights of each pair of a group, or of a batch: at most 255. */
+typedef struct lanes {
+    __m256i more, less;
+} lanes;
+
+enum { WINDOW = 32, PENALTY = 30 /* of a sum that is not safe, beside its excess */ };
+
+typedef struct arranger {
+    const lanes *groups;
+    size_t count;
+    uint16_t *order;
+    size_t window[WINDOW], waiting, next; /* groups that may be taken now, and the first of the others */
+} arranger;
+
+static lanes pair_sums(const int8_t *w)
+{
+    const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1);
+    __m256i more[2], less[2];
+    for (int v = 0; v < 2; v++) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32 * v));
+        more[v] = _mm256_maddubs_epi16(_mm256_max_epi8(x, zero), ones);
+        less[v] = _mm256_maddubs_epi16(_mm256_sub_epi8(zero, _mm256_min_epi8(x, zero)), ones);
+    }
+    return (lanes){_mm256_packus_epi16(more[0], more[1]), _mm256_packus_epi16(less[0], less[1])};
+}
+
+static inline lanes join(lanes a, lanes b)
+{
+    return (lanes){_mm256_adds_epu8(a.more, b.more), _mm256_adds_epu8(a.less, b.less)};
+}
+
+static inline uint32_t total(__m256i v)
+{
+    __m256i sums = _mm256_sad_epu8(v, _mm256_setzero_si256());
+    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return (uint32_t)(_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 2));
+}
+
+/* What is not safe about sums. */
+static inline uint32_t badness(lanes sum)
+{
+    const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MOST);
+    __m256i more = _mm256_subs_epu8(sum.more, most), less = _mm256_subs_epu8(sum.less, most);
+    __m256i penalty = _mm256_set1_epi8(PENALTY);
+    more = _mm256_adds_epu8(more, _mm256_andnot_si256(_mm256_cmpeq_epi8(more, zero), penalty));
+    less = _mm256_adds_epu8(less, _mm256_andnot_si256(_mm256_cmpeq_epi8(less, zero), penalty));
+    return total(more) + total(less);
+}
+
+/* A bit for each sum that is not safe. */
+static uint32_t unsafe(lanes sum)
+{
+    const __m256i most = _mm256_set1_epi8((char)MOST);
+    __m256i more = _mm256_max_epu8(sum.more, sum.less);
+    return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(more, most), most));
+}
+
+/* At which byte of a group the weights of sum number i begin: packing to bytes takes eight of each half. */
+static size_t place_of_sum(unsigned i)
+{
+    return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
+}
+
+static uint32_t heaviness(lanes sum)
+{
+    return total(sum.more) + total(sum.less);
+}
+
+static size_t take(arranger *a, size_t i)
+{
+    size_t group = a->window[i];
+    if (a->next < a->count)
+        a->window[i] = a->next++;
+    else
+        a->window[i] = a->window[--a->waiting];
+    return group;
+}
+
+static size_t heaviest(const arranger *a)
+{
+    size_t best = 0;
+    uint32_t most = 0;
+    for (size_t i = 0; i < a->waiting; i++) {
+        uint32_t here = heaviness(a->groups[a->window[i]]);
+        best = here > most ? i : best;
+        most = here > most ? here : most;
+    }
+    return best;
+}
+
+/* Which goes best with those whose sum is given; of equally good ones the first. */
+static size_t mate(const arranger *a, lanes sum)
+{
+    size_t best = 0;
+    uint32_t least = UINT32_MAX;
+    for (size_t i = 0; i < a->waiting && least > 0; i++) {
+        uint32_t here = badness(join(sum, a->groups[a->window[i]]));
+        best = here < least ? i : best;
+        least = here < least ? here : least;
+    }
+    return best;
+}
+
+/* Orders the groups for batches of `depth`. Each begins with the heaviest of the groups at hand. */
+static void arrange(arranger *a, size_t depth)
+{
+    a->waiting = a->count < WINDOW ? a->count : WINDOW;
+    a->next = a->waiting;
+    for (size_t i = 0; i < a->waiting; i++)
+        a->window[i] = i;
+    for (size_t done = 0; done < a->count;) {
+        size_t first = take(a, heaviest(a)), end = done + depth;
+        lanes sum = a->groups[first];
+        a->order[done++] = (uint16_t)first;
+        while (done < end && done < a->count) {
+            size_t group = take(a, mate(a, sum));
+            sum = join(sum, a->groups[group]);
+            a->order[done++] = (uint16_t)group;
+        }
+    }
+}
+
+/* What a panel costs. How many entries it takes is judged by groups as they stand: arranging leaves about
+ * half of a few, and most of many. */
+static double cost_of(const arranger *a, const way *by)
+{
+    double bad = 0, weights = (double)a->count * GROUP * NR;
+    for (size_t g = 0; g < a->count; g += by->depth) {
+        lanes sum = a->groups[g];
+        for (size_t i = g + 1; i < g + by->depth && i < a->count; i++)
+            sum = join(sum, a->groups[i]);
+        bad += badness(sum);
+    }
+    double entries = bad / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
+    return (by->cost + COST_ENTRY * left) * (double)a->count;
+}
+
+/* The one that costs least, or NULL when words cost less. */
+static const way *find_way(const arranger *a)
+{
+    double least = (double)COST_WORDS * (double)a->count;
+    const way *best = NULL;
+    for (size_t i = 0; i < WAYS; i++) {
+        double here = cost_of(a, &ways[i]);
+        best = here < least ? &ways[i] : best;
+        least = here < least ? here : least;
+    }
+    return best;
 }
 
 /* ---- Splitting ---------------------------------------------------------------------------------------- */
@@ -51,12 +202,12 @@ typedef struct open_pairs {
 
 typedef struct splitter {
     int8_t *safe;
-    size_t runs, groups;
-    bool quads;
+    const uint16_t *order;
+    size_t groups, depth;
     uint32_t pairs[NR]; /* of entries, of each column so far */
     open_pairs open[NR];
     dq_avx2_record *out[NR]; /* where each column's records go; NULL: they are only counted */
-    size_t total, limit;     /* entries, those missing in open pairs among them */
+    size_t total;            /* entries, those missing in open pairs among them */
 } splitter;
 
 static void write_entry(splitter *s, size_t column, uint32_t pair, size_t second, size_t position, int rest)
@@ -90,121 +241,85 @@ static void put(splitter *s, size_t column, size_t position, int rest)
     write_entry(s, column, pair, 0, position, rest);
 }
 
-/* Splits the n weights of one column whose products one lane of 16 bits sums: the largest give first. The
- * distance of the weight at `at` with number e is e % 2 bytes, and a group's for e from 2 on. */
-static void split(splitter *s, int8_t *at, size_t n, size_t column, size_t position)
+/* Splits the weights of the n groups from number `first` on whose products a lane of 16 bits sums, with those
+ * of the first group at byte `at`: the largest give first. */
+static void split(splitter *s, size_t first, size_t n, size_t at)
 {
-    int value[4];
-    for (size_t e = 0; e < n; e++)
-        value[e] = at[e % 2 + e / 2 * NR * GROUP];
+    int8_t *w = s->safe + first * DQ_AVX2_GROUP_BYTES + at;
+    int value[2 * MOST_DEPTH];
+    for (size_t e = 0; e < 2 * n; e++)
+        value[e] = w[e / 2 * DQ_AVX2_GROUP_BYTES + e % 2];
     for (int sign = -1; sign <= 1; sign += 2) {
         int sum = 0;
-        for (size_t e = 0; e < n; e++)
+        for (size_t e = 0; e < 2 * n; e++)
             sum += value[e] * sign > 0 ? value[e] * sign : 0;
         while (sum > MOST) {
             size_t most = 0;
-            for (size_t e = 1; e < n; e++)
+            for (size_t e = 1; e < 2 * n; e++)
                 most = value[e] * sign > value[most] * sign ? e : most;
             int rest = value[most] * sign < sum - MOST ? value[most] * sign : sum - MOST;
             rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
-            put(s, column, position + most % 2 + most / 2 * GROUP, rest * sign);
+            put(s, at / GROUP, s->order[first + most / 2] * (size_t)GROUP + at % GROUP + most % 2,
+                rest * sign);
             value[most] -= rest * sign;
             sum -= rest;
         }
     }
-    for (size_t e = 0; e < n && s->out[column]; e++)
-        at[e % 2 + e / 2 * NR * GROUP] = (int8_t)value[e];
+    for (size_t e = 0; e < 2 * n && s->out[at / GROUP]; e++)
+        w[e / 2 * DQ_AVX2_GROUP_BYTES + e % 2] = (int8_t)value[e];
 }
 
-/* Sums of the sizes of a pair's negative or positive weights, whichever is larger, in lanes of 16 bits:
- * *less and *more. */
-static inline void pair_sums(const int8_t *w, __m256i *less, __m256i *more)
+/* Goes over all weights. */
+static void split_panel(splitter *s)
 {
-    __m256i v = _mm256_load_si256((const __m256i *)(const void *)w), zero = _mm256_setzero_si256();
-    __m256i ones = _mm256_set1_epi8(1);
-    *more = _mm256_maddubs_epi16(_mm256_max_epi8(v, zero), ones);
-    *less = _mm256_maddubs_epi16(_mm256_sub_epi8(zero, _mm256_min_epi8(v, zero)), ones);
-}
-
-/* Finds the lanes of eight columns that are not safe; `both`: with the group behind. */
-static void split_columns(splitter *s, int8_t *w, bool both, size_t column, size_t position)
-{
-    __m256i less, more;
-    pair_sums(w, &less, &more);
-    if (both) {
-        __m256i less2, more2;
-        pair_sums(w + NR * GROUP, &less2, &more2);
-        less = _mm256_add_epi16(less, less2);
-        more = _mm256_add_epi16(more, more2);
-    }
-    __m256i unsafe = _mm256_cmpgt_epi16(_mm256_max_epi16(less, more), _mm256_set1_epi16(MOST));
-    for (uint32_t mask = (uint32_t)_mm256_movemask_epi8(unsafe); mask;) {
-        unsigned byte = (unsigned)__builtin_ctz(mask);
-        split(s, w + byte, both ? 4 : 2, column + byte / GROUP, position + byte % GROUP);
-        mask &= ~(3u << byte);
-    }
-}
-
-/* Whether there may be no more than s->limit entries in the end, as it looks after `done` positions. */
-static bool bearable(const splitter *s, size_t done)
-{
-    double part = (double)done / (double)(s->runs * s->groups * GROUP) + 0.1;
-    return (double)s->total <= (double)s->limit * part;
-}
-
-/* Goes over all weights, or until there are more than s->limit entries, or it looks as if there were. */
-static bool split_panel(splitter *s)
-{
-    int8_t *w = s->safe;
-    size_t position = 0;
     s->total = 0;
     memset(s->pairs, 0, sizeof s->pairs);
     memset(s->open, 0, sizeof s->open);
-    for (size_t t = 0; t < s->runs; t++)
-        for (size_t g = 0; g < s->groups;) {
-            if (!bearable(s, position))
-                return false;
-            bool both = s->quads && g + 2 <= s->groups;
-            for (size_t column = 0; column < NR; column += 8)
-                split_columns(s, w + column * GROUP, both, column, position);
-            size_t step = both ? 2 : 1;
-            g += step;
-            position += step * GROUP;
-            w += step * NR * GROUP;
-        }
-    return s->total <= s->limit;
+    for (size_t g = 0, n; g < s->groups; g += n) {
+        n = s->groups - g < s->depth ? s->groups - g : s->depth;
+        lanes sum = pair_sums(s->safe + g * DQ_AVX2_GROUP_BYTES);
+        for (size_t i = 1; i < n; i++)
+            sum = join(sum, pair_sums(s->safe + (g + i) * DQ_AVX2_GROUP_BYTES));
+        for (uint32_t mask = unsafe(sum); mask; mask &= mask - 1)
+            split(s, g, n, place_of_sum((unsigned)__builtin_ctz(mask)));
+    }
 }
 
-/* What splitting would come to, with at most `limit` entries. */
-static bool try_split(splitter *s, bool quads, size_t limit)
+/* Chooses how to multiply the weights at `natural`, and splits them. Returns the bytes behind the head, or 0
+ * where words are better. */
+static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural)
 {
-    s->quads = quads;
-    s->limit = limit;
-    return split_panel(s);
-}
-
-/* Chooses how to multiply and splits; returns the number of records behind the safe parts. */
-static size_t choose(splitter *s, dq_avx2_head *head, dq_avx2_record *records)
-{
-    size_t positions = s->runs * s->groups * GROUP, most = worth(positions, COST_WORD - COST_PAIR), count = 0;
-    size_t most_quads = worth(positions, COST_WORD - COST_QUAD);
-    bool pairs = try_split(s, false, most);
-    if (pairs && s->total + worth(positions, COST_PAIR - COST_QUAD) < most_quads)
-        most_quads = s->total + worth(positions, COST_PAIR - COST_QUAD);
-    bool quads = try_split(s, true, most_quads);
-    if (!quads && !pairs)
+    uint16_t *order = (uint16_t *)(void *)(head + 1);
+    int8_t *safe = (int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
+    lanes *sums = (lanes *)(void *)safe; /* until weights come there */
+    arranger a = {.groups = sums, .count = groups, .order = order};
+    for (size_t g = 0; g < groups; g++)
+        sums[g] = pair_sums(natural + g * DQ_AVX2_GROUP_BYTES);
+    const way *by = find_way(&a);
+    if (!by)
         return 0;
-    if (!quads)
-        try_split(s, false, most);
+    arrange(&a, by->depth);
+    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
+    for (size_t g = 0; g < groups; g++)
+        memcpy(safe + g * DQ_AVX2_GROUP_BYTES, natural + order[g] * (size_t)DQ_AVX2_GROUP_BYTES,
+               DQ_AVX2_GROUP_BYTES);
+    split_panel(&s);
+    if ((double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
+        return 0;
+    dq_avx2_record *records = (dq_avx2_record *)(void *)(safe + groups * DQ_AVX2_GROUP_BYTES);
+    size_t count = 0;
     for (size_t j = 0; j < NR; j++) {
-        s->out[j] = records + count;
-        head->records[j] = (uint16_t)((s->pairs[j] + 1) / 2);
+        s.out[j] = records + count;
+        head->records[j] = (uint16_t)((s.pairs[j] + 1) / 2);
         count += head->records[j];
     }
     memset(records, 0, count * sizeof *records);
-    try_split(s, quads, SIZE_MAX);
-    head->mode = quads ? DQ_AVX2_QUADS : DQ_AVX2_PAIRS;
-    return count;
+    if (count > 0)
+        split_panel(&s);
+    head->mode = DQ_AVX2_BATCHES;
+    head->depth = by->depth;
+    head->any = count > 0;
+    return dq_avx2_order_bytes(groups) + groups * DQ_AVX2_GROUP_BYTES + count * sizeof *records;
 }
 
 /* ---- Words -------------------------------------------------------------------------------------------- */
@@ -233,33 +348,26 @@ static void make_words(const int8_t *from, size_t groups, int32_t *terms, int16_
         _mm256_storeu_si256((__m256i *)(void *)(terms + 8 * v), sum[v]);
 }
 
-/* Bytes stand in the second half of what words take, until they become them. */
-static size_t pack_words(const dq_qgemm_b *b, size_t first, dq_avx2_head *head, int32_t *sums)
-{
-    int32_t *terms = (int32_t *)(void *)(head + 1);
-    size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
-    int8_t *from = (int8_t *)(terms + NR) + bytes;
-    memset(head, 0, sizeof *head);
-    head->mode = DQ_AVX2_WORDS;
-    dq_qgemm_pack_avx2(b, first, NR, from, sums);
-    make_words(from, groups, terms, (int16_t *)(void *)(terms + NR));
-    return sizeof *head + NR * sizeof *terms + 2 * bytes;
-}
-
 size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
     dq_avx2_head *head = panel;
-    splitter s = {.safe = (int8_t *)(head + 1), .runs = b->runs, .groups = dq_avx2_groups(b->run)};
-    size_t positions = s.runs * s.groups * GROUP, safe_bytes = positions * NR, records = 0;
-    if (positions && b->use == DQ_QGEMM_ONCE)
-        return pack_words(b, first, head, sums);
-    dq_qgemm_pack_avx2(b, first, NR, s.safe, sums);
+    size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
+    int8_t *at = (int8_t *)(head + 1);
     memset(head, 0, sizeof *head);
-    head->mode = DQ_AVX2_BYTES;
-    if (b->use == DQ_QGEMM_OFTEN && positions && positions <= MOST_POSITIONS)
-        records = choose(&s, head, (dq_avx2_record *)(void *)(s.safe + safe_bytes));
-    if (b->use == DQ_QGEMM_OFTEN && positions && head->mode == DQ_AVX2_BYTES)
-        return pack_words(b, first, head, sums);
-    size_t used = sizeof *head + safe_bytes + records * sizeof(dq_avx2_record);
-    return (used + 63) / 64 * 64;
+    if (groups == 0 || b->use == DQ_QGEMM_FEW) {
+        head->mode = DQ_AVX2_BYTES;
+        dq_qgemm_pack_avx2(b, first, NR, at, sums);
+        return sizeof *head + bytes;
+    }
+    /* bytes stand in the second half of what words take, until they become what is wanted */
+    int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
+    dq_qgemm_pack_avx2(b, first, NR, natural, sums);
+    size_t used = b->use == DQ_QGEMM_OFTEN && groups <= MOST_GROUPS ? choose(head, groups, natural) : 0;
+    if (used == 0) {
+        int32_t *terms = (int32_t *)(void *)at;
+        head->mode = DQ_AVX2_WORDS;
+        make_words(natural, groups, terms, (int16_t *)(void *)(terms + NR));
+        used = NR * sizeof *terms + 2 * bytes;
+    }
+    return (sizeof *head + used + 63) / 64 * 64;
 }
