@@ -42,12 +42,23 @@ static inline vf vf_max(vf a, vf b)
 #define vi_and(a, b) vandq_s32(a, b)
 #define vi_xor(a, b) veorq_s32(a, b)
 #define vi_mul(a, b) vmulq_s32(a, b)
-#define vi_load(p) vld1q_s32(p)
-#define vi_store(p, a) vst1q_s32(p, a)
+#define vi_load(p) vld1q_s32((const int32_t *)(const void *)(p))
+#define vi_store(p, a) vst1q_s32((int32_t *)(void *)(p), a)
 /* to the nearest integer, ties to even; a, a result of arithmetic, within bounds, low where it is NaN (which
  * is quiet, so that fmaxnm gives the other operand) */
 #define vf_nearest(a) vcvtnq_s32_f32(a)
 #define vf_bound(a, low, high) vminnmq_f32(vmaxnmq_f32(a, low), high)
+#define vi_left(a, n) vshlq_s32(a, vdupq_n_s32(n))
+#define vi_right(a, n)                                                                                       \
+    vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-(n)))) /* zeros come in */
+/* sums of neighbours: products of 8 bits, the first 0 ... 127, as int16; int16, as int32 */
+static inline vi vi_pairs_8(vi a, vi b)
+{
+    int8x16_t x = vreinterpretq_s8_s32(a), y = vreinterpretq_s8_s32(b);
+    int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y)), high = vmull_high_s8(x, y);
+    return vreinterpretq_s32_s16(vpaddq_s16(low, high));
+}
+#define vi_pairs_16(a) vpaddlq_s16(vreinterpretq_s16_s32(a))
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)

@@ -44,6 +44,11 @@ static __attribute__((noinline)) vf vf_fma(vf a, vf b, vf c)
 /* to the nearest integer, ties to even; a within bounds, low where it is NaN */
 #define vf_nearest(a) _mm_cvtps_epi32(a)
 #define vf_bound(a, low, high) vf_min(vf_max(a, low), high)
+#define vi_left(a, n) _mm_slli_epi32(a, n)
+#define vi_right(a, n) _mm_srli_epi32(a, n) /* zeros come in */
+/* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
+#define vi_pairs_8(a, b) _mm_maddubs_epi16(a, b)
+#define vi_pairs_16(a) _mm_madd_epi16(a, _mm_set1_epi16(1))
 #define vi_left_23(a) _mm_slli_epi32(a, 23)
 #define vi_right_1(a) _mm_srai_epi32(a, 1)
 #define vi_right_23(a) _mm_srai_epi32(a, 23)

@@ -1,0 +1,102 @@
+/* Codes of four bits stand in the bytes of a word: masked, they are multiplied with digits of x, and the
+ * pairs of products, at most 2 * 15 * 128 in size, are small enough for eight of them to be summed in 16
+ * bits. Two vectors of columns with three sums each.
+ *
+ * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and add_now(sum,
+ * term), which adds numbers of 16 bits. */
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { COLS = DQ_NBITS_COLS, VECTORS = 2, DIGITS = DQ_NBITS_DIGITS };
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE vi four_digits(const int8_t *p)
+{
+    int32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return vi_set(bytes);
+}
+
+/* Sums of two vectors of columns, of codes' bits `shift` … `shift` + `bits` - 1; `parts`, `bits` and `shift`
+ * are constants in each call. */
+ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
+                         const int8_t *digits, vi sum[VECTORS][DIGITS])
+{
+    const vi mask = vi_set(((1 << bits) - 1) * 0x01010101);
+    for (int v = 0; v < VECTORS; v++)
+        for (int e = 0; e < DIGITS; e++)
+            sum[v][e] = vi_set(0);
+    for (; count > 0; count--, words += COLS) {
+#pragma GCC unroll 4
+        for (int part = 0; part < parts; part++, digits += 4 * DIGITS) {
+            vi d[DIGITS];
+            for (int e = 0; e < DIGITS; e++)
+                d[e] = four_digits(digits + 4 * e);
+            for (int v = 0; v < VECTORS; v++) {
+                vi in_place = vi_right(vi_load(words + v * VF_LANES), part * bits + shift);
+                vi codes = vi_and(in_place, mask);
+                for (int e = 0; e < DIGITS; e++)
+                    add_now(&sum[v][e], vi_pairs_8(codes, d[e]));
+            }
+        }
+    }
+    for (int v = 0; v < VECTORS; v++)
+        for (int e = 0; e < DIGITS; e++)
+            sum[v][e] = vi_pairs_16(sum[v][e]);
+}
+
+/* A piece of all columns. */
+ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint32_t *words, size_t count,
+                           const int8_t *digits, float factor, const float *sums, float *y)
+{
+    const vf f[DIGITS] = {vf_set(factor), vf_set(256 * factor), vf_set(65536 * factor)};
+    for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
+        vi sum[VECTORS][DIGITS], upper[VECTORS][DIGITS];
+        piece(words + at, count, 8 / bits, bits == 8 ? 4 : bits, 0, digits, sum);
+        if (bits == 8)
+            piece(words + at, count, 1, 4, 4, digits, upper);
+        for (int v = 0; v < VECTORS; v++) {
+            size_t j = at + (size_t)(v * VF_LANES);
+            vf zero = b->zeros ? vf_load(b->zeros + block * COLS + j) : vf_set(b->middle);
+            vf t[DIGITS];
+            for (int e = 0; e < DIGITS; e++) {
+                if (bits == 8)
+                    sum[v][e] = vi_add(sum[v][e], vi_left(upper[v][e], 4));
+                t[e] = vf_fma(zero, vf_set(-sums[e]), vi_to_float(sum[v][e]));
+            }
+            vf value = vf_fma(t[2], f[2], vf_fma(t[1], f[1], vf_mul(t[0], f[0])));
+            vf scale = vf_load(b->scales + block * COLS + j);
+            vf_store(y + j, vf_fma(scale, value, vf_load(y + j)));
+        }
+    }
+}
+
+ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, float *y)
+{
+    const size_t most = (size_t)(DQ_NBITS_PIECE * bits / 32);
+    const uint32_t *words = b->words;
+    const int8_t *digits = x->digits;
+    memset(y, 0, COLS * sizeof *y);
+    for (size_t g = 0, p = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; p++) {
+            n = left < most ? left : most;
+            columns(b, bits, g, words, n, digits, fabsf(x->factors[p]), x->sums + p * DIGITS, y);
+            digits += n * (size_t)(8 / bits) * 4 * DIGITS;
+            if (x->factors[p] < 0)
+                continue;
+            words += n * COLS;
+            left -= n;
+        }
+}
+
+void ISA(dq_nbits)(const dq_nbits *b, const dq_nbits_row *x, float *y)
+{
+    if (b->bits == 4)
+        strip(b, 4, x, y);
+    else if (b->bits == 8)
+        strip(b, 8, x, y);
+    else
+        strip(b, 2, x, y);
+}

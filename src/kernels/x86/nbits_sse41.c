@@ -1,0 +1,10 @@
+#include "kernels/x86/vec_sse41.h"
+
+#define ISA(name) name##_sse41
+
+static inline void add_now(vi *sum, vi term)
+{
+    *sum = _mm_add_epi16(*sum, term);
+}
+
+#include "kernels/nbits_body.h"
