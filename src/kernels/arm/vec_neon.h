@@ -59,6 +59,12 @@ static inline vi vi_pairs_8(vi a, vi b)
     return vreinterpretq_s32_s16(vpaddq_s16(low, high));
 }
 #define vi_pairs_16(a) vpaddlq_s16(vreinterpretq_s16_s32(a))
+/* sums of two neighbouring products of int16 */
+static inline vi vi_dot_16(vi a, vi b)
+{
+    int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
+    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+}
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)

@@ -11,7 +11,7 @@ typedef __m128 vm;
 typedef __m128d vd;
 
 /* It is 60 instructions, and stands in most functions a dozen times. */
-static __attribute__((noinline)) vf vf_fma(vf a, vf b, vf c)
+static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 {
     return dq_fused_sse41(a, b, c);
 }
@@ -49,6 +49,8 @@ static __attribute__((noinline)) vf vf_fma(vf a, vf b, vf c)
 /* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
 #define vi_pairs_8(a, b) _mm_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm_madd_epi16(a, _mm_set1_epi16(1))
+/* sums of two neighbouring products of int16 */
+#define vi_dot_16(a, b) _mm_madd_epi16(a, b)
 #define vi_left_23(a) _mm_slli_epi32(a, 23)
 #define vi_right_1(a) _mm_srai_epi32(a, 1)
 #define vi_right_23(a) _mm_srai_epi32(a, 23)

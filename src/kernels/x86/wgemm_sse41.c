@@ -1,0 +1,5 @@
+#include "kernels/x86/vec_sse41.h"
+
+#define ISA(name) name##_sse41
+
+#include "kernels/wgemm_body.h"
