@@ -18,17 +18,35 @@ void dq_wgemm_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_
         }
 }
 
-void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
+/* `extra` being there and `step` are known in each call, so that compilers make vectors of it. */
+static inline __attribute__((always_inline)) void wide_row(const dq_wide_sums *s, const int32_t *sums,
+                                                           const double *extra, const double *offset,
+                                                           const double *scale, size_t step, uint16_t *out)
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
-    double low = s->lo - s->zero_point, high = s->hi - s->zero_point;
-    for (size_t i = 0; i < s->rows * s->cols; i++) {
-        size_t row = i / s->cols, col = i % s->cols, at = row * s->stride + col;
-        size_t term = row * s->row_step + col * s->col_step;
-        double sum = s->extra ? s->sums[at] + s->extra[at] : s->sums[at];
-        double v = (sum + s->offset[term]) * s->scale[term];
+    const double low = s->lo - s->zero_point, high = s->hi - s->zero_point;
+    for (size_t j = 0; j < s->cols; j++) {
+        double sum = extra ? sums[j] + extra[j] : sums[j];
+        double v = (sum + offset[j * step]) * scale[j * step];
         v = v > low ? v : low; /* also for NaN; bounds are whole numbers, so that rounding may follow */
         v = v < high ? v : high;
-        out[at] = (uint16_t)((int32_t)(v + magic - magic) + s->zero_point);
+        out[j] = (uint16_t)((int32_t)(v + magic - magic) + s->zero_point);
+    }
+}
+
+void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
+{
+    for (size_t i = 0; i < s->rows; i++) {
+        const size_t at = i * s->stride;
+        const double *extra = s->extra, *offset = s->offset + i * s->row_step,
+                     *scale = s->scale + i * s->row_step;
+        if (extra && s->col_step)
+            wide_row(s, s->sums + at, extra + at, offset, scale, 1, out + at);
+        else if (extra)
+            wide_row(s, s->sums + at, extra + at, offset, scale, 0, out + at);
+        else if (s->col_step)
+            wide_row(s, s->sums + at, NULL, offset, scale, 1, out + at);
+        else
+            wide_row(s, s->sums + at, NULL, offset, scale, 0, out + at);
     }
 }

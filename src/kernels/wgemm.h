@@ -26,7 +26,7 @@ typedef struct dq_wide_sums {
     size_t rows, cols, stride;
     const int32_t *sums;
     const double *extra, *offset, *scale;
-    size_t row_step, col_step;
+    size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
 } dq_wide_sums;
 typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
