@@ -8,38 +8,39 @@
 #include <string.h>
 
 enum {
-    TILE = DQ_FGEMM_ROWS,  /* queries of a tile */
-    STRIP = DQ_FGEMM_COLS, /* keys, or elements of values, that lie side by side for a tile */
-    FEW = 4,               /* queries from which on tiles are worth packing keys and values */
-    GROUP = 8 * TILE,      /* queries that share what is packed */
-    WORK = 1 << 16         /* products of a piece of parallel work, about */
+    TILE = 24,         /* queries whose scores are worked out together */
+    PANEL = DQ_FPANEL, /* keys, or elements of values, that lie side by side */
+    DEPTH = 256,       /* keys whose values are mixed at a time */
+    FEW = 4,           /* queries from which on tiles are worth packing keys and values */
+    SIDE = 8,          /* queries whose softmax goes on side by side */
+    GROUP = 3 * TILE,  /* queries that share what is packed */
+    WORK = 1 << 16     /* products of a piece of parallel work, about */
 };
 
 /* ---- Memory of a worker, in floats ----------------------------------------------------------------------
  */
 
 typedef struct room {
-    size_t keys; /* scores of a query, in whole strips */
-    size_t k_at, v_at, q_at, weights_at, tile_at, total;
+    size_t keys, v_wide; /* scores of a query, elements of a value, in whole panels */
+    size_t k_at, v_at, tile_at, total;
 } room;
 
 static bool take(size_t a, size_t b, size_t *end, size_t *at)
 {
     size_t n;
     *at = *end;
-    return dq_mul_size(a, b, &n) && dq_align_size(n, STRIP, &n) && dq_add_size(*end, n, end);
+    return dq_mul_size(a, b, &n) && dq_align_size(n, PANEL, &n) && dq_add_size(*end, n, end);
 }
 
 static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, room *r)
 {
-    size_t scores_at, v_wide;
+    size_t scores_at;
     *r = (room){0};
     if (rows < FEW)
         return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
-    return dq_align_size(keys, STRIP, &r->keys) && dq_align_size(v_size, STRIP, &v_wide) &&
-           take(TILE, r->keys, &r->total, &scores_at) && take(TILE, r->keys, &r->total, &r->weights_at) &&
-           take(r->keys, size, &r->total, &r->k_at) && take(keys, v_wide, &r->total, &r->v_at) &&
-           take(TILE, size, &r->total, &r->q_at) && take(TILE, STRIP, &r->total, &r->tile_at);
+    return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_wide) &&
+           take(TILE, r->keys, &r->total, &scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
+           take(keys, r->v_wide, &r->total, &r->v_at) && take(TILE, r->v_wide, &r->total, &r->tile_at);
 }
 
 dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
@@ -106,36 +107,49 @@ static void round_scores(const job *j, float *s, size_t n)
     }
 }
 
-static void soften(const job *j, const dq_attention_row *row)
+static size_t seen(const dq_attention_row *row)
 {
-    const dq_float_rows *rows = j->k->float_rows;
-    float *s = row->scores + row->first, most, sink = -INFINITY;
-    size_t n = row->end > row->first ? row->end - row->first : 0;
-    round_scores(j, s, n);
-    most = rows->max_of(s, n);
-    if (j->a->sinks) {
-        sink = j->a->sinks[row->head];
-        most = sink > most ? sink : most;
-    }
-    if (most == -INFINITY) /* nothing to see */
-        most = 0;
-    double sum = rows->exp_sum(s, n, most, s);
-    if (j->a->sinks) {
-        sink -= most;
-        rows->exp(&sink, 1, &sink);
-        sum += (double)sink;
-    }
-    if (sum != 0)
-        rows->scale(s, n, (float)(1 / sum), s);
+    return row->end > row->first ? row->end - row->first : 0;
 }
 
-/* From products times scale to weights. */
-static void weigh(const job *j, const dq_attention_row *row)
+/* Each step is done for all of at most SIDE rows before the next one, which waits for its result. */
+static void soften(const job *j, const dq_attention_row *row, size_t count)
+{
+    const dq_float_rows *rows = j->k->float_rows;
+    float most[SIDE];
+    double sum[SIDE];
+    for (size_t i = 0; i < count; i++) {
+        round_scores(j, row[i].scores + row[i].first, seen(&row[i]));
+        most[i] = rows->max_of(row[i].scores + row[i].first, seen(&row[i]));
+        if (j->a->sinks && j->a->sinks[row[i].head] > most[i])
+            most[i] = j->a->sinks[row[i].head];
+        if (most[i] == -INFINITY) /* nothing to see */
+            most[i] = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float *s = row[i].scores + row[i].first;
+        sum[i] = rows->exp_sum(s, seen(&row[i]), most[i], s);
+        if (j->a->sinks) {
+            float sink = j->a->sinks[row[i].head] - most[i];
+            rows->exp(&sink, 1, &sink);
+            sum[i] += (double)sink;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        float *s = row[i].scores + row[i].first;
+        if (sum[i] != 0)
+            rows->scale(s, seen(&row[i]), (float)(1 / sum[i]), s);
+        look(j->a, DQ_ATTENTION_WEIGHTS, &row[i]);
+    }
+}
+
+/* What is done to products times scale before the softmax. */
+static void adjust(const job *j, const dq_attention_row *row)
 {
     const dq_attention *a = j->a;
     const dq_float_rows *rows = j->k->float_rows;
     float *s = row->scores + row->first;
-    size_t n = row->end > row->first ? row->end - row->first : 0;
+    size_t n = seen(row);
     look(a, DQ_ATTENTION_RAW, row);
     if (a->softcap > 0) {
         rows->div(s, 1, &a->softcap, 0, n, s);
@@ -146,8 +160,17 @@ static void weigh(const job *j, const dq_attention_row *row)
     if (a->bias)
         a->bias(a->arg, row);
     look(a, DQ_ATTENTION_BIASED, row);
-    soften(j, row);
-    look(a, DQ_ATTENTION_WEIGHTS, row);
+}
+
+/* From products times scale to weights. */
+static void weigh(const job *j, const dq_attention_row *row, size_t count)
+{
+    for (size_t i = 0; i < count; i += SIDE) {
+        size_t side = count - i < SIDE ? count - i : SIDE;
+        for (size_t r = 0; r < side; r++)
+            adjust(j, &row[i + r]);
+        soften(j, row + i, side);
+    }
 }
 
 static const float *head_of(const dq_attention_operand *o, size_t batch, size_t head)
@@ -174,10 +197,10 @@ static void single(const job *j, size_t batch, size_t head, size_t number, float
     const float *v = head_of(&a->v, batch, head / a->heads_per_kv);
     float *sum = own + j->room.tile_at;
     dq_attention_row row = row_of(a, batch, head, number, own);
-    size_t n = row.end > row.first ? row.end - row.first : 0;
+    size_t n = seen(&row);
     rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
     rows->scale(row.scores + row.first, n, a->scale, row.scores + row.first);
-    weigh(j, &row);
+    weigh(j, &row, 1);
     if (!a->out)
         return;
     memset(sum, 0, a->v_size * sizeof *sum);
@@ -202,63 +225,87 @@ static const uint32_t *words(const float *p)
     return (const uint32_t *)(const void *)p;
 }
 
-/* Rows as columns, `lanes` side by side; those past `count` are 0. */
-static void turn(const job *j, const float *from, size_t stride, size_t count, size_t n, size_t lanes,
-                 float *to)
-{
-    if (count < lanes)
-        memset(to, 0, n * lanes * sizeof *to);
-    j->k->transpose_x32(words(from), stride, count, n, (uint32_t *)(void *)to, lanes);
-}
-
+/* Keys as columns of panels, values as rows of panels; +0 in what a panel has too many. */
 static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
 {
     const dq_attention *a = j->a;
     const float *k = head_of(&a->k, batch, kv_head), *v = head_of(&a->v, batch, kv_head);
-    for (size_t t = 0; t < a->keys; t += STRIP)
-        turn(j, k + t * a->k.row, a->k.row, a->keys - t < STRIP ? a->keys - t : STRIP, a->size, STRIP,
-             own + j->room.k_at + t * a->size);
-    for (size_t c = 0; c < a->v_size; c += STRIP) {
-        size_t n = a->v_size - c < STRIP ? a->v_size - c : STRIP;
+    for (size_t t = 0; t < a->keys; t += PANEL) {
+        size_t n = a->keys - t < PANEL ? a->keys - t : PANEL;
+        float *to = own + j->room.k_at + t * a->size;
+        if (n < PANEL)
+            memset(to, 0, a->size * PANEL * sizeof *to);
+        j->k->transpose_x32(words(k + t * a->k.row), a->k.row, n, a->size, (uint32_t *)(void *)to, PANEL);
+    }
+    for (size_t c = 0; c < a->v_size; c += PANEL) {
+        size_t n = a->v_size - c < PANEL ? a->v_size - c : PANEL;
         float *to = own + j->room.v_at + c * a->keys;
-        for (size_t t = 0; t < a->keys; t++, to += STRIP) {
-            memcpy(to, v + t * a->v.row + c, n * sizeof *to);
-            memset(to + n, 0, (STRIP - n) * sizeof *to);
+        for (size_t t = 0; t < a->keys; t++, to += PANEL) {
+            const float *from = v + t * a->v.row + c;
+            if (n == PANEL) {
+                memcpy(to, from, PANEL * sizeof *to);
+                continue;
+            }
+            memcpy(to, from, n * sizeof *to);
+            memset(to + n, 0, (PANEL - n) * sizeof *to);
         }
     }
 }
 
-/* The scores of keys from … to of all queries of a tile, times scale. */
+/* The scores of keys from … to of all queries of a tile, times scale; of whole panels. */
 static void score_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
                        float *own)
 {
     const dq_attention *a = j->a;
-    float *tile = own + j->room.tile_at;
-    for (size_t t = from / STRIP * STRIP; t < to; t += STRIP) {
-        j->k->fgemm(own + j->room.q_at, own + j->room.k_at + t * a->size, a->size, count, tile);
-        for (size_t i = 0; i < count; i++)
-            j->k->float_rows->scale(tile + i * STRIP, STRIP, a->scale, row[i].scores + t);
-    }
+    from = from / PANEL * PANEL;
+    dq_fblock block = {.rows = count,
+                       .cols = (to - from + PANEL - 1) / PANEL * PANEL,
+                       .k = a->size,
+                       .a = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
+                       .a_row = a->q.row,
+                       .b = own + j->room.k_at + from * a->size,
+                       .b_step = PANEL,
+                       .b_panel = PANEL * a->size,
+                       .c = row->scores + from,
+                       .c_row = j->room.keys,
+                       .last = true,
+                       .alpha = a->scale,
+                       .low = -INFINITY,
+                       .high = INFINITY};
+    j->k->fblock(&block);
 }
 
 static void mix_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
                      float *own)
 {
     const dq_attention *a = j->a;
-    float *weights = own + j->room.weights_at, *tile = own + j->room.tile_at;
+    dq_fblock block = {.rows = count,
+                       .cols = a->v_size,
+                       .a_row = j->room.keys,
+                       .b_step = PANEL,
+                       .b_panel = PANEL * a->keys,
+                       .c = own + j->room.tile_at,
+                       .c_row = j->room.v_wide,
+                       .alpha = 1,
+                       .low = -INFINITY,
+                       .high = INFINITY};
     for (size_t i = 0; i < count; i++) {
         for (size_t t = from; t < row[i].first && t < to; t++)
             row[i].scores[t] = 0;
         for (size_t t = row[i].end > from ? row[i].end : from; t < to; t++)
             row[i].scores[t] = 0;
     }
-    turn(j, row[0].scores + from, j->room.keys, count, to - from, TILE, weights);
-    for (size_t c = 0; c < a->v_size; c += STRIP) {
-        size_t n = a->v_size - c < STRIP ? a->v_size - c : STRIP;
-        j->k->fgemm(weights, own + j->room.v_at + c * a->keys + from * STRIP, to - from, count, tile);
-        for (size_t i = 0; i < count; i++)
-            store(j, &row[i], c, n, tile + i * STRIP);
-    }
+    do {
+        block.k = to - from < DEPTH ? to - from : DEPTH;
+        block.a = row->scores + from;
+        block.b = own + j->room.v_at + from * PANEL;
+        from += block.k;
+        block.last = from == to;
+        j->k->fblock(&block);
+        block.more = true;
+    } while (from < to);
+    for (size_t i = 0; i < count; i++)
+        store(j, &row[i], 0, a->v_size, block.c + i * block.c_row);
 }
 
 static void one_tile(const job *j, size_t batch, size_t head, size_t first, size_t count, float *own)
@@ -274,11 +321,9 @@ static void one_tile(const job *j, size_t batch, size_t head, size_t first, size
         to = row[i].end > to ? row[i].end : to;
     }
     from = from < to ? from : to;
-    turn(j, head_of(&a->q, batch, head) + first * a->q.row, a->q.row, count, a->size, TILE,
-         own + j->room.q_at);
-    score_tile(j, row, count, from, to, own);
-    for (size_t i = 0; i < count; i++)
-        weigh(j, &row[i]);
+    if (from < to)
+        score_tile(j, row, count, from, to, own);
+    weigh(j, row, count);
     if (a->out)
         mix_tile(j, row, count, from, to, own);
 }
@@ -288,13 +333,13 @@ static void groups(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_attention *a = j->a;
     float *own = dq_call_worker_scratch(j->call, worker);
-    size_t count = (a->rows + GROUP - 1) / GROUP;
+    size_t count = (a->rows + GROUP - 1) / GROUP, tile = a->range ? TILE / 2 : TILE;
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * GROUP;
         size_t stop = a->rows - first < GROUP ? a->rows : first + GROUP;
         pack_head(j, batch, head / a->heads_per_kv, own);
-        for (; first < stop; first += TILE)
-            one_tile(j, batch, head, first, stop - first < TILE ? stop - first : TILE, own);
+        for (; first < stop; first += tile)
+            one_tile(j, batch, head, first, stop - first < tile ? stop - first : tile, own);
     }
 }
 
