@@ -31,9 +31,9 @@ static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
 }
 
 /* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits; or int8
- * weights of which some only do: the ends in any order, ends among small ones, and a bell as trained ones
- * have. */
-enum { EVEN, LARGEST, MOST, LEAST, A_KINDS, ENDS = A_KINDS, SPARSE_ENDS, BELL, B_KINDS };
+ * weights of which some only do: the ends in any order, ends among small ones, a bell as trained ones
+ * have, a narrow one, and such as lie far from zero on either side, but for a few. */
+enum { EVEN, LARGEST, MOST, LEAST, A_KINDS, ENDS = A_KINDS, SPARSE_ENDS, BELL, NARROW, HIGH, LOW, B_KINDS };
 
 static uint8_t some_byte(uint32_t kind)
 {
@@ -51,6 +51,12 @@ static uint8_t some_byte(uint32_t kind)
         return kernel_random(16) ? (uint8_t)(kernel_random(60) - 30) : ends[kernel_random(8)];
     case BELL:
         return (uint8_t)(kernel_random(85) + kernel_random(85) + kernel_random(85) - 126);
+    case NARROW:
+        return (uint8_t)(kernel_random(20) + kernel_random(20) - 19);
+    case HIGH:
+        return kernel_random(64) ? (uint8_t)(kernel_random(30) + 90) : ends[kernel_random(8)];
+    case LOW:
+        return kernel_random(64) ? (uint8_t)(kernel_random(30) - 120) : ends[kernel_random(8)];
     default:
         return (uint8_t)kernel_random(256);
     }

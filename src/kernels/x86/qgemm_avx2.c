@@ -180,11 +180,12 @@ static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* dq_qgemm_a.turned: this, rows as words, turned rows, where each group of positions is in a row, and where
  * those of a panel are in its order. */
-enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4 };
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
 typedef struct kept_head {
     uint8_t kept; /* the contract's first byte: what is there */
     uint8_t padding[63];
     int32_t terms[MR]; /* of each row: the sum of x0 x2 + x1 x3 */
+    int32_t sums[MR];  /* of each row */
 } kept_head;
 
 /* Positions of a row, with room for what is written past its end. */
@@ -509,6 +510,28 @@ static const ptrdiff_t *group_places(const dq_qgemm_a *a, const uint16_t *order)
     return ordered;
 }
 
+/* The initial values, and what the columns' shifts come to. */
+static void begin_sums(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
+                       int32_t *c, size_t c_stride)
+{
+    kept_head *kept = a->turned;
+    if (head->shifted && !(kept->kept & KEPT_SUMS)) {
+        dq_qgemm_sums_u8_avx2(a, rows, kept->sums);
+        kept->kept |= KEPT_SUMS;
+    }
+    for (size_t v = 0; v < NR; v += LANES) {
+        __m256i from = load(init + v);
+        __m256i shift =
+            _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(head->shift + v)));
+        for (size_t i = 0; i < rows; i++) {
+            __m256i sum = from;
+            if (head->shifted)
+                sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(shift, _mm256_set1_epi32(kept->sums[i])));
+            _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + v), sum);
+        }
+    }
+}
+
 static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                           int32_t *c, size_t c_stride)
 {
@@ -516,11 +539,7 @@ static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *
     size_t groups = a->runs * dq_avx2_groups(a->run);
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
     const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
-    const __m256i low = load(init), high = load(init + LANES);
-    for (size_t i = 0; i < rows; i++) {
-        _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride), low);
-        _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + LANES), high);
-    }
+    begin_sums(a, rows, head, init, c, c_stride);
     size_t i = 0;
     for (; i + HEIGHT <= rows; i += HEIGHT)
         sum_strip(&p, a->rows + i, c + i * c_stride);

@@ -12,6 +12,9 @@
  * that few sums exceed what is safe. Depth 2 suits normally distributed weights whose maximum is 3.5 sigma,
  * depth 4 those of 5 sigma, depth 8 those of 10 sigma, with rests for about 2 % of the weights.
  *
+ * Columns whose mean is far from zero (codes with a zero point far from their middle) are first shifted by
+ * it: the sum of a row then stands for it.
+ *
  * Where rests are too many, weights become words, and products are halved in number (S. Winograd, "A New
  * Algorithm for Inner Product", 1968):
  *     x0 w0 + x2 w2 = (x0 + w2)(x2 + w0) - x0 x2 - w0 w2
@@ -46,7 +49,8 @@ typedef struct dq_avx2_head {
     uint8_t mode, any; /* any: there are records */
     uint16_t depth;
     uint16_t records[DQ_AVX2_NR]; /* of each column */
-    uint8_t padding[28];
+    int8_t shift[DQ_AVX2_NR];     /* what was taken from each column's weights, where `shifted` */
+    uint8_t shifted, padding[11];
 } dq_avx2_head;
 
 /** Four entries of a column's rest: sum over e of rest[e] * (A at position[e]), where positions count on from

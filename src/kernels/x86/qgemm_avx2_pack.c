@@ -39,6 +39,64 @@ size_t dq_qgemm_avx2_panel_size(size_t runs, size_t run)
     return all;
 }
 
+/* ---- Shifts ------------------------------------------------------------------------------------------- */
+
+/* What does not fit in a byte of a shifted weight. */
+typedef struct excess {
+    uint16_t position;
+    uint8_t column;
+    int8_t rest;
+} excess;
+
+enum { MOST_EXCESS = 64, LEAST_SHIFT = 4 };
+
+typedef struct shifts {
+    int8_t of[NR];
+    size_t count;
+    excess excess[MOST_EXCESS];
+} shifts;
+
+/* Means of the columns, whose sums are given; false when all are near zero. */
+static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
+{
+    bool any = false;
+    for (size_t j = 0; j < NR; j++) {
+        double mean = (double)sums[j] / (double)count;
+        int shift = (int)(mean < 0 ? mean - 0.5 : mean + 0.5);
+        any = any || shift >= LEAST_SHIFT || shift <= -LEAST_SHIFT;
+        s->of[j] = (int8_t)(shift < -127 ? -127 : shift);
+    }
+    return any;
+}
+
+/* Shifts a group whose first `live` positions are there; false where too many do not fit. */
+static bool shift_group(shifts *s, int8_t *w, size_t position, size_t live)
+{
+    for (size_t j = 0; j < NR; j++)
+        for (size_t i = 0; i < live; i++) {
+            int value = w[j * GROUP + i] - s->of[j], fits = value > 127 ? 127 : value < -128 ? -128 : value;
+            w[j * GROUP + i] = (int8_t)fits;
+            if (value == fits)
+                continue;
+            if (s->count == MOST_EXCESS)
+                return false;
+            s->excess[s->count++] = (excess){(uint16_t)(position + i), (uint8_t)j, (int8_t)(value - fits)};
+        }
+    return true;
+}
+
+static bool shift_panel(shifts *s, int8_t *w, const dq_qgemm_b *b)
+{
+    size_t groups = dq_avx2_groups(b->run);
+    s->count = 0;
+    for (size_t t = 0; t < b->runs; t++)
+        for (size_t g = 0; g < groups; g++, w += DQ_AVX2_GROUP_BYTES)
+            if (!shift_group(s, w, (t * groups + g) * GROUP,
+                             b->run - g * GROUP < GROUP ? b->run - g * GROUP : GROUP))
+                return false;
+    return true;
+}
+
 /* ---- Batches ------------------------------------------------------------------------------------------ */
 
 /* Sums of the positive and of the negative weights of each pair of a group, or of a batch: at most 255. */
@@ -204,6 +262,7 @@ typedef struct splitter {
     int8_t *safe;
     const uint16_t *order;
     size_t groups, depth;
+    const shifts *shifts;
     uint32_t pairs[NR]; /* of entries, of each column so far */
     open_pairs open[NR];
     dq_avx2_record *out[NR]; /* where each column's records go; NULL: they are only counted */
@@ -275,6 +334,8 @@ static void split_panel(splitter *s)
     s->total = 0;
     memset(s->pairs, 0, sizeof s->pairs);
     memset(s->open, 0, sizeof s->open);
+    for (size_t i = 0; i < s->shifts->count; i++)
+        put(s, s->shifts->excess[i].column, s->shifts->excess[i].position, s->shifts->excess[i].rest);
     for (size_t g = 0, n; g < s->groups; g += n) {
         n = s->groups - g < s->depth ? s->groups - g : s->depth;
         lanes sum = pair_sums(s->safe + g * DQ_AVX2_GROUP_BYTES);
@@ -287,7 +348,7 @@ static void split_panel(splitter *s)
 
 /* Chooses how to multiply the weights at `natural`, and splits them. Returns the bytes behind the head, or 0
  * where words are better. */
-static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural)
+static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, const shifts *shifted)
 {
     uint16_t *order = (uint16_t *)(void *)(head + 1);
     int8_t *safe = (int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
@@ -299,7 +360,7 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural)
     if (!by)
         return 0;
     arrange(&a, by->depth);
-    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
+    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth, .shifts = shifted};
     for (size_t g = 0; g < groups; g++)
         memcpy(safe + g * DQ_AVX2_GROUP_BYTES, natural + order[g] * (size_t)DQ_AVX2_GROUP_BYTES,
                DQ_AVX2_GROUP_BYTES);
@@ -362,7 +423,16 @@ size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_
     /* bytes stand in the second half of what words take, until they become what is wanted */
     int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
     dq_qgemm_pack_avx2(b, first, NR, natural, sums);
-    size_t used = b->use == DQ_QGEMM_OFTEN && groups <= MOST_GROUPS ? choose(head, groups, natural) : 0;
+    size_t used = 0;
+    if (b->use == DQ_QGEMM_OFTEN && groups <= MOST_GROUPS) {
+        shifts by = {.count = 0};
+        head->shifted = find_shifts(sums, b->runs * b->run, &by);
+        if (!head->shifted || shift_panel(&by, natural, b))
+            used = choose(head, groups, natural, &by);
+        memcpy(head->shift, by.of, sizeof by.of);
+        if (used == 0 && head->shifted)
+            dq_qgemm_pack_avx2(b, first, NR, natural, sums);
+    }
     if (used == 0) {
         int32_t *terms = (int32_t *)(void *)at;
         head->mode = DQ_AVX2_WORDS;
