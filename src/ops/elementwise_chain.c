@@ -5,6 +5,7 @@
  * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
  * by one element or stays; a step whose operands all stay is computed once. */
 #include "ops/broadcast.h"
+#include "ops/codes.h"
 #include "ops/elementwise.h"
 
 #include <string.h>
@@ -25,23 +26,11 @@ typedef struct step {
     uint8_t arg[ARGS];
 } step;
 
-/* Parameters of codes. */
-typedef struct codes {
-    float scale;
-    union {
-        uint8_t u8;
-        int8_t s8;
-        uint16_t u16;
-        int16_t s16;
-    } zero;
-} codes;
-
 typedef struct state {
     dq_loop loop;
     size_t inputs, steps, strips; /* strips: buffers that a worker needs */
     step step[MOST_STEPS];
-    codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
-    dq_dtype in_type[DQ_LOOP_OPERANDS], out_type[MOST_OUTPUTS];
+    dq_codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
     uint8_t result[MOST_OUTPUTS];
     int8_t strip[MOST_VALUES];  /* the buffer of a value; -1: it has memory of its own */
     int8_t direct[MOST_VALUES]; /* the float output that the last value is written to; -1: none */
@@ -64,23 +53,6 @@ static dq_status bad(const dq_op_call *call, dq_error *err)
     return dq_call_fail(call, err, DQ_BAD_MODEL, "has a program that does not hold together");
 }
 
-static void set_zero(codes *c, dq_dtype dtype, int64_t zero)
-{
-    switch (dtype) {
-    case DQ_UINT8:
-        c->zero.u8 = (uint8_t)zero;
-        break;
-    case DQ_INT8:
-        c->zero.s8 = (int8_t)zero;
-        break;
-    case DQ_UINT16:
-        c->zero.u16 = (uint16_t)zero;
-        break;
-    default:
-        c->zero.s16 = (int16_t)zero;
-    }
-}
-
 static const dq_attr *list_of(const dq_op_call *call, const char *name, size_t count)
 {
     const dq_attr *attr = dq_node_attr(call->node, name);
@@ -95,20 +67,15 @@ static dq_status read_ends(const dq_op_call *call, state *s, const float *scales
     if (!list || call->out_count > MOST_OUTPUTS)
         return bad(call, err);
     for (size_t i = 0; i < s->inputs; i++) {
-        s->in_type[i] = call->in[i]->dtype;
-        s->in[i].scale = scales[i];
-        set_zero(&s->in[i], s->in_type[i], list->u.ints[i]);
+        s->in[i] = dq_codes_make(call->in[i]->dtype, scales[i], list->u.ints[i]);
     }
     for (size_t i = 0; i < call->out_count; i++) {
         const int64_t *to = list->u.ints + s->inputs + i * OF_OUTPUT;
         if (to[0] < 0 || to[0] >= (int64_t)(s->inputs + s->steps) ||
-            (to[1] != DQ_FLOAT && to[1] != DQ_UINT8 && to[1] != DQ_INT8 && to[1] != DQ_UINT16 &&
-             to[1] != DQ_INT16))
+            (to[1] != DQ_FLOAT && !dq_codes_take(to[1])))
             return bad(call, err);
         s->result[i] = (uint8_t)to[0];
-        s->out_type[i] = (dq_dtype)to[1];
-        s->out[i].scale = scales[s->inputs + i];
-        set_zero(&s->out[i], s->out_type[i], to[2]);
+        s->out[i] = dq_codes_make((dq_dtype)to[1], scales[s->inputs + i], to[2]);
     }
     return DQ_OK;
 }
@@ -160,7 +127,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
                                       dq_shape_text(rank, dims, theirs));
     }
     for (uint32_t i = 0; i < call->out_count; i++)
-        DQ_TRY(dq_call_output(call, i, s.out_type[i], rank, dims, err));
+        DQ_TRY(dq_call_output(call, i, s.out[i].dtype, rank, dims, err));
     return DQ_OK;
 }
 
@@ -189,7 +156,7 @@ static void lay_out(const dq_op_call *call, state *s)
                 used[s->strip[u]] = false;
                 last[u] = SIZE_MAX; /* once: another value may have it now */
             }
-        if (v < s->inputs && s->in_type[v] == DQ_FLOAT)
+        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT)
             continue;
         size_t free = 0;
         while (used[free])
@@ -231,42 +198,13 @@ typedef struct value {
     size_t step; /* 0: one element stands for all */
 } value;
 
-static const void *dequantize(const piece *p, size_t i, size_t offset, size_t n, float *to)
+static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n, float *to)
 {
-    const dq_kernels *k = p->call->kernels;
     const dq_tensor *t = p->call->in[i];
-    const codes *c = &p->s->in[i];
-    switch (t->dtype) {
-    case DQ_FLOAT:
+    if (t->dtype == DQ_FLOAT)
         return dq_data(t, float) + offset;
-    case DQ_UINT8:
-        k->dequantize_u8_f32(dq_data(t, uint8_t) + offset, n, &c->scale, &c->zero.u8, 0, to);
-        return to;
-    case DQ_INT8:
-        k->dequantize_s8_f32(dq_data(t, int8_t) + offset, n, &c->scale, &c->zero.s8, 0, to);
-        return to;
-    case DQ_UINT16:
-        k->dequantize_u16_f32(dq_data(t, uint16_t) + offset, n, &c->scale, &c->zero.u16, 0, to);
-        return to;
-    default:
-        k->dequantize_s16_f32(dq_data(t, int16_t) + offset, n, &c->scale, &c->zero.s16, 0, to);
-        return to;
-    }
-}
-
-static void quantize(const piece *p, size_t i, const float *x, size_t at, size_t n)
-{
-    const dq_kernels *k = p->call->kernels;
-    const dq_tensor *t = p->call->out[i];
-    const codes *c = &p->s->out[i];
-    if (t->dtype == DQ_UINT8)
-        k->quantize_f32_u8(x, n, &c->scale, &c->zero.u8, 0, dq_data(t, uint8_t) + at);
-    else if (t->dtype == DQ_INT8)
-        k->quantize_f32_s8(x, n, &c->scale, &c->zero.s8, 0, dq_data(t, int8_t) + at);
-    else if (t->dtype == DQ_UINT16)
-        k->quantize_f32_u16(x, n, &c->scale, &c->zero.u16, 0, dq_data(t, uint16_t) + at);
-    else
-        k->quantize_f32_s16(x, n, &c->scale, &c->zero.s16, 0, dq_data(t, int16_t) + at);
+    dq_codes_read(p->call->kernels, &p->s->in[i], t->data, offset, n, to);
+    return to;
 }
 
 static void take_step(const piece *p, size_t i, size_t at, size_t n, value *values)
@@ -300,7 +238,7 @@ static void give(const piece *p, size_t i, size_t at, size_t n, const value *v)
         from = spread;
     }
     if (out->dtype != DQ_FLOAT)
-        quantize(p, i, from, at, n);
+        dq_codes_write(p->call->kernels, &p->s->out[i], from, n, out->data, at);
     else if (from != dq_data(out, float) + at)
         memcpy(dq_data(out, float) + at, from, n * sizeof *from);
 }

@@ -174,6 +174,10 @@ bool dq_fuser_one_float(const dq_value *v, size_t rank);
 const dq_node *dq_fuser_own_quantize(const dq_fuser *f, const dq_node *product, const dq_value *scale,
                                      const dq_value *scales);
 
+/** fuse_codes.c: the operator from codes of x to codes of y, as dqrun.OnCodes. NULL: it cannot be. */
+dq_node *dq_fuser_on_codes(dq_fuser *f, const dq_node *node, dq_value *codes, const dq_params *x,
+                           const dq_params *y, dq_value *out);
+
 /** fuse_chain.c: a node before f->at that makes codes of `q` of the codes `x` has at `codes`: exact, as
  * QuantizeLinear takes one element after the other. NULL: it cannot be. */
 dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
@@ -188,6 +192,7 @@ void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, .
 bool dq_fuse_products(dq_fuser *f);      /* fuse_products.c: Conv, Gemm, MatMul */
 bool dq_fuse_elements(dq_fuser *f);      /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
 bool dq_fuse_table(dq_fuser *f);         /* fuse_table.c: functions of one 8-bit value, and moves of codes */
+bool dq_fuse_on_codes(dq_fuser *f);      /* fuse_codes.c: what stays in float, some slices at a time */
 bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization written out */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */

@@ -129,4 +129,50 @@ def wide_concat(case):
     case.quanta = 0
 
 
-WIDE = {name.__name__: name for name in (wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float, wide_concat)}
+def sliced(case):
+    """Operators without a form on these codes, that work on one plane, row or place after the other."""
+    wide = case.chance(0.6)
+    types = (U16, S16) if wide else (U8, S8)
+    shape = (case.size(1, 3), case.size(1, 7), case.size(2, 9), case.size(2, 9))
+    if case.chance(0.15):
+        shape = (2, 3, 200, 130) # several chunks
+    dtype = case.pick(*types)
+    x, _, scale, zero = case.input("x", shape, dtype, scale=case.scale(0.01, 0.06) / np.float32(256 if wide else 1))
+    kernel = {"kernel_shape": [2, 2], "strides": [case.size(1, 3), 1], "pads": [1, 0, 0, 1]}
+    ends = {"Resize scales": 4, "Resize sizes": 4, "LRN": 1, "LayerNormalization": 3, "LogSoftmax": 1}
+    if wide:
+        ends |= {"MaxPool": 1, "AveragePool": 1, "GlobalAveragePool": 1, "Softmax": 1, "GlobalMaxPool": 1}
+    kind = case.pick(*ends)
+    mode = {"mode": case.pick("linear", "cubic"), "coordinate_transformation_mode": case.pick("half_pixel", "asymmetric")}
+    twice = (*shape[:2], 2 * shape[2], shape[3] + 3)
+    stopped = case.chance(0.15)
+    last = case.constant("gamma", case.rng.normal(1, 0.3, shape[3]).astype(np.float32))
+    fixed = case.constant("last", case.rng.normal(0, 1, shape[3]).astype(np.float32)) if not stopped else case.fed(
+        "last", case.rng.normal(0, 1, shape[3]).astype(np.float32))
+    forms = {
+        "Resize scales": lambda: case.node("Resize", [x, "", case.constant("scales", np.array(
+            [1, 1, 2, 1.5], np.float32))], "op", **mode),
+        "Resize sizes": lambda: case.node("Resize", [x, "", "", case.constant("sizes", np.array(twice, np.int64))], "op", **mode),
+        "LRN": lambda: case.node("LRN", [x], "op", size=case.pick(3, 5), alpha=case.pick(1e-4, 0.9),
+                                 beta=case.pick(0.75, 0.5)),
+        "LayerNormalization": lambda: case.node("LayerNormalization", [x, last, fixed], "op"),
+        "MaxPool": lambda: case.node("MaxPool", [x], "op", **kernel),
+        "AveragePool": lambda: case.node("AveragePool", [x], "op", count_include_pad=case.size(0, 1), **kernel)}
+    y = forms[kind]() if kind in forms else case.node(kind, [x], "op")
+    case.note = f"{kind} {shape} {np.dtype(dtype)} {stopped}"
+    same = kind == "MaxPool" and case.chance(0.5)
+    if kind == "LayerNormalization":
+        case.expect("op", "some slices", told=not stopped)
+    elif stopped:
+        case.also.append(y)
+        case.expect("op", "some slices", told=False)
+    elif not same:
+        case.expect("op", "some slices")
+    if kind != "MaxPool":
+        y = case.clip(y)
+    dtype = dtype if same else case.pick(*types)
+    case.quantize("y", y, scale if same else scale * case.rng.uniform(0.5, 2), dtype, zero if same else "draw")
+    case.quanta = 0
+
+
+WIDE = {name.__name__: name for name in (sliced, wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float, wide_concat)}

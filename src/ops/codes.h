@@ -1,0 +1,28 @@
+/* Rows of quantized codes of 8 or 16 bits, by one scale and zero point that are known when planning. */
+#ifndef DQ_OPS_CODES_H
+#define DQ_OPS_CODES_H
+
+#include "ops/op.h"
+
+typedef struct dq_codes {
+    dq_dtype dtype;
+    float scale;
+    union {
+        uint8_t u8;
+        int8_t s8;
+        uint16_t u16;
+        int16_t s16;
+    } zero;
+} dq_codes;
+
+static inline bool dq_codes_take(int64_t dtype)
+{
+    return dtype == DQ_UINT8 || dtype == DQ_INT8 || dtype == DQ_UINT16 || dtype == DQ_INT16;
+}
+dq_codes dq_codes_make(dq_dtype dtype, float scale, int64_t zero);
+/** Elements at … at + n - 1 of the codes as DequantizeLinear has them. */
+void dq_codes_read(const dq_kernels *k, const dq_codes *c, const void *codes, size_t at, size_t n, float *to);
+/** The same from floats, as QuantizeLinear has them. */
+void dq_codes_write(const dq_kernels *k, const dq_codes *c, const float *x, size_t n, void *codes, size_t at);
+
+#endif

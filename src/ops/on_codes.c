@@ -1,0 +1,236 @@
+/* dqrun OnCodes: an operator of floats between DequantizeLinear and QuantizeLinear, some slices at a time, so
+ * that its floats stay in the cache. The same kernels on the same values: exact to the bit.
+ *
+ * Slices are what the first axes (`free`; -1: all but the last) count through, which the operator treats
+ * alike; or (0) the places of all axes behind the first two, for an operator that works along the second. */
+#include "ops/codes.h"
+
+#include <string.h>
+
+enum {
+    MOST_INPUTS = 4,
+    SIZES = 3,       /* of Resize */
+    CHUNK = 1 << 15, /* floats at a time, about … */
+    COLUMNS = 512,   /* … and of a row at least */
+    ALIGN = 64
+};
+
+/* The operator for so many slices. */
+typedef struct form {
+    dq_op_call call;
+    const dq_tensor *in[MOST_INPUTS];
+    dq_tensor *out[1];
+    dq_tensor x, y, sizes;
+    int64_t lengths[DQ_MAX_RANK];
+} form;
+
+typedef struct state {
+    const dq_op *op;
+    dq_codes from, to;
+    size_t free;                 /* axes; 0: columns */
+    size_t slices, each, chunks; /* of a row of chunks: of all, or of an image */
+    size_t rows, images;         /* columns: rows of each image */
+    size_t in_each, out_each;    /* elements of a slice, or of a row's column: 1 */
+    form form[2];                /* of `each` slices, and of the last ones */
+    size_t x_at, y_at, scratch_at, worker_at;
+} state;
+
+static dq_status bad(const dq_op_call *call, dq_error *err)
+{
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "has an operator that does not hold together");
+}
+
+/* Nothing else may stand here, as no schema has been held against it: operators that have no result but this
+ * one and whose inputs and attributes the schema of OnCodes describes. Inputs that must be there. */
+static const struct {
+    const char *name;
+    uint32_t inputs;
+} known[] = {{"AveragePool", 1}, {"GlobalAveragePool", 1}, {"LRN", 1},
+             {"LogSoftmax", 1},  {"MaxPool", 1},           {"GlobalMaxPool", 1},
+             {"Resize", 1},      {"Softmax", 1},           {"LayerNormalization", 2}};
+
+static bool is_known(const dq_op_call *call, const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return dq_call_in(call, known[i].inputs - 1) != NULL;
+    return false;
+}
+
+static dq_status read_attrs(const dq_op_call *call, state *s, dq_error *err)
+{
+    const char *name = dq_node_string(call->node, "op", "");
+    const dq_attr *scales = dq_node_attr(call->node, "scales"), *codes = dq_node_attr(call->node, "codes");
+    int64_t free = dq_node_int(call->node, "free", 0), rank = call->in[0]->rank;
+    s->op = is_known(call, name) ? dq_op_find("", name, (int)dq_node_int(call->node, "version", 0)) : NULL;
+    free = free < 0 ? rank - 1 : free;
+    if (!s->op || scales->count != 2 || codes->count != 3 || !dq_codes_take(codes->u.ints[1]) ||
+        call->in_count > MOST_INPUTS || free >= rank || (free == 0 && rank < 3))
+        return bad(call, err);
+    s->free = (size_t)free;
+    s->from = dq_codes_make(call->in[0]->dtype, scales->u.floats[0], codes->u.ints[0]);
+    s->to = dq_codes_make((dq_dtype)codes->u.ints[1], scales->u.floats[1], codes->u.ints[2]);
+    return DQ_OK;
+}
+
+/* Infers the operator for x of this shape. */
+static dq_status begin_form(const dq_op_call *call, const state *s, const int64_t *dims, form *f,
+                            dq_error *err)
+{
+    f->call = *call;
+    f->call.version = (int)dq_node_int(call->node, "version", 0);
+    f->call.constant_inputs &= ~(uint64_t)1;
+    f->call.threads = NULL;
+    f->call.out_count = 1;
+    f->call.parts = NULL;
+    f->call.state = NULL;
+    f->call.scratch_size = f->call.worker_scratch_size = 0;
+    for (uint32_t i = 0; i < call->in_count; i++)
+        f->in[i] = call->in[i];
+    f->in[0] = &f->x;
+    f->out[0] = &f->y;
+    f->call.in = f->in;
+    f->call.out = f->out;
+    const dq_tensor *sizes = dq_call_in(call, SIZES);
+    if (sizes && sizes->data && sizes->count == call->in[0]->rank) {
+        memcpy(f->lengths, sizes->data, sizes->count * sizeof *f->lengths);
+        memcpy(f->lengths, dims, s->free * sizeof *dims);
+        f->sizes = *sizes;
+        f->sizes.data = f->lengths;
+        f->in[SIZES] = &f->sizes;
+    }
+    DQ_TRY(dq_tensor_set_shape(&f->x, DQ_FLOAT, call->in[0]->rank, dims, 0, DQ_BAD_MODEL, err));
+    DQ_TRY(s->op->impl->infer(&f->call, err));
+    bool same = f->y.dtype == DQ_FLOAT && f->y.rank == f->x.rank;
+    for (size_t d = 0; same && d < f->x.rank; d++)
+        same = f->y.dims[d] == dims[d] || (s->free && d >= s->free);
+    return same ? DQ_OK : bad(call, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    state s = {0};
+    DQ_TRY(read_attrs(call, &s, err));
+    DQ_TRY(begin_form(call, &s, call->in[0]->dims, &s.form[0], err));
+    return dq_call_output(call, 0, s.to.dtype, s.form[0].y.rank, s.form[0].y.dims, err);
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static void cut(const dq_op_call *call, state *s)
+{
+    const dq_tensor *x = call->in[0], *y = call->out[0];
+    size_t axes = s->free ? s->free : 2, inner = dq_dims_product(x->dims, axes, x->rank);
+    s->images = s->rows = 1;
+    if (s->free) {
+        s->slices = dq_dims_product(x->dims, 0, axes);
+        s->in_each = inner;
+        s->out_each = dq_dims_product(y->dims, axes, y->rank);
+    } else {
+        s->slices = inner;
+        s->images = (size_t)x->dims[0];
+        s->rows = (size_t)x->dims[1];
+        s->in_each = s->out_each = 1;
+    }
+    size_t most = (s->in_each > s->out_each ? s->in_each : s->out_each) * s->rows;
+    s->each = most < CHUNK ? CHUNK / (most + !most) : 1;
+    if (!s->free && s->each < COLUMNS) /* shorter rows cost more than the cache brings */
+        s->each = COLUMNS;
+    s->each = s->each < s->slices ? s->each : s->slices;
+    s->chunks = s->each ? (s->slices + s->each - 1) / s->each : 0;
+}
+
+/* A form for `count` slices; what it wants of scratch. */
+static dq_status prepare_form(dq_op_call *call, state *s, size_t count, form *f, size_t *scratch,
+                              size_t *worker, dq_error *err)
+{
+    const dq_tensor *x = call->in[0];
+    int64_t dims[DQ_MAX_RANK];
+    for (size_t d = 0; d < x->rank; d++)
+        dims[d] = s->free ? (d < s->free ? 1 : x->dims[d]) : (d == 1 ? x->dims[1] : 1);
+    dims[s->free ? 0 : x->rank - 1] = (int64_t)count;
+    DQ_TRY(begin_form(call, s, dims, f, err));
+    if (f->y.count != count * s->out_each * s->rows)
+        return bad(call, err);
+    DQ_TRY(s->op->impl->prepare(&f->call, err));
+    *scratch = f->call.scratch_size > *scratch ? f->call.scratch_size : *scratch;
+    *worker = f->call.worker_scratch_size > *worker ? f->call.worker_scratch_size : *worker;
+    call->packed_inputs |= f->call.packed_inputs;
+    return DQ_OK;
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    size_t scratch = 0, worker = 0, *size = &call->worker_scratch_size;
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read_attrs(call, s, err));
+    cut(call, s);
+    if (s->chunks == 0 || call->out[0]->count == 0)
+        return DQ_OK;
+    size_t last = s->slices - (s->chunks - 1) * s->each;
+    DQ_TRY(prepare_form(call, s, s->each, &s->form[0], &scratch, &worker, err));
+    DQ_TRY(prepare_form(call, s, last, &s->form[1], &scratch, &worker, err));
+    s->x_at = 0;
+    if (!dq_align_size(s->form[0].x.size, ALIGN, &s->y_at) ||
+        !dq_add_size(s->y_at, s->form[0].y.size, size) || !dq_align_size(*size, ALIGN, &s->scratch_at) ||
+        !dq_add_size(s->scratch_at, scratch, size) || !dq_align_size(*size, ALIGN, &s->worker_at) ||
+        !dq_add_size(s->worker_at, worker, size) || !dq_align_size(*size, ALIGN, size))
+        return dq_no_memory(err, SIZE_MAX, "slices of floats");
+    return DQ_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+typedef struct job {
+    const dq_op_call *call;
+    const state *s;
+} job;
+
+/* Chunks, counted through all images. */
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_op_call *call = j->call;
+    char *room = dq_call_worker_scratch(call, worker);
+    for (size_t i = begin; i < end; i++) {
+        size_t chunk = i % s->chunks, image = i / s->chunks * s->rows;
+        const form *f = &s->form[chunk + 1 == s->chunks];
+        const dq_tensor *in[MOST_INPUTS];
+        dq_tensor x = f->x, y = f->y, *out[1] = {&y};
+        dq_op_call one = f->call;
+        dq_error unused;
+        memcpy(in, call->in, call->in_count * sizeof *in);
+        if (f->sizes.data)
+            in[SIZES] = &f->sizes;
+        in[0] = &x;
+        one.in = in;
+        one.out = out;
+        one.strings = call->strings;
+        one.scratch = room + s->scratch_at;
+        one.worker_scratch = room + s->worker_at;
+        x.data = room + s->x_at;
+        y.data = room + s->y_at;
+        size_t n = x.count / s->rows, m = y.count / s->rows;
+        for (size_t r = 0; r < s->rows; r++)
+            dq_codes_read(call->kernels, &s->from, call->in[0]->data,
+                          (image + r) * s->slices * s->in_each + chunk * s->each * s->in_each, n,
+                          dq_data(&x, float) + r * n);
+        (void)s->op->impl->run(&one, &unused); /* operators that the planner puts here do not fail */
+        for (size_t r = 0; r < s->rows; r++)
+            dq_codes_write(call->kernels, &s->to, dq_data(&y, float) + r * m, m, call->out[0]->data,
+                           (image + r) * s->slices * s->out_each + chunk * s->each * s->out_each);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    job j = {call, call->state};
+    if (call->out[0]->count)
+        dq_parallel(call->threads, j.s->images * j.s->chunks, 1, piece, &j);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_on_codes = {infer, prepare, run, 0};

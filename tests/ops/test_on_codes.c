@@ -1,0 +1,70 @@
+/* dqrun OnCodes: values by hand, and its refusals. tests/fusion holds it against the nodes that it stands
+ * for. */
+#include "harness.h"
+
+static void begin(ops_case *c, const char *op, int version, int64_t free)
+{
+    static const float scales[] = {0.5f, 0.25f};
+    static const int64_t codes[] = {1, DQ_UINT16, 100};
+    ops_begin(c, "dqrun", "OnCodes", 1);
+    ops_string(c, "op", op);
+    ops_int(c, "version", version);
+    ops_int(c, "free", free);
+    ops_floats(c, "scales", 2, scales);
+    ops_ints(c, "codes", 3, codes);
+}
+
+START_TEST(values)
+{
+    ops_case c;
+    const int64_t two[] = {2, 2};
+    begin(&c, "GlobalAveragePool", 1, 2);
+    ops_in(&c, DQ_INT8, OPS_DIMS(1, 2, 1, 2), OPS_VALUES(1, 3, -1, -5));
+    ops_must_run(&c); /* floats 0 1; -1 -3 */
+    ops_want(&c, 0, DQ_UINT16, OPS_DIMS(1, 2, 1, 1), OPS_VALUES(102, 92));
+    ops_end(&c);
+    begin(&c, "MaxPool", 12, 2);
+    ops_ints(&c, "kernel_shape", 2, two);
+    ops_in(&c, DQ_UINT16, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(1, 60001, 3, 7));
+    ops_must_run(&c); /* 30000 */
+    ops_want(&c, 0, DQ_UINT16, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(65535));
+    ops_end(&c);
+    begin(&c, "Softmax", 13, -1); /* no element */
+    ops_in(&c, DQ_UINT8, OPS_DIMS(2, 0), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT16, OPS_DIMS(2, 0), NULL);
+    ops_end(&c);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    static const char sentence[] = "has an operator that does not hold together";
+    const struct {
+        const char *op;
+        int version;
+        int64_t free;
+    } bad[] = {{"Relu", 14, 1},
+               {"Softmax", 99, -1},
+               {"LayerNormalization", 17, -1}, /* its scale is missing */
+               {"AveragePool", 19, 0},
+               {"LRN", 13, 4}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const int64_t kernel[] = {1, 2};
+        ops_case c;
+        begin(&c, bad[i].op, bad[i].version, bad[i].free);
+        ops_ints(&c, "kernel_shape", 2, kernel);
+        ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2, 3, 4), NULL);
+        ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("OnCodes");
+    tcase_add_test(tests, values);
+    tcase_add_test(tests, refusals);
+    return ops_main(tests);
+}
