@@ -323,6 +323,8 @@ static dq_status plan_node(dq_builder *b, const dq_node *node, dq_error *err)
     } else if (dq_builder_share(b, step)) {
         tell(b, node, "takes no step: its output is its input's memory");
         return DQ_OK;
+    } else if (step->call.parts && dq_builder_slot(b, node->in[0])->where == DQ_AT_BUFFER) {
+        tell(b, node, "copies, so that its input need not stay in memory for a small part of it");
     }
     uint32_t at = plan->step_count++;
     use_inputs(b, step, at);

@@ -28,12 +28,45 @@ static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, siz
     }
 }
 
+/* The last position that reads the value, or a view of it. */
+static uint32_t read_until(const dq_builder *b, const dq_value *v)
+{
+    uint32_t until = b->last_read[v->id];
+    for (uint32_t n = b->at + 1; n < b->node_count && n <= b->last_read[v->id]; n++) {
+        const dq_node *node = b->nodes[n];
+        if (!b->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
+            !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
+            continue;
+        v = node->out[0];
+        until = b->last_read[v->id] > until ? b->last_read[v->id] : until;
+    }
+    return until < b->node_count ? until : b->node_count;
+}
+
+/* Whether small parts would keep a large value in memory long after all else that reads it: they are copied.
+ */
+static bool keep_too_much(const dq_builder *b, const dq_step *step, const dq_slot *in)
+{
+    enum { SMALL = 8 /* times as large as they */, LARGE = 1 << 16, LONG = 8 /* nodes */ };
+    const dq_slot *root = &b->plan->slots[in->root];
+    uint32_t last = b->last_read[in->root], until = 0;
+    size_t held = 0;
+    for (uint32_t i = 0; i < step->node->out_count; i++)
+        if (step->call.out[i]) {
+            uint32_t own = read_until(b, step->node->out[i]);
+            until = own > until ? own : until;
+            held += step->call.out[i]->size;
+        }
+    return root->where == DQ_AT_BUFFER && root->t.size >= LARGE && held <= root->t.size / SMALL &&
+           until > last && until - last > LONG;
+}
+
 static bool share_parts(dq_builder *b, const dq_step *step)
 {
     const dq_node *node = step->node;
     const size_t *parts = step->call.parts;
     const dq_slot *in = parts ? dq_builder_slot(b, node->in[0]) : NULL;
-    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT))
+    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) || keep_too_much(b, step, in))
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (step->call.out[i])

@@ -3,6 +3,7 @@
 #include "plan/place.h"
 #include "suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,64 @@ START_TEST(stretches_need_no_step)
 }
 END_TEST
 
+/* A sixteenth of `a` and, after a chain of functions of all of it, a view of that sixteenth. */
+static void part_behind_chain(int functions)
+{
+    static float row[1 << 16];
+    static char names[32][4];
+    static const char *const others[16] = {"",   "p1", "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
+                                           "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"};
+    dq_node *split = NULL;
+    const char *last = "a";
+    dq_tensor x = {.data = row};
+    float_input("x");
+    node("Neg", "x", "a");
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 16, 0, &split, &err), DQ_OK);
+    split->op_type = "Split";
+    split->opset = 13;
+    split->in_names[0] = "a";
+    split->out_names[0] = "p";
+    for (int i = 1; i < 16; i++)
+        split->out_names[i] = others[i];
+    for (int i = 0; i < functions; i++) {
+        snprintf(names[i], sizeof names[i], "f%d", i);
+        node("Abs", last, names[i]);
+        last = names[i];
+    }
+    node("Identity", "p", "view");
+    node("Neg", "view", "y");
+    ck_assert_int_eq(dq_graph_add_output(g, "y", NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_output(g, last, NULL, &err), DQ_OK);
+    check_program();
+    row[3] = 5;
+    ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 16}, 0, DQ_BAD_MODEL, &err),
+                     DQ_OK);
+    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    const float *y = dq_plan_output(plan, g->outputs[0])->data,
+                *f = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert(y[2] == 0 && y[3] == 5 && f[3] == 5);
+}
+
+START_TEST(a_small_part_does_not_keep_its_source)
+{
+    enum { ALL = sizeof(float) << 16 };
+    part_behind_chain(12);
+    ck_assert_uint_eq(plan->step_count, 1 + 1 + 12 + 1);
+    ck_assert_uint_eq(plan->buffer_size, ALL + ALL / 16);
+}
+END_TEST
+
+START_TEST(a_small_part_for_soon_is_a_view)
+{
+    enum { ALL = sizeof(float) << 16 };
+    part_behind_chain(5);
+    ck_assert_uint_eq(plan->step_count, 1 + 5 + 1);
+    ck_assert_uint_ge(plan->buffer_size, 2 * ALL);
+}
+END_TEST
+
 START_TEST(stretches_of_inputs_are_copied_for_the_caller)
 {
     dq_node *split = NULL;
@@ -309,6 +368,8 @@ int main(void)
     tcase_add_test(plans, a_chain_is_computed_in_one_place);
     tcase_add_test(plans, what_is_read_later_keeps_its_place);
     tcase_add_test(plans, stretches_need_no_step);
+    tcase_add_test(plans, a_small_part_does_not_keep_its_source);
+    tcase_add_test(plans, a_small_part_for_soon_is_a_view);
     tcase_add_test(plans, stretches_of_inputs_are_copied_for_the_caller);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
