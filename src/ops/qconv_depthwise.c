@@ -113,11 +113,13 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
     const dq_tensor *w = run->call->in[run->conv->w];
     size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
     int32_t zero = dq_qconv_zero(run->call, run->conv->w_zero, channel), sum = 0;
-    for (size_t t = 0; t < s->kernel_size; t++) {
-        int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + t] : dq_data(w, uint8_t)[i + t];
-        *out++ = (int16_t)(value - zero);
-        sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
-        if (row % 2 && (t + 1) % row == 0)
+    for (size_t t = 0; t < s->kernel_size; t += row) {
+        for (size_t e = t; e < t + row; e++) {
+            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + e] : dq_data(w, uint8_t)[i + e];
+            *out++ = (int16_t)(value - zero);
+            sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
+        }
+        if (row % 2)
             *out++ = 0;
     }
     return sum;

@@ -88,55 +88,44 @@ static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, si
     }
 }
 
-/* What two rows of outputs of a 3×3 kernel at stride 1 get from one row of pairs: of each row the products
- * with two pairs of weights. */
+/* `sum` with the products of two vectors of pairs. */
 static inline __m256i both(__m256i sum, __m256i first, __m256i second, __m256i w0, __m256i w1)
 {
     __m256i products = _mm256_add_epi32(_mm256_madd_epi16(first, w0), _mm256_madd_epi16(second, w1));
     return _mm256_add_epi32(sum, products);
 }
 
-/* Two rows of a 3×3 kernel at stride 1: they share two of four rows of pairs, and weights stay in registers.
- * x and y are the two pairs of the first row. Whole vectors of n; returns how many outputs of each that is.
- */
-static size_t two_rows(const int16_t *x, const int16_t *y, size_t step, const __m256i w[6], __m256i init,
-                       size_t n, int32_t *out)
+/* Eight outputs of each row of a 3×3 kernel at stride 1, from the two pairs of the first row on. Each row of
+ * pairs is read once, for the three rows of outputs that it is part of. */
+static inline void strip(const int16_t *x, const int16_t *y, size_t step, size_t rows, const __m256i w[6],
+                         __m256i init, size_t n, int32_t *out)
 {
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        const int16_t *a = x + 2 * j, *b = y + 2 * j;
-        __m256i first = both(init, load(a), load(b), w[0], w[1]), second = init;
-        __m256i p = load(a + step), q = load(b + step);
-        first = both(first, p, q, w[2], w[3]);
-        second = both(second, p, q, w[0], w[1]);
-        p = load(a + 2 * step);
-        q = load(b + 2 * step);
-        first = both(first, p, q, w[4], w[5]);
-        second = both(second, p, q, w[2], w[3]);
-        second = both(second, load(a + 3 * step), load(b + 3 * step), w[4], w[5]);
-        _mm256_storeu_si256((void *)(out + j), first);
-        _mm256_storeu_si256((void *)(out + n + j), second);
+    __m256i young = both(init, load(x), load(y), w[0], w[1]), p = load(x + step), q = load(y + step);
+    __m256i old = both(young, p, q, w[2], w[3]);
+    young = both(init, p, q, w[0], w[1]);
+    for (x += 2 * step, y += 2 * step; rows; rows--, x += step, y += step, out += n) {
+        p = load(x);
+        q = load(y);
+        _mm256_storeu_si256((void *)out, both(old, p, q, w[4], w[5]));
+        old = both(young, p, q, w[2], w[3]);
+        young = both(init, p, q, w[0], w[1]);
     }
-    return j;
 }
 
 void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                         const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {
-    size_t i = 0;
-    if (three_by_three(offsets, taps, step)) {
+    if (rows > 0 && n >= LANES && three_by_three(offsets, taps, step)) {
         __m256i kept[6];
         for (int t = 0; t < 6; t++)
             kept[t] = pair(w + 2 * t);
-        for (; i + 2 <= rows; i += 2) {
-            const int16_t *from = x + i * step;
-            int32_t *to = out + i * n;
-            size_t j =
-                two_rows(from + offsets[0], from + offsets[1], step, kept, _mm256_set1_epi32(init), n, to);
-            for (size_t k = 0; k < 2 && j < n; k++)
-                row(from + k * step + 2 * j, offsets, w, taps, init, n - j, to + k * n + j);
+        for (size_t at = 0; at < n; at += LANES) {
+            size_t j = n - at < LANES ? n - LANES : at; /* the last ones reach back over those before them */
+            strip(x + offsets[0] + 2 * j, x + offsets[1] + 2 * j, step, rows, kept, _mm256_set1_epi32(init),
+                  n, out + j);
         }
+        return;
     }
-    for (; i < rows; i++)
+    for (size_t i = 0; i < rows; i++)
         row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }
