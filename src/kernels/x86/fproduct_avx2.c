@@ -18,29 +18,24 @@ void dq_fblock_avx2(const dq_fblock *g)
 
 /* ---- A times a vector -------------------------------------------------------------------------------- */
 
-/* Eight steps of eight rows become eight vectors of a step each. */
-INLINE void columns(const float *const row[VF_LANES], size_t p, vf v[VF_LANES])
-{
-    vf h[VF_LANES], t[VF_LANES];
-    for (int i = 0; i < VF_LANES / 2; i++) {
-        const float *low = row[i] + p, *high = row[i + VF_LANES / 2] + p;
-        h[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-        h[i + VF_LANES / 2] =
-            _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low + 4)), _mm_loadu_ps(high + 4), 1);
-    }
-    for (int i = 0; i < VF_LANES; i += 4) {
-        t[i] = _mm256_unpacklo_ps(h[i], h[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(h[i], h[i + 1]);
-        t[i + 2] = _mm256_unpacklo_ps(h[i + 2], h[i + 3]);
-        t[i + 3] = _mm256_unpackhi_ps(h[i + 2], h[i + 3]);
-        v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-}
+enum { STEPS = 4, GROUPS = 2 /* sums of eight rows that go on side by side */ };
 
-enum { GROUPS = 2 /* sums of eight rows that go on side by side */ };
+/* Four steps of eight rows become four vectors of a step each. */
+INLINE void columns(const float *const row[VF_LANES], size_t p, vf v[STEPS])
+{
+    vf h[STEPS], t[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        h[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row[i] + p)),
+                                    _mm_loadu_ps(row[i + STEPS] + p), 1);
+    t[0] = _mm256_unpacklo_ps(h[0], h[1]);
+    t[1] = _mm256_unpackhi_ps(h[0], h[1]);
+    t[2] = _mm256_unpacklo_ps(h[2], h[3]);
+    t[3] = _mm256_unpackhi_ps(h[2], h[3]);
+    v[0] = _mm256_shuffle_ps(t[0], t[2], 0x44);
+    v[1] = _mm256_shuffle_ps(t[0], t[2], 0xee);
+    v[2] = _mm256_shuffle_ps(t[1], t[3], 0x44);
+    v[3] = _mm256_shuffle_ps(t[1], t[3], 0xee);
+}
 
 /* `rows` of them, 1 … GROUPS * VF_LANES; the last stands in for those that are missing. */
 static void gemv_rows(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
@@ -48,15 +43,18 @@ static void gemv_rows(const float *a, size_t a_row, size_t rows, size_t k, const
     const float *row[GROUPS][VF_LANES];
     for (size_t i = 0; i < GROUPS * VF_LANES; i++)
         row[i / VF_LANES][i % VF_LANES] = a + (i < rows ? i : rows - 1) * a_row;
-    vf sum[GROUPS] = {vf_set(0), vf_set(0)};
+    vf sum[GROUPS];
+    for (int g = 0; g < GROUPS; g++)
+        sum[g] = vf_set(0);
     size_t p = 0;
-    for (; p + VF_LANES <= k; p += VF_LANES)
-        for (int g = 0; g < GROUPS; g++) {
-            vf v[VF_LANES];
-            columns(row[g], p, v);
-            for (int u = 0; u < VF_LANES; u++)
-                sum[g] = vf_fma(v[u], vf_set(x[p + (size_t)u]), sum[g]);
-        }
+    for (; p + LINE <= k; p += LINE)
+        for (int g = 0; g < GROUPS; g++)
+            for (size_t q = p; q < p + LINE; q += STEPS) {
+                vf v[STEPS];
+                columns(row[g], q, v);
+                for (int u = 0; u < STEPS; u++)
+                    sum[g] = vf_fma(v[u], vf_set(x[q + (size_t)u]), sum[g]);
+            }
     float out[GROUPS * VF_LANES];
     for (int g = 0; g < GROUPS; g++)
         vf_store(out + g * VF_LANES, sum[g]);
