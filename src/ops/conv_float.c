@@ -40,7 +40,9 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
     const job *j = arg;
     const dq_conv_shape *s = j->f->shape;
     const float *image = j->o->x + part->batch * s->group_in * s->in_size;
-    if (!j->f->pointwise) {
+    if (j->f->padded.shape) {
+        dq_conv_padded_panels(j->call, &j->f->padded, part, room, block);
+    } else if (!j->f->pointwise) {
         dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
     } else if (stand(j->f, part)) {
         block->b = image + part->p * s->in_size + part->col;
@@ -98,13 +100,25 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                .b = part_windows,
                                .c = part_result,
                                .done = function ? part_done : NULL};
+    DQ_TRY(dq_conv_padded_prepare(call, shape, &f->padded, err));
+    if (f->padded.shape) /* an image at a time */
+        f->product.batches = 1;
     return dq_fproduct_prepare(call, &f->product, err);
 }
 
 void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o)
 {
-    job j = {call, f, o};
-    dq_fproduct_run(call, &f->product, &j);
+    const dq_conv_shape *s = f->shape;
+    dq_conv_floats one = *o;
+    job j = {call, f, &one};
+    for (size_t i = 0; i < (f->padded.shape ? s->batch : 1); i++) {
+        if (f->padded.shape)
+            dq_conv_padded_copy(call, &f->padded, one.x);
+        dq_fproduct_run(call, &f->product, &j);
+        one.x += s->in_channels * s->in_size;
+        one.out += s->out_channels * s->out_size;
+        one.z = one.z ? one.z + s->out_channels * s->out_size : NULL;
+    }
 }
 
 void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,

@@ -4,12 +4,14 @@
 #define DQ_OPS_CONV_FLOAT_H
 
 #include "ops/conv_finish.h"
+#include "ops/conv_padded.h"
 #include "ops/float_product.h"
 
 typedef struct dq_conv_float {
     const dq_conv_shape *shape;
     dq_fproduct product;
     bool pointwise; /* the image is the matrix of columns */
+    dq_conv_padded padded;
 } dq_conv_float;
 
 bool dq_conv_float_suits(const dq_conv_shape *s);
