@@ -5,6 +5,7 @@
 #ifndef DQ_KERNELS_QLANES_H
 #define DQ_KERNELS_QLANES_H
 
+#include "kernels/qconv.h"
 #include "kernels/qgemm.h"
 
 enum {
@@ -30,15 +31,25 @@ typedef size_t dq_qlanes_pack_fn(const int8_t *w, size_t steps, void *panel);
 typedef void dq_qlanes_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                                const int32_t *init, size_t n, int32_t *c, size_t c_stride);
 
+/** Rows of sums become 8 bits as dq_requantize_tile_fn says, `to->scale` being that of each row, with the
+ * pixels' channels side by side: to->out[p * to->out_stride + j] from c[j * c_stride + p] for p < n and
+ * j < channels, which are 1 … DQ_QLANES_OUTS. Rows of c may be read up to the next multiple of
+ * DQ_QLANES_PIXELS pixels; to->transposed does not count. */
+typedef void dq_qlanes_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
+                                const dq_requantize_to *to);
+
 typedef struct dq_qlanes {
     const dq_qgemm *beats; /* the products that this is faster than; NULL: none */
     dq_qlanes_interleave_fn *interleave;
     dq_qlanes_panel_size_fn *panel_size;
     dq_qlanes_pack_fn *pack;
     dq_qlanes_sums_fn *sums;
+    dq_qlanes_store_fn *store;
 } dq_qlanes;
 
 /** In portable C, for remainders. */
 dq_qlanes_interleave_fn dq_qlanes_interleave_c;
+/** A part of dq_qlanes_avx2. */
+dq_qlanes_store_fn dq_qlanes_store_avx2;
 
 #endif

@@ -137,7 +137,7 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
 static dq_status check(const dq_op_call *call, dq_conv_shape *shape, dq_rnn_activation *activation,
                        dq_error *err)
 {
-    DQ_TRY(dq_conv_shape_infer(call, X, W, false, shape, err));
+    DQ_TRY(dq_conv_shape_infer(call, X, W, false, false, shape, err));
     DQ_TRY(dq_conv_bias_check(call, BIAS, shape, err));
     const dq_tensor *z = dq_call_in(call, Z);
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];

@@ -10,7 +10,7 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->x_zero = X_ZERO;
     conv->w_zero = W_ZERO;
     conv->bias = NO_BIAS;
-    conv->channels_last = false;
+    conv->x_last = conv->y_last = false;
     return dq_qconv_infer(call, conv, err);
 }
 

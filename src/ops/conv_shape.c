@@ -124,7 +124,7 @@ static dq_status check_channels(const dq_op_call *call, uint32_t x, uint32_t w, 
                                 dq_error *err)
 {
     const dq_tensor *tx = call->in[x], *tw = call->in[w];
-    int64_t channels = tx->dims[s->channels_last ? tx->rank - 1 : 1];
+    int64_t channels = tx->dims[s->x_last ? tx->rank - 1 : 1];
     int64_t group = dq_node_int(call->node, "group", 1);
     if (group < 1)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'group' is %" PRId64 ", wanted 1 or more",
@@ -147,12 +147,13 @@ static dq_status check_channels(const dq_op_call *call, uint32_t x, uint32_t w, 
     return DQ_OK;
 }
 
-dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool channels_last,
+dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool x_last, bool y_last,
                               dq_conv_shape *s, dq_error *err)
 {
     const dq_tensor *tx = call->in[x], *tw = call->in[w];
     memset(s, 0, sizeof *s);
-    s->channels_last = channels_last;
+    s->x_last = x_last;
+    s->y_last = y_last;
     if (tx->rank < 3)
         return dq_call_fail_input(call, err, x,
                                   "has %u axes, wanted batch, channels and 1 or more spatial axes", tx->rank);
@@ -163,13 +164,13 @@ dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bo
     DQ_TRY(check_kernel(call, w, tw, err));
     s->rank = tx->rank;
     s->window.rank = s->rank - 2;
-    size_t bytes = s->window.rank * sizeof(int64_t), axes = channels_last ? 1 : 2;
-    memcpy(s->window.in, tx->dims + axes, bytes);
+    size_t bytes = s->window.rank * sizeof(int64_t);
+    memcpy(s->window.in, tx->dims + (x_last ? 1 : 2), bytes);
     memcpy(s->window.kernel, tw->dims + 2, bytes);
     DQ_TRY(dq_window_infer(call, x, false, &s->window, err));
     s->dims[0] = tx->dims[0];
-    s->dims[channels_last ? s->rank - 1 : 1] = tw->dims[0];
-    memcpy(s->dims + axes, s->window.out, bytes);
+    s->dims[y_last ? s->rank - 1 : 1] = tw->dims[0];
+    memcpy(s->dims + (y_last ? 1 : 2), s->window.out, bytes);
     s->in_size = dq_dims_product(s->window.in, 0, s->window.rank);
     s->kernel_size = dq_dims_product(s->window.kernel, 0, s->window.rank);
     s->out_size = dq_dims_product(s->window.out, 0, s->window.rank);

@@ -35,11 +35,12 @@ typedef struct dq_conv_shape {
     size_t in_size, kernel_size, out_size; /* products over the spatial axes */
     size_t rank;                           /* of the result: batch, out_channels, window.out */
     int64_t dims[DQ_MAX_RANK];
-    bool channels_last; /* x and the result are batch, spatial axes, channels; weights as ever */
+    /* Which of them are batch, spatial axes, channels; weights are as ever. */
+    bool x_last, y_last;
 } dq_conv_shape;
 
 /** The shape of a convolution of input x with the weights of input w (channels first). */
-dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool channels_last,
+dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool x_last, bool y_last,
                               dq_conv_shape *out, dq_error *err);
 
 /** Refuses input i (when given) unless it has one element, or, where `per_channel`, one for each output

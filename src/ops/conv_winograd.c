@@ -58,7 +58,7 @@ bool dq_conv_winograd_suits(const dq_conv_shape *s)
 {
     enum { LEAST_IN = 16, LEAST_OUT = 16, LEAST_PIXELS = 30 };
     const dq_window *w = &s->window;
-    if (w->rank != 2 || s->channels_last)
+    if (w->rank != 2)
         return false;
     for (size_t i = 0; i < 2; i++)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)

@@ -8,7 +8,7 @@ enum { ALIGN = 64 };
 
 dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
-    DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, conv->channels_last, &conv->s, err));
+    DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, conv->x_last, conv->y_last, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, conv->x_zero, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, conv->w_zero, true, &conv->s, err));
     return dq_conv_bias_check(call, conv->bias, &conv->s, err);
@@ -80,7 +80,7 @@ static void cut_rows(dq_qconv *conv)
     conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
     /* where a block's rows are used once, they need not stand in memory before */
     if (conv->rows == DQ_QCONV_WINDOWS && conv->s.kernel_size == 1 && conv->image.whole &&
-        conv->s.out_size == conv->s.in_size && conv->chunks == 1 && !conv->s.channels_last)
+        conv->s.out_size == conv->s.in_size && conv->chunks == 1 && !conv->s.x_last)
         conv->rows = DQ_QCONV_TURNED;
 }
 
@@ -98,7 +98,7 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
     if (conv->rows != DQ_QCONV_WINDOWS)
         fits = fits && dq_mul_size(conv->block_rows, w->b.run, &copy) &&
                dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
-    dq_qstore store = conv->s.channels_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
+    dq_qstore store = conv->s.y_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
 
@@ -108,11 +108,11 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK; /* nothing to run; the rest may be of any size */
     conv->depthwise = s->group_in == 1 && s->group > 1;
-    bool planes = conv->depthwise && !s->channels_last;
-    if (!dq_qimage_layout(s, planes ? 1 : s->in_channels, !planes, &conv->image))
+    conv->by_planes = conv->depthwise && !s->x_last && !s->y_last;
+    if (!dq_qimage_layout(s, conv->by_planes ? 1 : s->in_channels, !conv->by_planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
-        if (!s->channels_last)
+        if (conv->by_planes)
             return dq_qconv_depthwise_prepare(call, conv, err);
         DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
         return dq_qconv_pixels_prepare(call, conv, err);
@@ -342,7 +342,7 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
 {
     if (!call->out[0] || call->out[0]->count == 0)
         return;
-    if (conv->depthwise && !conv->s.channels_last) {
+    if (conv->by_planes) {
         dq_qconv_depthwise_run(call, conv);
         return;
     }

@@ -8,7 +8,8 @@
  *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
  * are faster so;
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
- *     or, where the tensors have channels last, many channels at once, pixel by pixel. */
+ *     or, where a tensor has channels last, many channels at once, pixel by pixel.
+ * Each takes x, and gives the result, with channels first or last. */
 #ifndef DQ_OPS_QCONV_H
 #define DQ_OPS_QCONV_H
 
@@ -31,11 +32,15 @@ enum { DQ_QCONV_CHANNELS = DQ_QGEMM_NR_MAX }; /* of one dq_conv_sums, at most */
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
- * can be read up to the next multiple of DQ_REQUANTIZE_COLS. */
+ * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `lanes`, only where the result has channels
+ * last: it is c[j * c_stride + i], as dq_qlanes_store_fn takes it; and results go to `codes`, pixels
+ * DQ_QLANES_OUTS apart, unless that is NULL. */
 typedef struct dq_conv_sums {
     const dq_qconv *conv;
     const dq_op_call *call;
     size_t batch, channel, channels, first, count, c_stride;
+    bool lanes;
+    uint8_t *codes;
     const int32_t *c;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
@@ -82,6 +87,7 @@ typedef struct dq_qlanes_way {
     size_t panels, chunk, chunks;      /* of output channels of a group; those of a task; tasks of a block */
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
+    size_t codes_offset; /* 0: results go at once where they belong */
 } dq_qlanes_way;
 
 /** Where the rows of a matrix product are. */
@@ -94,14 +100,14 @@ typedef enum dq_qconv_rows {
 struct dq_qconv {
     /* Set by the operator: inputs (past the node's: left out), and what becomes of sums. */
     uint32_t x, w, x_zero, w_zero, bias;
-    bool channels_last;
+    bool x_last, y_last; /* channels of x and of the result */
     dq_conv_sums_fn *store;
     size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;
     dq_qimage image;
-    ptrdiff_t *offsets; /* of a window's runs from its corner in the image */
-    bool depthwise;
+    ptrdiff_t *offsets;         /* of a window's runs from its corner in the image */
+    bool depthwise, by_planes;  /* … plane by plane */
     bool image_signed;          /* bytes of padded images are int8, else uint8 */
     size_t images_offset, pass; /* of call->scratch, and how many images at a time; not of depthwise planes */
     /* matrix product */

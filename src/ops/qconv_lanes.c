@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { ALIGN = 64, STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+enum { TURNED = 8 }; /* panels of results that are turned together */
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
@@ -86,7 +87,7 @@ static bool is_by_rows(const dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
     size_t row = (size_t)s->window.kernel[s->window.rank - 1];
-    return !is_linear(conv) && s->group_in < STEP && round_up(row) * s->group_in < STEP * row;
+    return !s->x_last && !is_linear(conv) && s->group_in < STEP && round_up(row) * s->group_in < STEP * row;
 }
 
 /* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew.
@@ -107,9 +108,8 @@ bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
     size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
     size_t in = s->group_in;
     bool linear = is_linear(conv), wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
-    if (call->kernels->qlanes->beats != call->kernels->qgemm || s->channels_last ||
-        !dq_call_constant(call, conv->w) || in == 0 || wasteful || s->out_size < FEW_PIXELS ||
-        s->kernel_size > DEEP_LINEAR || in > DEEP_LINEAR)
+    if (call->kernels->qlanes->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 ||
+        wasteful || s->out_size < FEW_PIXELS || s->kernel_size > DEEP_LINEAR || in > DEEP_LINEAR)
         return false;
     if (depth_of(conv) > (linear && s->out_size >= MANY_PIXELS ? DEEP_LINEAR : DEEP))
         return false;
@@ -194,6 +194,8 @@ static void cut(const dq_op_call *call, dq_qconv *conv)
     l->chunk = l->panels;
     if (dq_threads_count(call->threads) > 1 && conv->pass * s->group * l->blocks < MANY_BLOCKS) {
         size_t each = l->across * l->together * l->steps * STEP * OUTS, wanted = TASK / (each + 1) + 1;
+        if (s->y_last)
+            wanted = (wanted + TURNED - 1) / TURNED * TURNED;
         l->chunk = wanted < l->panels ? wanted : l->panels;
     }
     l->chunks = (l->panels + l->chunk - 1) / l->chunk;
@@ -252,6 +254,8 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset) &&
                 dq_place_size(worker, l->linear ? l->plane : 0, l->planes, ALIGN, &l->block_offset) &&
                 dq_place_size(worker, row_bytes(conv), 1, ALIGN, &l->row_offset);
+    if (s->y_last && s->group_out % OUTS == 0)
+        fits = fits && dq_place_size(worker, l->c_stride, TURNED * OUTS, ALIGN, &l->codes_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
@@ -262,6 +266,7 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
 
 typedef struct filling {
     const dq_qconv_pass *pass;
+    const uint8_t *pixels;       /* of a group, where x has channels last; else NULL, and … */
     const uint8_t *planes[STEP]; /* NULL: there is none */
     uint8_t flip, pad;
 } filling;
@@ -293,6 +298,54 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
     }
 }
 
+/* Turns elements of 32 bits: pixels `step` of them apart to a group's planes. */
+static void turn_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
+{
+    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    f->pass->call->kernels->transpose_x32(x, step, n, l->planes, (uint32_t *)(void *)out, l->plane / STEP);
+    for (size_t q = 0; f->flip && q < l->planes; q++)
+        for (size_t i = 0; i < n * STEP; i++)
+            out[q * l->plane + i] ^= f->flip;
+}
+
+/* As put_pixels(), of all channels of a group. Those that are no whole fours are made so first; what stands
+ * behind the channels then meets weights of zero. */
+static void turn_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
+{
+    enum { MOST = 4096 };
+    const dq_conv_shape *s = &f->pass->conv->s;
+    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    const uint8_t *x = f->pixels + at * s->in_channels;
+    size_t step = l->stride * s->in_channels, most = MOST / l->planes;
+    uint32_t whole[MOST];
+    if (s->group_in % STEP == 0 && (uintptr_t)x % sizeof *whole == 0) {
+        turn_quads(f, x, step / STEP, n, out);
+        return;
+    }
+    for (size_t p = 0, some; p < n; p += some) {
+        some = n - p < most ? n - p : most;
+        memset(whole, 0, some * l->planes * sizeof *whole);
+        for (size_t i = 0; i < some; i++)
+            memcpy(whole + i * l->planes, x + (p + i) * step, s->group_in);
+        turn_quads(f, whole, l->planes, some, out + p * STEP);
+    }
+}
+
+static void put(const filling *f, size_t at, size_t n, uint8_t *out)
+{
+    if (f->pixels)
+        turn_pixels(f, at, n, out);
+    else
+        put_pixels(f, at, n, out);
+}
+
+static void put_padding(const filling *f, size_t n, uint8_t *out)
+{
+    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    for (size_t q = 0; n && q < (f->pixels ? l->planes : 1); q++)
+        memset(out + q * l->plane, f->pad, n * STEP);
+}
+
 /* Pixels of one channel's neighbours: its row is padded first. */
 static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
 {
@@ -310,7 +363,7 @@ static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_
         put_pixels(&moved, i, l->phase, out + i * l->phase * STEP);
 }
 
-/* Row `row` of a plane of pixels. */
+/* Row `row` of a plane of pixels, or of all of a group. */
 static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_qconv *conv = f->pass->conv;
@@ -318,7 +371,7 @@ static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *ou
     const dq_window *w = &conv->s.window;
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
-        memset(out, f->pad, l->row);
+        put_padding(f, l->row / STEP, out);
         return;
     }
     if (l->by_rows) {
@@ -331,20 +384,23 @@ static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *ou
         before = before < phase ? before : phase;
         int64_t end = x < w->in[1] ? (w->in[1] - x + stride - 1) / stride : 0;
         end = end < before ? before : end < phase ? end : phase;
-        memset(out, f->pad, (size_t)before * STEP);
-        put_pixels(f, (size_t)(y * w->in[1] + x + before * stride), (size_t)(end - before),
-                   out + before * STEP);
-        memset(out + end * STEP, f->pad, (size_t)(phase - end) * STEP);
+        put_padding(f, (size_t)before, out);
+        put(f, (size_t)(y * w->in[1] + x + before * stride), (size_t)(end - before), out + before * STEP);
+        put_padding(f, (size_t)(phase - end), out + end * STEP);
     }
 }
 
-/* The channels whose pixels plane `number` of a group has. */
-static void find_planes(filling *f, size_t image, size_t group, size_t number)
+/* The channels whose pixels plane `number` of a group has; or all of its pixels. */
+static void find_source(filling *f, size_t image, size_t group, size_t number)
 {
     const dq_conv_shape *s = &f->pass->conv->s;
     const dq_op_call *call = f->pass->call;
     const uint8_t *x = call->in[f->pass->conv->x]->data;
     size_t first = f->pass->conv->lanes.by_rows ? number : number * STEP;
+    if (s->x_last) {
+        f->pixels = x + (f->pass->first + image) * s->in_channels * s->in_size + group * s->group_in;
+        return;
+    }
     x += ((f->pass->first + image) * s->in_channels + group * s->group_in + first) * s->in_size;
     for (size_t e = 0; e < STEP; e++)
         f->planes[e] = first + e < s->group_in ? x + e * s->in_size : NULL;
@@ -357,14 +413,19 @@ static filling begin_filling(const dq_qconv_pass *pass)
     return f;
 }
 
+static size_t planes_at_once(const dq_qconv *conv)
+{
+    return conv->s.x_last ? conv->lanes.planes : 1;
+}
+
 /* Pixels first … first + n - 1 of an image's group. */
 static void fill_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
                        uint8_t *out)
 {
     filling f = begin_filling(pass);
-    for (size_t number = 0; number < pass->conv->lanes.planes; number++) {
-        find_planes(&f, image, group, number);
-        put_pixels(&f, first, n, out + number * pass->conv->lanes.plane);
+    for (size_t number = 0; number < pass->conv->lanes.planes; number += planes_at_once(pass->conv)) {
+        find_source(&f, image, group, number);
+        put(&f, first, n, out + number * pass->conv->lanes.plane);
     }
 }
 
@@ -372,11 +433,11 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_qconv_pass *pass = arg;
     const dq_qlanes_way *l = &pass->conv->lanes;
-    size_t planes = l->planes * pass->conv->s.group;
+    size_t some = planes_at_once(pass->conv), sets = l->planes / some * pass->conv->s.group;
     filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
-        size_t row = i % l->stored, number = i / l->stored % planes, image = i / l->stored / planes;
-        find_planes(&f, image, number / l->planes, number % l->planes);
+        size_t row = i % l->stored, number = i / l->stored % sets * some, image = i / l->stored / sets;
+        find_source(&f, image, number / l->planes, number % l->planes);
         fill_row(&f, row, dq_call_worker_scratch(pass->call, worker),
                  pass->images + image * l->image + number * l->plane + row * l->row);
     }
@@ -420,6 +481,7 @@ typedef struct task {
     size_t image, group, row, px; /* image of the batch; the first window */
     size_t rows, pixels;          /* rows of windows, and windows of a row */
     int32_t *c, *pixel_sums;
+    uint8_t *codes; /* TURNED panels of results with channels last, before they are turned; NULL: none */
 } task;
 
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
@@ -450,13 +512,46 @@ static void run_panel(const task *t, size_t panel)
                         .count = t->rows * t->pixels,
                         .c_stride = 1};
     sum_panel(t, t->group * l->panels + panel, init + column, t->c);
-    for (size_t j = 0; j < OUTS && panel * OUTS + j < conv->s.group_out; j++) {
-        int32_t *c = t->c + j * l->c_stride;
+    size_t channels = conv->s.group_out - panel * OUTS < OUTS ? conv->s.group_out - panel * OUTS : OUTS;
+    for (size_t j = 0; j < channels; j++)
         if (zero[column + j] != 0)
-            call->kernels->subtract_scaled(c, out.count, zero[column + j], t->pixel_sums);
-        out.channel = t->group * conv->s.group_out + panel * OUTS + j;
-        out.c = c;
+            call->kernels->subtract_scaled(t->c + j * l->c_stride, out.count, zero[column + j],
+                                           t->pixel_sums);
+    out.channel = t->group * conv->s.group_out + panel * OUTS;
+    out.c = t->c;
+    if (conv->s.y_last) {
+        out.lanes = true;
+        out.channels = channels;
+        out.c_stride = l->c_stride;
+        out.codes = t->codes ? t->codes + panel % TURNED * l->c_stride * OUTS : NULL;
         conv->store(&out);
+        return;
+    }
+    for (size_t j = 0; j < channels; j++, out.channel++, out.c += l->c_stride)
+        conv->store(&out);
+}
+
+/* Puts the codes of panels first … end - 1 where they belong: elements of 32 bits, turned. */
+static void put_codes(const task *t, size_t first, size_t end)
+{
+    const dq_conv_shape *s = &t->pass->conv->s;
+    const dq_qlanes_way *l = &t->pass->conv->lanes;
+    const dq_op_call *call = t->pass->call;
+    size_t pixel = t->image * s->out_size + t->row * l->width + t->px;
+    uint8_t *out = dq_data(call->out[0], uint8_t) + pixel * s->out_channels + t->group * s->group_out;
+    call->kernels->transpose_x32((const uint32_t *)(void *)t->codes + first % TURNED * l->c_stride,
+                                 l->c_stride, end - first, t->rows * t->pixels,
+                                 (uint32_t *)(void *)(out + first * OUTS), s->out_channels / OUTS);
+}
+
+static void run_panels(const task *t, size_t first, size_t end)
+{
+    for (size_t panel = first, begin = first; panel < end; panel++) {
+        run_panel(t, panel);
+        if (t->codes && (panel % TURNED == TURNED - 1 || panel + 1 == end)) {
+            put_codes(t, begin, panel + 1);
+            begin = panel + 1;
+        }
     }
 }
 
@@ -479,6 +574,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_qlanes_way *l = &conv->lanes;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     bool zeros = any_zero(pass);
+    bool turns = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     for (size_t i = begin; i < end; i++) {
         size_t chunk = i % l->chunks, block = i / l->chunks % l->blocks, rest = i / l->chunks / l->blocks;
@@ -496,8 +592,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
         if (zeros)
             sum_panel(&t, conv->s.group * l->panels, none, t.pixel_sums);
-        for (size_t panel = first; panel < last && panel < l->panels; panel++)
-            run_panel(&t, panel);
+        t.codes = turns ? (uint8_t *)scratch + l->codes_offset : NULL;
+        run_panels(&t, first, last < l->panels ? last : l->panels);
     }
 }
 
@@ -507,9 +603,10 @@ void dq_qconv_lanes_run(const dq_qconv_pass *pass)
     const dq_qconv *conv = pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
     dq_qconv_pass run = *pass;
+    size_t some = planes_at_once(conv);
     if (!l->linear)
-        dq_parallel(pass->call->threads, pass->count * conv->s.group * l->planes * l->stored,
-                    PIECE / (l->row + 1) + 1, fill_rows, &run);
+        dq_parallel(pass->call->threads, pass->count * conv->s.group * (l->planes / some) * l->stored,
+                    PIECE / (l->row * some + 1) + 1, fill_rows, &run);
     size_t products = l->across * l->together * l->chunk * OUTS * l->steps * STEP;
     dq_parallel(pass->call->threads, pass->count * conv->s.group * l->blocks * l->chunks,
                 dq_qgemm_grain(products), run_tasks, &run);

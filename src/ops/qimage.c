@@ -15,7 +15,7 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimag
     image->rank = rank;
     image->unit = unit;
     image->whole = pieces;
-    image->pixels = s->channels_last;
+    image->pixels = s->x_last;
     for (size_t i = rank; i-- > 0;) {
         /* dq_window_infer has seen that this fits */
         int64_t extent = w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i) : 0;

@@ -11,7 +11,10 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->x_zero = X_ZERO;
     conv->w_zero = W_ZERO;
     conv->bias = BIAS;
-    conv->channels_last = dq_node_int(call->node, "channels_last", 0) != 0; /* com.microsoft's alone */
+    /* com.microsoft's for both, dqrun's for each */
+    int64_t both = dq_node_int(call->node, "channels_last", 0);
+    conv->x_last = dq_node_int(call->node, "x_channels_last", both) != 0;
+    conv->y_last = dq_node_int(call->node, "y_channels_last", both) != 0;
     DQ_TRY(dq_qconv_infer(call, conv, err));
     DQ_TRY(dq_conv_param_check(call, X_SCALE, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, W_SCALE, true, &conv->s, err));
@@ -45,7 +48,7 @@ static void store(const dq_conv_sums *sums)
                            .lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0,
                            .out = dq_data(call->out[0], uint8_t)};
     to.hi = to.lo + 255;
-    if (s->channels_last) {
+    if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
         to.out_stride = s->out_channels;
     } else {
@@ -53,7 +56,13 @@ static void store(const dq_conv_sums *sums)
         to.out_stride = s->out_size;
         to.transposed = true;
     }
-    if (sums->channels == 1 && sums->c_stride == 1)
+    if (sums->codes) {
+        to.out = sums->codes;
+        to.out_stride = DQ_QLANES_OUTS;
+    }
+    if (sums->lanes)
+        call->kernels->qlanes->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
+    else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
         call->kernels->requantize(sums->c, sums->count, to.scale, 0, to.zero_point, to.lo, to.hi, to.out);
     else
         call->kernels->requantize_tile(sums->c, sums->c_stride, sums->count, sums->channels, &to);

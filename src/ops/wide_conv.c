@@ -32,7 +32,7 @@ typedef struct state {
 
 static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
 {
-    DQ_TRY(dq_conv_shape_infer(call, DQ_WIDE_X, DQ_WIDE_W, false, s, err));
+    DQ_TRY(dq_conv_shape_infer(call, DQ_WIDE_X, DQ_WIDE_W, false, false, s, err));
     for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_Y_ZERO; i++)
         if (i != DQ_WIDE_W)
             DQ_TRY(dq_conv_param_check(call, i, i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO, s, err));

@@ -1,6 +1,7 @@
 /* Integer convolutions with pixels side by side. */
 #include "kernel_check.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
@@ -80,9 +81,42 @@ static void check_sums(const dq_qlanes *kernel, size_t kind, size_t n, size_t st
     kernel_done();
 }
 
+static void check_store(const dq_qlanes *kernel, size_t n, size_t channels)
+{
+    size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3),
+           stride = channels + kernel_random(3) * 4;
+    int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+    int32_t *c = kernel_bytes(channels * c_stride * sizeof *c);
+    double *scale = kernel_memory(channels * sizeof *scale);
+    size_t size = n ? (n - 1) * stride + channels : 0;
+    uint8_t *out = kernel_bytes(size), *was = kernel_memory(size), byte;
+    for (size_t i = 0; i < channels * c_stride; i++)
+        if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
+            c[i] = (int32_t)kernel_random(1000) - 500;
+    for (size_t j = 0; j < channels; j++)
+        scale[j] =
+            kernel_random(9) ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6)) : (double)NAN;
+    if (size)
+        memcpy(was, out, size);
+    dq_requantize_to to = {.scale = scale, .zero_point = zero, .lo = lo, .hi = hi, .out = out};
+    to.out_stride = stride;
+    kernel->store(c, c_stride, n, channels, &to);
+    for (size_t at = 0; at < size; at++) {
+        byte = was[at];
+        if (at % stride < channels)
+            dq_requantize_c(c + at % stride * c_stride + at / stride, 1, scale + at % stride, 0, zero, lo, hi,
+                            &byte);
+        KERNEL_FAIL_UNLESS(out[at] == byte, "%zu pixels of %zu channels, byte %zu: %u, wanted %u", n,
+                           channels, at, out[at], byte);
+    }
+    kernel_done();
+}
+
 void check_qlanes(const dq_kernels *k)
 {
     size_t n;
+    for (size_t i = 0; kernel_size(i / 4, &n) && n < 100; i++)
+        check_store(k->qlanes, n, 1 + i % 4);
     check_interleave(k->qlanes);
     for (size_t i = 0; kernel_size(i / 8, &n) && n < 100; i++)
         check_sums(k->qlanes, i, n, kernel_random(12));

@@ -251,4 +251,4 @@ static void interleave(const uint8_t *const planes[STEP], size_t n, uint8_t flip
 }
 
 const dq_qlanes dq_qlanes_avx2 = {
-    .beats = &dq_qgemm_avx2, .interleave = interleave, .panel_size = panel_size, .pack = pack, .sums = sums};
+    .beats = &dq_qgemm_avx2, .interleave = interleave, .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_qlanes_store_avx2};

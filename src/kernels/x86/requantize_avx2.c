@@ -299,3 +299,57 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
         }
     }
 }
+
+/* ---- Rows of a few channels, turned -------------------------------------------------------------------- */
+
+/* Of four rows of sums, eight pixels of four channels. */
+static __m256i exact_pixels(const int32_t *const rows[QUAD], size_t channels, const dq_requantize_to *to)
+{
+    uint8_t codes[QUAD * LANES] = {0}, row[LANES];
+    for (size_t j = 0; j < channels; j++) {
+        exact(rows[j], LANES, to->scale + j, 0, to->zero_point, to->lo, to->hi, row);
+        for (size_t p = 0; p < LANES; p++)
+            codes[p * QUAD + j] = row[p];
+    }
+    return _mm256_loadu_si256((const __m256i *)(const void *)codes);
+}
+
+void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
+                          const dq_requantize_to *to)
+{
+    const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
+                                          1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    fixed f = fix(to->zero_point, to->lo);
+    __m256 s[QUAD];
+    const int32_t *rows[QUAD];
+    bool finite = true;
+    for (size_t j = 0; j < QUAD; j++) {
+        size_t row = j < channels ? j : channels - 1;
+        rows[j] = c + row * c_stride;
+        s[j] = _mm256_set1_ps((float)(to->scale[row] * 0x1p-75));
+        finite = finite && all_finite(s[j]);
+    }
+    uint8_t *out = to->out;
+    for (size_t p = 0; p < n; p += LANES) {
+        __m256i v[QUAD], least = no_fraction();
+        for (int j = 0; j < QUAD; j++)
+            v[j] = eight(rows[j] + p, s[j], &least);
+        __m256i codes = _mm256_shuffle_epi8(codes_of(v, &f), turn);
+        if (__builtin_expect(!finite || !sure(least), 0)) {
+            const int32_t *const at[QUAD] = {rows[0] + p, rows[1] + p, rows[2] + p, rows[3] + p};
+            codes = exact_pixels(at, channels, to);
+        }
+        uint32_t pixels[LANES];
+        if (channels == QUAD && to->out_stride == QUAD && p + LANES <= n) {
+            _mm256_storeu_si256((__m256i *)(void *)out, codes);
+            out += LANES * QUAD;
+            continue;
+        }
+        _mm256_storeu_si256((__m256i *)(void *)pixels, codes);
+        for (size_t i = 0; i < LANES && p + i < n; i++, out += to->out_stride)
+            if (channels == QUAD)
+                memcpy(out, &pixels[i], QUAD);
+            else
+                memcpy(out, &pixels[i], channels);
+    }
+}
