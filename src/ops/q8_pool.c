@@ -144,74 +144,19 @@ static void next_cell(const cells *c, size_t index[DQ_MAX_RANK], size_t *at)
     }
 }
 
-/* Results come in lines along the last axis, with channels last all channels of each place. An element of the
- * windows is taken for the whole line at once: result i of it, first <= i < end, takes x[(i - first) * step].
- * So each result sees its elements in row-major order. */
-typedef struct pool_job pool_job;
-struct pool_job {
+/* Results come in lines along the last axis, with channels last all channels of each place. */
+typedef struct pool_job {
     const dq_op_call *call;
     const pool_state *s;
     const uint8_t *x;
     uint8_t *out;
     dq_q8 qx, qy;
-    void (*begin)(const pool_job *job, void *sums);
-    void (*take)(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end);
-    /* `total` elements a result, times those along the last axis */
-    void (*finish)(const pool_job *job, const void *sums, size_t total, uint8_t *out);
-};
+} pool_job;
 
-/* Element k of the last axis, for the results of a line whose window has it inside. */
-static void take_along(const pool_job *job, void *sums, const uint8_t *row, int64_t k)
-{
-    const dq_window *w = &job->s->window;
-    size_t last = w->rank - 1, inner = job->s->inner;
-    int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
-    int64_t first = shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
-    int64_t end = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
-    end = end < w->out[last] ? end : w->out[last];
-    if (first >= end)
-        return;
-    size_t from = (size_t)first, to = (size_t)end;
-    const uint8_t *x = row + (size_t)(first * stride + shift) * inner;
-    if (inner == 1)
-        job->take(job, sums, x, (size_t)stride, from, to);
-    else if (stride == 1)
-        job->take(job, sums, x, 1, from * inner, to * inner);
-    else
-        for (size_t i = from; i < to; i++)
-            job->take(job, sums, x + (i - from) * (size_t)stride * inner, 1, i * inner, (i + 1) * inner);
-}
-
-static void pool_line(const pool_job *job, size_t line, void *sums)
-{
-    const pool_state *s = job->s;
-    size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line;
-    const uint8_t *x = job->x + line / lines * s->in_size * s->inner;
-    cells c = cells_at(s, last, line % lines);
-    size_t index[DQ_MAX_RANK] = {0}, at = c.base;
-    int64_t first, end;
-    dq_window_taps(&s->window, last, &first, &end);
-    job->begin(job, sums);
-    for (size_t i = 0; i < c.total; i++) {
-        for (int64_t k = first; k < end; k++)
-            take_along(job, sums, x + at, k);
-        next_cell(&c, index, &at);
-    }
-    job->finish(job, sums, c.total, job->out + line * s->line);
-}
-
-static void pool_range(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    const pool_job *job = arg;
-    void *sums = dq_call_worker_scratch(job->call, worker);
-    for (size_t i = begin; i < end; i++)
-        pool_line(job, i, sums);
-}
-
-static void pool_run(const dq_op_call *call, pool_job *job)
+static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
 {
     const pool_state *s = call->state;
-    size_t count = call->out[0]->count;
+    size_t count = call->out[0] ? call->out[0]->count : 0;
     if (count == 0)
         return;
     job->call = call;
@@ -219,7 +164,7 @@ static void pool_run(const dq_op_call *call, pool_job *job)
     job->x = call->in[0]->data;
     job->out = call->out[0]->data;
     size_t work = s->kernel_size < WORK && s->line < WORK ? s->kernel_size * s->line : WORK;
-    dq_parallel(call->threads, count / s->line, WORK / work + 1, pool_range, job);
+    dq_parallel(call->threads, count / s->line, WORK / work + 1, range, job);
 }
 
 /* ---- QLinearAveragePool ------------------------------------------------------------------------------- */
@@ -236,15 +181,11 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
     return pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err);
 }
 
-static void average_begin(const pool_job *job, void *sums)
-{
-    memset(sums, 0, job->s->line * sizeof(float));
-}
-
-static void average_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first,
+/* Results first … end - 1 of a line take x[(i - first) * step]. */
+static void average_take(const pool_job *job, float *sum, const uint8_t *x, size_t step, size_t first,
                          size_t end)
 {
-    float *sum = sums, scale = job->qx.scale;
+    float scale = job->qx.scale;
     int zero = job->qx.zero;
     if (job->qx.min < 0)
         for (size_t i = first; i < end; i++)
@@ -254,10 +195,10 @@ static void average_take(const pool_job *job, void *sums, const uint8_t *x, size
             sum[i] += (float)(x[(i - first) * step] - zero) * scale;
 }
 
-static void average_finish(const pool_job *job, const void *sums, size_t total, uint8_t *out)
+/* `total` elements a result, times those along the last axis. */
+static void average_finish(const pool_job *job, const float *sum, size_t total, uint8_t *out)
 {
     const pool_state *s = job->s;
-    const float *sum = sums;
     for (size_t i = 0; i < s->line; i += s->inner) {
         size_t first, along = axis_cells(&s->window, s->window.rank - 1, i / s->inner, &first);
         float count = (float)(s->include_pad ? s->kernel_size : total * along);
@@ -269,18 +210,61 @@ static void average_finish(const pool_job *job, const void *sums, size_t total, 
     }
 }
 
+/* Element k of the last axis, for the results of a line whose window has it inside, all at once: so each
+ * result sees its elements in row-major order. */
+static void take_along(const pool_job *job, float *sums, const uint8_t *row, int64_t k)
+{
+    const dq_window *w = &job->s->window;
+    size_t last = w->rank - 1, inner = job->s->inner;
+    int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
+    int64_t first = shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
+    int64_t end = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
+    end = end < w->out[last] ? end : w->out[last];
+    if (first >= end)
+        return;
+    size_t from = (size_t)first, to = (size_t)end;
+    const uint8_t *x = row + (size_t)(first * stride + shift) * inner;
+    if (inner == 1)
+        average_take(job, sums, x, (size_t)stride, from, to);
+    else if (stride == 1)
+        average_take(job, sums, x, 1, from * inner, to * inner);
+    else
+        for (size_t i = from; i < to; i++)
+            average_take(job, sums, x + (i - from) * (size_t)stride * inner, 1, i * inner, (i + 1) * inner);
+}
+
+static void average_line(const pool_job *job, size_t line, float *sums)
+{
+    const pool_state *s = job->s;
+    size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line;
+    const uint8_t *x = job->x + line / lines * s->in_size * s->inner;
+    cells c = cells_at(s, last, line % lines);
+    size_t index[DQ_MAX_RANK] = {0}, at = c.base;
+    int64_t first, end;
+    dq_window_taps(&s->window, last, &first, &end);
+    memset(sums, 0, s->line * sizeof *sums);
+    for (size_t i = 0; i < c.total; i++) {
+        for (int64_t k = first; k < end; k++)
+            take_along(job, sums, x + at, k);
+        next_cell(&c, index, &at);
+    }
+    average_finish(job, sums, c.total, job->out + line * s->line);
+}
+
+static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    float *sums = dq_call_worker_scratch(job->call, worker);
+    for (size_t i = begin; i < end; i++)
+        average_line(job, i, sums);
+}
+
 static dq_status average_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    if (!call->out[0])
-        return DQ_OK;
     dq_dtype dtype = call->in[0]->dtype;
-    pool_job job = {.qx = dq_q8_read(call, 1, 2, dtype),
-                    .qy = dq_q8_read(call, 3, 4, dtype),
-                    .begin = average_begin,
-                    .take = average_take,
-                    .finish = average_finish};
-    pool_run(call, &job);
+    pool_job job = {.qx = dq_q8_read(call, 1, 2, dtype), .qy = dq_q8_read(call, 3, 4, dtype)};
+    pool_run(call, &job, average_range);
     return DQ_OK;
 }
 
@@ -293,48 +277,91 @@ static dq_status max_infer(dq_op_call *call, dq_error *err)
     return pool_infer(call, true, err);
 }
 
+/* A worker's line: the rows under a line of results as one. */
 static dq_status max_prepare(dq_op_call *call, dq_error *err)
 {
-    return pool_prepare(call, true, sizeof(uint8_t), err);
+    DQ_TRY(pool_prepare(call, true, 0, err));
+    const pool_state *s = call->state;
+    size_t *size = &call->worker_scratch_size;
+    return dq_mul_size((size_t)s->window.in[s->window.rank - 1], s->inner, size) &&
+                   dq_add_size(*size, DQ_MAX_SLACK, size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "a line of the input");
 }
 
-/* Codes with the sign bit flipped where they are signed, so that bytes compare as the codes do. */
-static void max_begin(const pool_job *job, void *sums)
+/* line[i] becomes the larger of itself and x[i], where `flip` brings codes to the order of uint8. */
+static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
 {
-    memset(sums, 0, job->s->line);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t a = line[i] ^ flip, b = x[i] ^ flip;
+        line[i] = (a > b ? a : b) ^ flip;
+    }
 }
 
-static void max_take(const pool_job *job, void *sums, const uint8_t *x, size_t step, size_t first, size_t end)
+/* The rows of cells as one. Those of a plane are evenly apart. */
+static void join_rows(const pool_job *job, const uint8_t *x, const cells *c, dq_max_windows *w)
 {
-    uint8_t *restrict best = (uint8_t *)sums + first;
-    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    if (step == 1) /* which a compiler makes vectors of */
-        for (size_t i = 0; i < end - first; i++)
-            best[i] = (uint8_t)(x[i] ^ flip) > best[i] ? (uint8_t)(x[i] ^ flip) : best[i];
-    else
-        for (size_t i = 0; i < end - first; i++)
-            best[i] = (uint8_t)(x[i * step] ^ flip) > best[i] ? (uint8_t)(x[i * step] ^ flip) : best[i];
+    size_t index[DQ_MAX_RANK] = {0}, at = c->base;
+    if (c->rank == 1) {
+        w->x = x + at;
+        w->x_step = c->step[0];
+        w->under = c->total;
+        w->width = 0;
+        job->call->kernels->max_windows(w);
+        w->under = 0;
+        return;
+    }
+    memcpy(w->line, x + at, w->n);
+    for (size_t i = 1; i < c->total; i++) {
+        next_cell(c, index, &at);
+        join(w->line, x + at, w->n, w->is_signed ? 0x80 : 0);
+    }
 }
 
-static void max_finish(const pool_job *job, const void *sums, size_t total, uint8_t *out)
+/* Windows that lie on the input side by side are taken together. */
+static void max_line(const pool_job *job, size_t line, uint8_t *joined)
 {
-    const uint8_t *best = sums;
-    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    (void)total;
-    for (size_t i = 0; i < job->s->line; i++)
-        out[i] = (uint8_t)(best[i] ^ flip);
+    const pool_state *s = job->s;
+    size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line, first = 0, next;
+    size_t width = (size_t)s->window.out[last];
+    cells c = cells_at(s, last, line % lines);
+    dq_max_windows w = {.line = joined,
+                        .n = (size_t)s->window.in[last] * s->inner,
+                        .rows = 1,
+                        .kernel = 1,
+                        .stride = 1,
+                        .dilation = (size_t)s->window.dilation[last] * s->inner,
+                        .is_signed = job->qx.min < 0,
+                        .out = job->out + line * s->line};
+    if (c.total)
+        join_rows(job, job->x + line / lines * s->in_size * s->inner, &c, &w);
+    for (size_t i = 0, together; i < width; i += together, w.out += w.width) {
+        w.kernel = c.total ? axis_cells(&s->window, last, i, &first) : 0;
+        together = 1;
+        while (s->window.stride[last] == 1 && w.kernel == (size_t)s->window.kernel[last] &&
+               i + together < width && axis_cells(&s->window, last, i + together, &next) == w.kernel)
+            together++;
+        w.width = together * s->inner;
+        w.line = joined + first * s->inner;
+        if (w.kernel)
+            job->call->kernels->max_windows(&w);
+        else
+            memset(w.out, w.is_signed ? 0x80 : 0, w.width);
+    }
+}
+
+static void max_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    for (size_t i = begin; i < end; i++)
+        max_line(job, i, dq_call_worker_scratch(job->call, worker));
 }
 
 static dq_status max_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    if (!call->out[0])
-        return DQ_OK;
-    pool_job job = {.qx = {.min = call->in[0]->dtype == DQ_INT8 ? INT8_MIN : 0},
-                    .begin = max_begin,
-                    .take = max_take,
-                    .finish = max_finish};
-    pool_run(call, &job);
+    pool_job job = {.qx = {.min = call->in[0]->dtype == DQ_INT8 ? INT8_MIN : 0}};
+    pool_run(call, &job, max_range);
     return DQ_OK;
 }
 
