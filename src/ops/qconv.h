@@ -194,6 +194,12 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
 /** What is the same for all images: for each run, before its passes. */
 void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv);
 void dq_qconv_lanes_run(const dq_qconv_pass *pass);
+/** qconv_lanes_images.c: all images of a pass; pixels first … first + n - 1 of an image's group, where way is
+ * linear; bytes of a row of x with its padding, as far as windows of neighbours reach. */
+void dq_qconv_lanes_images(const dq_qconv_pass *pass);
+void dq_qconv_lanes_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
+                          uint8_t *out);
+size_t dq_qconv_lanes_row(const dq_qconv *conv);
 
 /** Depthwise with channels last. */
 dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);

@@ -213,6 +213,8 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
     }
     if (!f->failed)
         dq_fuse_chains(f, wanted, wanted_count);
+    if (!f->failed)
+        dq_fuse_layout(f, wanted, wanted_count);
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;
 }
 

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 8, MOST_STEPS = 24, ARGS = 3, WANTED = 1 << 20 };
+enum { MOST_INPUTS = 8, MOST_STEPS = 24, ARGS = 3 };
 
 /* ---- The list as the other patterns left it ----------------------------------------------------------- */
 
@@ -25,35 +25,21 @@ typedef struct pass {
     dq_node *gone;  /* stands where a node was that went into a chain: gives nothing */
 } pass;
 
-static void count_use(void *arg, dq_value *v)
-{
-    ((pass *)arg)->uses[v->id]++;
-}
-
 static bool look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
 {
     dq_fuser *f = p->f;
     uint32_t values = f->use_count + f->value_count;
-    p->uses = DQ_NEW_ARRAY(f->arena, values, uint32_t);
     p->by = DQ_NEW_ARRAY(f->arena, values, dq_node *);
-    p->needed = DQ_NEW_ARRAY(f->arena, f->count, bool);
     p->gone = DQ_NEW(f->arena, dq_node);
-    if (!p->uses || !p->by || !p->needed || !p->gone)
+    if (!p->by || !p->gone)
         return dq_fuser_no_memory(f);
+    if (!dq_fuser_needed(f, wanted, wanted_count, &p->uses, &p->needed))
+        return false;
     *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
-    for (uint32_t i = 0; i < wanted_count; i++)
-        p->uses[wanted[i]->id] += WANTED;
-    for (uint32_t n = f->count; n-- > 0;) {
-        dq_node *node = f->nodes[n];
-        for (uint32_t i = 0; i < node->out_count; i++)
-            p->needed[n] = p->needed[n] || (node->out[i] && p->uses[node->out[i]->id] > 0);
-        if (!p->needed[n])
-            continue;
-        dq_node_each_use(node, count_use, p);
-        for (uint32_t i = 0; i < node->out_count; i++)
-            if (node->out[i])
-                p->by[node->out[i]->id] = node;
-    }
+    for (uint32_t n = 0; n < f->count; n++)
+        for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
+            if (f->nodes[n]->out[i])
+                p->by[f->nodes[n]->out[i]->id] = f->nodes[n];
     return true;
 }
 

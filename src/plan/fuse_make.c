@@ -282,6 +282,30 @@ bool dq_fuser_compute(dq_fuser *f, dq_node *node)
     return result || dq_fuser_before(f, node);
 }
 
+static void count_use(void *arg, dq_value *v)
+{
+    ((uint32_t *)arg)[v->id]++;
+}
+
+bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, uint32_t **uses,
+                     bool **needed)
+{
+    *uses = DQ_NEW_ARRAY(f->arena, f->use_count + f->value_count, uint32_t);
+    *needed = DQ_NEW_ARRAY(f->arena, f->count, bool);
+    if (!*uses || !*needed)
+        return dq_fuser_no_memory(f);
+    for (uint32_t i = 0; i < wanted_count; i++)
+        (*uses)[wanted[i]->id] += DQ_FUSER_WANTED;
+    for (uint32_t n = f->count; n-- > 0;) {
+        const dq_node *node = f->nodes[n];
+        for (uint32_t i = 0; i < node->out_count; i++)
+            (*needed)[n] = (*needed)[n] || (node->out[i] && (*uses)[node->out[i]->id] > 0);
+        if ((*needed)[n])
+            dq_node_each_use(node, count_use, *uses);
+    }
+    return true;
+}
+
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...)
 {
     char text[DQ_NODE_TEXT], decision[384], sentence[DQ_NODE_TEXT + 400];

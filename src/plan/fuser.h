@@ -183,6 +183,12 @@ dq_node *dq_fuser_on_codes(dq_fuser *f, const dq_node *node, dq_value *codes, co
 dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
                              const dq_node *like);
 
+/** By value id, how often nodes that are needed read it, and callers DQ_FUSER_WANTED times each; by position
+ * in the list, whether the node is needed. False: memory ran out. */
+enum { DQ_FUSER_WANTED = 1 << 20 };
+bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, uint32_t **uses,
+                     bool **needed);
+
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 
@@ -200,5 +206,7 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follow
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
 /** fuse_chain.c: in the whole graph, behind the others. */
 void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
+/** fuse_layout.c: in the whole graph, behind all others. */
+void dq_fuse_layout(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
 
 #endif

@@ -23,6 +23,7 @@ from onnx import helper
 import patterns
 import patterns_float
 from chains import CHAINS
+from layout import LAYOUT
 from narrowed import NARROWED, expect_narrowed, write_narrowed
 from patterns import Case
 from wide import OPSETS as WIDE_OPSETS
@@ -32,7 +33,7 @@ OPSETS = {"softmax": (11, 13, 21),  # its axis means something else before 13
           **dict.fromkeys(WIDE, WIDE_OPSETS)}
 
 TIMEOUT = 300
-PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS | WIDE
+PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS | WIDE | LAYOUT
 RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
         "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
 

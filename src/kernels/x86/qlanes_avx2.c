@@ -250,5 +250,9 @@ static void interleave(const uint8_t *const planes[STEP], size_t n, uint8_t flip
     dq_qlanes_interleave_c(rest, n - p, flip, out + STEP * p);
 }
 
-const dq_qlanes dq_qlanes_avx2 = {
-    .beats = &dq_qgemm_avx2, .interleave = interleave, .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_qlanes_store_avx2};
+const dq_qlanes dq_qlanes_avx2 = {.beats = &dq_qgemm_avx2,
+                                  .interleave = interleave,
+                                  .panel_size = panel_size,
+                                  .pack = pack,
+                                  .sums = sums,
+                                  .store = dq_qlanes_store_avx2};
