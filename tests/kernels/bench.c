@@ -262,6 +262,41 @@ static void run_fwinograd(call *c)
     c->work.read = c->work.written = CHANNELS * DQ_FWINOGRAD_POINTS * sizeof(float);
 }
 
+/* 3x3 over rows that lie PLANE apart. */
+static void run_fconv_plane(call *c)
+{
+    enum { TAPS = 9, PLANE = 66, OUTPUTS = 1024 };
+    static const size_t offsets[TAPS] = {
+        0, 1, 2, PLANE, PLANE + 1, PLANE + 2, 2 * PLANE, 2 * PLANE + 1, 2 * PLANE + 2};
+    const dq_fconv f = {
+        .x = X(float), .w = Z(float), .offsets = offsets, .taps = TAPS, .n = OUTPUTS, .y = Y(float)};
+    c->k->fconv_plane(&f);
+    c->work = (bench_work){.products = TAPS * OUTPUTS};
+}
+
+/* Every second one, as strides of two want them. */
+MEASURE(fevery, 4, 2, X(float), 2, c->n / 2, Y(float))
+
+/* Sums of 64 steps for a row of 64 pixels. */
+static void run_qlanes(call *c)
+{
+    enum { STEPS = 64, PIXELS = 64 };
+    static const dq_qlanes *packed;
+    static const int32_t init[DQ_QLANES_OUTS];
+    static ptrdiff_t offsets[STEPS];
+    const dq_qlanes *kernel = c->k->qlanes;
+    void *panel = target + ROOM / 2;
+    if (packed != kernel) { /* the panel is kept from call to call, as weights are */
+        for (size_t s = 0; s < STEPS; s++)
+            offsets[s] = (ptrdiff_t)(s * PIXELS * DQ_QLANES_STEP);
+        (void)kernel->pack(Z(int8_t), STEPS, panel);
+        packed = kernel;
+    }
+    kernel->sums(source, offsets, STEPS, panel, init, PIXELS, Y(int32_t), PIXELS);
+    c->work =
+        (bench_work){.products = (double)STEPS * DQ_QLANES_STEP * DQ_QLANES_OUTS * PIXELS, .bytes = true};
+}
+
 /* Windows in a row. */
 static void run_fgather(call *c)
 {
@@ -354,6 +389,9 @@ static const measure measures[] = {
     PRODUCT(fblock),
     PRODUCT(fgemv),
     PRODUCT(fgather),
+    PRODUCT(fconv_plane),
+    PRODUCT(qlanes),
+    ROW(fevery),
     PRODUCT(fwinograd),
 };
 
