@@ -78,25 +78,24 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
 }
 
 /* 32 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
- * the middle between two integers for that. Adding 1.5 * 2^23 rounds to an integer, which is then in the low
- * bits. */
+ * the middle between two integers for that, or too large. NaN and what is far below become the lowest number,
+ * and everything saturates on its way down to a byte. */
 static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *b, bool is_signed, bool far,
                                void *y)
 {
-    const __m256 magic = _mm256_set1_ps(12582912.0f), sign = _mm256_set1_ps(-0.0f);
-    const __m256i zero = _mm256_sub_epi32(b->zero, _mm256_castps_si256(magic));
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    const __m256i zero = _mm256_packs_epi32(b->zero, b->zero);
     __m256i v[4];
     __m256 off = _mm256_setzero_ps();
     for (int i = 0; i < 4; i++) {
         __m256 q = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), reciprocal);
-        q = _mm256_min_ps(_mm256_max_ps(q, b->low), b->high);
-        __m256 r = _mm256_add_ps(q, magic);
-        off = _mm256_max_ps(off, _mm256_andnot_ps(sign, _mm256_sub_ps(q, _mm256_sub_ps(r, magic))));
-        v[i] = _mm256_add_epi32(_mm256_castps_si256(r), zero);
+        v[i] = _mm256_cvtps_epi32(q);
+        off = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(q, _mm256_cvtepi32_ps(v[i]))), off);
     }
     if (_mm256_movemask_ps(_mm256_cmp_ps(off, _mm256_set1_ps(DQ_ROUNDS_ALIKE), _CMP_GT_OQ)))
         return false;
-    __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+    __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
+    __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
     __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     if (far)
