@@ -170,7 +170,7 @@ static void store_same_rows(const dq_int_sums *sums, const state *st)
     size_t n = sums->mm->s.n, from = (sums->batch * sums->mm->m + sums->row) * n + sums->col;
     place at = place_of(call, st, sums->batch, 0);
     for (size_t j = 0; j < sums->cols; j++)
-        scales[j] = scale_at(&at, sums->col + j);
+        scales[j] = j > 0 && st->p.b_scale.single ? scales[0] : scale_at(&at, sums->col + j);
     int32_t lo = y->dtype == DQ_INT8 ? -128 : 0;
     dq_requantize_to to = {.scale = scales,
                            .zero_point = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at),
