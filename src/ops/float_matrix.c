@@ -2,7 +2,10 @@
 
 #include <math.h>
 
-enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */ };
+enum {
+    WORK = 1 << 17,  /* products of a piece of parallel work, at least about */
+    CACHED = 1 << 22 /* elements of B that are likely to stay in a cache */
+};
 
 typedef struct job {
     const dq_op_call *call;
@@ -75,7 +78,12 @@ static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock
 
 dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_error *err)
 {
-    f->by_columns = f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1;
+    const dq_tensor *t = call->in[b];
+    const bool panels =
+        t->dtype == DQ_FLOAT && dq_call_constant(call, b) && t->count && t->count == f->n * f->k;
+    /* of one row, weights that no cache holds are read where they stand: panels would come no faster */
+    f->by_columns =
+        f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1 && !(panels && t->count <= CACHED);
     if (f->by_columns)
         return DQ_OK;
     f->product = (dq_fproduct){.batches = f->batches,
@@ -88,9 +96,7 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .a = part_a,
                                .b = part_b,
                                .c = part_c};
-    const dq_tensor *t = call->in[b];
-    if (t->dtype == DQ_FLOAT && !f->product.flat && dq_call_constant(call, b) && t->count &&
-        t->count == f->n * f->k)
+    if (panels && !f->product.flat)
         DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }
