@@ -181,32 +181,45 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
     return pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err);
 }
 
-/* Results first … end - 1 of a line take x[(i - first) * step]. */
-static void average_take(const pool_job *job, float *sum, const uint8_t *x, size_t step, size_t first,
-                         size_t end)
+/* Results first … end - 1 of a line take x[(i - first) * step]. Bytes of int8 with the sign bit flipped are
+ * as far from their zero point, moved likewise, as the codes are. */
+static __attribute__((noinline)) void average_take(const pool_job *job, float *sum, const uint8_t *x,
+                                                   size_t step, size_t first, size_t end)
 {
-    float scale = job->qx.scale;
-    int zero = job->qx.zero;
-    if (job->qx.min < 0)
-        for (size_t i = first; i < end; i++)
-            sum[i] += (float)((int8_t)x[(i - first) * step] - zero) * scale;
+    const float scale = job->qx.scale;
+    const int flip = job->qx.min & 0x80, zero = job->qx.zero + flip;
+    if (step == 1) /* which a compiler makes vectors of */
+        for (size_t i = 0; i < end - first; i++)
+            sum[first + i] += (float)((x[i] ^ flip) - zero) * scale;
     else
-        for (size_t i = first; i < end; i++)
-            sum[i] += (float)(x[(i - first) * step] - zero) * scale;
+        for (size_t i = 0; i < end - first; i++)
+            sum[first + i] += (float)((x[i * step] ^ flip) - zero) * scale;
 }
 
-/* `total` elements a result, times those along the last axis. */
+/* Codes first … end - 1 of a line, whose windows have `count` elements. */
+static void average_codes(const pool_job *job, const float *sum, float count, size_t first, size_t end,
+                          uint8_t *out)
+{
+    const dq_q8 to = job->qy;
+    for (size_t i = first; i < end; i++) {
+        float mean = count > 0 ? sum[i] / count : 0;
+        out[i] = dq_q8_saturate(&to, mean / to.scale + (float)to.zero);
+    }
+}
+
+/* `total` elements a result, times those along the last axis: results of as many come together. */
 static void average_finish(const pool_job *job, const float *sum, size_t total, uint8_t *out)
 {
     const pool_state *s = job->s;
-    for (size_t i = 0; i < s->line; i += s->inner) {
-        size_t first, along = axis_cells(&s->window, s->window.rank - 1, i / s->inner, &first);
-        float count = (float)(s->include_pad ? s->kernel_size : total * along);
-        for (size_t k = i; k < i + s->inner; k++) {
-            float mean = count > 0 ? sum[k] / count : 0;
-            float multiple = mean / job->qy.scale;
-            out[k] = dq_q8_saturate(&job->qy, multiple + (float)job->qy.zero);
+    size_t places = s->line / s->inner, begin = 0, before = 0;
+    for (size_t i = 0; i <= places; i++) {
+        size_t first, along = i < places ? axis_cells(&s->window, s->window.rank - 1, i, &first) : 0;
+        if (i > 0 && (i == places || along != before)) {
+            float count = (float)(s->include_pad ? s->kernel_size : total * before);
+            average_codes(job, sum, count, begin * s->inner, i * s->inner, out);
+            begin = i;
         }
+        before = along;
     }
 }
 
