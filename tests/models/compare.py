@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare dqrun with ONNX Runtime on whole quantized models, as make_models.py makes them.
 
-    compare.py DQRUN OUT [--model NAME]… [--form NAME]… [--markdown]
+    compare.py DQRUN OUT [--model NAME]… [--form NAME]… [--floor SHARE]
 
 DQRUN is the program; the shared library is looked for beside it in the build. Every engine runs in a process of its
 own, with one thread: dqrun fused and with no_fuse, ONNX Runtime without optimizations, with its defaults, and with
