@@ -102,9 +102,16 @@ bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_qua
            out->dtype != DQ_INT32 && dq_fuser_dtype(f, node->in[0]) == DQ_FLOAT;
 }
 
+float dq_fuser_float(const dq_tensor *t, size_t i)
+{
+    float v;
+    memcpy(&v, (const char *)t->data + i * sizeof v, sizeof v);
+    return v;
+}
+
 float dq_fuser_scale(const dq_tensor *scale, size_t i)
 {
-    return dq_data(scale, float)[scale->count == 1 ? 0 : i];
+    return dq_fuser_float(scale, scale->count == 1 ? 0 : i);
 }
 
 int64_t dq_fuser_zero(const dq_tensor *zero, size_t i)

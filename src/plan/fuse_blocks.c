@@ -81,7 +81,7 @@ static dq_value *make_scales(dq_fuser *f, const blocks *b)
     dq_value *v = dq_fuser_make_constant(f, DQ_FLOAT, 2, (int64_t[]){b->columns, b->count}, &t);
     for (int64_t c = 0; v && c < b->columns; c++)
         for (int64_t k = 0; k < b->count; k++)
-            dq_data(t, float)[c * b->count + k] = dq_data(b->scale, float)[k * b->columns + c];
+            dq_data(t, float)[c * b->count + k] = dq_fuser_float(b->scale, (size_t)(k * b->columns + c));
     return v;
 }
 

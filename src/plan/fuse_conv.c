@@ -30,13 +30,6 @@ static bool constant_floats(const dq_node *node, uint32_t i, size_t count, const
     return fits;
 }
 
-static float element(const dq_tensor *t, size_t i)
-{
-    float v;
-    memcpy(&v, (const char *)t->data + i * sizeof v, sizeof v); /* it may be loose */
-    return v;
-}
-
 static bool is_inference(const dq_node *node)
 {
     for (uint32_t i = 1; i < node->out_count; i++)
@@ -73,10 +66,10 @@ static bool join_constant(const dq_value *constant, bool factor, const dq_chain 
 {
     const dq_tensor *t = dq_fuser_constant(constant);
     for (size_t i = 0; i < t->count; i++)
-        if (!isfinite(dq_data(t, float)[i]))
+        if (!isfinite(dq_fuser_float(t, i)))
             return false;
     for (size_t i = 0; i < c->channels; i++) {
-        double v = (double)dq_data(t, float)[t->count == 1 ? 0 : i];
+        double v = (double)dq_fuser_float(t, t->count == 1 ? 0 : i);
         a->factor[i] *= factor ? v : 1;
         a->term[i] = factor ? a->term[i] * v : a->term[i] + v;
     }
@@ -179,7 +172,8 @@ static bool apply(dq_fuser *f, const product *p, const affine *a, dq_value **in)
         return false;
     for (size_t i = 0; i < w->count; i++) {
         size_t channel = i / p->inner % p->outer, group = i / (p->inner * p->outer) / p->group_in;
-        dq_data(made, float)[i] = (float)((double)element(w, i) * a->factor[group * p->outer + channel]);
+        dq_data(made, float)[i] =
+            (float)((double)dq_fuser_float(w, i) * a->factor[group * p->outer + channel]);
     }
     return true;
 }
@@ -198,7 +192,7 @@ static bool begin_affine(dq_fuser *f, const product *p, affine *a)
         return dq_fuser_no_memory(f);
     for (size_t i = 0; i < channels; i++) {
         a->factor[i] = 1;
-        a->term[i] = t ? (double)element(t, t->count == 1 ? 0 : i) * beta : -0.0;
+        a->term[i] = t ? (double)dq_fuser_float(t, t->count == 1 ? 0 : i) * beta : -0.0;
     }
     return true;
 }

@@ -101,7 +101,7 @@ static bool bias_fits(const product *p, const dq_tensor *t)
 static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
 {
     if (constant)
-        return (double)dq_data(constant, float)[constant->count == 1 ? 0 : channel];
+        return (double)dq_fuser_float(constant, constant->count == 1 ? 0 : channel);
     const dq_tensor *codes = dq_fuser_constant(dq->codes);
     size_t i = codes->count == 1 ? 0 : channel;
     return (double)(dq_tensor_get_int(codes, i) - dq_fuser_zero(dq->zero_t, i)) *

@@ -65,6 +65,8 @@ const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
 /** Whether the node is a QuantizeLinear to 8 bits (`any`: to any), per tensor, as *out then says. */
 bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out);
+/** Element i of floats that are a constant of the model, and may be loose. */
+float dq_fuser_float(const dq_tensor *t, size_t i);
 /** Element i, or the only one. */
 float dq_fuser_scale(const dq_tensor *scale, size_t i);
 int64_t dq_fuser_zero(const dq_tensor *zero, size_t i); /* NULL: 0 */

@@ -47,6 +47,25 @@ def unaligned(h, shift):
             assert np.array_equal(out[name], value), f"{name} differs with the weights moved by {shift}"
 
 
+def unaligned_scales(h, shift):
+    """Blocks of 4 bits, whose scales are large enough to stay in the file."""
+    rng = np.random.default_rng(shift)
+    codes = rng.integers(-8, 8, (1024, 512))
+    scales = np.exp2(rng.integers(-3, 3, (32, 512))).astype(np.float32)
+    x = rng.integers(-4, 5, (1, 1024)).astype(np.float32)
+    packed = (codes.reshape(-1, 2) & 15) @ np.array([1, 16])
+    initializers = [helper.make_tensor("pad", TensorProto.UINT8, [shift + 1], bytes(shift + 1), raw=True),
+                    helper.make_tensor("w", TensorProto.INT4, codes.shape, packed.astype(np.uint8).tobytes(), raw=True),
+                    numpy_helper.from_array(scales, "scales")]
+    nodes = [helper.make_node("DequantizeLinear", ["w", "scales"], ["floats"], axis=0, block_size=32),
+             helper.make_node("MatMul", ["x", "floats"], ["y"])]
+    save_model(h.path("blocks.onnx"), nodes, [("x", FLOAT, x.shape)], [("y", FLOAT, None)], initializers)
+    np.savez(h.path("in.npz"), x=x)
+    h.expect(["blocks.onnx", "in.npz", "-o", "out.npz"])
+    with np.load(h.path("out.npz")) as out:
+        assert np.array_equal(out["y"], x @ (codes * np.repeat(scales, 32, 0))), f"differs with weights moved by {shift}"
+
+
 def measure(h, model):
     """Peak memory of a process that loads the model and runs it once, in MB."""
     np.savez(h.path("x.npz"), x=np.ones((1, 4096), np.float32))
@@ -93,5 +112,7 @@ def memory(h, dtype, megabytes):
 def run(h):
     for shift in range(4):
         h.case(f"weights at {shift} bytes from where they were", lambda shift=shift: unaligned(h, shift))
+    for shift in range(4):
+        h.case(f"scales of blocks at {shift} bytes from where they were", lambda shift=shift: unaligned_scales(h, shift))
     h.case("int8 weights in an external file", lambda: memory(h, np.int8, 128))
     h.case("float weights in an external file", lambda: memory(h, np.float32, 256))
