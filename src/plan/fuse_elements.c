@@ -2,14 +2,14 @@
  *
  *   QuantizeLinear(op(DequantizeLinear x …))
  *
- * - Add, Sum of two, Mul: com.microsoft QLinearAdd, QLinearMul. The sum is rounded with its zero point, so
- * that ties may fall one quantum apart from the graph as written.
- * - AveragePool, GlobalAveragePool, ReduceMean: com.microsoft QLinearAveragePool, QLinearGlobalAveragePool,
- *   QLinearReduceMean, likewise.
- * - Softmax: com.microsoft QLinearSoftmax. Its results are shares of floor(1 / y_scale) instead of 1 /
- * y_scale, less than one quantum apart.
+ * - Add, Sum of two, Mul: com.microsoft QLinearAdd, QLinearMul. The sum is rounded with its zero point,
+ *   so that ties may fall one quantum apart from the graph as written.
+ * - AveragePool, GlobalAveragePool, ReduceMean: com.microsoft QLinearAveragePool,
+ *   QLinearGlobalAveragePool, QLinearReduceMean, likewise.
+ * - Softmax: com.microsoft QLinearSoftmax. Its results are shares of floor(1 / y_scale) instead of
+ *   1 / y_scale, less than one quantum apart.
  * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit codes: itself, of codes.
- * Exact.
+ *   Exact.
  *
  * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
 #include "plan/fuser.h"

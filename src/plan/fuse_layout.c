@@ -54,8 +54,8 @@ typedef struct place {
 
 typedef struct pass {
     dq_fuser *f;
-    uint32_t *uses;
-    bool *needed;
+    bool *needed; /* by position in the list, as … */
+    kind *kinds;  /* … what nodes are; OTHER where they are not needed */
     place *places;
     uint32_t place_count;
     dq_node **nodes; /* the new list */
@@ -133,12 +133,17 @@ static place *at(const pass *p, const dq_value *v)
     return &p->places[v->id];
 }
 
+/* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
+static place *region_at(const pass *p, uint32_t i)
+{
+    for (place *v = p->places; v[i].up != i; i = v[i].up)
+        v[i].up = v[v[i].up].up;
+    return &p->places[i];
+}
+
 static place *region_of(const pass *p, const dq_value *v)
 {
-    uint32_t i = v->id;
-    while (p->places[i].up != i)
-        i = p->places[i].up;
-    return &p->places[i];
+    return region_at(p, v->id);
 }
 
 static void join(const pass *p, const dq_value *a, const dq_value *b)
@@ -206,7 +211,7 @@ static void look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_
     look_at_convs(p);
     for (uint32_t n = 0; n < p->f->count; n++) {
         const dq_node *node = p->f->nodes[n];
-        kind k = p->needed[n] ? kind_of(p->f, node) : OTHER;
+        kind k = p->kinds[n];
         if (p->needed[n] && k == OTHER)
             dq_node_each_use(node, need_first, p);
         if (k == OTHER)
@@ -237,7 +242,7 @@ static void weigh(const pass *p)
 {
     for (uint32_t n = 0; n < p->f->count; n++) {
         const dq_node *node = p->f->nodes[n];
-        kind k = p->needed[n] ? kind_of(p->f, node) : OTHER;
+        kind k = p->kinds[n];
         if (k == OTHER)
             continue;
         place *region = region_of(p, node->out[0]);
@@ -253,9 +258,7 @@ static void weigh(const pass *p)
     }
     for (uint32_t i = 0; i < p->place_count; i++) {
         const place *v = &p->places[i];
-        place *region = &p->places[i];
-        while (region->up != (uint32_t)(region - p->places))
-            region = &p->places[region->up];
+        place *region = region_at(p, i);
         region->cost += (v->given || v->first) * v->channels * COST_TURN;
         region->unsure = region->unsure || !v->image;
     }
@@ -431,7 +434,7 @@ static bool rewrite(pass *p, const dq_value *const *wanted, uint32_t wanted_coun
         return dq_fuser_no_memory(f);
     for (uint32_t n = 0; n < f->count; n++) {
         dq_node *node = f->nodes[n];
-        kind k = kind_of(f, node);
+        kind k = p->kinds[n];
         if (p->needed[n] && !(is_inside(p, node, k) ? move_node(p, node, k) : keep(p, node)))
             return false;
     }
@@ -447,7 +450,7 @@ static void tell(const pass *p)
 {
     for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
         const dq_node *node = p->f->nodes[n];
-        kind k = p->needed[n] ? kind_of(p->f, node) : OTHER;
+        kind k = p->kinds[n];
         if (k != MAX && k != AVERAGE)
             continue;
         place *region = region_of(p, node->out[0]);
@@ -467,16 +470,20 @@ void dq_fuse_layout(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_
 {
     pass p = {.f = f, .place_count = f->use_count + f->value_count};
     p.places = DQ_NEW_ARRAY(f->arena, p.place_count, place);
-    if (!p.places || !dq_fuser_needed(f, wanted, wanted_count, &p.uses, &p.needed)) {
+    p.kinds = DQ_NEW_ARRAY(f->arena, f->count, kind);
+    uint32_t *uses;
+    if (!p.places || !p.kinds || !dq_fuser_needed(f, wanted, wanted_count, &uses, &p.needed)) {
         dq_fuser_no_memory(f);
         return;
     }
+    for (uint32_t n = 0; n < f->count; n++)
+        p.kinds[n] = p.needed[n] ? kind_of(f, f->nodes[n]) : OTHER;
     look_around(&p, wanted, wanted_count);
     weigh(&p);
     tell(&p);
     bool any = false;
     for (uint32_t n = 0; n < f->count; n++)
-        any = any || (p.needed[n] && is_inside(&p, f->nodes[n], kind_of(f, f->nodes[n])));
+        any = any || is_inside(&p, f->nodes[n], p.kinds[n]);
     if (any && rewrite(&p, wanted, wanted_count)) {
         f->nodes = p.nodes;
         f->count = p.count;

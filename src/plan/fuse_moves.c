@@ -100,10 +100,10 @@ static dq_node *remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dty
             return NULL;
         dq_tensor_put_int(t, 0, pad);
     }
+    /* the standard has no MaxPool of 16 bits */
     if (dq_fuser_is(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
-        const dq_params as_they_are = {.scale = 1,
-                                       .dtype = dtype}; /* the standard has no MaxPool of 16 bits */
-        return dq_fuser_on_codes(f, node, codes, &as_they_are, &as_they_are, outs[0]);
+        const dq_params as_is = {.scale = 1, .dtype = dtype};
+        return dq_fuser_on_codes(f, node, codes, &as_is, &as_is, outs[0]);
     }
     dq_node *made =
         dq_fuser_node(f, "", node->op_type, node->opset, node, count, in, outs[0], node->attr_count);
