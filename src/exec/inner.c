@@ -272,30 +272,9 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
     return DQ_OK;
 }
 
-static dq_move slice_of(const dq_tensor *whole, size_t axis, size_t at, bool into_whole)
-{
-    size_t outer = 1, inner = 1;
-    for (size_t d = 0; d < whole->rank; d++) {
-        if (d < axis)
-            outer *= (size_t)whole->dims[d];
-        else if (d > axis)
-            inner *= (size_t)whole->dims[d];
-    }
-    size_t stride = (size_t)whole->dims[axis] * inner;
-    dq_move m = {0};
-    if (into_whole)
-        m.to_base = at * inner;
-    else
-        m.from_base = at * inner;
-    dq_move_add(&m, outer, (int64_t)(into_whole ? inner : stride), into_whole ? stride : inner);
-    dq_move_add(&m, inner, 1, 1);
-    dq_move_join(&m);
-    return m;
-}
-
 void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice)
 {
-    dq_move m = slice_of(whole, axis, at, false);
+    dq_move m = dq_move_part(whole, axis, at, 1, false);
     dq_move_clear_tail(slice);
     if (slice->count)
         dq_move_run(&step->call, &m, whole->dtype, slice->data, whole->data);
@@ -303,7 +282,7 @@ void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size
 
 void dq_slice_in(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice)
 {
-    dq_move m = slice_of(whole, axis, at, true);
+    dq_move m = dq_move_part(whole, axis, at, 1, true);
     if (slice->count)
         dq_move_run(&step->call, &m, whole->dtype, whole->data, slice->data);
 }

@@ -24,6 +24,22 @@ void dq_move_join(dq_move *m)
     m->rank = kept;
 }
 
+dq_move dq_move_part(const dq_tensor *whole, size_t axis, size_t begin, size_t length, bool into_whole)
+{
+    size_t inner = dq_dims_product(whole->dims, axis + 1, whole->rank);
+    size_t outer = dq_dims_product(whole->dims, 0, axis);
+    size_t run = length * inner, stride = (size_t)whole->dims[axis] * inner;
+    dq_move m = {0};
+    if (into_whole)
+        m.to_base = begin * inner;
+    else
+        m.from_base = begin * inner;
+    dq_move_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
+    dq_move_add(&m, run, 1, 1);
+    dq_move_join(&m);
+    return m;
+}
+
 /* ---- The innermost axis ---------------------------------------------------------------------------------
  */
 

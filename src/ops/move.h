@@ -24,6 +24,10 @@ static inline void dq_move_add(dq_move *m, size_t dim, int64_t from, size_t to)
     m->to[m->rank++] = to;
 }
 
+/** The part of `whole` that is `length` long along the axis and begins at `begin`, and that is dense where it
+ *  stands alone: out of `whole`, or into it; joined. */
+dq_move dq_move_part(const dq_tensor *whole, size_t axis, size_t begin, size_t length, bool into_whole);
+
 /** Drops axes of length 1 and joins neighbours that are one stride; worth doing once, in prepare. */
 void dq_move_join(dq_move *m);
 

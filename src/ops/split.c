@@ -42,24 +42,6 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, first->dtype, first->rank, dims, err);
 }
 
-/* The part of `whole` that is `part` long along the axis and starts at `begin`; the part itself is dense. */
-static dq_move part_of(const dq_tensor *whole, const dq_tensor *part, size_t axis, size_t begin,
-                       bool into_whole)
-{
-    size_t inner = dq_dims_product(whole->dims, axis + 1, whole->rank);
-    size_t outer = dq_dims_product(whole->dims, 0, axis);
-    size_t run = (size_t)part->dims[axis] * inner, stride = (size_t)whole->dims[axis] * inner;
-    dq_move m = {0};
-    if (into_whole)
-        m.to_base = begin * inner;
-    else
-        m.from_base = begin * inner;
-    dq_move_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
-    dq_move_add(&m, run, 1, 1);
-    dq_move_join(&m);
-    return m;
-}
-
 static dq_status concat_run(const dq_op_call *call, dq_error *err)
 {
     dq_tensor *out = call->out[0];
@@ -69,7 +51,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     for (uint32_t i = 0; i < call->in_count; i++) {
         const dq_tensor *in = call->in[i];
         if (in->count) {
-            dq_move m = part_of(out, in, axis, begin, true);
+            dq_move m = dq_move_part(out, axis, begin, (size_t)in->dims[axis], true);
             dq_move_run(call, &m, out->dtype, out->data, in->data);
         }
         begin += (size_t)in->dims[axis];
@@ -173,7 +155,7 @@ static dq_status split_run(const dq_op_call *call, dq_error *err)
     for (uint32_t i = 0; i < call->out_count; i++) {
         dq_tensor *out = call->out[i];
         if (out && out->count) {
-            dq_move m = part_of(in, out, axis, begin, false);
+            dq_move m = dq_move_part(in, axis, begin, (size_t)out->dims[axis], false);
             dq_move_clear_tail(out);
             dq_move_run(call, &m, in->dtype, out->data, in->data);
         }

@@ -9,14 +9,13 @@ The last line is `N passed, N failed, N skipped`.
 import json
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import batch
+import in_folders
 
 RUNNER = sys.argv[1] if len(sys.argv) > 1 else sys.exit("test_runner.py: which dqrun-conformance?")
 X = np.array([[1, 2, 3]], dtype=np.float32)
@@ -156,18 +155,5 @@ CHECKS = (folders_are_counted, tolerance_is_that_of_onnx, expectations_excuse, r
           mistakes_are_named)
 
 
-def main():
-    failed = 0
-    for check in CHECKS:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                check(Path(folder))
-            except (AssertionError, KeyError, OSError, ValueError, subprocess.SubprocessError) as error:
-                failed += 1
-                print(f"FAILED {check.__name__}: {error}")
-    print(f"{len(CHECKS) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_folders.run(CHECKS))

@@ -1,6 +1,6 @@
 /* Graphs inside nodes, and sequences: src/exec/flow.c, inner.c, scan.c and the plans under them, over graphs
  * built in code. */
-#include "exec/exec.h"
+#include "planned.h"
 #include "suite.h"
 #include "tensor/items.h"
 
@@ -8,43 +8,6 @@
 #include <string.h>
 
 enum { OPSET = 21 };
-
-static dq_ir *ir;
-static dq_graph *g;
-static dq_schemas *schemas;
-static dq_program *program;
-static dq_kernels kernels;
-static dq_exec exec;
-static dq_plan *plan;
-static dq_error err;
-
-static void begin(const dq_limits *limits)
-{
-    ck_assert_int_eq(dq_ir_create("m.onnx", limits, &ir, &err), DQ_OK);
-    ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &g, &err), DQ_OK);
-    ir->graph = g;
-}
-
-static void set_up(void)
-{
-    exec = (dq_exec){0};
-    plan = NULL;
-    program = NULL;
-    dq_kernels_select(1, &kernels);
-    ck_assert_int_eq(dq_schemas_create(&schemas, &err), DQ_OK);
-    begin(NULL);
-}
-
-static void tear_down(void)
-{
-    dq_plan_free(plan);
-    dq_exec_free(&exec);
-    if (program)
-        dq_program_free(program);
-    else
-        dq_ir_free(ir);
-    dq_schemas_free(schemas);
-}
 
 /* ---- Building ----------------------------------------------------------------------------------------- */
 

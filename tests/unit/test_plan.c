@@ -1,6 +1,6 @@
 /* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
-#include "exec/exec.h"
 #include "plan/place.h"
+#include "planned.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -13,7 +13,6 @@ START_TEST(pieces_that_live_together_do_not_overlap)
 {
     enum { N = 120 };
     dq_piece pieces[N];
-    dq_error err;
     size_t total = 0, sum = 0;
     uint32_t seed = 1234u + (uint32_t)_i;
     for (int i = 0; i < N; i++) {
@@ -39,7 +38,6 @@ END_TEST
 
 START_TEST(places_too_large_are_refused)
 {
-    dq_error err;
     size_t total;
     dq_piece pieces[] = {{.size = SIZE_MAX / 2 + 1, .last = 1}, {.size = SIZE_MAX / 2 + 1, .last = 1}};
     ck_assert_int_eq(dq_place(pieces, 2, &total, &err), DQ_OUT_OF_MEMORY);
@@ -47,38 +45,6 @@ START_TEST(places_too_large_are_refused)
 END_TEST
 
 /* ---- Plans -------------------------------------------------------------------------------------------- */
-
-static dq_ir *ir;
-static dq_graph *g;
-static dq_schemas *schemas;
-static dq_program *program;
-static dq_kernels kernels;
-static dq_exec exec;
-static dq_plan *plan;
-static dq_error err;
-
-static void set_up(void)
-{
-    exec = (dq_exec){0};
-    plan = NULL;
-    program = NULL;
-    dq_kernels_select(1, &kernels);
-    ck_assert_int_eq(dq_schemas_create(&schemas, &err), DQ_OK);
-    ck_assert_int_eq(dq_ir_create("m.onnx", NULL, &ir, &err), DQ_OK);
-    ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &g, &err), DQ_OK);
-    ir->graph = g;
-}
-
-static void tear_down(void)
-{
-    dq_plan_free(plan);
-    dq_exec_free(&exec);
-    if (program)
-        dq_program_free(program);
-    else
-        dq_ir_free(ir);
-    dq_schemas_free(schemas);
-}
 
 static void node(const char *op, const char *in, const char *out)
 {

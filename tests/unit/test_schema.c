@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/schema.h"
+#include "schema_set.h"
 #include "suite.h"
 
-static dq_schemas *set;
 static dq_ir *ir;
-static dq_error err;
 
 static void setup(void)
 {
@@ -24,14 +22,6 @@ static void teardown(void)
 {
     dq_ir_free(ir);
     dq_schemas_free(set);
-}
-
-static const dq_schema *find(const char *name, int opset)
-{
-    const dq_schema *schema = NULL;
-    dq_status status = dq_schemas_find(set, "", name, opset, &schema, &err);
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-    return schema;
 }
 
 static void must_add(const char *yaml)
@@ -152,20 +142,6 @@ START_TEST(threads_may_look_up_at_once)
 END_TEST
 
 /* ---- What rows hold ---------------------------------------------------------------------------------- */
-
-static const dq_schema_attr *attr_of(const dq_schema *schema, const char *name)
-{
-    for (uint32_t i = 0; i < schema->attr_count; i++)
-        if (strcmp(schema->attrs[i].name, name) == 0)
-            return &schema->attrs[i];
-    ck_abort_msg("no attribute %s", name);
-    return NULL;
-}
-
-static bool same_float(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0;
-}
 
 START_TEST(a_row_holds_what_the_standard_says)
 {

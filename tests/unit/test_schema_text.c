@@ -8,12 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "schema/schema.h"
 #include "schema/yaml_tree.h"
+#include "schema_set.h"
 #include "suite.h"
-
-static dq_schemas *set;
-static dq_error err;
 
 static void setup(void)
 {
@@ -25,33 +22,11 @@ static void teardown(void)
     dq_schemas_free(set);
 }
 
-static const dq_schema *find(const char *name, int opset)
-{
-    const dq_schema *schema = NULL;
-    dq_status status = dq_schemas_find(set, "", name, opset, &schema, &err);
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-    return schema;
-}
-
 static void expect(dq_status got, dq_status wanted, const char *sentence)
 {
     ck_assert_int_eq(got, wanted);
     ck_assert_int_eq(err.status, wanted);
     ck_assert_str_eq(err.message, sentence);
-}
-
-static const dq_schema_attr *attr_of(const dq_schema *schema, const char *name)
-{
-    for (uint32_t i = 0; i < schema->attr_count; i++)
-        if (strcmp(schema->attrs[i].name, name) == 0)
-            return &schema->attrs[i];
-    ck_abort_msg("no attribute %s", name);
-    return NULL;
-}
-
-static bool same_float(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0;
 }
 
 static dq_status add(const char *yaml)

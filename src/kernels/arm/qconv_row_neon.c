@@ -3,11 +3,9 @@
 #include "kernels/kernels.h"
 
 #include <arm_neon.h>
-#include <string.h>
 
-enum { LANES = 8, VECTORS = 2, STEP = LANES * VECTORS };
+enum { LANES = 8, VECTORS = 2 };
 
-/* `vectors` is constant in each call, so that sums stay in registers. */
 static inline __attribute__((always_inline)) void outputs(const int16_t *x, const ptrdiff_t *offsets,
                                                           const int16_t *w, size_t taps, int32_t init,
                                                           int vectors, int32_t *out)
@@ -29,24 +27,11 @@ static inline __attribute__((always_inline)) void outputs(const int16_t *x, cons
     }
 }
 
-static void one_row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
-                    size_t n, int32_t *out)
-{
-    size_t j = 0;
-    for (; j + STEP <= n; j += STEP)
-        outputs(x + 2 * j, offsets, w, taps, init, VECTORS, out + j);
-    for (; j + LANES <= n; j += LANES)
-        outputs(x + 2 * j, offsets, w, taps, init, 1, out + j);
-    if (j < n) {
-        int32_t rest[LANES];
-        outputs(x + 2 * j, offsets, w, taps, init, 1, rest);
-        memcpy(out + j, rest, (n - j) * sizeof *out);
-    }
-}
+#include "kernels/qconv_row_body.h"
 
 void dq_qconv_rows_neon(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                         const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {
     for (size_t i = 0; i < rows; i++)
-        one_row(x + i * step, offsets, w, taps, init, n, out + i * n);
+        row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }

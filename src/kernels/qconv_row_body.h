@@ -1,0 +1,23 @@
+/* Rows of convolutions on registers that hold LANES sums. Who includes this has defined LANES, VECTORS and
+ *
+ *   void outputs(x, offsets, w, taps, init, int vectors, out)
+ *
+ * which makes vectors * LANES outputs; `vectors` is constant in each call, so that sums stay in registers. */
+#include <string.h>
+
+enum { STEP = LANES * VECTORS };
+
+static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
+                size_t n, int32_t *out)
+{
+    size_t j = 0;
+    for (; j + STEP <= n; j += STEP)
+        outputs(x + 2 * j, offsets, w, taps, init, VECTORS, out + j);
+    for (; j + LANES <= n; j += LANES)
+        outputs(x + 2 * j, offsets, w, taps, init, 1, out + j);
+    if (j < n) {
+        int32_t rest[LANES];
+        outputs(x + 2 * j, offsets, w, taps, init, 1, rest);
+        memcpy(out + j, rest, (n - j) * sizeof *out);
+    }
+}
