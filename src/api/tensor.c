@@ -1,3 +1,4 @@
+#include "base/pages.h"
 #include "tensor/items.h"
 
 #include <stdlib.h>
@@ -17,8 +18,10 @@ dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_
         dq_error_prefix(err, "dq_tensor_create: the tensor ");
     } else {
         t->owned = true;
-        t->data = calloc(t->size ? t->size : 1, 1);
-        if (!t->data)
+        t->data = dq_pages_alloc(t->size);
+        if (t->data)
+            memset(t->data, 0, t->size);
+        else
             status = dq_no_memory(err, t->size, "a tensor");
     }
     if (status != DQ_OK)

@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -40,7 +41,7 @@ static dq_arena_block *new_block(size_t size)
     size_t total;
     if (!dq_add_size(sizeof(dq_arena_block), size, &total))
         return NULL;
-    dq_arena_block *block = malloc(total);
+    dq_arena_block *block = dq_pages_alloc(total);
     if (!block)
         return NULL;
     block->next = NULL;

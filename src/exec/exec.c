@@ -1,6 +1,7 @@
 #include "exec/exec.h"
 
 #include "base/checked.h"
+#include "base/pages.h"
 #include "exec/flow.h"
 #include "tensor/items.h"
 
@@ -20,17 +21,18 @@ static double now(void)
 dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
                           dq_error *err)
 {
-    size_t wanted;
+    /* a large page of which more than half is used may as well be there whole */
+    size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_PLACE_ALIGN, wanted;
     if (*memory && *capacity >= size)
         return DQ_OK;
-    if (!dq_align_size(size ? size : 1, DQ_PLACE_ALIGN, &wanted))
+    if (!dq_align_size(size ? size : 1, align, &wanted))
         return dq_no_memory(err, size, what);
     if (!keep) { /* both at once would be more memory than is needed */
         free(*memory);
         *memory = NULL;
         *capacity = 0;
     }
-    void *grown = aligned_alloc(DQ_PLACE_ALIGN, wanted);
+    void *grown = dq_pages_alloc(wanted);
     if (!grown)
         return dq_no_memory(err, wanted, what);
     if (keep) {

@@ -17,6 +17,7 @@ typedef struct job {
     const float *x;
     range *pieces; /* one each GRAIN elements */
     const dq_dynamic *by;
+    size_t n;
     void *y;
 } job;
 
@@ -58,25 +59,27 @@ dq_dynamic dq_dynamic_find(const dq_op_call *call, const float *x, size_t n, dq_
     return found;
 }
 
+/* From the end on: what was read last, when the range was looked for, is still in a cache. */
 static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
     const dq_kernels *kernels = j->call->kernels;
+    const size_t count = end - begin, first = j->n - end;
     if (j->by->dtype == DQ_UINT8) {
-        uint8_t zero = (uint8_t)j->by->zero, *y = (uint8_t *)j->y + begin;
-        kernels->quantize_f32_u8(j->x + begin, end - begin, &j->by->scale, &zero, 0, y);
+        uint8_t zero = (uint8_t)j->by->zero;
+        kernels->quantize_f32_u8(j->x + first, count, &j->by->scale, &zero, 0, (uint8_t *)j->y + first);
         return;
     }
-    int8_t zero = (int8_t)j->by->zero, *y = (int8_t *)j->y + begin;
-    kernels->quantize_f32_s8(j->x + begin, end - begin, &j->by->scale, &zero, 0, y);
-    for (size_t i = 0; i < end - begin; i++)
+    int8_t zero = (int8_t)j->by->zero, *y = (int8_t *)j->y + first;
+    kernels->quantize_f32_s8(j->x + first, count, &j->by->scale, &zero, 0, y);
+    for (size_t i = 0; i < count; i++)
         y[i] = y[i] < -127 ? -127 : y[i];
 }
 
 void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const dq_dynamic *by, void *y)
 {
-    job j = {.call = call, .x = x, .by = by, .y = y};
+    job j = {.call = call, .x = x, .by = by, .n = n, .y = y};
     dq_parallel(call->threads, n, dq_row_grain(n), quantize_range, &j);
 }
 

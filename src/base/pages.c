@@ -1,0 +1,20 @@
+#define _DEFAULT_SOURCE /* madvise */
+#include "base/pages.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+void *dq_pages_alloc(size_t size)
+{
+    size_t align = size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE, wanted;
+    if (!dq_align_size(size ? size : 1, align, &wanted))
+        return NULL;
+    void *memory = aligned_alloc(align, wanted);
+#ifdef MADV_HUGEPAGE
+    if (memory && align == DQ_LARGE_PAGE) /* where it is refused, small pages do */
+        madvise(memory, size / DQ_LARGE_PAGE * DQ_LARGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
