@@ -3,7 +3,120 @@
 #include "base/checked.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+/* Pieces that one search looks at. Where it would take more, as thousands live together, a piece is put on
+ * top of all that it may meet: graphs of a million nodes must not take hours to plan. */
+enum { MOST = 1024 };
+
+/* A piece that has its place. */
+typedef struct taken {
+    uint32_t first, last;
+    size_t offset, end; /* `end` is aligned */
+    struct taken *next;
+} taken;
+
+/* An interval tree whose nodes are the steps: a range of steps has its middle one as its root. A piece stands
+ * at the root of the smallest range that holds its life. */
+typedef struct moment {
+    taken *pieces;
+    size_t top, top_below; /* the highest end of these pieces; of these and those of the ranges below */
+} moment;
+
+typedef struct search {
+    const moment *moments;
+    const dq_piece *p;
+    const taken *found[MOST]; /* pieces that live when p does */
+    size_t count, seen;
+} search;
+
+static uint32_t middle_of(uint32_t low, uint32_t high)
+{
+    return low + (high - low) / 2;
+}
+
+static size_t higher(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* False: there are too many. */
+static bool gather(search *s, uint32_t low, uint32_t high)
+{
+    while (low < high) {
+        uint32_t middle = middle_of(low, high);
+        const moment *m = &s->moments[middle];
+        if (m->top_below == 0)
+            return true;
+        for (const taken *q = m->pieces; q; q = q->next) {
+            if (s->seen++ == MOST)
+                return false;
+            if (q->first <= s->p->last && s->p->first <= q->last)
+                s->found[s->count++] = q;
+        }
+        if (s->p->first < middle && s->p->last > middle && !gather(s, low, middle))
+            return false;
+        if (s->p->last > middle)
+            low = middle + 1;
+        else if (s->p->first < middle)
+            high = middle;
+        else
+            return true;
+    }
+    return true;
+}
+
+/* The highest end in the ranges that p's life touches. */
+static size_t top_of(const moment *moments, const dq_piece *p, uint32_t low, uint32_t high)
+{
+    if (low >= high)
+        return 0;
+    uint32_t middle = middle_of(low, high);
+    if (p->first <= low && p->last >= high - 1)
+        return moments[middle].top_below;
+    size_t top = moments[middle].top;
+    if (p->first < middle)
+        top = higher(top, top_of(moments, p, low, middle));
+    if (p->last > middle)
+        top = higher(top, top_of(moments, p, middle + 1, high));
+    return top;
+}
+
+static void insert(moment *moments, uint32_t steps, taken *t)
+{
+    uint32_t low = 0, high = steps, middle = middle_of(low, high);
+    for (; t->last < middle || t->first > middle; middle = middle_of(low, high)) {
+        moments[middle].top_below = higher(moments[middle].top_below, t->end);
+        if (t->last < middle)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    moment *m = &moments[middle];
+    m->top_below = higher(m->top_below, t->end);
+    m->top = higher(m->top, t->end);
+    t->next = m->pieces;
+    m->pieces = t;
+}
+
+static int lower_first(const void *a, const void *b)
+{
+    const taken *const *x = a, *const *y = b;
+    return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+/* The lowest gap among the pieces found. */
+static size_t lowest_gap(search *s)
+{
+    size_t at = 0;
+    qsort(s->found, s->count, sizeof *s->found, lower_first);
+    for (size_t i = 0; i < s->count; i++) {
+        const taken *q = s->found[i];
+        if (q->offset >= at && q->offset - at >= s->p->size)
+            break;
+        at = higher(at, q->end);
+    }
+    return at;
+}
 
 static int larger_first(const void *a, const void *b)
 {
@@ -13,68 +126,49 @@ static int larger_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y; /* equal ones in their order */
 }
 
-/* A piece that has its place: what the search reads, side by side in memory, as it reads all of them. */
-typedef struct taken {
-    uint32_t first, last;
-    size_t offset, end; /* `end` is aligned */
-} taken;
-
-/* The lowest gap among the pieces placed so far that live when p does; `placed` is sorted by offset. */
-static size_t lowest_gap(const dq_piece *p, const taken *placed, size_t count)
+static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, moment *moments,
+                           uint32_t steps, size_t *total, dq_error *err)
 {
-    size_t at = 0;
+    search s = {.moments = moments};
     for (size_t i = 0; i < count; i++) {
-        const taken *q = &placed[i];
-        if (q->first > p->last || q->last < p->first)
-            continue;
-        if (q->offset >= at && q->offset - at >= p->size)
-            break;
-        if (q->end > at)
-            at = q->end;
+        taken *t = &placed[i];
+        size_t end;
+        s.p = order[i];
+        s.count = s.seen = 0;
+        bool all = gather(&s, 0, steps);
+        *t = (taken){.first = s.p->first, .last = s.p->last};
+        t->offset = all ? lowest_gap(&s) : top_of(moments, s.p, 0, steps);
+        if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_PLACE_ALIGN, &t->end))
+            return dq_fail(err, DQ_OUT_OF_MEMORY, "the activations together do not fit an address space");
+        order[i]->offset = t->offset;
+        insert(moments, steps, t);
+        *total = higher(*total, end);
     }
-    return at;
-}
-
-static void insert_by_offset(taken *placed, size_t count, taken p)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (placed[middle].offset > p.offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    memmove(&placed[low + 1], &placed[low], (count - low) * sizeof *placed);
-    placed[low] = p;
+    return DQ_OK;
 }
 
 dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
 {
+    uint32_t steps = 0;
     *total = 0;
     if (count == 0)
         return DQ_OK;
+    for (size_t i = 0; i < count; i++)
+        steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
     dq_piece **order = calloc(count, sizeof *order);
     taken *placed = calloc(count, sizeof *placed);
-    dq_status status = order && placed ? DQ_OK : dq_no_memory(err, count * sizeof *order, "the memory plan");
-    for (size_t i = 0; status == DQ_OK && i < count; i++)
-        order[i] = &pieces[i];
-    if (status == DQ_OK)
+    moment *moments = calloc(steps, sizeof *moments);
+    dq_status status = DQ_OK;
+    if (order && placed && moments) {
+        for (size_t i = 0; i < count; i++)
+            order[i] = &pieces[i];
         qsort(order, count, sizeof *order, larger_first);
-    for (size_t i = 0; status == DQ_OK && i < count; i++) {
-        dq_piece *p = order[i];
-        taken at = {.first = p->first, .last = p->last, .offset = lowest_gap(p, placed, i)};
-        size_t end;
-        if (!dq_add_size(at.offset, p->size, &end) || !dq_align_size(end, DQ_PLACE_ALIGN, &at.end)) {
-            status = dq_fail(err, DQ_OUT_OF_MEMORY, "the activations together do not fit an address space");
-            break;
-        }
-        p->offset = at.offset;
-        insert_by_offset(placed, i, at);
-        if (end > *total)
-            *total = end;
+        status = place_all(order, placed, count, moments, steps, total, err);
+    } else {
+        status = dq_no_memory(err, count * sizeof *placed, "the memory plan");
     }
     free(order);
     free(placed);
+    free(moments);
     return status;
 }

@@ -9,30 +9,45 @@
 
 /* ---- Places ------------------------------------------------------------------------------------------- */
 
-START_TEST(pieces_that_live_together_do_not_overlap)
+/* Pieces of random sizes and lives, at most `longest` steps each, hold no place twice at any time. */
+static void check_places(size_t count, uint32_t steps, uint32_t longest, uint32_t seed)
 {
-    enum { N = 120 };
-    dq_piece pieces[N];
+    dq_piece *pieces = calloc(count, sizeof *pieces);
     size_t total = 0, sum = 0;
-    uint32_t seed = 1234u + (uint32_t)_i;
-    for (int i = 0; i < N; i++) {
+    for (size_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
-        uint32_t first = seed >> 16 & 63;
-        pieces[i] = (dq_piece){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 28)};
+        uint32_t first = (seed >> 16) % steps;
+        pieces[i] =
+            (dq_piece){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 20) % longest};
         sum += pieces[i].size + DQ_PLACE_ALIGN;
     }
-    ck_assert_int_eq(dq_place(pieces, N, &total, &err), DQ_OK);
+    ck_assert_int_eq(dq_place(pieces, count, &total, &err), DQ_OK);
     ck_assert_uint_lt(total, sum / 2);
-    for (int i = 0; i < N; i++) {
+    for (size_t i = 0; i < count; i++) {
         ck_assert_uint_eq(pieces[i].offset % DQ_PLACE_ALIGN, 0);
         ck_assert_uint_le(pieces[i].offset + pieces[i].size, total);
-        for (int k = 0; k < i; k++) {
+        for (size_t k = 0; k < i; k++) {
             bool together = pieces[i].first <= pieces[k].last && pieces[k].first <= pieces[i].last;
             bool apart = pieces[i].offset + pieces[i].size <= pieces[k].offset ||
                          pieces[k].offset + pieces[k].size <= pieces[i].offset;
-            ck_assert(!together || apart || !pieces[i].size || !pieces[k].size);
+            if (together && !apart && pieces[i].size && pieces[k].size)
+                ck_abort_msg("pieces %zu and %zu overlap", k, i);
         }
     }
+    free(pieces);
+}
+
+START_TEST(pieces_that_live_together_do_not_overlap)
+{
+    check_places(120, 64, 16, 1234u + (uint32_t)_i);
+}
+END_TEST
+
+/* More than one search looks at. */
+START_TEST(thousands_that_live_together_do_not_overlap)
+{
+    check_places(8000, 4000, 1000, 99);
+    check_places(8000, 4000, 3, 98);
 }
 END_TEST
 
@@ -328,6 +343,7 @@ int main(void)
     Suite *suite = suite_create("plan");
     TCase *places = tcase_create("places"), *plans = tcase_create("plans");
     tcase_add_loop_test(places, pieces_that_live_together_do_not_overlap, 0, 20);
+    tcase_add_test(places, thousands_that_live_together_do_not_overlap);
     tcase_add_test(places, places_too_large_are_refused);
     tcase_add_checked_fixture(plans, set_up, tear_down);
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
