@@ -1,15 +1,19 @@
-/* Codes of four bits stand in the bytes of a word: masked, they are multiplied with digits of x, and the
- * pairs of products, at most 2 * 15 * 128 in size, are small enough for eight of them to be summed in 16
- * bits. Two vectors of columns with three sums each.
+/* Codes stand in the bytes of a word: masked, they are multiplied with digits of x. Some vectors of columns
+ * with three sums each.
  *
- * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and add_now(sum,
- * term), which adds numbers of 16 bits. */
+ * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
+ *   VECTORS                       of columns side by side: their sums stay in registers
+ *   CODE_BITS                     4, or 8: of codes that add_products takes
+ *   add_products(&sum, codes, d)  adds the products of four codes with four digits to each lane's sum, 8
+ * times at most after it was 0: pairs of products of 4 bits, which are at most 2 * 15 * 128 in size, may thus
+ * be summed in 16 bits in_32(sum)                    the sums as int32 for which nbits_pairs.h has what sums
+ * pairs in 16 bits. */
 #include "kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, VECTORS = 2, DIGITS = DQ_NBITS_DIGITS };
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_digits(const int8_t *p)
@@ -24,7 +28,7 @@ ALWAYS_INLINE vi four_digits(const int8_t *p)
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
                          const int8_t *digits, vi sum[VECTORS][DIGITS])
 {
-    const vi mask = vi_set(((1 << bits) - 1) * 0x01010101);
+    const vi mask = vi_set(((1u << bits) - 1) * 0x01010101);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
             sum[v][e] = vi_set(0);
@@ -38,13 +42,13 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bit
                 vi in_place = vi_right(vi_load(words + v * VF_LANES), part * bits + shift);
                 vi codes = vi_and(in_place, mask);
                 for (int e = 0; e < DIGITS; e++)
-                    add_now(&sum[v][e], vi_pairs_8(codes, d[e]));
+                    add_products(&sum[v][e], codes, d[e]);
             }
         }
     }
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
-            sum[v][e] = vi_pairs_16(sum[v][e]);
+            sum[v][e] = in_32(sum[v][e]);
 }
 
 /* A piece of all columns. */
@@ -54,15 +58,15 @@ ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint
     const vf f[DIGITS] = {vf_set(factor), vf_set(256 * factor), vf_set(65536 * factor)};
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][DIGITS], upper[VECTORS][DIGITS];
-        piece(words + at, count, 8 / bits, bits == 8 ? 4 : bits, 0, digits, sum);
-        if (bits == 8)
+        piece(words + at, count, 8 / bits, bits < CODE_BITS ? bits : CODE_BITS, 0, digits, sum);
+        if (bits > CODE_BITS)
             piece(words + at, count, 1, 4, 4, digits, upper);
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
             vf zero = b->zeros ? vf_load(b->zeros + block * COLS + j) : vf_set(b->middle);
             vf t[DIGITS];
             for (int e = 0; e < DIGITS; e++) {
-                if (bits == 8)
+                if (bits > CODE_BITS)
                     sum[v][e] = vi_add(sum[v][e], vi_left(upper[v][e], 4));
                 t[e] = vf_fma(zero, vf_set(-sums[e]), vi_to_float(sum[v][e]));
             }

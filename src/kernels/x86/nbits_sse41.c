@@ -7,4 +7,6 @@ static inline void add_now(vi *sum, vi term)
     *sum = _mm_add_epi16(*sum, term);
 }
 
+#include "kernels/nbits_pairs.h"
+
 #include "kernels/nbits_body.h"

@@ -1,4 +1,4 @@
-/* Sixteen floats at a time, for float_rows_body.h. */
+/* Sixteen floats at a time, for the bodies of kernels. */
 #ifndef DQ_KERNELS_X86_VEC_AVX512_H
 #define DQ_KERNELS_X86_VEC_AVX512_H
 
@@ -33,6 +33,13 @@ typedef __m512d vd;
 #define vi_sub(a, b) _mm512_sub_epi32(a, b)
 #define vi_and(a, b) _mm512_and_si512(a, b)
 #define vi_xor(a, b) _mm512_xor_si512(a, b)
+#define vi_load(p) _mm512_loadu_si512(p)
+#define vi_store(p, a) _mm512_storeu_si512(p, a)
+#define vi_left(a, n) _mm512_slli_epi32(a, n)
+#define vi_right(a, n) _mm512_srli_epi32(a, n) /* zeros come in */
+/* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
+#define vi_pairs_8(a, b) _mm512_maddubs_epi16(a, b)
+#define vi_pairs_16(a) _mm512_madd_epi16(a, _mm512_set1_epi16(1))
 #define vi_left_23(a) _mm512_slli_epi32(a, 23)
 #define vi_right_1(a) _mm512_srai_epi32(a, 1)
 #define vi_right_23(a) _mm512_srai_epi32(a, 23)

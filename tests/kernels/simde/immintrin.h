@@ -299,6 +299,10 @@ static inline __m512 _mm512_reduce_ps(__m512 value, int digits)
 
 /* ---- Lanes and halves ---- */
 
+/* SIMDe 0.7.4 gives this name to the function under a mask. */
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16(a, b) simde_mm512_madd_epi16(a, b)
+
 #ifndef _mm512_srai_epi32
 static inline __m512i _mm512_srai_epi32(__m512i value, unsigned bits)
 {

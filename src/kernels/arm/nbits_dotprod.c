@@ -1,0 +1,11 @@
+/* sdot adds four products to an int32: of codes of 4 bits, which are no less when they have a sign. */
+#include "kernels/arm/vec_neon.h"
+
+#define ISA(name) name##_dotprod
+
+enum { VECTORS = 4, CODE_BITS = 4 };
+#define add_products(sum, codes, digits)                                                                     \
+    (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(digits)))
+#define in_32(sum) (sum)
+
+#include "kernels/nbits_body.h"

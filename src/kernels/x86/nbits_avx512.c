@@ -1,0 +1,23 @@
+#include "kernels/x86/vec_avx512.h"
+
+#define ISA(name) name##_avx512
+
+/* Now: see accumulate_avx2.h. */
+static inline void add_now(vi *sum, vi term)
+{
+    *sum = _mm512_add_epi16(*sum, term);
+#ifndef DQ_SIMDE /* where a vector may be an array */
+    __asm__("" : "+v"(*sum));
+#endif
+}
+
+#include "kernels/nbits_pairs.h"
+
+#include "kernels/nbits_body.h"
+
+ALWAYS_INLINE vf looked_up(const float *table, vi codes)
+{
+    return _mm512_permutexvar_ps(codes, vf_load(table));
+}
+
+#include "kernels/nbits_floats_body.h"

@@ -1,0 +1,11 @@
+/* vpdpbusd adds four products to an int32, so that codes need not be narrow. All columns at once: twelve sums
+ * hide the instruction's latency. */
+#include "kernels/x86/vec_avx512.h"
+
+#define ISA(name) name##_avx512vnni
+
+enum { VECTORS = 4, CODE_BITS = 8 };
+#define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))
+#define in_32(sum) (sum)
+
+#include "kernels/nbits_body.h"

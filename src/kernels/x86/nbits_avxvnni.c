@@ -1,0 +1,10 @@
+/* vpdpbusd adds four products to an int32, so that codes need not be narrow. */
+#include "kernels/x86/vec_avx2.h"
+
+#define ISA(name) name##_avxvnni
+
+enum { VECTORS = 2, CODE_BITS = 8 };
+#define add_products(sum, codes, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), codes, digits))
+#define in_32(sum) (sum)
+
+#include "kernels/nbits_body.h"
