@@ -178,9 +178,9 @@ static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_qgemm_a.turned: this, rows as words, turned rows, where each group of positions is in a row, and where
- * those of a panel are in its order. */
-enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
+/* dq_qgemm_a.turned: this, rows as words or in halves, turned rows, where each group of positions is in a
+ * row, and where those of a panel are in its order. */
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8, KEPT_HALVES = 16 };
 typedef struct kept_head {
     uint8_t kept; /* the contract's first byte: what is there */
     uint8_t padding[63];
@@ -316,42 +316,90 @@ static void multiply_words(const dq_qgemm_a *a, size_t rows, const void *panel, 
 
 /* ---- Bytes as they are -------------------------------------------------------------------------------- */
 
-enum { BYTES_HEIGHT = 2, QUARTERS = NR / 4 /* vectors of four columns with two sums each */ };
+/* Rows are split instead: of bytes below 16, products of any pairs of weights fit in 16 bits, and BYTES_DEPTH
+ * sums of them do. */
+enum { BYTES_HEIGHT = 2, BYTES_DEPTH = 8, SPLIT_GROUP = 2 * GROUP /* bytes: low halves, then high ones */ };
 
-/* One group. */
-static inline __attribute__((always_inline)) void bytes_group(const uint16_t *x, size_t positions, int height,
-                                                              const int8_t *w,
-                                                              __m256i acc[BYTES_HEIGHT][QUARTERS])
+static void split_run(const uint8_t *x, size_t run, uint8_t *to)
 {
-    for (int v = 0; v < QUARTERS; v++) {
-        __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(w + 16 * v)));
+    enum { STEP = 16 };
+    const __m128i mask = _mm_set1_epi8(15);
+    for (size_t k = 0; k < run; k += STEP, to += 2 * STEP) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(x + k));
+        __m128i low = _mm_and_si128(bytes, mask), high = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi32(low, high));
+        _mm_storeu_si128((__m128i *)(void *)(to + STEP), _mm_unpackhi_epi32(low, high));
+    }
+}
+
+/* The rows in halves, 2 * `positions` bytes of each, made when they are first asked for. */
+static const uint8_t *row_halves(const dq_qgemm_a *a, size_t rows, size_t positions)
+{
+    kept_head *head = a->turned;
+    uint8_t *halves = (uint8_t *)(head + 1);
+    if (head->kept & KEPT_HALVES)
+        return halves;
+    head->kept |= KEPT_HALVES;
+    for (size_t i = 0; i < rows; i++) {
+        uint8_t *to = halves + i * 2 * positions;
+        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * SPLIT_GROUP)
+            split_run(a->rows[i] + a->offsets[t], a->run, to);
+    }
+    return halves;
+}
+
+/* Sums of a row in 16 bits, of its low halves and of its high ones. */
+typedef struct halves16 {
+    row16 low, high;
+} halves16;
+
+/* `height` and `depth` are constant in each call. */
+static inline __attribute__((always_inline)) void bytes_batch(const uint8_t *x, size_t positions, int height,
+                                                              const int8_t *w, size_t depth,
+                                                              row32 acc[BYTES_HEIGHT])
+{
+    const __m256i ones = _mm256_set1_epi16(1), sixteens = _mm256_set1_epi16(16);
+    halves16 sums[BYTES_HEIGHT];
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 8
+#endif
+    for (size_t g = 0; g < depth; g++) {
+        __m256i low = load(w + g * DQ_AVX2_GROUP_BYTES), high = load(w + g * DQ_AVX2_GROUP_BYTES + 32);
         for (int i = 0; i < height; i++) {
-            int64_t from;
-            memcpy(&from, x + (size_t)i * positions, sizeof from);
-            acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(words, _mm256_set1_epi64x(from)));
+            const uint8_t *from = x + (size_t)i * 2 * positions + g * SPLIT_GROUP;
+            add(&sums[i].low, from, low, high, g == 0);
+            add(&sums[i].high, from + GROUP, low, high, g == 0);
         }
+    }
+    for (int i = 0; i < height; i++) {
+        const halves16 *s = &sums[i];
+        __m256i low = _mm256_madd_epi16(s->low.low, ones), high = _mm256_madd_epi16(s->low.high, ones);
+        acc[i].low = _mm256_add_epi32(acc[i].low, low);
+        acc[i].high = _mm256_add_epi32(acc[i].high, high);
+        low = _mm256_madd_epi16(s->high.low, sixteens);
+        high = _mm256_madd_epi16(s->high.high, sixteens);
+        acc[i].low = _mm256_add_epi32(acc[i].low, low);
+        acc[i].high = _mm256_add_epi32(acc[i].high, high);
     }
 }
 
 /* `height` is constant in each call. */
-static inline __attribute__((always_inline)) void bytes_rows(const uint16_t *x, size_t positions, int height,
+static inline __attribute__((always_inline)) void bytes_rows(const uint8_t *x, size_t positions, int height,
                                                              const int8_t *w, size_t groups,
                                                              const int32_t *init, int32_t *c, size_t c_stride)
 {
-    __m256i acc[BYTES_HEIGHT][QUARTERS];
+    row32 acc[BYTES_HEIGHT];
     for (int i = 0; i < height; i++)
-        for (int v = 0; v < QUARTERS; v++)
-            acc[i][v] = _mm256_setzero_si256();
-    for (; groups; groups--, x += GROUP, w += DQ_AVX2_GROUP_BYTES)
-        bytes_group(x, positions, height, w, acc);
+        acc[i] = read_row(init);
+    for (; groups >= BYTES_DEPTH; groups -= BYTES_DEPTH) {
+        bytes_batch(x, positions, height, w, BYTES_DEPTH, acc);
+        x += BYTES_DEPTH * SPLIT_GROUP;
+        w += BYTES_DEPTH * DQ_AVX2_GROUP_BYTES;
+    }
+    for (; groups; groups--, x += SPLIT_GROUP, w += DQ_AVX2_GROUP_BYTES)
+        bytes_batch(x, positions, height, w, 1, acc);
     for (int i = 0; i < height; i++)
-        for (int v = 0; v < VECTORS; v++) {
-            /* columns 0 1 4 5 | 2 3 6 7 */
-            __m256i sums = _mm256_hadd_epi32(acc[i][2 * v], acc[i][2 * v + 1]);
-            sums = _mm256_permute4x64_epi64(sums, _MM_SHUFFLE(3, 1, 2, 0));
-            _mm256_storeu_si256((__m256i *)(void *)(c + (size_t)i * c_stride + v * LANES),
-                                _mm256_add_epi32(load(init + v * LANES), sums));
-        }
+        write_row(&acc[i], c + (size_t)i * c_stride);
 }
 
 static void multiply_bytes(const dq_qgemm_a *a, size_t rows, const int8_t *w, const int32_t *init, int32_t *c,
@@ -359,10 +407,10 @@ static void multiply_bytes(const dq_qgemm_a *a, size_t rows, const int8_t *w, co
 {
     size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
     row_size(a->runs, a->run, &positions);
-    const uint16_t *x = row_words(a, rows, positions);
+    const uint8_t *x = row_halves(a, rows, positions);
     for (; rows >= BYTES_HEIGHT; rows -= BYTES_HEIGHT) {
         bytes_rows(x, positions, BYTES_HEIGHT, w, groups, init, c, c_stride);
-        x += BYTES_HEIGHT * positions;
+        x += BYTES_HEIGHT * 2 * positions;
         c += BYTES_HEIGHT * c_stride;
     }
     if (rows)
