@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* A product x * (1 / s) is off from the quotient x / s by less than 2^-22 of it (three roundings of 2^-24
- * each). A quotient clamped to the bounds of an 8-bit type less its zero point is at most 2^8 in size, so off
- * by less than 2^-14: where the product is not farther than this from an integer, both round to that integer.
- */
-#define DQ_ROUNDS_ALIKE (0.5f - 0x1p-13f)
+/* Let r be 1 / s rounded. A product of x and r * (1 - DQ_RECIPROCAL_OFF) lies farther from the quotient x / s
+ * than three roundings of 2^-24 and the quotient's own move it, on the side of 0; with r * (1 +
+ * DQ_RECIPROCAL_OFF) on the other. The quotient is between them, and where both round to the same integer, so
+ * does it. */
+#define DQ_RECIPROCAL_OFF 0x1p-21f
 
 /** Neither s nor 1 / s is near the ends of float's range, so that the reciprocal has all its bits. */
 static inline bool dq_reciprocal_serves(float s)

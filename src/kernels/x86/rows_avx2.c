@@ -77,25 +77,37 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
     return _mm256_add_epi32(_mm256_cvttps_epi32(q), b->zero);
 }
 
+/* Factors between which the scale's reciprocal is. */
+typedef struct factors {
+    __m256 inner, outer;
+} factors;
+
+static inline factors factors_of(float scale)
+{
+    float r = 1 / scale;
+    return (factors){_mm256_set1_ps(r * (1 - DQ_RECIPROCAL_OFF)),
+                     _mm256_set1_ps(r * (1 + DQ_RECIPROCAL_OFF))};
+}
+
 /* 32 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
- * the middle between two integers for that, or too large. NaN and what is far below become the lowest number,
- * and everything saturates on its way down to a byte. */
-static inline bool quantize_32(const float *x, __m256 reciprocal, const bounds *b, bool is_signed, bool far,
+ * the middle between two integers for that, NaN, or far out: what does not fit an int32 becomes the lowest
+ * one on either side. All else saturates on its way down to a byte. */
+static inline bool quantize_32(const float *x, const factors *f, const bounds *b, bool is_signed, bool far,
                                void *y)
 {
-    const __m256 sign = _mm256_set1_ps(-0.0f);
     const __m256i zero = _mm256_packs_epi32(b->zero, b->zero);
-    __m256i v[4];
-    __m256 off = _mm256_setzero_ps();
+    __m256i v[4], off = _mm256_setzero_si256();
     for (int i = 0; i < 4; i++) {
-        __m256 q = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), reciprocal);
-        v[i] = _mm256_cvtps_epi32(q);
-        off = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(q, _mm256_cvtepi32_ps(v[i]))), off);
+        __m256 some = _mm256_loadu_ps(x + 8 * i);
+        v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(some, f->outer));
+        off = _mm256_or_si256(off, _mm256_xor_si256(v[i], _mm256_cvtps_epi32(_mm256_mul_ps(some, f->inner))));
     }
-    if (_mm256_movemask_ps(_mm256_cmp_ps(off, _mm256_set1_ps(DQ_ROUNDS_ALIKE), _CMP_GT_OQ)))
+    __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+    off = _mm256_or_si256(off, _mm256_cmpeq_epi16(_mm256_min_epi16(low, high), _mm256_set1_epi16(INT16_MIN)));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(off, _mm256_setzero_si256())) != -1)
         return false;
-    __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
-    __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
+    low = _mm256_adds_epi16(low, zero);
+    high = _mm256_adds_epi16(high, zero);
     __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     if (far)
@@ -121,13 +133,13 @@ static inline size_t until_aligned(const void *y, size_t width)
             bounds b = bounds_of(_mm256_set1_epi32(zero ? zero[0] : 0), min, max);                           \
             bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                    \
             bool far = fast && n >= DQ_FAR_ROW;                                                              \
-            __m256 reciprocal = _mm256_set1_ps(1 / scale[0]);                                                \
+            const factors f = factors_of(scale[0]);                                                          \
             if (far) {                                                                                       \
                 i = until_aligned(y, sizeof(type));                                                          \
                 dq_quantize_f32_##suffix##_c(x, i, scale, zero, 0, y);                                       \
             }                                                                                                \
             for (; fast && n - i >= 32; i += 32)                                                             \
-                if (!quantize_32(x + i, reciprocal, &b, (min) < 0, far, y + i))                              \
+                if (!quantize_32(x + i, &f, &b, (min) < 0, far, y + i))                                      \
                     for (size_t k = i; k < i + 32; k += 8)                                                   \
                         store_##suffix(y + k, quantize(x + k, s, &b));                                       \
             for (; i + 8 <= n; i += 8) {                                                                     \

@@ -46,26 +46,26 @@ static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
                             b->zero);
 }
 
-/* 64 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
- * the middle between two integers for that. Adding 1.5 * 2^23 rounds to an integer, which is then in the low
- * bits. */
-static inline bool quantize_64(const float *x, __m512 reciprocal, const bounds *b, bool is_signed, void *y)
+/* 64 codes by products with the scale's reciprocal, as on AVX2; false, with nothing written, when one of them
+ * is too near the middle between two integers for that, NaN, or far out. */
+static inline bool quantize_64(const float *x, float reciprocal, const bounds *b, bool is_signed, void *y)
 {
-    const __m512 magic = _mm512_set1_ps(12582912.0f);
-    const __m512i zero = _mm512_sub_epi32(b->zero, _mm512_castps_si512(magic));
+    const __m512 inner = _mm512_set1_ps(reciprocal * (1 - DQ_RECIPROCAL_OFF));
+    const __m512 outer = _mm512_set1_ps(reciprocal * (1 + DQ_RECIPROCAL_OFF));
+    const __m512i zero = _mm512_packs_epi32(b->zero, b->zero);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i v[4];
-    __m512 off = _mm512_setzero_ps();
+    __m512i v[4], off = _mm512_setzero_si512();
     for (int i = 0; i < 4; i++) {
-        __m512 q = _mm512_mul_ps(_mm512_loadu_ps(x + i * LANES), reciprocal);
-        q = _mm512_min_ps(_mm512_max_ps(q, b->low), b->high);
-        __m512 r = _mm512_add_ps(q, magic);
-        off = _mm512_max_ps(off, _mm512_abs_ps(_mm512_sub_ps(q, _mm512_sub_ps(r, magic))));
-        v[i] = _mm512_add_epi32(_mm512_castps_si512(r), zero);
+        __m512 some_x = _mm512_loadu_ps(x + i * LANES);
+        v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(some_x, outer));
+        off = _mm512_or_si512(off, _mm512_xor_si512(v[i], _mm512_cvtps_epi32(_mm512_mul_ps(some_x, inner))));
     }
-    if (_mm512_cmp_ps_mask(off, _mm512_set1_ps(DQ_ROUNDS_ALIKE), _CMP_GT_OQ))
-        return false;
     __m512i low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+    if (_mm512_test_epi32_mask(off, off) ||
+        _mm512_cmple_epi16_mask(_mm512_min_epi16(low, high), _mm512_set1_epi16(INT16_MIN)))
+        return false;
+    low = _mm512_adds_epi16(low, zero);
+    high = _mm512_adds_epi16(high, zero);
     __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
     _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes));
     return true;
@@ -80,7 +80,7 @@ static inline bool quantize_64(const float *x, __m512 reciprocal, const bounds *
         __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
         bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                               \
         bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                        \
-        __m512 reciprocal = _mm512_set1_ps(1 / scale[0]);                                                    \
+        const float reciprocal = 1 / scale[0];                                                               \
         for (size_t i = 0; i < n; i += LANES) {                                                              \
             if (fast && n - i >= 4 * LANES && quantize_64(x + i, reciprocal, &b, (min) < 0, y + i)) {        \
                 i += 3 * LANES;                                                                              \
