@@ -81,7 +81,7 @@ static bool fw_output(const float *m, size_t point, size_t channels, const float
             if (k % 2 == 0)
                 fw_a(t + k / 2 * FW_SIDE, 1);
             vf x = vf_add(t[k / 2 * FW_SIDE + k % 2], add);
-            odd = vf_fma(x, zero, odd);
+            odd = vf_add(odd, vf_mul(x, zero));
             x = vf_pick(vf_less(x, least), least, x);
             vf_store(y[k] + j, vf_pick(vf_less(most, x), most, x));
         }

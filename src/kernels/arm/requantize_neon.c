@@ -1,6 +1,7 @@
+#include "kernels/arm/vec_neon.h"
 #include "kernels/kernels.h"
 
-#include <arm_neon.h>
+#define ISA(name) name##_neon
 
 typedef struct bounds {
     float64x2_t low, high;
@@ -21,8 +22,8 @@ static inline int16x4_t four(int32x4_t acc, float64x2_t s0, float64x2_t s1, boun
     return vmovn_s32(vcombine_s32(low, high));
 }
 
-void dq_requantize_neon(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                        int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+static void exact(const int32_t *acc, size_t n, const double *scale, size_t scale_step, int32_t zero_point,
+                  int32_t lo, int32_t hi, uint8_t *out)
 {
     size_t j = 0;
     if (n >= 8) {
@@ -42,3 +43,14 @@ void dq_requantize_neon(const int32_t *acc, size_t n, const double *scale, size_
     }
     dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
 }
+
+static inline void put_codes(const vi v[4], int32_t zero, int32_t flip, uint8_t *out)
+{
+    const int16x8_t z = vdupq_n_s16((int16_t)zero);
+    int16x8_t first = vqaddq_s16(vcombine_s16(vqmovn_s32(v[0]), vqmovn_s32(v[1])), z);
+    int16x8_t second = vqaddq_s16(vcombine_s16(vqmovn_s32(v[2]), vqmovn_s32(v[3])), z);
+    uint8x16_t codes = vcombine_u8(vqmovun_s16(first), vqmovun_s16(second));
+    vst1q_u8(out, veorq_u8(codes, vdupq_n_u8((uint8_t)flip)));
+}
+
+#include "kernels/requantize_body.h"

@@ -5,10 +5,12 @@
 #include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
+#include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
 
 const dq_float_rows dq_float_rows_sse41 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_sse41 = FLOAT_POOL;
+const dq_fwinograd dq_fwinograd_sse41 = FWINOGRAD;
 
 void dq_fconv_plane_sse41(const dq_fconv *f)
 {

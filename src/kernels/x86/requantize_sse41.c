@@ -1,6 +1,7 @@
 #include "kernels/kernels.h"
+#include "kernels/x86/vec_sse41.h"
 
-#include <immintrin.h>
+#define ISA(name) name##_sse41
 
 typedef struct bounds {
     __m128d low, high;
@@ -20,8 +21,8 @@ static inline __m128i four(const int32_t *acc, __m128d s0, __m128d s1, bounds b)
     return _mm_unpacklo_epi64(scaled(v, s0, b), scaled(_mm_srli_si128(v, 8), s1, b));
 }
 
-void dq_requantize_sse41(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                         int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+static void exact(const int32_t *acc, size_t n, const double *scale, size_t scale_step, int32_t zero_point,
+                  int32_t lo, int32_t hi, uint8_t *out)
 {
     size_t j = 0;
     if (n >= 8) {
@@ -41,3 +42,14 @@ void dq_requantize_sse41(const int32_t *acc, size_t n, const double *scale, size
     }
     dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
 }
+
+static inline void put_codes(const vi v[4], int32_t zero, int32_t flip, uint8_t *out)
+{
+    const __m128i z = _mm_set1_epi16((int16_t)zero);
+    __m128i first = _mm_adds_epi16(_mm_packs_epi32(v[0], v[1]), z);
+    __m128i second = _mm_adds_epi16(_mm_packs_epi32(v[2], v[3]), z);
+    __m128i codes = _mm_xor_si128(_mm_packus_epi16(first, second), _mm_set1_epi8((char)flip));
+    _mm_storeu_si128((__m128i *)(void *)out, codes);
+}
+
+#include "kernels/requantize_body.h"

@@ -1,0 +1,114 @@
+/* dq_requantize_fn and dq_requantize_tile_fn for vectors of four (vec_sse41.h, vec_neon.h). As with AVX-512,
+ * products in float decide nearly all roundings: all but those of products so near the middle between two
+ * integers that float's three roundings may have moved them there. From 256 on results saturate, whatever the
+ * zero point. The rest is done in double, as are scales that float does not hold.
+ *
+ * Before it, the including file defines ISA(name) and
+ *   exact(acc, n, scale, scale_step, zero_point, lo, hi, out)   dq_requantize_fn
+ *   put_codes(v, zero, flip, out)   the 16 sums of four vectors, limited to 16 bits, plus zero, limited to
+ *                                   uint8, xor flip */
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { COLS = DQ_REQUANTIZE_COLS, VECTORS = COLS / VF_LANES, BAND = 16 /* rows that are turned together */ };
+
+/* Sixteen scales as floats. */
+typedef struct scales {
+    vf s[VECTORS];
+    bool finite;
+} scales;
+
+static inline vf size_of(vf a)
+{
+    return vi_float(vi_and(vf_bits(a), vi_set(0x7fffffff)));
+}
+
+static inline scales scales_of(const double *scale, size_t n)
+{
+    scales out = {.finite = true};
+    double few[COLS] = {0};
+    float s[COLS];
+    if (n < COLS)
+        scale = memcpy(few, scale, n * sizeof *few);
+    for (size_t j = 0; j < COLS; j += VD_LANES)
+        vd_store_floats(s + j, vd_load(scale + j));
+    for (int v = 0; v < VECTORS; v++) {
+        out.s[v] = vf_load(s + v * VF_LANES);
+        out.finite = out.finite && vm_all(vf_less(size_of(out.s[v]), vf_set(INFINITY)));
+    }
+    return out;
+}
+
+static inline scales same_scales(double scale)
+{
+    const double all[COLS] = {scale, scale, scale, scale, scale, scale, scale, scale,
+                              scale, scale, scale, scale, scale, scale, scale, scale};
+    return scales_of(all, COLS);
+}
+
+/* False, with nothing written, where one of the products is not sure. */
+static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_point, int32_t lo, uint8_t *out)
+{
+    const vf high = vf_set(512), low = vf_set(-512);
+    vi v[VECTORS];
+    vf off = vf_set(0);
+    for (int k = 0; k < VECTORS; k++) {
+        vf x = vf_bound(vf_mul(vi_to_float(vi_load(acc + k * VF_LANES)), s->s[k]), low, high);
+        v[k] = vf_nearest(x);
+        off = vf_max(off, size_of(vf_sub(x, vi_to_float(v[k]))));
+    }
+    if (!vm_all(vf_less(off, vf_set(0.5f - 0x1p-13f))))
+        return false;
+    put_codes(v, zero_point - lo, lo, out);
+    return true;
+}
+
+void ISA(dq_requantize)(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
+                        int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+{
+    scales s = {.finite = false};
+    if (n >= COLS && scale_step == 0)
+        s = same_scales(*scale);
+    size_t j = 0;
+    for (; n - j >= COLS; j += COLS) {
+        if (scale_step)
+            s = scales_of(scale + j, COLS);
+        if (!s.finite || !sixteen(acc + j, &s, zero_point, lo, out + j))
+            exact(acc + j, COLS, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+    }
+    exact(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+}
+
+/* Some rows of up to COLS columns, whose codes go to `out`, `stride` apart and COLS a row. */
+static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                           const double *scale, const dq_requantize_to *to, uint8_t *out, size_t stride)
+{
+    const scales s = scales_of(scale, cols);
+    for (size_t i = 0; i < rows; i++, acc += acc_stride, out += stride)
+        if (!s.finite || !sixteen(acc, &s, to->zero_point, to->lo, out))
+            exact(acc, cols, scale, 1, to->zero_point, to->lo, to->hi, out);
+}
+
+void ISA(dq_requantize_tile)(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                             const dq_requantize_to *to)
+{
+    uint8_t codes[BAND * COLS];
+    for (size_t i = 0; i < rows; i += BAND)
+        for (size_t j = 0; j < cols; j += COLS) {
+            size_t n = cols - j < COLS ? cols - j : COLS, band = rows - i < BAND ? rows - i : BAND;
+            const int32_t *from = acc + i * acc_stride + j;
+            uint8_t *out =
+                to->transposed ? to->out + j * to->out_stride + i : to->out + i * to->out_stride + j;
+            if (!to->transposed && n == COLS) {
+                rows_of(from, acc_stride, band, n, to->scale + j, to, out, to->out_stride);
+                continue;
+            }
+            rows_of(from, acc_stride, band, n, to->scale + j, to, codes, COLS);
+            if (to->transposed)
+                ISA(dq_transpose_x8)(codes, COLS, band, n, 0, out, to->out_stride);
+            for (size_t k = 0; k < band && !to->transposed; k++)
+                memcpy(out + k * to->out_stride, codes + k * COLS, n);
+        }
+}
