@@ -30,6 +30,7 @@ typedef __m256d vd;
 #define vi_to_float(a) _mm256_cvtepi32_ps(a)
 #define vi_set(a) _mm256_set1_epi32((int)(a))
 #define vi_add(a, b) _mm256_add_epi32(a, b)
+#define vi_add_16(a, b) _mm256_add_epi16(a, b)
 #define vi_sub(a, b) _mm256_sub_epi32(a, b)
 #define vi_and(a, b) _mm256_and_si256(a, b)
 #define vi_xor(a, b) _mm256_xor_si256(a, b)

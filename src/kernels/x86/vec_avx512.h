@@ -30,6 +30,7 @@ typedef __m512d vd;
 #define vi_to_float(a) _mm512_cvtepi32_ps(a)
 #define vi_set(a) _mm512_set1_epi32((int)(a))
 #define vi_add(a, b) _mm512_add_epi32(a, b)
+#define vi_add_16(a, b) _mm512_add_epi16(a, b)
 #define vi_sub(a, b) _mm512_sub_epi32(a, b)
 #define vi_and(a, b) _mm512_and_si512(a, b)
 #define vi_xor(a, b) _mm512_xor_si512(a, b)

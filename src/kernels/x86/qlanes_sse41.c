@@ -1,0 +1,158 @@
+#include "kernels/x86/vec_sse41.h"
+
+#include "kernels/x86/qlanes_sums.h"
+
+#include "base/checked.h"
+
+enum { MOST = 128 };
+
+/* ---- Packing ------------------------------------------------------------------------------------------ */
+
+size_t dq_qlanes_panel_size_sse41(size_t steps)
+{
+    enum { EACH = sizeof(uint32_t) + OUTS * (STEP + sizeof(record)) };
+    size_t size;
+    return steps <= UINT32_MAX && dq_mul_size(steps, EACH, &size) && dq_add_size(size, sizeof(head), &size) &&
+                   dq_align_size(size, ALIGN, &size)
+               ? size
+               : 0;
+}
+
+/* Splits a step's weights of one channel: of a pair that is not safe the larger gives. Whether one was not.
+ */
+static bool split(const int8_t *w, int8_t *part, int8_t *rest)
+{
+    bool any = false;
+    memcpy(part, w, STEP);
+    memset(rest, 0, STEP);
+    for (size_t e = 0; e < STEP; e += 2) {
+        int sum = w[e] + w[e + 1], over = sum > MOST ? sum - MOST : sum < -MOST ? sum + MOST : 0;
+        size_t larger = (w[e] > w[e + 1]) == (sum > 0) ? e : e + 1;
+        rest[larger] = (int8_t)over;
+        part[larger] = (int8_t)(part[larger] - over);
+        any = any || over;
+    }
+    return any;
+}
+
+/* The sizes of a step's safe parts of one sign, of each channel, pair and sign. */
+static void find_sizes(const int8_t *w, size_t steps, uint8_t *sizes)
+{
+    int8_t part[STEP], rest[STEP];
+    for (size_t j = 0; j < OUTS; j++, w += steps * STEP) {
+        split(w, part, rest);
+        for (size_t e = 0; e < STEP; e += 2) {
+            int a = part[e], b = part[e + 1];
+            *sizes++ = (uint8_t)((a > 0 ? a : 0) + (b > 0 ? b : 0));
+            *sizes++ = (uint8_t)((a < 0 ? -a : 0) + (b < 0 ? -b : 0));
+        }
+    }
+}
+
+static inline bool safe_together(__m128i sizes, const uint8_t *others)
+{
+    __m128i sum = _mm_adds_epu8(sizes, _mm_loadu_si128((const void *)others)),
+            most = _mm_set1_epi8((char)MOST);
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(sum, most), most)) == 0xffff;
+}
+
+/* Orders steps, and returns how many of them, from the first, are matched. */
+static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order)
+{
+    size_t first = 0, end = steps;
+    for (size_t s = 0; s < steps; s++)
+        order[s] = (uint32_t)s;
+    while (first < end) {
+        __m128i one = _mm_loadu_si128((const void *)(sizes + (size_t)order[first] * OUTS * STEP));
+        size_t other = first + 1, at;
+        while (other < end && !safe_together(one, sizes + (size_t)order[other] * OUTS * STEP))
+            other++;
+        bool found = other < end;
+        at = found ? first + 1 : --end;
+        uint32_t step = order[found ? other : first];
+        order[found ? other : first] = order[at];
+        order[at] = step;
+        first += found ? 2 : 0;
+    }
+    return first;
+}
+
+size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
+{
+    head *h = panel;
+    uint32_t *order = (uint32_t *)(h + 1);
+    int8_t *safe = (int8_t *)(order + steps);
+    record *records = (record *)(void *)(safe + steps * OUTS * STEP), *next = records;
+    memset(h, 0, sizeof *h);
+    for (size_t s = 0; s < steps; s++) /* where the safe parts will be */
+        find_sizes(w + s * STEP, steps, (uint8_t *)safe + s * OUTS * STEP);
+    h->matched = (uint32_t)match((const uint8_t *)safe, steps, order);
+    for (size_t j = 0; j < OUTS; j++) {
+        const record *first = next;
+        for (size_t s = 0; s < steps; s++) {
+            next->step = order[s];
+            if (split(w + (j * steps + order[s]) * STEP, safe + (s * OUTS + j) * STEP, next->w))
+                next++;
+        }
+        h->records[j] = (uint32_t)(next - first);
+    }
+    size_t used = sizeof *h + steps * (sizeof *order + OUTS * STEP) + (size_t)(next - records) * sizeof *next;
+    return (used + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* ---- Pixels ------------------------------------------------------------------------------------------- */
+
+void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+{
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    const uint8_t *rest[STEP];
+    size_t p = 0;
+    for (; p + 16 <= n; p += 16) {
+        __m128i x[STEP];
+        for (int e = 0; e < STEP; e++)
+            x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), flips)
+                             : _mm_setzero_si128();
+        __m128i low0 = _mm_unpacklo_epi8(x[0], x[1]), low2 = _mm_unpacklo_epi8(x[2], x[3]);
+        __m128i high0 = _mm_unpackhi_epi8(x[0], x[1]), high2 = _mm_unpackhi_epi8(x[2], x[3]);
+        __m128i *to = (void *)(out + STEP * p);
+        _mm_storeu_si128(to, _mm_unpacklo_epi16(low0, low2));
+        _mm_storeu_si128(to + 1, _mm_unpackhi_epi16(low0, low2));
+        _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(high0, high2));
+        _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(high0, high2));
+    }
+    for (int e = 0; e < STEP; e++)
+        rest[e] = planes[e] ? planes[e] + p : NULL;
+    dq_qlanes_interleave_c(rest, n - p, flip, out + STEP * p);
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------ */
+
+/* Row by row, then interleaved as pixels are. */
+static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, const dq_requantize_to *to)
+{
+    enum { PART = 64 };
+    uint8_t rows[OUTS][PART], pixels[OUTS * PART], *out = to->out;
+    const uint8_t *planes[OUTS] = {rows[0], rows[1], rows[2], rows[3]};
+    for (size_t p = 0; p < n; p += PART, c += PART) {
+        size_t some = n - p < PART ? n - p : PART;
+        for (size_t j = 0; j < OUTS; j++)
+            if (j < channels)
+                dq_requantize_sse41(c + j * c_stride, some, to->scale + j, 0, to->zero_point, to->lo, to->hi,
+                                    rows[j]);
+            else
+                planes[j] = NULL;
+        dq_qlanes_interleave_sse41(planes, some, 0, pixels);
+        for (size_t i = 0; i < some; i++, out += to->out_stride)
+            if (channels == OUTS)
+                memcpy(out, pixels + OUTS * i, OUTS);
+            else
+                memcpy(out, pixels + OUTS * i, channels);
+    }
+}
+
+const dq_qlanes dq_qlanes_sse41 = {.beats = &dq_qgemm_sse41,
+                                   .interleave = dq_qlanes_interleave_sse41,
+                                   .panel_size = dq_qlanes_panel_size_sse41,
+                                   .pack = dq_qlanes_pack_sse41,
+                                   .sums = sums,
+                                   .store = store};

@@ -1,0 +1,125 @@
+/* A panel of dq_qlanes where bytes are multiplied in pairs, and the sums that meet it.
+ *
+ * A pair of products of uint8 and int8 is summed in 16 bits where the weights of one sign come to 128 or less
+ * in size: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this, and a rest,
+ * which is almost always zero. The pairs of two steps are summed in 16 bits, too, where they obey this
+ * together: a panel's steps are matched so that nearly all find one that does. Rests stand behind the safe
+ * parts as records: a step, and four more weights for it.
+ *
+ * qlanes_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
+#ifndef DQ_KERNELS_X86_QLANES_SUMS_H
+#define DQ_KERNELS_X86_QLANES_SUMS_H
+
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, ALIGN = 64, VECTORS = 2 /* of pixels */ };
+enum { PIXELS = VECTORS * VF_LANES, BYTES = STEP * VF_LANES };
+
+/* Behind it the panel's steps, in the order of their safe parts, those, and records. */
+typedef struct head {
+    uint32_t matched; /* of the steps: one and the next are summed together */
+    uint32_t records[OUTS];
+    uint8_t unused[ALIGN - (OUTS + 1) * sizeof(uint32_t)];
+} head;
+
+typedef struct record {
+    uint32_t step;
+    int8_t w[STEP];
+} record;
+
+static inline vi four(const int8_t *w)
+{
+    int32_t bytes;
+    memcpy(&bytes, w, sizeof bytes);
+    return vi_set(bytes);
+}
+
+typedef struct task {
+    const uint8_t *x;
+    const ptrdiff_t *offsets;
+    size_t steps;
+    const head *panel;
+    const int32_t *init;
+} task;
+
+/* `vectors` is constant in each call, so that the loops unroll and sums stay in registers. */
+static inline __attribute__((always_inline)) void tile(const task *t, int vectors, int32_t *c,
+                                                       size_t c_stride)
+{
+    const uint32_t *order = (const uint32_t *)(t->panel + 1), *end = order + t->steps;
+    const int8_t *w = (const int8_t *)end;
+    vi acc[OUTS][VECTORS];
+    for (int j = 0; j < OUTS; j++)
+        for (int v = 0; v < vectors; v++)
+            acc[j][v] = vi_set(t->init[j]);
+    for (size_t pairs = t->panel->matched / 2; pairs; pairs--, order += 2, w += 2 * OUTS * STEP) {
+        const uint8_t *here = t->x + t->offsets[order[0]], *next = t->x + t->offsets[order[1]];
+        vi x[VECTORS], y[VECTORS];
+        for (int v = 0; v < vectors; v++) {
+            x[v] = vi_load(here + BYTES * v);
+            y[v] = vi_load(next + BYTES * v);
+        }
+        for (int j = 0; j < OUTS; j++) {
+            vi a = four(w + j * STEP), b = four(w + (OUTS + j) * STEP);
+            for (int v = 0; v < vectors; v++) {
+                vi sum = vi_add_16(vi_pairs_8(x[v], a), vi_pairs_8(y[v], b));
+                acc[j][v] = vi_add(acc[j][v], vi_pairs_16(sum));
+            }
+        }
+    }
+    for (; order < end; order++, w += OUTS * STEP)
+        for (int j = 0; j < OUTS; j++)
+            for (int v = 0; v < vectors; v++) {
+                vi sum = vi_pairs_8(vi_load(t->x + t->offsets[*order] + BYTES * v), four(w + j * STEP));
+                acc[j][v] = vi_add(acc[j][v], vi_pairs_16(sum));
+            }
+    for (int j = 0; j < OUTS; j++)
+        for (int v = 0; v < vectors; v++)
+            vi_store(c + (size_t)j * c_stride + v * VF_LANES, acc[j][v]);
+}
+
+static inline void add_rests(const task *t, int vectors, int32_t *c, size_t c_stride)
+{
+    const record *r =
+        (const record *)((const uint32_t *)(t->panel + 1) + t->steps * (1 + OUTS * STEP / sizeof(uint32_t)));
+    for (int j = 0; j < OUTS; j++, c += c_stride) {
+        const record *end = r + t->panel->records[j];
+        if (r == end)
+            continue;
+        vi first = vi_load(c), second = vectors > 1 ? vi_load(c + VF_LANES) : first;
+        for (; r < end; r++) {
+            const uint8_t *x = t->x + t->offsets[r->step];
+            vi w = four(r->w);
+            first = vi_add(first, vi_pairs_16(vi_pairs_8(vi_load(x), w)));
+            if (vectors > 1)
+                second = vi_add(second, vi_pairs_16(vi_pairs_8(vi_load(x + BYTES), w)));
+        }
+        vi_store(c, first);
+        if (vectors > 1)
+            vi_store(c + VF_LANES, second);
+    }
+}
+
+static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
+                 const int32_t *init, size_t n, int32_t *c, size_t c_stride)
+{
+    task t = {x, offsets, steps, panel, init};
+    bool any = false;
+    for (int j = 0; j < OUTS; j++)
+        any = any || t.panel->records[j];
+    for (size_t p = 0; p < n; p += PIXELS, t.x += PIXELS * STEP, c += PIXELS) {
+        bool one = n - p <= VF_LANES;
+        if (one)
+            tile(&t, 1, c, c_stride);
+        else
+            tile(&t, 2, c, c_stride);
+        if (any && one)
+            add_rests(&t, 1, c, c_stride);
+        else if (any)
+            add_rests(&t, 2, c, c_stride);
+    }
+}
+
+#endif
