@@ -87,6 +87,19 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
     pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, 0);
 }
 
+dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
+{
+    size_t count = dq_threads_count(threads), over = blocks % count, parts = 1;
+    dq_cut cut = {blocks, blocks, 1};
+    if (over == 0 || most < 2)
+        return cut;
+    while (parts < most && parts < count && over * parts % count != 0)
+        parts++;
+    cut.whole = blocks - over;
+    cut.parts = parts;
+    return cut;
+}
+
 static void nothing(void *context, size_t worker)
 {
     (void)context;

@@ -11,7 +11,8 @@
 
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
-enum { WORK = 8192 /* elements under windows of a piece of parallel work, about */, ALIGN = 64 };
+/* Elements under windows of a piece of parallel work, about: one by one, and by vectors. */
+enum { WORK = 8192, WORK_BY_ROWS = 1 << 17, ALIGN = 64 };
 
 typedef struct state {
     kind kind;
@@ -321,9 +322,9 @@ static void planes_piece(void *arg, size_t begin, size_t end, unsigned worker)
 }
 
 /* Pieces of parallel work for items of so many elements under windows. */
-static size_t grain(size_t each)
+static size_t grain(size_t work, size_t each)
 {
-    return each < WORK ? WORK / (each + 1) + 1 : 1;
+    return each < work ? work / (each + 1) + 1 : 1;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -336,11 +337,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (out->count == 0)
         return DQ_OK;
     if (s->way == BY_PLANES)
-        dq_parallel(call->threads, out->count, grain(s->in_size), planes_piece, &j);
+        dq_parallel(call->threads, out->count, grain(WORK, s->in_size), planes_piece, &j);
     else if (s->way == BY_ROWS)
-        dq_parallel(call->threads, out->count / columns, grain(s->kernel_size * columns), rows_piece, &j);
+        dq_parallel(call->threads, out->count / columns, grain(WORK_BY_ROWS, s->kernel_size * columns),
+                    rows_piece, &j);
     else
-        dq_parallel(call->threads, out->count, grain(s->kernel_size), piece, &j);
+        dq_parallel(call->threads, out->count, grain(WORK, s->kernel_size), piece, &j);
     return DQ_OK;
 }
 

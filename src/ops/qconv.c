@@ -168,10 +168,17 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
     conv->store(&sums);
 }
 
+typedef struct filling {
+    const dq_qconv_pass *run;
+    size_t parts; /* of a row: some of its channels */
+} filling;
+
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
+    enum { TOGETHER = 64 }; /* channels */
     (void)worker;
-    const dq_qconv_pass *run = arg;
+    const filling *f = arg;
+    const dq_qconv_pass *run = f->run;
     const dq_qconv *conv = run->conv;
     const dq_qimage *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
@@ -179,11 +186,31 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     uint8_t pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip;
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
-        size_t number = i / image->rows, row = i % image->rows;
-        dq_qimage_row(run->call->kernels, image, &conv->s,
-                      (const uint8_t *)x->data + (run->first + number) * x_size, row, flip, pad,
-                      run->images + number * image->size + row * image->width * image->unit);
+        size_t part = i % f->parts, number = i / f->parts / image->rows, row = i / f->parts % image->rows;
+        const uint8_t *from = (const uint8_t *)x->data + (run->first + number) * x_size;
+        uint8_t *to = run->images + number * image->size + row * image->width * image->unit;
+        size_t some = image->unit / TOGETHER, last = some * (part + 1) / f->parts * TOGETHER;
+        if (f->parts == 1)
+            dq_qimage_row(run->call->kernels, image, &conv->s, from, row, flip, pad, to);
+        else
+            dq_qimage_planes(run->call->kernels, image, &conv->s, from, row,
+                             some * part / f->parts * TOGETHER, part + 1 < f->parts ? last : image->unit,
+                             flip, to);
     }
+}
+
+static void fill_images(const dq_qconv_pass *run)
+{
+    enum { PIECE = 1 << 14 };
+    const dq_qimage *image = &run->conv->image;
+    size_t row_bytes = image->width * image->unit;
+    filling f = {run, 1};
+    if (row_bytes == 0 || run->conv->rows == DQ_QCONV_TURNED)
+        return;                         /* no channels: rows without bytes, of any number */
+    if (image->whole && !image->pixels) /* few rows of many channels */
+        f.parts += image->unit * run->conv->s.in_size / image->rows / PIECE;
+    dq_parallel(run->call->threads, run->count * image->rows * f.parts, PIECE / (row_bytes + 1) + 1,
+                fill_rows, &f);
 }
 
 /* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
@@ -192,6 +219,7 @@ static void set_columns(dq_qconv_pass *run)
     const dq_qconv *conv = run->conv;
     const dq_op_call *call = run->call;
     const dq_qweights *w = &conv->weights;
+    const dq_tensor *bias = dq_call_in(call, conv->bias), *zero = dq_call_in(call, conv->w_zero);
     dq_dtype type = call->in[conv->w]->dtype;
     size_t nr = w->kernel->nr, width = w->panels * nr, n = width * w->matrices;
     int32_t *columns = (int32_t *)((char *)call->scratch + conv->columns_offset);
@@ -205,11 +233,15 @@ static void set_columns(dq_qconv_pass *run)
                        .zero = columns + 2 * n};
     all->a_zero =
         dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, w->kernel->a_signed);
-    dq_qblock_columns(all, 0);
-    for (size_t j = 0; j < conv->s.out_channels; j++) {
-        size_t at = j / conv->s.group_out * width + j % conv->s.group_out;
-        all->init[at] = dq_qconv_bias(call, conv, j);
-        all->zero[at] = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, j), type, true);
+    bool one_zero = !zero || zero->count == 1;
+    dq_qblock_columns(all, one_zero ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true) : 0);
+    for (size_t g = 0, first = 0; g < conv->s.group; g++, first += conv->s.group_out) {
+        if (bias)
+            memcpy(all->init + g * width, dq_data(bias, int32_t) + first,
+                   conv->s.group_out * sizeof *columns);
+        for (size_t j = 0; !one_zero && j < conv->s.group_out; j++)
+            all->zero[g * width + j] =
+                dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, first + j), type, true);
     }
     dq_qblock_terms(all);
 }
@@ -314,16 +346,12 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void run_pass(dq_qconv_pass *run)
 {
-    enum { PIECE = 1 << 14 };
     const dq_qconv *conv = run->conv;
-    size_t row_bytes = conv->image.width * conv->image.unit;
     if (conv->by_lanes) {
         dq_qconv_lanes_run(run);
         return;
     }
-    if (row_bytes && conv->rows != DQ_QCONV_TURNED) /* no channels: rows without bytes, of any number */
-        dq_parallel(run->call->threads, run->count * conv->image.rows, PIECE / (row_bytes + 1) + 1, fill_rows,
-                    run);
+    fill_images(run);
     if (conv->depthwise) {
         dq_qconv_pixels_run(run);
         return;

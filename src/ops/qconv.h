@@ -84,7 +84,7 @@ typedef struct dq_qlanes_way {
     size_t row, plane, image;          /* in bytes */
     size_t across, together;           /* of a block: windows of a row, and rows */
     size_t blocks;                     /* of an image's group */
-    size_t panels, chunk, chunks;      /* of output channels of a group; those of a task; tasks of a block */
+    size_t panels;                     /* of output channels of a group */
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
     size_t codes_offset; /* 0: results go at once where they belong */
@@ -173,6 +173,10 @@ bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, si
  * padding `pad`. */
 void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                    const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out);
+
+/** Of a whole image whose x has channels first: channels first … end - 1 of row `row`. */
+void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
+                      const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out);
 
 /** How many images a pass takes: enough to share out, few enough to stay in the cache. */
 size_t dq_qconv_images(const dq_qconv *conv);

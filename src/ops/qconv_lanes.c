@@ -172,9 +172,9 @@ static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
 }
 
 /* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
-static void cut(const dq_op_call *call, dq_qconv *conv)
+static void cut(dq_qconv *conv)
 {
-    enum { CACHE = 1 << 16, LEAST = 32, MOST = 512, MANY_BLOCKS = 32, TASK = 1 << 21 };
+    enum { CACHE = 1 << 16, LEAST = 32, MOST = 512 };
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
     size_t pixels = CACHE / (l->planes * STEP), blocks;
@@ -191,14 +191,6 @@ static void cut(const dq_op_call *call, dq_qconv *conv)
         l->linear ? (l->width + l->across - 1) / l->across : (l->rows + l->together - 1) / l->together;
     conv->pass = dq_qconv_images(conv);
     l->panels = (s->group_out + OUTS - 1) / OUTS;
-    l->chunk = l->panels;
-    if (dq_threads_count(call->threads) > 1 && conv->pass * s->group * l->blocks < MANY_BLOCKS) {
-        size_t each = l->across * l->together * l->steps * STEP * OUTS, wanted = TASK / (each + 1) + 1;
-        if (s->y_last)
-            wanted = (wanted + TURNED - 1) / TURNED * TURNED;
-        l->chunk = wanted < l->panels ? wanted : l->panels;
-    }
-    l->chunks = (l->panels + l->chunk - 1) / l->chunk;
 }
 
 static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, size_t *size)
@@ -234,7 +226,7 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
     form f;
     set_shape(conv);
-    cut(call, conv);
+    cut(conv);
     if (!lay_out_image(conv))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
@@ -262,12 +254,6 @@ static size_t columns_of(const dq_qconv *conv)
     return conv->lanes.panels * conv->s.group * OUTS;
 }
 
-/* Where output channel m of all groups is among the columns of panels. */
-static size_t column_of(const dq_qconv *conv, size_t m)
-{
-    return m / conv->s.group_out * conv->lanes.panels * OUTS + m % conv->s.group_out;
-}
-
 /* Initial values of sums, and zero points of weights. */
 void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv)
 {
@@ -278,12 +264,22 @@ void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv)
     uint32_t x_zero =
         (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
     uint32_t depth = (uint32_t)(conv->s.group_in * conv->s.kernel_size);
+    size_t width = conv->lanes.panels * OUTS;
+    const dq_tensor *bias = dq_call_in(call, conv->bias), *zeros = dq_call_in(call, conv->w_zero);
+    dq_dtype type = call->in[conv->w]->dtype;
+    int32_t only = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true);
     memset(init, 0, 2 * columns_of(conv) * sizeof *init);
-    for (size_t m = 0; m < conv->s.out_channels; m++) {
-        size_t at = column_of(conv, m);
-        zero[at] = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, m), call->in[conv->w]->dtype, true);
-        init[at] = (int32_t)((uint32_t)dq_qconv_bias(call, conv, m) -
-                             x_zero * ((uint32_t)sums[at] - depth * (uint32_t)zero[at]));
+    for (size_t g = 0, m = 0; g < conv->s.group; g++, m += conv->s.group_out) {
+        int32_t *to = init + g * width, *z = zero + g * width;
+        if (bias)
+            memcpy(to, dq_data(bias, int32_t) + m, conv->s.group_out * sizeof *to);
+        for (size_t j = 0; j < conv->s.group_out; j++)
+            z[j] = zeros && zeros->count > 1
+                       ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, m + j), type, true)
+                       : only;
+        for (size_t j = 0; j < conv->s.group_out; j++)
+            to[j] = (int32_t)((uint32_t)to[j] -
+                              x_zero * ((uint32_t)sums[g * width + j] - depth * (uint32_t)z[j]));
     }
 }
 
@@ -378,10 +374,18 @@ static bool any_zero(const dq_qconv_pass *pass)
     return false;
 }
 
+/* How blocks go to threads: panels are cut `some` at a time, those that are turned together. */
+typedef struct tasks {
+    const dq_qconv_pass *pass;
+    dq_cut cut;
+    size_t some, sets;
+} tasks;
+
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     static const int32_t none[OUTS] = {0};
-    const dq_qconv_pass *pass = arg;
+    const tasks *all = arg;
+    const dq_qconv_pass *pass = all->pass;
     const dq_qconv *conv = pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
@@ -389,8 +393,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     bool turns = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     for (size_t i = begin; i < end; i++) {
-        size_t chunk = i % l->chunks, block = i / l->chunks % l->blocks, rest = i / l->chunks / l->blocks;
-        size_t image = rest / conv->s.group, first = chunk * l->chunk, last = first + l->chunk;
+        size_t first, last, at = dq_cut_piece(&all->cut, i, all->sets, &first, &last);
+        size_t block = at % l->blocks, rest = at / l->blocks, image = rest / conv->s.group;
         task t = {.pass = pass, .image = pass->first + image, .group = rest % conv->s.group};
         t.row = l->linear ? 0 : block * l->together;
         t.px = l->linear ? block * l->across : 0;
@@ -405,7 +409,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         if (zeros)
             sum_panel(&t, conv->s.group * l->panels, none, t.pixel_sums);
         t.codes = turns ? (uint8_t *)scratch + l->codes_offset : NULL;
-        run_panels(&t, first, last < l->panels ? last : l->panels);
+        last *= all->some;
+        run_panels(&t, first * all->some, last < l->panels ? last : l->panels);
     }
 }
 
@@ -413,10 +418,11 @@ void dq_qconv_lanes_run(const dq_qconv_pass *pass)
 {
     const dq_qconv *conv = pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
-    dq_qconv_pass run = *pass;
+    tasks all = {.pass = pass, .some = conv->s.y_last ? TURNED : 1};
+    all.sets = (l->panels + all.some - 1) / all.some;
     if (!l->linear)
         dq_qconv_lanes_images(pass);
-    size_t products = l->across * l->together * l->chunk * OUTS * l->steps * STEP;
-    dq_parallel(pass->call->threads, pass->count * conv->s.group * l->blocks * l->chunks,
-                dq_qgemm_grain(products), run_tasks, &run);
+    all.cut = dq_threads_cut(pass->call->threads, pass->count * conv->s.group * l->blocks, all.sets);
+    size_t products = l->across * l->together * l->panels * OUTS * l->steps * STEP / all.cut.parts;
+    dq_parallel(pass->call->threads, dq_cut_count(&all.cut), dq_qgemm_grain(products), run_tasks, &all);
 }

@@ -1,6 +1,7 @@
 /* Convolutions of 3×3 at stride 1 by kernels/winograd.h. A task takes some rows of tiles of an image: it
  * transforms their pixels, and then, panel of output channels by panel, makes the 16 products of the
- * transformed pixels with the transformed weights, and the outputs from these.
+ * transformed pixels with the transformed weights, and the outputs from these. Where tasks do not go up in
+ * threads, the last ones are shared by panels.
  *
  * Transformed weights are 16-bit numbers, 16 for each 9 of 8 bits: it is meant for layers with many pixels,
  * where activations are what takes the memory. */
@@ -144,10 +145,12 @@ void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv)
     int32_t *init = (int32_t *)((char *)call->scratch + conv->columns_offset);
     uint32_t zero =
         (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
-    for (size_t j = 0; j < conv->winograd.panels * COLS; j++)
-        init[j] = j < conv->s.out_channels
-                      ? (int32_t)((uint32_t)dq_qconv_bias(call, conv, j) - zero * (uint32_t)sums[j])
-                      : 0;
+    const dq_tensor *bias = dq_call_in(call, conv->bias);
+    memset(init, 0, conv->winograd.panels * COLS * sizeof *init);
+    if (bias)
+        memcpy(init, dq_data(bias, int32_t), conv->s.out_channels * sizeof *init);
+    for (size_t j = 0; j < conv->s.out_channels; j++)
+        init[j] = (int32_t)((uint32_t)init[j] - zero * (uint32_t)sums[j]);
 }
 
 typedef struct task {
@@ -199,28 +202,36 @@ static void run_panel(const task *t, size_t panel)
     conv->store(&out);
 }
 
+typedef struct tasks {
+    const dq_qconv_pass *pass;
+    dq_cut cut;
+} tasks;
+
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    const dq_qconv_pass *pass = arg;
+    const tasks *all = arg;
+    const dq_qconv_pass *pass = all->pass;
     const dq_qwinograd *g = &pass->conv->winograd;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     size_t rows = ((size_t)pass->conv->s.window.out[0] + 1) / 2;
     for (size_t i = begin; i < end; i++) {
+        size_t panel, last, number = dq_cut_piece(&all->cut, i, g->panels, &panel, &last);
         task t = {.pass = pass,
-                  .image = pass->first + i / g->tasks,
-                  .first = i % g->tasks * g->together,
+                  .image = pass->first + number / g->tasks,
+                  .first = number % g->tasks * g->together,
                   .v = (int16_t *)(scratch + g->v_offset),
                   .m = (int32_t *)(scratch + g->m_offset),
                   .y = (int32_t *)(scratch + g->y_offset)};
         t.rows = rows - t.first < g->together ? rows - t.first : g->together;
         transform_pixels(&t);
-        for (size_t panel = 0; panel < g->panels; panel++)
+        for (; panel < last; panel++)
             run_panel(&t, panel);
     }
 }
 
 void dq_qconv_winograd_run(const dq_qconv_pass *pass)
 {
-    dq_qconv_pass run = *pass;
-    dq_parallel(pass->call->threads, pass->count * pass->conv->winograd.tasks, 1, run_tasks, &run);
+    const dq_qwinograd *g = &pass->conv->winograd;
+    tasks all = {pass, dq_threads_cut(pass->call->threads, pass->count * g->tasks, g->panels)};
+    dq_parallel(pass->call->threads, dq_cut_count(&all.cut), 1, run_tasks, &all);
 }

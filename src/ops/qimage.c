@@ -73,6 +73,14 @@ static void copy(const uint8_t *from, size_t n, uint8_t flip, uint8_t *to)
         to[i] = from[i] ^ flip;
 }
 
+void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
+                      const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out)
+{
+    size_t from = row * image->width, left = s->in_size - from;
+    kernels->transpose_x8(x + first * s->in_size + from, s->in_size, end - first,
+                          left < image->width ? left : image->width, flip, out + first, image->unit);
+}
+
 void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                    const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out)
 {

@@ -35,8 +35,10 @@ static void find_scales(const dq_op_call *call, size_t channels)
     const dq_tensor *w = call->in[W_SCALE];
     double x_scale = (double)dq_data(call->in[X_SCALE], float)[0];
     double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0], *scales = call->scratch;
+    const float *w_scale = dq_data(w, float);
+    double first = x_scale * (double)w_scale[0] / y_scale; /* a division each would show */
     for (size_t j = 0; j < channels; j++)
-        scales[j] = x_scale * (double)dq_data(w, float)[w->count == 1 ? 0 : j] / y_scale;
+        scales[j] = w->count == 1 ? first : x_scale * (double)w_scale[j] / y_scale;
 }
 
 static void store(const dq_conv_sums *sums)

@@ -152,6 +152,33 @@ START_TEST(threads_visit_every_item_once)
 }
 END_TEST
 
+/* Units of every block once and in order, and where units suffice as many pieces for each thread. */
+START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
+{
+    dq_error err;
+    dq_threads *threads = NULL;
+    unsigned count = (unsigned)_i;
+    ck_assert_int_eq(dq_threads_create(count, &threads, &err), DQ_OK);
+    for (size_t blocks = 0; blocks < 20; blocks++)
+        for (size_t units = 1; units < 20; units++) {
+            dq_cut cut = dq_threads_cut(threads, blocks, units);
+            size_t next[20] = {0}, begin, end, pieces = dq_cut_count(&cut);
+            for (size_t i = 0; i < pieces; i++) {
+                size_t block = dq_cut_piece(&cut, i, units, &begin, &end);
+                ck_assert_uint_lt(block, blocks);
+                ck_assert_uint_eq(begin, next[block]);
+                ck_assert_uint_lt(begin, end);
+                next[block] = end;
+            }
+            for (size_t i = 0; i < blocks; i++)
+                ck_assert_uint_eq(next[i], units);
+            if (units >= count)
+                ck_assert_uint_eq(pieces % count, 0);
+        }
+    dq_threads_free(threads);
+}
+END_TEST
+
 START_TEST(isa_names_mean_a_level_and_what_is_below)
 {
     dq_error err;
@@ -206,6 +233,7 @@ int main(void)
     tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);
     tcase_add_test(tests, namemap_finds_what_was_put);
     tcase_add_loop_test(tests, threads_visit_every_item_once, 1, 5);
+    tcase_add_loop_test(tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
     tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
     tcase_add_test(tests, files_are_mapped_or_refused);
     suite_add_tcase(suite, tests);
