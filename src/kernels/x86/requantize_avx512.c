@@ -22,13 +22,18 @@ static inline form form_of(int32_t zero_point, int32_t lo, int32_t hi)
 
 /* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
  * operand. */
-static inline __m256i eight(__m256i acc, __m512d scale, const form *f)
+static inline __m256i in_double(__m512d sum, __m512d scale, const form *f)
 {
-    __m512d v = _mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale);
+    __m512d v = _mm512_mul_pd(sum, scale);
     v = _mm512_max_pd(v, _mm512_set1_pd(f->lo - f->zero_point));
     v = _mm512_min_pd(v, _mm512_set1_pd(f->hi - f->zero_point));
     return _mm256_add_epi32(_mm512_cvt_roundpd_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
                             _mm256_set1_epi32(f->zero_point));
+}
+
+static inline __m256i eight(__m256i acc, __m512d scale, const form *f)
+{
+    return in_double(_mm512_cvtepi32_pd(acc), scale, f);
 }
 
 static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const double *scale,
@@ -207,5 +212,29 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
             as_columns(&t, rows, to->out + j * to->out_stride, to->out_stride);
         else
             as_rows(&t, rows, to->out + j, to->out_stride);
+    }
+}
+
+/* ---- To 16 bits --------------------------------------------------------------------------------------- */
+
+void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
+{
+    enum { EACH = 8 };
+    const form f = {.zero_point = s->zero_point, .lo = s->lo, .hi = s->hi};
+    for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
+        const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+        __m512d add = _mm512_set1_pd(*offset), times = _mm512_set1_pd(*scale);
+        for (size_t j = 0, at = i * s->stride; j < s->cols; j += EACH, at += EACH) {
+            __mmask8 some = s->cols - j < EACH ? (__mmask8)((1u << (s->cols - j)) - 1) : (__mmask8)0xff;
+            if (s->col_step) {
+                add = _mm512_maskz_loadu_pd(some, offset + j);
+                times = _mm512_maskz_loadu_pd(some, scale + j);
+            }
+            __m512d v = _mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, s->sums + at));
+            if (s->extra)
+                v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, s->extra + at));
+            __m256i codes = in_double(_mm512_add_pd(v, add), times, &f);
+            _mm_mask_storeu_epi16(out + at, some, _mm256_cvtepi32_epi16(codes));
+        }
     }
 }
