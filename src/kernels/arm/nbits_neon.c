@@ -4,7 +4,7 @@
 
 static inline void add_now(vi *sum, vi term)
 {
-    *sum = vreinterpretq_s32_s16(vaddq_s16(vreinterpretq_s16_s32(*sum), vreinterpretq_s16_s32(term)));
+    *sum = vi_add_16(*sum, term);
 }
 
 #include "kernels/nbits_pairs.h"

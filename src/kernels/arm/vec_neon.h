@@ -38,6 +38,9 @@ static inline vf vf_max(vf a, vf b)
 #define vi_to_float(a) vcvtq_f32_s32(a)
 #define vi_set(a) vdupq_n_s32((int32_t)(a))
 #define vi_add(a, b) vaddq_s32(a, b)
+#define vi_add_16(a, b) vreinterpretq_s32_s16(vaddq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)))
+#define vi_sub_16(a, b) vreinterpretq_s32_s16(vsubq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)))
+#define vi_words(p) vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p))) /* uint8 as 16 bits */
 #define vi_sub(a, b) vsubq_s32(a, b)
 #define vi_and(a, b) vandq_s32(a, b)
 #define vi_xor(a, b) veorq_s32(a, b)
@@ -66,6 +69,7 @@ static inline vi vi_dot_16(vi a, vi b)
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
 #define vi_left_23(a) vshlq_n_s32(a, 23)
+#define vi_quarter(a) vshrq_n_s32(a, 2)
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)
 #define vd_zero() vdupq_n_f64(0)

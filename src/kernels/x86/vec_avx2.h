@@ -31,6 +31,9 @@ typedef __m256d vd;
 #define vi_set(a) _mm256_set1_epi32((int)(a))
 #define vi_add(a, b) _mm256_add_epi32(a, b)
 #define vi_add_16(a, b) _mm256_add_epi16(a, b)
+#define vi_sub_16(a, b) _mm256_sub_epi16(a, b)
+#define vi_words(p)                                                                                          \
+    _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(p))) /* uint8 as 16 bits */
 #define vi_sub(a, b) _mm256_sub_epi32(a, b)
 #define vi_and(a, b) _mm256_and_si256(a, b)
 #define vi_xor(a, b) _mm256_xor_si256(a, b)
@@ -42,7 +45,10 @@ typedef __m256d vd;
 /* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
 #define vi_pairs_8(a, b) _mm256_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm256_madd_epi16(a, _mm256_set1_epi16(1))
+/* sums of two neighbouring products of int16 */
+#define vi_dot_16(a, b) _mm256_madd_epi16(a, b)
 #define vi_left_23(a) _mm256_slli_epi32(a, 23)
+#define vi_quarter(a) _mm256_srai_epi32(a, 2)
 #define vi_right_1(a) _mm256_srai_epi32(a, 1)
 #define vi_right_23(a) _mm256_srai_epi32(a, 23)
 #define vd_zero() _mm256_setzero_pd()

@@ -36,6 +36,9 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vi_set(a) _mm_set1_epi32((int)(a))
 #define vi_add(a, b) _mm_add_epi32(a, b)
 #define vi_add_16(a, b) _mm_add_epi16(a, b)
+#define vi_sub_16(a, b) _mm_sub_epi16(a, b)
+#define vi_words(p)                                                                                          \
+    _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)(p))) /* uint8 as 16 bits */
 #define vi_sub(a, b) _mm_sub_epi32(a, b)
 #define vi_and(a, b) _mm_and_si128(a, b)
 #define vi_xor(a, b) _mm_xor_si128(a, b)
@@ -53,6 +56,7 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 /* sums of two neighbouring products of int16 */
 #define vi_dot_16(a, b) _mm_madd_epi16(a, b)
 #define vi_left_23(a) _mm_slli_epi32(a, 23)
+#define vi_quarter(a) _mm_srai_epi32(a, 2)
 #define vi_right_1(a) _mm_srai_epi32(a, 1)
 #define vi_right_23(a) _mm_srai_epi32(a, 23)
 #define vd_zero() _mm_setzero_pd()

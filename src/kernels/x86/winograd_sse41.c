@@ -1,0 +1,10 @@
+#include "kernels/x86/vec_sse41.h"
+
+#include <stdint.h>
+
+#include "kernels/x86/winograd_pairs.h"
+
+#include "kernels/winograd_body.h"
+
+const dq_winograd dq_winograd_sse41 = {
+    .beats = &dq_qgemm_sse41, .input = input, .product = product, .output = output};
