@@ -2,11 +2,23 @@
 
 #include <string.h>
 
+/* The usual strides are constants, so that compilers take many windows at once. */
 #define MAX_WINDOWS(T, name)                                                                                 \
     static void name##_join(const T *restrict x, size_t n, T *restrict line)                                 \
     {                                                                                                        \
         for (size_t j = 0; j < n; j++)                                                                       \
             line[j] = x[j] > line[j] ? x[j] : line[j];                                                       \
+    }                                                                                                        \
+    static inline void name##_columns(const dq_max_windows *w, size_t stride, const T *restrict line,        \
+                                      T *restrict out)                                                       \
+    {                                                                                                        \
+        for (size_t c = 0; c < w->width; c++)                                                                \
+            out[c] = line[c * stride];                                                                       \
+        for (size_t k = 1; k < w->kernel; k++) {                                                             \
+            const T *from = line + k * w->dilation;                                                          \
+            for (size_t c = 0; c < w->width; c++)                                                            \
+                out[c] = from[c * stride] > out[c] ? from[c * stride] : out[c];                              \
+        }                                                                                                    \
     }                                                                                                        \
     static void name##_row(const dq_max_windows *w, const T *x, T *restrict line, T *restrict out)           \
     {                                                                                                        \
@@ -14,13 +26,12 @@
             memcpy(line + w->from, x, w->n);                                                                 \
         for (size_t r = 1; r < w->under; r++)                                                                \
             name##_join(x + r * w->x_step, w->n, line + w->from);                                            \
-        for (size_t c = 0; c < w->width; c++)                                                                \
-            out[c] = line[c * w->stride];                                                                    \
-        for (size_t k = 1; k < w->kernel; k++) {                                                             \
-            const T *from = line + k * w->dilation;                                                          \
-            for (size_t c = 0; c < w->width; c++)                                                            \
-                out[c] = from[c * w->stride] > out[c] ? from[c * w->stride] : out[c];                        \
-        }                                                                                                    \
+        if (w->stride == 1)                                                                                  \
+            name##_columns(w, 1, line, out);                                                                 \
+        else if (w->stride == 2)                                                                             \
+            name##_columns(w, 2, line, out);                                                                 \
+        else                                                                                                 \
+            name##_columns(w, w->stride, line, out);                                                         \
     }
 
 MAX_WINDOWS(uint8_t, u8)
