@@ -57,9 +57,9 @@ static void bind_buffer(const dq_exec *exec, dq_plan *plan)
     if (plan->bound == base)
         return;
     plan->bound = base;
-    for (uint32_t id = 0; id < plan->value_count; id++)
-        if (plan->slots[id].where == DQ_AT_BUFFER)
-            plan->slots[id].t.data = base + plan->slots[id].offset;
+    for (uint32_t i = 0; i < plan->slot_count; i++)
+        if (plan->slots[i].where == DQ_AT_BUFFER)
+            plan->slots[i].t.data = base + plan->slots[i].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
             plan->copies[i].t.data = base + plan->copies[i].offset;
@@ -75,7 +75,7 @@ static void bind_buffer(const dq_exec *exec, dq_plan *plan)
 static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_count)
 {
     for (uint32_t i = 0; i < given_count; i++) {
-        dq_slot *slot = &plan->slots[given[i].value->id];
+        dq_slot *slot = dq_plan_slot(plan, given[i].value);
         if (slot->where != DQ_AT_INPUT)
             continue; /* a constant, which the plan has */
         if (slot->shaped)
@@ -116,7 +116,7 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
     for (uint32_t i = 0; i < call->out_count; i++) {
         if (!call->out[i])
             continue;
-        dq_slot *slot = &plan->slots[step->node->out[i]->id];
+        dq_slot *slot = dq_plan_slot(plan, step->node->out[i]);
         DQ_TRY(
             reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
         slot->t.data = slot->late_memory;
@@ -209,7 +209,7 @@ static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_given *g
         if (t->kind == DQ_KIND_TENSOR)
             continue;
         DQ_TRY(dq_tensor_keep(&exec->strings, t, &kept, err));
-        plan->slots[given[i].value->id].t = *kept;
+        dq_plan_slot(plan, given[i].value)->t = *kept;
     }
     return DQ_OK;
 }

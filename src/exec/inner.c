@@ -170,7 +170,7 @@ static void take_captures(dq_inner *inner, const dq_plan *outer)
 {
     for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++) {
         dq_given *given = &inner->given[i];
-        const dq_slot *from = &outer->slots[given->value->id];
+        const dq_slot *from = dq_plan_slot(outer, given->value);
         given->tensor = &from->t;
         given->constant = from->where == DQ_AT_CONSTANT;
         given->fixed = given->constant && from->fixed;

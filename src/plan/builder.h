@@ -11,14 +11,23 @@ typedef struct dq_builder {
     uint32_t node_count;
     bool *needed;        /* by position in nodes */
     uint32_t at;         /* the position that is looked at */
-    uint32_t *last_read; /* by value id, of roots also for their views: the last position that reads it */
+    uint32_t *last_read; /* by slot, of roots also for their views: the last position that reads it */
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
 } dq_builder;
 
 static inline dq_slot *dq_builder_slot(const dq_builder *b, const dq_value *v)
 {
-    return &b->plan->slots[v->id];
+    return dq_plan_slot(b->plan, v);
+}
+
+/** Makes the slots, all empty. */
+dq_status dq_builder_make_slots(dq_builder *b, dq_error *err);
+
+/** The last position in the list that reads the value, or a view of it that is planned already. */
+static inline uint32_t *dq_builder_last_read(const dq_builder *b, const dq_value *v)
+{
+    return &b->last_read[dq_plan_index(b->plan, v)];
 }
 
 /** The slot of an output; NULL: it is not wanted. */

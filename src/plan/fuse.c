@@ -195,9 +195,9 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
 {
     const dq_graph *g = f->graph;
     f->use_count = f->program->ir->value_count;
-    f->uses = DQ_NEW_ARRAY(f->arena, f->use_count, uint32_t);
-    f->reader = DQ_NEW_ARRAY(f->arena, f->use_count, const dq_node *);
-    dq_dtype *dtypes = DQ_NEW_ARRAY(f->arena, f->use_count, dq_dtype);
+    f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
+    f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
+    dq_dtype *dtypes = DQ_NEW_ARRAY(f->passing, f->use_count, dq_dtype);
     f->capacity = g->node_count + 16;
     f->nodes = DQ_NEW_ARRAY(f->arena, f->capacity, dq_node *);
     if (!f->uses || !f->reader || !f->nodes || !dtypes)
@@ -277,9 +277,11 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
                       dq_why_fn why, void *why_arg, kept **out, dq_error *err)
 {
     dq_fusions *fusions = program->fusions;
+    dq_arena passing = {0};
     dq_fuser f = {.program = program,
                   .graph = graph,
                   .arena = &fusions->arena,
+                  .passing = &passing,
                   .why = why,
                   .why_arg = why_arg,
                   .err = err};
@@ -287,7 +289,9 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
     const dq_value **values = DQ_NEW_ARRAY(&fusions->arena, count, const dq_value *);
     if (!k || !values)
         return dq_no_memory(err, sizeof *k, "fused nodes");
-    DQ_TRY(fuse(&f, wanted, count, err));
+    dq_status status = fuse(&f, wanted, count, err);
+    dq_arena_free(&passing);
+    DQ_TRY(status);
     if (count)
         memcpy(values, wanted, count * sizeof *wanted);
     *k = (kept){

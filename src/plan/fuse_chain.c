@@ -19,27 +19,31 @@ enum { MOST_INPUTS = 8, MOST_STEPS = 24, ARGS = 3 };
 
 typedef struct pass {
     dq_fuser *f;
-    uint32_t *uses; /* by value id: reads by nodes that are needed */
-    dq_node **by;   /* by value id: the needed node that gives it */
-    bool *needed;   /* by position */
-    dq_node *gone;  /* stands where a node was that went into a chain: gives nothing */
+    uint32_t *uses;  /* by value id: reads by nodes that are needed */
+    dq_node **by;    /* by value id: the needed node that gives it … */
+    uint32_t *place; /* … and its position, which holds until the pass has come to it */
+    bool *needed;    /* by position */
+    dq_node *gone;   /* stands where a node was that went into a chain: gives nothing */
 } pass;
 
 static bool look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
 {
     dq_fuser *f = p->f;
     uint32_t values = f->use_count + f->value_count;
-    p->by = DQ_NEW_ARRAY(f->arena, values, dq_node *);
+    p->by = DQ_NEW_ARRAY(f->passing, values, dq_node *);
+    p->place = DQ_NEW_ARRAY(f->passing, values, uint32_t);
     p->gone = DQ_NEW(f->arena, dq_node);
-    if (!p->by || !p->gone)
+    if (!p->by || !p->place || !p->gone)
         return dq_fuser_no_memory(f);
     if (!dq_fuser_needed(f, wanted, wanted_count, &p->uses, &p->needed))
         return false;
     *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
     for (uint32_t n = 0; n < f->count; n++)
         for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
-            if (f->nodes[n]->out[i])
+            if (f->nodes[n]->out[i]) {
                 p->by[f->nodes[n]->out[i]->id] = f->nodes[n];
+                p->place[f->nodes[n]->out[i]->id] = n;
+            }
     return true;
 }
 
@@ -366,6 +370,20 @@ static bool find_ending(const pass *p, ending *e)
     return is_step(p, p->by[e->v->id]) && !(e->shared && is_read_before(p, e->v));
 }
 
+/* Nodes were put in at `at`, where there were `count`: they need no look. */
+static bool look_behind(pass *p, uint32_t at, uint32_t count)
+{
+    dq_fuser *f = p->f;
+    bool *grown = DQ_NEW_ARRAY(f->passing, f->count, bool);
+    if (!grown)
+        return dq_fuser_no_memory(f);
+    for (uint32_t n = 0; n < f->count; n++)
+        grown[n] = n < at ? p->needed[n] : n < f->at || p->needed[n - (f->count - count)];
+    p->needed = grown;
+    f->at = at;
+    return true;
+}
+
 /* Puts `made` in the place of the nodes of the chain and what stands behind them. */
 static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
 {
@@ -375,19 +393,14 @@ static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
         f->nodes[at] = made;
     else if (!dq_fuser_place(f, made, &e->q, &e->tail))
         return false;
-    for (uint32_t n = 0; n < at; n++)
-        if (in_chain(c, f->nodes[n])) {
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t n = p->place[c->nodes[i]->out[0]->id];
+        if (n < at) {
             f->nodes[n] = p->gone;
             p->needed[n] = false;
         }
-    bool *grown = DQ_NEW_ARRAY(f->arena, f->count, bool);
-    if (!grown)
-        return dq_fuser_no_memory(f);
-    for (uint32_t n = 0; n < f->count; n++)
-        grown[n] = n < at ? p->needed[n] : n < f->at || p->needed[n - (f->count - count)];
-    p->needed = grown;
-    f->at = at; /* what was put there needs no look */
-    return true;
+    }
+    return f->count == count || look_behind(p, at, count);
 }
 
 static void fuse_at(pass *p)

@@ -186,8 +186,8 @@ static bool begin_affine(dq_fuser *f, const product *p, affine *a)
     const dq_tensor *t;
     if (!read_bias(p, &t))
         return false;
-    *a = (affine){DQ_NEW_ARRAY(f->arena, channels, double), DQ_NEW_ARRAY(f->arena, channels, double), false,
-                  false};
+    *a = (affine){DQ_NEW_ARRAY(f->passing, channels, double), DQ_NEW_ARRAY(f->passing, channels, double),
+                  false, false};
     if (!a->factor || !a->term)
         return dq_fuser_no_memory(f);
     for (size_t i = 0; i < channels; i++) {

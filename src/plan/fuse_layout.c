@@ -469,8 +469,8 @@ static void tell(const pass *p)
 void dq_fuse_layout(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
 {
     pass p = {.f = f, .place_count = f->use_count + f->value_count};
-    p.places = DQ_NEW_ARRAY(f->arena, p.place_count, place);
-    p.kinds = DQ_NEW_ARRAY(f->arena, f->count, kind);
+    p.places = DQ_NEW_ARRAY(f->passing, p.place_count, place);
+    p.kinds = DQ_NEW_ARRAY(f->passing, f->count, kind);
     uint32_t *uses;
     if (!p.places || !p.kinds || !dq_fuser_needed(f, wanted, wanted_count, &uses, &p.needed)) {
         dq_fuser_no_memory(f);

@@ -242,7 +242,7 @@ dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count,
     dq_kernels kernels;
     dq_plan *plan = NULL;
     uint32_t outer = give_outer(f, nodes, count, NULL);
-    dq_given *all = DQ_NEW_ARRAY(f->arena, given_count + outer, dq_given);
+    dq_given *all = DQ_NEW_ARRAY(f->passing, given_count + outer, dq_given);
     *out = NULL;
     if (!all)
         return dq_no_memory(err, (given_count + outer) * sizeof *all, "fused nodes");
@@ -290,8 +290,8 @@ static void count_use(void *arg, dq_value *v)
 bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, uint32_t **uses,
                      bool **needed)
 {
-    *uses = DQ_NEW_ARRAY(f->arena, f->use_count + f->value_count, uint32_t);
-    *needed = DQ_NEW_ARRAY(f->arena, f->count, bool);
+    *uses = DQ_NEW_ARRAY(f->passing, f->use_count + f->value_count, uint32_t);
+    *needed = DQ_NEW_ARRAY(f->passing, f->count, bool);
     if (!*uses || !*needed)
         return dq_fuser_no_memory(f);
     for (uint32_t i = 0; i < wanted_count; i++)

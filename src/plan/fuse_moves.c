@@ -143,7 +143,7 @@ bool dq_fuser_all_move(const dq_fuser *f, const dq_value *v, const dq_params *p)
 static bool memory(dq_fuser *f)
 {
     if (!f->moved)
-        f->moved = DQ_NEW_ARRAY(f->arena, f->use_count, dq_value *);
+        f->moved = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
     return f->moved != NULL;
 }
 

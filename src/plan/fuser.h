@@ -12,8 +12,9 @@
 typedef struct dq_fuser {
     dq_program *program;
     dq_graph *graph;
-    dq_arena *arena;
-    dq_node **nodes; /* room for what is inserted */
+    dq_arena *arena;   /* what stays */
+    dq_arena *passing; /* what only the patterns look at */
+    dq_node **nodes;   /* room for what is inserted */
     uint32_t count, capacity;
     uint32_t at;      /* the node that is looked at */
     dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */

@@ -32,7 +32,7 @@ static dq_status bind(dq_plan *plan, dq_step *step, const dq_type **in, dq_type 
     const dq_node *node = step->node;
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (node->in[i]) {
-            const dq_tensor *t = &plan->slots[node->in[i]->id].t;
+            const dq_tensor *t = &dq_plan_slot(plan, node->in[i])->t;
             in_types[i] = dq_type_make(form_of(t), t->dtype);
         }
         in[i] = node->in[i] ? &in_types[i] : NULL;
@@ -117,7 +117,7 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     DQ_TRY(bind_types(plan, step, err));
     const dq_op_call *call = &step->call;
     for (uint32_t i = 0; i < call->in_count; i++)
-        if (step->node->in[i] && !plan->slots[step->node->in[i]->id].shaped && !call->in[i]->data)
+        if (step->node->in[i] && !dq_plan_slot(plan, step->node->in[i])->shaped && !call->in[i]->data)
             return DQ_LATE;
     const dq_op_impl *impl = step->node->op->impl;
     if (!step->late && impl->flags & (DQ_OP_SUBGRAPH | DQ_OP_ITEMS))

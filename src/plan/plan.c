@@ -12,8 +12,9 @@ static void want(void *arg, dq_value *v)
 {
     dq_builder *b = arg;
     dq_builder_slot(b, v)->wanted = true;
-    if (b->last_read[v->id] == 0)
-        b->last_read[v->id] = b->at;
+    uint32_t *last = dq_builder_last_read(b, v);
+    if (*last == 0)
+        *last = b->at;
 }
 
 /* Outputs that the operator's schema requires are computed with the others: operators need not look whether
@@ -32,7 +33,7 @@ static void find_needed(dq_builder *b)
 {
     for (uint32_t i = 0; i < b->request->wanted_count; i++) {
         dq_builder_slot(b, b->request->wanted[i])->wanted = true;
-        b->last_read[b->request->wanted[i]->id] = UINT32_MAX;
+        *dq_builder_last_read(b, b->request->wanted[i]) = UINT32_MAX;
     }
     for (uint32_t n = b->node_count; n-- > 0;) {
         const dq_node *node = b->nodes[n];
@@ -75,29 +76,35 @@ static void set_given(dq_slot *slot, const dq_given *given)
     slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !given->varying;
 }
 
+/* A value that nobody has given. */
+static dq_status take_value(const dq_builder *b, const dq_value *v, dq_error *err)
+{
+    dq_slot *slot = dq_builder_slot(b, v);
+    bool made = v->id >= b->plan->program->ir->value_count;
+    if (slot->where != DQ_AT_NONE)
+        return DQ_OK;
+    /* a default of an input: another session may feed another value; what follows from a fused node's
+     * constants: not what follows in the graph as written. Nothing of it is shared */
+    if (v->constant)
+        set_constant(slot, v->constant, !v->is_input && !made, true);
+    else if (v->is_input && slot->wanted)
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path, v->name);
+    return DQ_OK;
+}
+
 static dq_status take_inputs(dq_builder *b, dq_error *err)
 {
-    const dq_graph *g = b->plan->graph;
+    const dq_plan *plan = b->plan;
+    const dq_graph *g = plan->graph;
     for (uint32_t i = 0; i < b->request->given_count; i++)
         set_given(dq_builder_slot(b, b->request->given[i].value), &b->request->given[i]);
-    for (uint32_t i = 0; i < g->value_count; i++) {
-        const dq_value *v = g->all[i];
-        dq_slot *slot = dq_builder_slot(b, v);
-        if (slot->where != DQ_AT_NONE)
-            continue;
-        /* a default of an input: another session may feed another value, so that nothing that follows is
-         * shared */
-        if (v->constant)
-            set_constant(slot, v->constant, !v->is_input, true);
-        else if (v->is_input && slot->wanted)
-            return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path,
-                           v->name);
-    }
-    /* what follows from a fused node's constants is not what follows in the graph as written: nothing is
-     * shared */
-    for (uint32_t i = 0; i < b->request->made_count; i++)
-        if (b->request->made[i]->constant)
-            set_constant(dq_builder_slot(b, b->request->made[i]), b->request->made[i]->constant, false, true);
+    for (uint32_t i = 0; plan->values && i < plan->slot_count; i++)
+        if (plan->values[i]->graph == g)
+            DQ_TRY(take_value(b, plan->values[i], err));
+    for (uint32_t i = 0; !plan->values && i < g->value_count; i++)
+        DQ_TRY(take_value(b, g->all[i], err));
+    for (uint32_t i = 0; !plan->values && i < b->request->made_count; i++)
+        DQ_TRY(take_value(b, b->request->made[i], err));
     return DQ_OK;
 }
 
@@ -348,7 +355,7 @@ static dq_status keep_output(dq_builder *b, const dq_value *v, dq_error *err)
     if (root->where != DQ_AT_INPUT)
         return DQ_OK;
     dq_copy *copy = &plan->copies[plan->copy_count++];
-    *copy = (dq_copy){.from = v->id, .t = slot->t};
+    *copy = (dq_copy){.from = dq_plan_index(plan, v), .t = slot->t};
     if (!slot->shaped)
         return DQ_OK;
     DQ_TRY(add_piece(b, slot->t.size, plan->step_count, &copy->piece, err));
@@ -369,18 +376,18 @@ static dq_status keep_outputs(dq_builder *b, dq_error *err)
 static dq_status list_moving(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    uint32_t values = plan->value_count, moving = 0;
-    for (uint32_t id = 0; id < values; id++)
-        moving += plan->slots[id].where == DQ_AT_INPUT;
+    uint32_t slots = plan->slot_count, moving = 0;
+    for (uint32_t i = 0; i < slots; i++)
+        moving += plan->slots[i].where == DQ_AT_INPUT;
     plan->moving = DQ_NEW_ARRAY(&plan->arena, moving, uint32_t);
     if (!plan->moving)
         return dq_no_memory(err, moving * sizeof *plan->moving, "a plan's inputs");
     /* A root before its views: ids grow from producers to users only within one graph, so that two passes it
      * is. */
     for (int views = 0; views < 2; views++)
-        for (uint32_t id = 0; id < values; id++)
-            if (plan->slots[id].where == DQ_AT_INPUT && (plan->slots[id].root != id) == views)
-                plan->moving[plan->moving_count++] = id;
+        for (uint32_t i = 0; i < slots; i++)
+            if (plan->slots[i].where == DQ_AT_INPUT && (plan->slots[i].root != i) == views)
+                plan->moving[plan->moving_count++] = i;
     return DQ_OK;
 }
 
@@ -393,8 +400,8 @@ static dq_status place_all(dq_builder *b, dq_error *err)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "%s: the activations take %zu bytes, over the limit of %" PRIu64,
                        plan->program->ir->path, plan->buffer_size, limit);
-    for (uint32_t id = 0; id < plan->value_count; id++) {
-        dq_slot *slot = &plan->slots[id];
+    for (uint32_t i = 0; i < plan->slot_count; i++) {
+        dq_slot *slot = &plan->slots[i];
         if (slot->where == DQ_AT_BUFFER)
             slot->offset = b->pieces[plan->slots[slot->root].piece].offset + slot->shift;
     }
@@ -414,18 +421,16 @@ static dq_status place_all(dq_builder *b, dq_error *err)
 static dq_status build(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
-    size_t values = plan->value_count, nodes;
+    size_t nodes;
     b->nodes = b->request->nodes ? b->request->nodes : plan->graph->nodes;
     b->node_count = b->request->nodes ? b->request->node_count : plan->graph->node_count;
     nodes = b->node_count;
-    plan->slots = DQ_NEW_ARRAY(&plan->arena, values, dq_slot);
+    DQ_TRY(dq_builder_make_slots(b, err));
     plan->steps = DQ_NEW_ARRAY(&plan->arena, nodes + 1, dq_step);
     b->needed = calloc(nodes + 1, sizeof *b->needed);
-    b->last_read = calloc(values + 1, sizeof *b->last_read);
-    if (!plan->slots || !plan->steps || !b->needed || !b->last_read)
-        return dq_no_memory(err, values * sizeof(dq_slot), "a plan");
-    for (size_t id = 0; id < values; id++)
-        plan->slots[id].root = (uint32_t)id;
+    b->last_read = calloc((size_t)plan->slot_count + 1, sizeof *b->last_read);
+    if (!plan->steps || !b->needed || !b->last_read)
+        return dq_no_memory(err, nodes * sizeof *plan->steps, "a plan");
     find_needed(b);
     DQ_TRY(take_inputs(b, err));
     for (b->at = 0; b->at < nodes; b->at++)
@@ -445,7 +450,6 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
         return dq_no_memory(err, sizeof *plan, "a plan");
     plan->program = program;
     plan->graph = request->graph;
-    plan->value_count = program->ir->value_count + request->made_count;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
     plan->fuse = request->fuse;
@@ -473,8 +477,8 @@ void dq_plan_free(dq_plan *plan)
         if (plan->steps[i].free_flow)
             plan->steps[i].free_flow(plan->steps[i].flow);
     }
-    for (uint32_t id = 0; plan->slots && id < plan->value_count; id++)
-        free(plan->slots[id].late_memory);
+    for (uint32_t i = 0; plan->slots && i < plan->slot_count; i++)
+        free(plan->slots[i].late_memory);
     for (uint32_t i = 0; i < plan->copy_count; i++)
         free(plan->copies[i].memory);
     dq_arena_free(&plan->arena);
@@ -491,8 +495,9 @@ bool dq_plan_has_late(const dq_plan *plan)
 
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value)
 {
+    uint32_t at = dq_plan_index(plan, value);
     for (uint32_t i = 0; i < plan->copy_count; i++)
-        if (plan->copies[i].from == value->id)
+        if (plan->copies[i].from == at)
             return &plan->copies[i].t;
-    return &plan->slots[value->id].t;
+    return &plan->slots[at].t;
 }

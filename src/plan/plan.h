@@ -26,7 +26,7 @@ typedef struct dq_slot {
     bool shaped;    /* type and shape are known while planning, and the same in each run */
     bool fixed;     /* follows from initializers alone: the same in every plan of the program */
     bool wanted;    /* a step or an output reads it */
-    uint32_t root;  /* id of the value whose memory it has; its own, unless it is a view */
+    uint32_t root;  /* index of the slot whose memory it has; its own, unless it is a view */
     size_t shift;   /* of a view: bytes from the root's data to its own */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
@@ -50,7 +50,7 @@ typedef struct dq_step {
 
 /** An output that would lie in the caller's input: copied at the end of a run. */
 typedef struct dq_copy {
-    uint32_t from; /* value id */
+    uint32_t from; /* index of its slot */
     dq_tensor t;
     uint32_t piece;
     size_t offset;
@@ -62,14 +62,15 @@ typedef struct dq_plan {
     dq_program *program;
     dq_graph *graph;
     dq_arena arena;
-    dq_slot *slots; /* by value id */
-    uint32_t value_count;
+    dq_slot *slots; /* see dq_plan_index */
+    uint32_t slot_count;
+    const dq_value **values; /* of the slots, by rising ids; NULL: slots stand by the id of their value */
     dq_step *steps;
     uint32_t step_count;
     const void *bound; /* the buffer that data pointers and scratch were set for */
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
-    uint32_t *moving; /* ids of values in callers' memory and their views: set anew in each run */
+    uint32_t *moving; /* slots of values in callers' memory and their views: set anew in each run */
     uint32_t moving_count;
     dq_copy *copies;
     uint32_t copy_count;
@@ -112,6 +113,13 @@ void dq_plan_free(dq_plan *plan);
 
 /** Whether a step is planned in each run, in memory that the plan keeps. */
 bool dq_plan_has_late(const dq_plan *plan);
+
+/** Index of a value's slot. What the plan does not know has the one behind the last, which stays empty. */
+uint32_t dq_plan_index(const dq_plan *plan, const dq_value *value);
+static inline dq_slot *dq_plan_slot(const dq_plan *plan, const dq_value *value)
+{
+    return &plan->slots[dq_plan_index(plan, value)];
+}
 
 /** The tensor of a wanted value, after a run. */
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);

@@ -14,7 +14,7 @@ bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node)
 static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, size_t shift)
 {
     dq_slot *out = dq_builder_slot(b, v);
-    uint32_t *read = &b->last_read[in->root], own = b->last_read[v->id];
+    uint32_t *read = &b->last_read[in->root], own = *dq_builder_last_read(b, v);
     *read = own > *read ? own : *read;
     out->root = in->root;
     out->shift = in->shift + shift;
@@ -31,14 +31,15 @@ static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, siz
 /* The last position that reads the value, or a view of it. */
 static uint32_t read_until(const dq_builder *b, const dq_value *v)
 {
-    uint32_t until = b->last_read[v->id];
-    for (uint32_t n = b->at + 1; n < b->node_count && n <= b->last_read[v->id]; n++) {
+    uint32_t last = *dq_builder_last_read(b, v), until = last;
+    for (uint32_t n = b->at + 1; n < b->node_count && n <= last; n++) {
         const dq_node *node = b->nodes[n];
         if (!b->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
             !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
             continue;
         v = node->out[0];
-        until = b->last_read[v->id] > until ? b->last_read[v->id] : until;
+        last = *dq_builder_last_read(b, v);
+        until = last > until ? last : until;
     }
     return until < b->node_count ? until : b->node_count;
 }

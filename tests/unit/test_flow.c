@@ -1,9 +1,11 @@
 /* Graphs inside nodes, and sequences: src/exec/flow.c, inner.c, scan.c and the plans under them, over graphs
  * built in code. */
+#include "exec/inner.h"
 #include "planned.h"
 #include "suite.h"
 #include "tensor/items.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,12 +157,19 @@ static const dq_tensor *out(uint32_t i)
 
 /* ---- If ----------------------------------------------------------------------------------------------- */
 
+/* Alone, and (_i 1) in a large graph, beside which plans of the branches stay small. */
 START_TEST(branches_read_values_of_the_graphs_around_them)
 {
+    enum { MANY = 200 };
     static const float two = 2;
     input(g, "x", DQ_FLOAT);
     input(g, "deep", DQ_BOOL);
     constant(g, "two", DQ_FLOAT, 0, NULL, &two);
+    for (int i = 0; i < MANY * _i; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "unused%d", i);
+        constant(g, dq_arena_string(&ir->arena, name, strlen(name)), DQ_FLOAT, 0, NULL, &two);
+    }
     node(g, "", "Neg", "x", "a", 0);
     /* these would take a's memory, were it free */
     node(g, "", "Abs", "a", "b", 0);
@@ -189,6 +198,9 @@ START_TEST(branches_read_values_of_the_graphs_around_them)
         run_well(inputs);
         wanted_floats(out(0), 1, dims, deep ? (float[]){-2, 4, -6} : (float[]){1, 2, 3});
     }
+    const dq_flow *flow = plan->steps[plan->step_count - 1].flow;
+    for (int i = 0; i < 2 && _i == 1; i++)
+        ck_assert_uint_lt(flow->inners[i]->plan->slot_count, MANY / 4);
 }
 END_TEST
 
@@ -483,7 +495,7 @@ int main(void)
     Suite *suite = suite_create("flow");
     TCase *flow = tcase_create("flow");
     tcase_add_checked_fixture(flow, set_up, tear_down);
-    tcase_add_test(flow, branches_read_values_of_the_graphs_around_them);
+    tcase_add_loop_test(flow, branches_read_values_of_the_graphs_around_them, 0, 2);
     tcase_add_test(flow, a_fault_inside_names_the_nodes_around_it);
     tcase_add_test(flow, a_loop_carries_values_and_stacks_others);
     tcase_add_test(flow, a_loop_ends_with_its_condition);

@@ -1,0 +1,93 @@
+/* Which values have a slot. A plan of the main graph has one for each value of the model; one of an inner
+ * graph, or of a few nodes, only for those that it names: thousands of small plans beside a large model would
+ * else be as large as it, each. */
+#include "plan/builder.h"
+
+#include <stdlib.h>
+
+typedef struct list {
+    const dq_value **values; /* NULL: they are only counted */
+    size_t count;
+} list;
+
+static void add(void *arg, dq_value *v)
+{
+    list *l = arg;
+    if (l->values)
+        l->values[l->count] = v;
+    l->count++;
+}
+
+static void add_all(const dq_builder *b, list *l)
+{
+    const dq_plan_request *r = b->request;
+    for (uint32_t n = 0; n < b->node_count; n++) {
+        const dq_node *node = b->nodes[n];
+        dq_node_each_use(node, add, l);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            if (node->out[i])
+                add(l, node->out[i]);
+    }
+    for (uint32_t i = 0; i < r->given_count; i++)
+        add(l, (dq_value *)(uintptr_t)r->given[i].value);
+    for (uint32_t i = 0; i < r->wanted_count; i++)
+        add(l, (dq_value *)(uintptr_t)r->wanted[i]);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const dq_value *const *x = a, *const *y = b;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+/* Few of the model's values: lists them. */
+static dq_status list_values(dq_builder *b, uint32_t all, dq_error *err)
+{
+    enum { FEW = 4 /* for one that has a slot */ };
+    dq_plan *plan = b->plan;
+    list l = {0};
+    add_all(b, &l);
+    if (l.count >= all / FEW)
+        return DQ_OK;
+    l.values = DQ_NEW_ARRAY(&plan->arena, l.count, const dq_value *);
+    if (!l.values)
+        return dq_no_memory(err, l.count * sizeof *l.values, "a plan");
+    l.count = 0;
+    add_all(b, &l);
+    qsort(l.values, l.count, sizeof *l.values, by_id);
+    plan->slot_count = 0;
+    for (size_t i = 0; i < l.count; i++)
+        if (i == 0 || l.values[i]->id != l.values[i - 1]->id)
+            l.values[plan->slot_count++] = l.values[i];
+    plan->values = l.values;
+    return DQ_OK;
+}
+
+dq_status dq_builder_make_slots(dq_builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    plan->slot_count = plan->program->ir->value_count + b->request->made_count;
+    if (b->request->nodes || plan->graph->outer)
+        DQ_TRY(list_values(b, plan->slot_count, err));
+    plan->slots = DQ_NEW_ARRAY(&plan->arena, (size_t)plan->slot_count + 1, dq_slot);
+    if (!plan->slots)
+        return dq_no_memory(err, plan->slot_count * sizeof *plan->slots, "a plan");
+    for (uint32_t i = 0; i < plan->slot_count; i++)
+        plan->slots[i].root = i;
+    return DQ_OK;
+}
+
+uint32_t dq_plan_index(const dq_plan *plan, const dq_value *value)
+{
+    uint32_t low = 0, high = plan->slot_count;
+    if (!plan->values)
+        return value->id < high ? value->id : high;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (plan->values[middle]->id < value->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < plan->slot_count && plan->values[low]->id == value->id ? low : plan->slot_count;
+}
