@@ -391,22 +391,13 @@ static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
 
 #define PICK(T)                                                                                              \
     do {                                                                                                     \
-        const T *restrict x = from;                                                                          \
-        T *restrict y = to, *restrict z = also;                                                              \
-        if (also)                                                                                            \
-            for (size_t i = 0; i < n / 2; i++)                                                               \
-                y[2 * i] = y[2 * i + 1] = z[2 * i] = z[2 * i + 1] = x[i];                                    \
-        else if (twice)                                                                                      \
-            for (size_t i = 0; i < n / 2; i++)                                                               \
-                y[2 * i] = y[2 * i + 1] = x[i];                                                              \
-        else                                                                                                 \
-            for (size_t i = 0; i < n; i++)                                                                   \
-                y[i] = x[index[i]];                                                                          \
+        const T *x = from;                                                                                   \
+        T *y = to;                                                                                           \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            y[i] = x[index[i]];                                                                              \
     } while (0)
 
-/* `also`, unless it is NULL: a row that becomes the same; each element stands twice in both. */
-static void pick_row(const size_t *index, bool twice, size_t n, size_t width, const void *from, void *to,
-                     void *also)
+static void pick_row(const size_t *index, size_t n, size_t width, const void *from, void *to)
 {
     switch (width) {
     case 1:
@@ -424,43 +415,56 @@ static void pick_row(const size_t *index, bool twice, size_t n, size_t width, co
     default:
         for (size_t i = 0; i < n; i++)
             memcpy((char *)to + i * width, (const char *)from + index[i] * width, width);
-        if (also)
-            memcpy(also, to, n * width);
     }
 }
 
-/* The row of results before: the offset of the input row that it was made of; the next one is there, too. */
-typedef struct row_before {
-    size_t from;
-    bool both;
-} row_before;
-
-/* `more`: there is a row of results behind this one. */
-static void nearest_row(const dq_op_call *call, const size_t coord[DQ_MAX_RANK], size_t at, bool more,
-                        row_before *before)
+/* `count` rows of results from element `at` on, all of them made of the input row at `from`. */
+static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t count)
 {
     const state *s = call->state;
-    size_t last = last_of(s), width = dq_move_width(call->in[0]->dtype), from = 0;
-    const dq_resize_axis *a = &s->axis[last];
+    const dq_resize_axis *a = &s->axis[last_of(s)];
+    size_t width = dq_move_width(call->in[0]->dtype), bytes = a->out * width, made = 1;
+    const char *row = (const char *)call->in[0]->data + from * width;
     char *to = (char *)call->out[0]->data + at * width;
-    size_t bytes = a->out * width;
-    for (size_t d = 0; d < last; d++)
-        from += s->axis[d].index[coord[d]] * s->strides[d];
-    bool same = from == before->from, there = same && before->both;
-    before->both = false;
-    before->from = from;
-    if (there)
-        return;
-    if (same) {
-        memcpy(to, to - bytes, bytes);
+    if (s->twice && count > 1 && width <= sizeof(uint64_t)) {
+        call->kernels->twice(row, a->in, width, to, to + bytes);
+        made = 2;
+    } else {
+        pick_row(a->index, a->out, width, row, to);
+    }
+    for (; made < count; made++)
+        memcpy(to + made * bytes, to, bytes);
+}
+
+/* Results begin … end - 1 of a plane's rows, the plane's first one in the input being at `from`. */
+static void nearest_plane(const dq_op_call *call, size_t from, size_t plane, size_t begin, size_t end)
+{
+    const state *s = call->state;
+    size_t last = last_of(s), n = s->axis[last].out, first = begin;
+    const size_t *rows = s->axis[last - 1].index;
+    for (size_t i = begin; i < end; i++)
+        if (i + 1 == end || rows[i + 1] != rows[first]) {
+            same_rows(call, from + rows[first] * s->strides[last - 1], (plane + first) * n, i + 1 - first);
+            first = i + 1;
+        }
+}
+
+static void nearest_rows(const dq_op_call *call, size_t begin, size_t end)
+{
+    const state *s = call->state;
+    size_t last = last_of(s);
+    if (last == 0) {
+        same_rows(call, 0, 0, 1);
         return;
     }
-    if (more && s->twice && last > 0 && coord[last - 1] + 1 < s->axis[last - 1].out) {
-        const size_t *row = s->axis[last - 1].index + coord[last - 1];
-        before->both = row[0] == row[1];
+    size_t height = s->axis[last - 1].out;
+    for (size_t i = begin, stop; i < end; i = stop) {
+        size_t row = i % height, from = 0, rest = i / height;
+        for (size_t d = last - 1; d-- > 0; rest /= s->axis[d].out)
+            from += s->axis[d].index[rest % s->axis[d].out] * s->strides[d];
+        stop = end - i < height - row ? end : i - row + height;
+        nearest_plane(call, from, i - row, row, row + stop - i);
     }
-    pick_row(a->index, s->twice, a->out, width, (const char *)call->in[0]->data + from * width, to,
-             before->both ? to + bytes : NULL);
 }
 
 static bool outside(const state *s, const size_t coord[DQ_MAX_RANK])
@@ -487,21 +491,20 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = call->state;
     size_t coord[DQ_MAX_RANK] = {0}, last = last_of(s), n = s->axis[last].out;
     bool nearest = s->how.mode == DQ_RESIZE_NEAREST, crop = s->how.coordinate == DQ_TF_CROP_AND_RESIZE;
-    row_before before = {.from = SIZE_MAX};
     worker_rows rows;
-    if (!nearest)
+    if (nearest)
+        nearest_rows(call, begin, end);
+    else
         begin_rows(&rows, call, worker);
+    if (nearest && !crop)
+        return;
     for (size_t d = last, rest = begin; d-- > 0; rest /= s->axis[d].out)
         coord[d] = rest % s->axis[d].out;
     for (size_t i = begin; i < end; i++) {
-        if (nearest)
-            nearest_row(call, coord, i * n, i + 1 < end && !crop, &before);
-        else
+        if (!nearest)
             put_row(call->out[0], i * n, blend(&rows, coord, 0, 0), n);
-        if (crop) {
+        if (crop)
             extrapolate(call, coord, i * n);
-            before.from = SIZE_MAX;
-        }
         for (size_t d = last; d-- > 0;) {
             if (++coord[d] < s->axis[d].out)
                 break;

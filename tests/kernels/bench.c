@@ -47,6 +47,7 @@ typedef struct measure {
 
 static float lowest, highest;
 MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
+MEASURE(twice, 1, 4, source, c->n, 1, target, third)
 MEASURE(requantize, 4, 1, X(int32_t), c->n, scales, 0, 10, 0, 255, Y(uint8_t))
 MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
 MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))
@@ -374,6 +375,7 @@ static const measure measures[] = {
     ROW(transpose_x8),
     ROW(transpose_x16),
     ROW(transpose_x32),
+    ROW(twice),
     ROW(float_rows),
     ROW(float_pool),
     PRODUCT(qgemm),

@@ -232,3 +232,23 @@ void check_max_windows(const dq_kernels *k)
         kernel_done();
     }
 }
+
+/* ---- Elements twice ---- */
+
+void check_twice(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t s = 0; kernel_size(s, &n); s++)
+        for (size_t width = 1; width <= 8; width *= 2) {
+            const uint8_t *x = kernel_bytes(n * width);
+            uint8_t *y = kernel_memory(2 * n * width), *z = kernel_memory(2 * n * width);
+            k->twice(x, n, width, y, z);
+            for (size_t i = 0; i < 2 * n * width; i++) {
+                uint8_t wanted = x[i / width / 2 * width + i % width];
+                KERNEL_FAIL_UNLESS(y[i] == wanted && z[i] == wanted,
+                                   "n %zu, width %zu: byte %zu is %u and %u, wanted %u", n, width, i, y[i],
+                                   z[i], wanted);
+            }
+            kernel_done();
+        }
+}
