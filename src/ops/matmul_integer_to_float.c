@@ -95,16 +95,27 @@ static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
     size_t b_at = dq_qparam_offset(&st->b_scale, &st->mm.s, sums->batch);
     for (size_t j = 0; j < sums->cols; j++) {
         size_t col = sums->col + j;
-        to->scales[j] = (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
+        to->scales[j] = j > 0 && st->b_scale.single
+                            ? to->scales[0]
+                            : (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
         to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col) : -0.0f;
     }
 }
 
 /* A bias of -0 changes nothing. */
-static void scale_row(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
+static void scale_some(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
 {
     for (size_t j = 0; j < n; j++)
         y[j] = (float)c[j] * factors[j] + bias[j];
+}
+
+/* Whole vectors first: a loop without an end to look for. */
+static void scale_row(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
+{
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        scale_some(c + j, LANES, factors + j, bias + j, y + j);
+    scale_some(c + j, n - j, factors + j, bias + j, y + j);
 }
 
 static void store(const dq_int_sums *sums)
@@ -125,10 +136,7 @@ static void store(const dq_int_sums *sums)
             for (size_t j = 0; j < cols; j++)
                 factors[j] = a_scale * shared.scales[j];
         }
-        if (cols == LANES) /* as most panels are: a loop without an end to look for */
-            scale_row(c, LANES, factors, shared.bias, to);
-        else
-            scale_row(c, cols, factors, shared.bias, to);
+        scale_row(c, cols, factors, shared.bias, to);
         if (to == halves)
             call->kernels->convert_f32_f16(halves, cols, dq_data(y, uint16_t) + from);
     }
