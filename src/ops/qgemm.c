@@ -138,7 +138,7 @@ static double products_of(const dq_qweights *w, size_t rows)
 
 uint8_t dq_qgemm_use(bool constant, size_t rows)
 {
-    enum { FEW = 2, FEW_EACH_RUN = 8 };
+    enum { FEW = 6, FEW_EACH_RUN = 12 };
     if (rows <= (constant ? FEW : FEW_EACH_RUN))
         return DQ_QGEMM_FEW;
     return constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;

@@ -124,7 +124,8 @@ static inline __attribute__((always_inline)) void write_row(const row32 *r, int3
 }
 
 /* The same for batches of two: these end so often that it is better to keep the other sums in registers. */
-static size_t sum_twos(const part *p, const uint8_t *const *rows, int32_t *c)
+static inline __attribute__((always_inline)) size_t sum_twos(const part *p, const uint8_t *const *rows,
+                                                             int32_t *c)
 {
     const uint8_t *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
     const int8_t *w = p->weights;
@@ -145,20 +146,36 @@ static size_t sum_twos(const part *p, const uint8_t *const *rows, int32_t *c)
     return g;
 }
 
-static void sum_strip(const part *p, const uint8_t *const *rows, int32_t *c)
+/* What is left over from whole batches. */
+static __attribute__((noinline)) void sum_left(const part *p, const uint8_t *const *rows, int32_t *c,
+                                               size_t from)
 {
-    size_t done = 0;
+    sum_batches(p, rows, c, from, 1);
+}
+
+/* `depth` is constant in each call. */
+static inline __attribute__((always_inline)) void sum_deep(const part *p, const uint8_t *const *rows,
+                                                           size_t strips, int32_t *c, size_t depth)
+{
+    for (; strips; strips--, rows += HEIGHT, c += HEIGHT * p->c_stride) {
+        size_t done = depth == 2 ? sum_twos(p, rows, c) : sum_batches(p, rows, c, 0, depth);
+        if (done < p->groups)
+            sum_left(p, rows, c, done);
+    }
+}
+
+static void sum_strips(const part *p, const uint8_t *const *rows, size_t strips, int32_t *c)
+{
     if (p->depth == 8)
-        done = sum_batches(p, rows, c, 0, 8);
+        sum_deep(p, rows, strips, c, 8);
     else if (p->depth == 6)
-        done = sum_batches(p, rows, c, 0, 6);
+        sum_deep(p, rows, strips, c, 6);
     else if (p->depth == 4)
-        done = sum_batches(p, rows, c, 0, 4);
+        sum_deep(p, rows, strips, c, 4);
     else if (p->depth == 3)
-        done = sum_batches(p, rows, c, 0, 3);
-    else if (p->depth == 2)
-        done = sum_twos(p, rows, c);
-    sum_batches(p, rows, c, done, 1);
+        sum_deep(p, rows, strips, c, 3);
+    else
+        sum_deep(p, rows, strips, c, 2);
 }
 
 /* Of fewer than HEIGHT rows, the first is computed again and again. */
@@ -170,7 +187,7 @@ static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int
     few.c_stride = NR;
     for (size_t i = 0; i < HEIGHT; i++)
         some[i] = rows[i < count ? i : 0];
-    sum_strip(&few, some, sums);
+    sum_strips(&few, some, 1, sums);
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < NR; j++)
             c[i * p->c_stride + j] += sums[i * NR + j];
@@ -541,6 +558,17 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
             add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, rows, c + j, c_stride);
 }
 
+/* Where so many groups are in a row of one run; rounded up to whole vectors. */
+static void places_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset, ptrdiff_t *to)
+{
+    enum { PLACES = 4, LOG_GROUP = 2 };
+    for (size_t i = 0; i < groups; i += PLACES) {
+        __m256i some = _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)(order + i)));
+        some = _mm256_add_epi64(_mm256_slli_epi64(some, LOG_GROUP), _mm256_set1_epi64x(offset));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), some);
+    }
+}
+
 /* Where each group of the panel is in a row. */
 static const ptrdiff_t *group_places(const dq_qgemm_a *a, const uint16_t *order)
 {
@@ -549,6 +577,10 @@ static const ptrdiff_t *group_places(const dq_qgemm_a *a, const uint16_t *order)
     row_size(a->runs, a->run, &positions);
     ptrdiff_t *places = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
               *ordered = places + all;
+    if (a->runs == 1) {
+        places_in_run(order, groups, a->offsets[0], ordered);
+        return ordered;
+    }
     for (size_t t = 0; t < a->runs && !(kept->kept & KEPT_GROUPS); t++)
         for (size_t g = 0; g < groups; g++)
             places[t * groups + g] = a->offsets[t] + (ptrdiff_t)(g * GROUP);
@@ -588,9 +620,8 @@ static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
     const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
     begin_sums(a, rows, head, init, c, c_stride);
-    size_t i = 0;
-    for (; i + HEIGHT <= rows; i += HEIGHT)
-        sum_strip(&p, a->rows + i, c + i * c_stride);
+    size_t i = rows / HEIGHT * HEIGHT;
+    sum_strips(&p, a->rows, rows / HEIGHT, c);
     if (i < rows)
         sum_few(&p, a->rows + i, rows - i, c + i * c_stride);
     if (head->any)
