@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
@@ -51,19 +52,66 @@ static size_t end_of_panel(const dq_qweights *w, size_t i)
     return i / w->panels * w->matrix_step + (col < w->b.cols ? col : w->b.cols) * w->b.col_stride;
 }
 
+/* Bytes of the file that are given back at once. */
+enum { GIVEN_BACK = 1 << 21 };
+
+/* Panels first … end - 1 of a matrix whose columns lie side by side, from a copy: its file's pages are given
+ * back as they have been copied from. Returns where the panels end in `packed`. */
+static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *packed, size_t first, size_t end,
+                          uint8_t *copy, size_t start)
+{
+    dq_qweights some = *w;
+    const uint8_t *data = from->data;
+    size_t nr = w->kernel->nr, column = first * nr, given_back = 0, row = w->b.inner_stride;
+    size_t cols = w->b.cols < end * nr ? w->b.cols - column : end * nr - column;
+    for (size_t k = 0; k < w->b.run; k++) {
+        memcpy(copy + k * cols, data + k * row + column, cols);
+        if ((k + 1) * row < given_back + GIVEN_BACK && k + 1 < w->b.run)
+            continue;
+        dq_file_forget(data + given_back, (k + 1) * row - given_back);
+        given_back = k * row; /* with what reaches into the next piece */
+    }
+    some.b.data = copy;
+    some.b.cols = cols;
+    some.b.inner_stride = cols;
+    for (size_t i = first; i < end; i++) {
+        starts_of(w, packed)[i] = start;
+        start += w->kernel->pack(&some.b, (i - first) * nr, (char *)packed + start, sums_of(w, packed, i));
+    }
+    return start;
+}
+
+/* Whether each panel of a large matrix takes something of all of its pages: a copy of a few panels at a time
+ * then saves the memory that the pages would take, at the price of looking at them again for each copy. */
+static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *packed)
+{
+    enum { LARGE = 1 << 23, COPIES = 8 };
+    size_t some = w->panels / COPIES;
+    if (!from->mapped || from->size < LARGE || w->matrices != 1 || w->b.runs != 1 || w->b.col_stride != 1 ||
+        w->b.inner != w->b.run || some == 0)
+        return false;
+    uint8_t *copy = malloc(some * w->kernel->nr * w->b.run);
+    size_t start = first_panel(w);
+    for (size_t i = 0; copy && i < w->panels; i += some)
+        start = pack_copied(w, from, packed, i, w->panels - i < some ? w->panels : i + some, copy, start);
+    free(copy);
+    return copy != NULL;
+}
+
 /* Panels close behind each other: what they do not use of their most is left over at the end. Pages of the
  * file that have been packed are given back on the way: large weights are never there twice. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
-    enum { PIECE = 1 << 21 };
     const dq_qweights *w = key;
     size_t start = first_panel(w), given_back = 0;
     bool in_order = w->b.col_stride > w->b.run_stride && w->b.col_stride > w->b.outer_stride &&
                     w->b.col_stride > w->b.inner_stride;
+    if (make_by_copies(w, from, packed))
+        return;
     for (size_t i = 0; i < w->panels * w->matrices; i++) {
         start = pack_panel(w, from->data, packed, i, start);
         size_t end = from->mapped && in_order ? end_of_panel(w, i) : 0;
-        if (end < given_back + PIECE)
+        if (end < given_back + GIVEN_BACK)
             continue;
         dq_file_forget((const char *)from->data + given_back, end - given_back);
         given_back = end;

@@ -76,7 +76,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     dq_qconv *conv = call->state;
     conv->store = store;
     DQ_TRY(check(call, conv, err));
-    conv->own = conv->s.out_channels * sizeof(double);
+    conv->own = sizeof(double);
     return dq_qconv_prepare(call, conv, err);
 }
 

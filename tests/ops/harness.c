@@ -212,6 +212,19 @@ static void check_guard(const void *data, size_t size, const char *what)
         ck_assert_msg(bytes[size + i] == GUARD_BYTE, "wrote past the end of %s", what);
 }
 
+/* Scratch for threads to share is in proportion to what an operator works on. */
+static void check_scratch(const ops_case *c, const setup *s)
+{
+    enum { TIMES = 64, LITTLE = 1 << 16 };
+    size_t all = LITTLE;
+    for (uint32_t i = 0; i < c->in_count; i++)
+        all += c->in[i] ? c->in[i]->size : 0;
+    for (uint32_t i = 0; i < c->out_count; i++)
+        all += s->out[i]->size;
+    ck_assert_msg(s->call.scratch_size / TIMES <= all, "%zu bytes of scratch for tensors of %zu",
+                  s->call.scratch_size, all);
+}
+
 static dq_status execute(ops_case *c, setup *s)
 {
     for (uint32_t i = 0; i < c->out_count; i++) {
@@ -221,6 +234,7 @@ static dq_status execute(ops_case *c, setup *s)
             memset(s->out[i]->data, 0, s->out[i]->size);
     }
     size_t workers = s->call.worker_scratch_size * dq_threads_count(s->threads);
+    check_scratch(c, s);
     s->call.scratch = guarded(c, s->call.scratch_size);
     s->call.worker_scratch = guarded(c, workers);
     void *copies[OPS_MAX] = {NULL};

@@ -1,5 +1,7 @@
 #include "matmul_naive.h"
 
+#include "base/file.h"
+
 #include <stdio.h>
 
 static const char *const formals[] = {"A", "B", "a_zero_point", "b_zero_point"};
@@ -113,6 +115,36 @@ START_TEST(large)
 }
 END_TEST
 
+/* Large weights of a mapped file are packed from copies, and their pages given back; columns are left over.
+ */
+START_TEST(mapped_weights)
+{
+    enum { M = 2, K = 1031, N = 8200 };
+    uint64_t state = 3;
+    naive_shape s = {
+        .rank_a = 2, .rank_b = 2, .rank_y = 2, .a = {M, K}, .b = {K, N}, .y = {M, N}, .m = M, .k = K, .n = N};
+    ops_case c;
+    dq_file file;
+    FILE *stream = tmpfile();
+    ck_assert_ptr_nonnull(stream);
+    begin(&c);
+    const dq_tensor *a = naive_codes(&c, &state, DQ_UINT8, 2, s.a);
+    dq_tensor *b = naive_codes(&c, &state, DQ_INT8, 2, s.b);
+    ck_assert_uint_eq(fwrite(b->data, 1, b->size, stream), b->size);
+    ck_assert_int_eq(fflush(stream), 0);
+    ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, DQ_IO, &file, &c.err), DQ_OK);
+    b->data = (void *)(uintptr_t)file.bytes; /* inputs are never written */
+    b->mapped = true;
+    c.weights = 2;
+    ops_must_run(&c);
+    for (size_t i = 0; i < M * N; i++)
+        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], naive_sum(&s, a, NULL, b, NULL, i));
+    ops_end(&c);
+    dq_file_unmap(&file);
+    fclose(stream);
+}
+END_TEST
+
 /* A weight of some kind: ends of the range in whole columns, here and there, or as trained ones are. */
 static uint8_t some_weight(uint64_t *state, uint32_t kind, size_t column)
 {
@@ -222,6 +254,7 @@ int main(void)
     tcase_add_test(tests, full_range);
     tcase_add_test(tests, sums_wrap);
     tcase_add_test(tests, large);
+    tcase_add_test(tests, mapped_weights);
     tcase_add_test(tests, mixed_weights);
     tcase_add_test(tests, deep);
     tcase_add_test(tests, refusals);

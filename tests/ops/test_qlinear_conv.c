@@ -272,6 +272,26 @@ START_TEST(full_range)
 }
 END_TEST
 
+/* Scratch grows with their number, not with its square (the harness looks). */
+START_TEST(many_channels)
+{
+    enum { CHANNELS = 2048 };
+    uint64_t state = 5;
+    ops_case c;
+    ops_begin(&c, "", "QLinearConv", 10);
+    naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(1, 2, 5, 5));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
+    naive_codes(&c, &state, DQ_INT8, OPS_DIMS(CHANNELS, 2, 1, 1));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.25));
+    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(4));
+    ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(9));
+    ops_must_run(&c);
+    ops_end(&c);
+}
+END_TEST
+
 /* The bias is added in int32, which wraps. */
 START_TEST(bias_wraps)
 {
@@ -484,6 +504,7 @@ int main(void)
     tcase_add_test(tests, wide_bands);
     tcase_add_test(tests, many_pixels);
     tcase_add_test(tests, full_range);
+    tcase_add_test(tests, many_channels);
     tcase_add_test(tests, bias_wraps);
     tcase_add_test(tests, no_input_channels);
     tcase_add_test(tests, only_padding);
