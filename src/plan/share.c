@@ -53,13 +53,15 @@ static bool keep_too_much(const dq_builder *b, const dq_step *step, const dq_slo
     uint32_t last = b->last_read[in->root], until = 0;
     size_t held = 0;
     for (uint32_t i = 0; i < step->node->out_count; i++)
+        held += step->call.out[i] ? step->call.out[i]->size : 0;
+    if (root->where != DQ_AT_BUFFER || root->t.size < LARGE || held > root->t.size / SMALL)
+        return false;
+    for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i]) {
             uint32_t own = read_until(b, step->node->out[i]);
             until = own > until ? own : until;
-            held += step->call.out[i]->size;
         }
-    return root->where == DQ_AT_BUFFER && root->t.size >= LARGE && held <= root->t.size / SMALL &&
-           until > last && until - last > LONG;
+    return until > last && until - last > LONG;
 }
 
 static bool share_parts(dq_builder *b, const dq_step *step)
