@@ -2,7 +2,7 @@
  *
  *   vf, vi, vm, vd    VF_LANES floats, as many 32-bit integers, a choice for each, VD_LANES doubles
  *   vf_min(a, b)      a < b ? a : b, so that b stays where either is NaN; vf_max likewise
- *   vf_less(a, b)     false for NaN; vf_unordered(a): a is NaN
+ *   vf_less(a, b)     false for NaN; vf_unordered(a, b): one of them is NaN
  *   vf_pick(m, a, b)  m ? a : b; vm_all(m): every m
  *   vf_bits, vi_float the bits as they are; vi_to_float the number, rounded
  *   vf_half(a, h)     half h of VF_HALVES as doubles
@@ -116,7 +116,7 @@ static inline vf log_any(vf x)
     y = vf_pick(vf_less(x, vf_set(INFINITY)), y, x); /* also NaN */
     y = vf_pick(vf_less(vf_set(0.0f), x), y, vf_set(-INFINITY));
     y = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(NAN), y);
-    return vf_pick(vf_unordered(x), x, y);
+    return vf_pick(vf_unordered(x, x), x, y);
 }
 
 /* x, but at most `most` from 0; NaN stays */

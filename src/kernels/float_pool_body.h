@@ -8,7 +8,7 @@
 /* a NaN in u or v stays */
 static inline vf pool_larger(vf u, vf v)
 {
-    return vf_pick(vf_unordered(u), u, vf_max(u, v));
+    return vf_pick(vf_unordered(u, u), u, vf_max(u, v));
 }
 
 /* Where the vector after the one at i begins; n when that was the last. */

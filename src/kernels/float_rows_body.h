@@ -118,12 +118,12 @@ static __attribute__((noinline)) void by_vectors(whole_fn *whole, const float *a
 /* a NaN in u or v stays */
 static inline vf larger(vf u, vf v)
 {
-    return vf_pick(vf_unordered(u), u, vf_max(u, v));
+    return vf_pick(vf_unordered(u, u), u, vf_max(u, v));
 }
 
 static inline vf smaller(vf u, vf v)
 {
-    return vf_pick(vf_unordered(u), u, vf_min(u, v));
+    return vf_pick(vf_unordered(u, u), u, vf_min(u, v));
 }
 
 MAP(exp)
@@ -220,19 +220,32 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
+/* The largest of a group and of those before it; NaN is looked for in two vectors at once. */
+static inline void larger_group(const float *from, vi flip, vf most[PARTS], vf *odd)
+{
+    vf v[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+        v[p] = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip));
+        most[p] = vf_max(v[p], most[p]);
+    }
+    for (int p = 0; p < PARTS; p += 2)
+        *odd = vf_pick(vf_unordered(v[p], v[PARTS - 1 - p]), vf_set(NAN), *odd);
+}
+
 /* Signs are flipped by `sign`. */
 static float largest(const float *x, size_t n, uint32_t sign)
 {
     const vi flip = vi_set(sign);
-    vf most[PARTS];
+    vf most[PARTS], odd = vf_set(-INFINITY);
     float room[GROUP];
+    size_t i = 0;
     for (int p = 0; p < PARTS; p++)
         most[p] = vf_set(-INFINITY);
-    for (size_t i = 0; i < n; i += GROUP) {
-        const float *from = group_at(x, i, n, sign ? INFINITY : -INFINITY, room);
-        for (int p = 0; p < PARTS; p++)
-            most[p] = larger(vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip)), most[p]);
-    }
+    for (; i + GROUP <= n; i += GROUP)
+        larger_group(x + i, flip, most, &odd);
+    if (i < n)
+        larger_group(fill_up(x + i, n - i, sign ? INFINITY : -INFINITY, room), flip, most, &odd);
+    most[0] = larger(odd, most[0]);
     return fold_largest(most);
 }
 
@@ -246,27 +259,32 @@ static float min_of(const float *x, size_t n)
     return -largest(x, n, 0x80000000);
 }
 
+static inline void exp_group(const float *from, vf off, vf sum[PARTS], float *to)
+{
+    for (int p = 0; p < PARTS; p++) {
+        vf e = exp_negative(vf_sub(vf_load(from + p * VF_LANES), off));
+        vf_store(to + p * VF_LANES, e);
+        sum[p] = vf_add(sum[p], e);
+    }
+}
+
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
     const vf offs = vf_set(off);
     vd total[HALVES];
     float room[GROUP];
     clear_doubles(total);
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        size_t end = n - begin < BLOCK ? n : begin + BLOCK;
+    for (size_t i = 0; i < n;) {
+        size_t end = n - i < BLOCK ? n : i + BLOCK;
         vf sum[PARTS];
         for (int p = 0; p < PARTS; p++)
             sum[p] = vf_set(0.0f);
-        for (size_t i = begin; i < end; i += GROUP) {
-            const float *from = group_at(x, i, end, -INFINITY, room);
-            float *to = end - i < GROUP ? room : y + i;
-            for (int p = 0; p < PARTS; p++) {
-                vf e = exp_negative(vf_sub(vf_load(from + p * VF_LANES), offs));
-                vf_store(to + p * VF_LANES, e);
-                sum[p] = vf_add(sum[p], e);
-            }
-            if (end - i < GROUP)
-                memcpy(y + i, room, (end - i) * sizeof *y);
+        for (; i + GROUP <= end; i += GROUP)
+            exp_group(x + i, offs, sum, y + i);
+        if (i < end) {
+            exp_group(fill_up(x + i, end - i, -INFINITY, room), offs, sum, room);
+            memcpy(y + i, room, (end - i) * sizeof *y);
+            i = end;
         }
         for (int p = 0; p < PARTS; p++)
             add_to_doubles(total, p, sum[p]);

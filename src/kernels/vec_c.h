@@ -61,9 +61,9 @@ static inline vm vf_less(vf a, vf b)
 {
     return a < b;
 }
-static inline vm vf_unordered(vf a)
+static inline vm vf_unordered(vf a, vf b)
 {
-    return a != a;
+    return a != a || b != b;
 }
 static inline bool vm_all(vm m)
 {

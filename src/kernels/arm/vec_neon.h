@@ -30,7 +30,7 @@ static inline vf vf_max(vf a, vf b)
     return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
 #define vf_less(a, b) vcltq_f32(a, b)
-#define vf_unordered(a) vmvnq_u32(vceqq_f32(a, a))
+#define vf_unordered(a, b) vmvnq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b)))
 #define vm_all(m) (vminvq_u32(m) != 0)
 #define vf_pick(m, a, b) vbslq_f32(m, a, b)
 #define vf_bits(a) vreinterpretq_s32_f32(a)

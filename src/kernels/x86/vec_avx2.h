@@ -22,7 +22,7 @@ typedef __m256d vd;
 #define vf_min(a, b) _mm256_min_ps(a, b)
 #define vf_max(a, b) _mm256_max_ps(a, b)
 #define vf_less(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
-#define vf_unordered(a) _mm256_cmp_ps(a, a, _CMP_UNORD_Q)
+#define vf_unordered(a, b) _mm256_cmp_ps(a, b, _CMP_UNORD_Q)
 #define vm_all(m) (_mm256_movemask_ps(m) == 0xff)
 #define vf_pick(m, a, b) _mm256_blendv_ps(b, a, m)
 #define vf_bits(a) _mm256_castps_si256(a)

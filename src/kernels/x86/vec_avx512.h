@@ -22,7 +22,7 @@ typedef __m512d vd;
 #define vf_min(a, b) _mm512_min_ps(a, b)
 #define vf_max(a, b) _mm512_max_ps(a, b)
 #define vf_less(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
-#define vf_unordered(a) _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q)
+#define vf_unordered(a, b) _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q)
 #define vm_all(m) ((m) == 0xffff)
 #define vf_pick(m, a, b) _mm512_mask_blend_ps(m, b, a)
 #define vf_bits(a) _mm512_castps_si512(a)
