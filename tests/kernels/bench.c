@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include "base/cpu.h"
+#include "base/pages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -420,9 +421,9 @@ static void fill(uint8_t *bytes)
 
 void bench_begin(void)
 {
-    source = aligned_alloc(64, ROOM);
-    target = aligned_alloc(64, ROOM);
-    third = aligned_alloc(64, ROOM);
+    source = dq_pages_alloc(ROOM);
+    target = dq_pages_alloc(ROOM);
+    third = dq_pages_alloc(ROOM);
     if (!source || !target || !third)
         exit(EXIT_FAILURE);
     fill(source);

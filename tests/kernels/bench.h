@@ -25,7 +25,8 @@ double bench_seconds(void (*run)(void *arg), void *arg);
 double bench_read_rate(size_t bytes);
 double bench_write_rate(size_t bytes);
 /** The same of a loop that does both, one of the two four times as much as the other: quantizing and
- * dequantizing of 8-bit codes do. Bytes read and written count alike. */
+ * dequantizing of 8-bit codes do. Bytes read and written count alike. The better of stores through the caches
+ * and past them. */
 double bench_copy_rate(size_t read, size_t written);
 /** Multiply-adds a second that a loop over registers reaches with an instruction set's widest operations: of
  * floats (fused), of bytes; 0: not known. */

@@ -2,7 +2,8 @@
  * the contract of its slot, each in a process of its own. Prints a line for each: its instruction set, its
  * function, and `checked`, `FAILED` or `not here` (this processor lacks the instructions).
  *
- * With --bench before TEXT the kernels that run here are timed instead (bench.h).
+ * With --bench before TEXT the kernels that run here are timed instead (bench.h); --limits prints only what
+ * they are held against.
  *
  * Built with DQ_SIMDE, the kernels of all levels above portable C were compiled with SIMDe's intrinsics in
  * portable C (simde/immintrin.h) and run anywhere. */
@@ -123,6 +124,10 @@ static int bench(const char *text)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--limits") == 0) {
+        bench_begin();
+        return EXIT_SUCCESS;
+    }
     bool timed = argc > 1 && strcmp(argv[1], "--bench") == 0;
     const char *text = argc > 1 + timed ? argv[1 + timed] : "";
     if (timed)
