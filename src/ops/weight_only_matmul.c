@@ -166,11 +166,11 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
     const dq_tensor *bias = w->table ? NULL : dq_call_in(call, BIAS), *y = call->out[0];
     for (size_t i = 0; i < rows; i++) {
         float sums[DQ_NBITS_COLS];
-        memcpy(sums, tile + i * step, cols * sizeof *sums);
+        const float *from = tile + i * step;
         for (size_t j = 0; bias && j < cols; j++)
-            sums[j] += dq_nbits_float(bias, col + j);
-        dq_store_from_floats(call->kernels, y->dtype, y->data, (row + i) * w->form.n + col, cols, sums,
-                             false);
+            sums[j] = from[j] + dq_nbits_float(bias, col + j);
+        dq_store_from_floats(call->kernels, y->dtype, y->data, (row + i) * w->form.n + col, cols,
+                             bias ? sums : from, false);
     }
 }
 
