@@ -13,6 +13,7 @@
 #include "base/codec.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -76,6 +77,22 @@ SHIM_MASKED(_mm, ps, __m128, float, 4, __mmask8)
 SHIM_MASKED(_mm, epi8, __m128i, int8_t, 16, __mmask16)
 SHIM_MASKED(_mm, epi16, __m128i, int16_t, 8, __mmask8)
 SHIM_MASKED(_mm, epi32, __m128i, int32_t, 4, __mmask8)
+#endif
+
+#ifndef _mm512_mask_i32gather_ps
+static inline __m512 _mm512_mask_i32gather_ps(__m512 other, __mmask16 m, __m512i places, const void *from,
+                                              int scale)
+{
+    int32_t at[16];
+    float v[16];
+    memcpy(at, &places, sizeof at);
+    memcpy(v, &other, sizeof v);
+    for (int i = 0; i < 16; i++)
+        if (m >> i & 1)
+            memcpy(v + i, (const char *)from + (ptrdiff_t)at[i] * scale, sizeof v[0]);
+    memcpy(&other, v, sizeof v);
+    return other;
+}
 #endif
 
 /* SIMDe 0.7.4 reads the lanes that are off. */
