@@ -96,7 +96,8 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .a = part_a,
                                .b = part_b,
                                .c = part_c};
-    if (panels && !f->product.flat)
+    f->product.laid_out = panels && !f->product.flat;
+    if (f->product.laid_out)
         DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }

@@ -8,6 +8,8 @@ enum {
     ROWS = 192,              /* of A at a time: with DEPTH steps they stay in the second cache … */
     COLS = DQ_FPRODUCT_COLS, /* … and so do as many columns of B; a panel of them in the first */
     DEPTH = 256,
+    LITTLE_ROWS = 128, /* that stay there with more steps, where B takes no room: */
+    LITTLE_DEPTH = 384,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
     WORK = 1 << 17, /* products of a piece of parallel work, at least about */
@@ -24,19 +26,31 @@ static size_t pieces(size_t n, size_t each)
     return n / each + (n % each != 0);
 }
 
-/* Steps of a block: about DEPTH, in equal blocks. */
+/* Steps of a block: about as many as stay in a cache, in equal blocks. */
 static size_t depth_of(const dq_fproduct *f)
 {
-    size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < DEPTH ? DEPTH / grain : 1;
+    size_t depth = f->laid_out && f->m <= LITTLE_ROWS ? LITTLE_DEPTH : DEPTH;
+    size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
     return blocks ? pieces(grains, blocks) * grain : f->k;
+}
+
+/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. */
+static size_t columns_of(const dq_fproduct *f, size_t workers)
+{
+    enum { FEW = 8 };
+    size_t most = f->flat ? FLAT_COLS : COLS, blocks = pieces(f->n, most);
+    if (f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 || blocks * f->batches >= FEW * workers)
+        return most;
+    size_t even = pieces(f->n, blocks + workers - blocks % workers);
+    return pieces(even, DQ_FPANEL) * DQ_FPANEL;
 }
 
 dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
 {
     size_t b_bytes, a_bytes = 0, c_bytes = 0, workers = dq_threads_count(call->threads);
     f->depth = depth_of(f);
-    f->col_block = f->flat ? FLAT_COLS : COLS;
+    f->col_block = columns_of(f, workers);
     f->row_block = f->m ? f->m : 1;
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
@@ -45,7 +59,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     }
     if (f->c_room)
         f->row_block = least(f->row_block, ROWS);
-    size_t cols = f->flat ? 0 : COLS;
+    size_t cols = f->flat || f->laid_out ? 0 : COLS;
     if (f->c_room)
         c_bytes = f->row_block * COLS * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
@@ -85,7 +99,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
 {
     const dq_fproduct *f = j->f;
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
-    if (!f->flat)
+    if (!f->flat && !f->laid_out)
         a_room += f->depth * COLS;
     float *c_room = a_room + (f->a_room ? f->depth * ROWS : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {

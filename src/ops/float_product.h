@@ -19,10 +19,11 @@ typedef void dq_fpart_fn(const void *arg, const dq_fpart *part, float *room, dq_
 
 typedef struct dq_fproduct {
     size_t batches, m, n, k;
-    size_t grain; /* blocks of steps begin at multiples of it */
-    bool a_room;  /* whether `a` lays out rows */
-    bool flat;    /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
-    bool c_room;  /* whether `c` takes its room for the results: `done` brings them away */
+    size_t grain;  /* blocks of steps begin at multiples of it */
+    bool a_room;   /* whether `a` lays out rows */
+    bool flat;     /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
+    bool laid_out; /* B stands in panels: `b` gets no room */
+    bool c_room;   /* whether `c` takes its room for the results: `done` brings them away */
     dq_fpart_fn *a, *b, *c;
     /* Results that are whole, or NULL: called once for each part (its p and k are those of the last steps).
      */
