@@ -35,12 +35,14 @@ static size_t depth_of(const dq_fproduct *f)
     return blocks ? pieces(grains, blocks) * grain : f->k;
 }
 
-/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. */
+/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads, where panels stand
+ * alone. */
 static size_t columns_of(const dq_fproduct *f, size_t workers)
 {
     enum { FEW = 8 };
     size_t most = f->flat ? FLAT_COLS : COLS, blocks = pieces(f->n, most);
-    if (f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 || blocks * f->batches >= FEW * workers)
+    if (!f->laid_out || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
+        blocks * f->batches >= FEW * workers)
         return most;
     size_t even = pieces(f->n, blocks + workers - blocks % workers);
     return pieces(even, DQ_FPANEL) * DQ_FPANEL;
