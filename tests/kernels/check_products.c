@@ -257,6 +257,70 @@ static double near_tie(int32_t acc)
     return scale;
 }
 
+/* The largest weights that groups hold, or any that are small enough. */
+static size_t some_taps(dq_qconv_tap *taps, uint8_t *sizes, size_t reach, size_t *groups)
+{
+    static const int8_t ends[][2] = {{127, 1}, {-128, 127}, {127, -128}, {64, 64}, {-1, -127}, {-128, 0}};
+    size_t count = 0;
+    *groups = kernel_random(5);
+    for (size_t g = 0; g < *groups; g++) {
+        int left = 257;
+        sizes[g] = (uint8_t)(1 + kernel_random(kernel_random(4) ? 6 / (uint32_t)*groups + 1 : 10));
+        for (size_t i = 0; i < sizes[g]; i++, count++) {
+            const int8_t *end = ends[kernel_random(6)];
+            int size = (end[0] < 0 ? -end[0] : end[0]) + (end[1] < 0 ? -end[1] : end[1]);
+            bool fits = kernel_random(2) && size <= left;
+            taps[count].offset = (ptrdiff_t)kernel_random((uint32_t)reach);
+            for (size_t e = 0; e < 2; e++) {
+                int most = left < 127 ? left : 127;
+                int w = (int)kernel_random((uint32_t)(most / 2) + 1) * (kernel_random(2) ? 1 : -1);
+                taps[count].w[e] = fits ? end[e] : (int8_t)w;
+                left -= taps[count].w[e] < 0 ? -taps[count].w[e] : taps[count].w[e];
+            }
+        }
+    }
+    return count;
+}
+
+void check_qconv_codes(const dq_kernels *k)
+{
+    enum { REACH = 300, STEP = DQ_QCONV_CODES_STEP };
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 6, &n); i++) {
+        dq_qconv_tap taps[DQ_QCONV_TAPS_MOST];
+        uint8_t sizes[DQ_QCONV_TAPS_MOST];
+        size_t step = 1 + kernel_random(2), groups, count = some_taps(taps, sizes, REACH, &groups);
+        size_t whole = (n + STEP - 1) / STEP * STEP;
+        uint8_t *x = kernel_bytes(whole * step + REACH + 1), *out = kernel_bytes(whole);
+        for (size_t j = 0; i % 3 == 0 && j < whole * step + REACH + 1; j++)
+            x[j] = kernel_random(8) ? 255 : 0;
+        int32_t *sums = kernel_memory(n * sizeof *sums), lo = kernel_random(2) ? 0 : -128;
+        dq_qconv_taps all = {taps, sizes, groups, (int32_t)kernel_random(200000) - 100000};
+        if (kernel_random(8) == 0)
+            all.init = (int32_t)kernel_random(UINT32_MAX);
+        for (size_t j = 0; j < n; j++) {
+            uint32_t sum = (uint32_t)all.init;
+            for (size_t t = 0; t < count; t++) {
+                const uint8_t *z = x + j * step + taps[t].offset;
+                sum += (uint32_t)(taps[t].w[0] * z[0] + taps[t].w[1] * z[1]);
+            }
+            sums[j] = (int32_t)sum;
+        }
+        double scale = ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(12));
+        if (kernel_random(4) == 0)
+            scale = n && kernel_random(2) ? near_tie(sums[kernel_random((uint32_t)n)]) : some_scale();
+        int32_t zero = lo + (int32_t)kernel_random(256);
+        dq_requantize_to to = {&scale, zero, lo, lo + 255, out, 0, false};
+        k->qconv_codes(x, step, &all, &to, n);
+        for (size_t j = 0; j < n; j++) {
+            double v = rint(sums[j] * scale) + zero, wanted = v >= to.hi ? to.hi : v > lo ? v : lo;
+            KERNEL_FAIL_UNLESS(out[j] == (uint8_t)(int)wanted, "n %zu, %zu groups, output %zu: %u, wanted %g",
+                               n, groups, j, out[j], wanted);
+        }
+        kernel_done();
+    }
+}
+
 void check_requantize(const dq_kernels *k)
 {
     size_t n;
