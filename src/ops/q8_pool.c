@@ -10,6 +10,7 @@
  *
  * A window that holds nothing but padding (or a channel without elements) has the mean 0, and as its greatest
  * element the least one of the type. */
+#include "ops/codes.h"
 #include "ops/conv_shape.h"
 #include "ops/q8.h"
 #include "ops/window_walk.h"
@@ -28,9 +29,24 @@ typedef struct pool_state {
     size_t in_size, out_size; /* places of the input and the result */
     size_t inner;             /* channels where they are last, else 1 */
     size_t kernel_size;
-    size_t line;                 /* results that are worked out together, see pool_job */
-    size_t strides[DQ_MAX_RANK]; /* elements between neighbours along each spatial axis of the input */
+    size_t line;                     /* results that are worked out together, see pool_job */
+    size_t strides[DQ_MAX_RANK];     /* elements between neighbours along each spatial axis of the input */
+    const struct tap *taps;          /* averages: of windows along the last axis … */
+    const struct stretch *stretches; /* … and the results of a line */
+    size_t tap_count, stretch_count;
 } pool_state;
+
+/* An element of the windows of a line, for all those results at once whose windows have it inside: so each
+ * result sees its elements in row-major order. Counted in elements. */
+typedef struct tap {
+    size_t first, count; /* results */
+    size_t at;           /* of the row: what result `first` sees */
+} tap;
+
+/* Neighbouring results of a line, up to `end`, whose windows have `along` elements along the line. */
+typedef struct stretch {
+    size_t end, along;
+} stretch;
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
@@ -151,6 +167,7 @@ typedef struct pool_job {
     const uint8_t *x;
     uint8_t *out;
     dq_q8 qx, qy;
+    dq_codes from, as_is; /* averages: the input's, and whole numbers' */
 } pool_job;
 
 static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
@@ -176,89 +193,113 @@ static dq_status average_infer(dq_op_call *call, dq_error *err)
     return pool_infer(call, dq_node_int(call->node, "channels_last", 0) != 0, err);
 }
 
+static dq_status list_taps(const dq_op_call *call, pool_state *s, dq_error *err)
+{
+    const dq_window *w = &s->window;
+    size_t last = w->rank - 1;
+    int64_t begin, end, stride = w->stride[last];
+    dq_window_taps(w, last, &begin, &end);
+    tap *taps = DQ_NEW_ARRAY(call->arena, end > begin ? (size_t)(end - begin) : 0, tap);
+    if (!taps)
+        return dq_no_memory(err, SIZE_MAX, "the elements of a window");
+    s->taps = taps;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
+        int64_t first =
+            shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
+        int64_t past = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
+        past = past < w->out[last] ? past : w->out[last];
+        if (first < past)
+            taps[s->tap_count++] = (tap){.first = (size_t)first * s->inner,
+                                         .count = (size_t)(past - first) * s->inner,
+                                         .at = (size_t)(first * stride + shift) * s->inner};
+    }
+    return DQ_OK;
+}
+
+static dq_status list_stretches(const dq_op_call *call, pool_state *s, dq_error *err)
+{
+    size_t last = s->window.rank - 1, places = (size_t)s->window.out[last], first;
+    stretch *list = DQ_NEW_ARRAY(call->arena, places, stretch);
+    if (!list)
+        return dq_no_memory(err, places * sizeof *list, "the lengths of windows");
+    s->stretches = list;
+    for (size_t i = 0; i < places; i++) {
+        size_t along = axis_cells(&s->window, last, i, &first);
+        if (s->stretch_count == 0 || list[s->stretch_count - 1].along != along)
+            list[s->stretch_count++].along = along;
+        list[s->stretch_count - 1].end = (i + 1) * s->inner;
+    }
+    return DQ_OK;
+}
+
+/* A worker's sums, and the row that is added. */
 static dq_status average_prepare(dq_op_call *call, dq_error *err)
 {
-    return pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err);
+    DQ_TRY(pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err));
+    pool_state *s = call->state;
+    size_t row, *size = &call->worker_scratch_size;
+    DQ_TRY(list_taps(call, s, err));
+    DQ_TRY(list_stretches(call, s, err));
+    return dq_mul_size((size_t)s->window.in[s->window.rank - 1], s->inner * sizeof(float), &row) &&
+                   dq_add_size(*size, row, size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "a line of the input");
 }
 
-/* Results first … end - 1 of a line take x[(i - first) * step]. Bytes of int8 with the sign bit flipped are
- * as far from their zero point, moved likewise, as the codes are. */
-static __attribute__((noinline)) void average_take(const pool_job *job, float *sum, const uint8_t *x,
-                                                   size_t step, size_t first, size_t end)
+/* n sums take x[i * step]. */
+static inline void average_take(float *restrict sums, const float *restrict x, size_t step, size_t n)
 {
-    const float scale = job->qx.scale;
-    const int flip = job->qx.min & 0x80, zero = job->qx.zero + flip;
     if (step == 1) /* which a compiler makes vectors of */
-        for (size_t i = 0; i < end - first; i++)
-            sum[first + i] += (float)((x[i] ^ flip) - zero) * scale;
+        for (size_t i = 0; i < n; i++)
+            sums[i] += x[i];
     else
-        for (size_t i = 0; i < end - first; i++)
-            sum[first + i] += (float)((x[i * step] ^ flip) - zero) * scale;
+        for (size_t i = 0; i < n; i++)
+            sums[i] += x[i * step];
 }
 
-/* Codes first … end - 1 of a line, whose windows have `count` elements. */
-static void average_codes(const pool_job *job, const float *sum, float count, size_t first, size_t end,
-                          uint8_t *out)
+/* The elements of a row, to the results of a line. */
+static void average_row(const pool_state *s, const float *row, float *sums)
 {
-    const dq_q8 to = job->qy;
-    for (size_t i = first; i < end; i++) {
-        float mean = count > 0 ? sum[i] / count : 0;
-        out[i] = dq_q8_saturate(&to, mean / to.scale + (float)to.zero);
-    }
+    size_t stride = (size_t)s->window.stride[s->window.rank - 1], inner = s->inner;
+    for (const tap *t = s->taps; t < s->taps + s->tap_count; t++)
+        if (inner == 1 || stride == 1)
+            average_take(sums + t->first, row + t->at, inner == 1 ? stride : 1, t->count);
+        else
+            for (size_t i = 0; i < t->count; i += inner)
+                average_take(sums + t->first + i, row + t->at + i * stride, 1, inner);
 }
 
-/* `total` elements a result, times those along the last axis: results of as many come together. */
-static void average_finish(const pool_job *job, const float *sum, size_t total, uint8_t *out)
+/* The codes of a line with `total` elements a result, times those along the last axis: numbers that are
+ * rounded with their zero point are quantized by a scale of 1. */
+static void average_finish(const pool_job *job, float *sums, size_t total, uint8_t *out)
 {
     const pool_state *s = job->s;
-    size_t places = s->line / s->inner, begin = 0, before = 0;
-    for (size_t i = 0; i <= places; i++) {
-        size_t first, along = i < places ? axis_cells(&s->window, s->window.rank - 1, i, &first) : 0;
-        if (i > 0 && (i == places || along != before)) {
-            float count = (float)(s->include_pad ? s->kernel_size : total * before);
-            average_codes(job, sum, count, begin * s->inner, i * s->inner, out);
-            begin = i;
-        }
-        before = along;
+    const float scale = job->qy.scale, zero = (float)job->qy.zero;
+    size_t i = 0;
+    for (const stretch *t = s->stretches; t < s->stretches + s->stretch_count; t++) {
+        /* what holds nothing has a sum of 0, and as its mean */
+        const size_t elements = s->include_pad ? s->kernel_size : total * t->along;
+        const float count = (float)(elements ? elements : 1);
+        const size_t end = t->end;
+        for (; i < end; i++)
+            sums[i] = sums[i] / count / scale + zero;
     }
-}
-
-/* Element k of the last axis, for the results of a line whose window has it inside, all at once: so each
- * result sees its elements in row-major order. */
-static void take_along(const pool_job *job, float *sums, const uint8_t *row, int64_t k)
-{
-    const dq_window *w = &job->s->window;
-    size_t last = w->rank - 1, inner = job->s->inner;
-    int64_t stride = w->stride[last], shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
-    int64_t first = shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
-    int64_t end = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
-    end = end < w->out[last] ? end : w->out[last];
-    if (first >= end)
-        return;
-    size_t from = (size_t)first, to = (size_t)end;
-    const uint8_t *x = row + (size_t)(first * stride + shift) * inner;
-    if (inner == 1)
-        average_take(job, sums, x, (size_t)stride, from, to);
-    else if (stride == 1)
-        average_take(job, sums, x, 1, from * inner, to * inner);
-    else
-        for (size_t i = from; i < to; i++)
-            average_take(job, sums, x + (i - from) * (size_t)stride * inner, 1, i * inner, (i + 1) * inner);
+    dq_codes_write(job->call->kernels, &job->as_is, sums, s->line, out, 0);
 }
 
 static void average_line(const pool_job *job, size_t line, float *sums)
 {
     const pool_state *s = job->s;
     size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line;
-    const uint8_t *x = job->x + line / lines * s->in_size * s->inner;
+    const size_t image = line / lines * s->in_size * s->inner, width = (size_t)s->window.in[last] * s->inner;
+    float *row = sums + s->line;
     cells c = cells_at(s, last, line % lines);
     size_t index[DQ_MAX_RANK] = {0}, at = c.base;
-    int64_t first, end;
-    dq_window_taps(&s->window, last, &first, &end);
     memset(sums, 0, s->line * sizeof *sums);
     for (size_t i = 0; i < c.total; i++) {
-        for (int64_t k = first; k < end; k++)
-            take_along(job, sums, x + at, k);
+        dq_codes_read(job->call->kernels, &job->from, job->x, image + at, width, row);
+        average_row(s, row, sums);
         next_cell(&c, index, &at);
     }
     average_finish(job, sums, c.total, job->out + line * s->line);
@@ -276,7 +317,10 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     dq_dtype dtype = call->in[0]->dtype;
-    pool_job job = {.qx = dq_q8_read(call, 1, 2, dtype), .qy = dq_q8_read(call, 3, 4, dtype)};
+    const dq_q8 from = dq_q8_read(call, 1, 2, dtype);
+    pool_job job = {.qy = dq_q8_read(call, 3, 4, dtype),
+                    .from = dq_codes_make(dtype, from.scale, from.zero),
+                    .as_is = dq_codes_make(dtype, 1, 0)};
     pool_run(call, &job, average_range);
     return DQ_OK;
 }
