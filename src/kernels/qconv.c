@@ -23,18 +23,3 @@ void dq_qconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t
         }
     }
 }
-
-void dq_qconv_codes_c(const uint8_t *x, size_t step, const dq_qconv_taps *taps, const dq_requantize_to *to,
-                      size_t n)
-{
-    size_t count = 0;
-    for (size_t g = 0; g < taps->groups; g++)
-        count += taps->sizes[g];
-    for (size_t j = 0; j < n; j++, x += step) {
-        uint32_t sum = (uint32_t)taps->init;
-        for (const dq_qconv_tap *t = taps->taps; t < taps->taps + count; t++)
-            sum += (uint32_t)(t->w[0] * x[t->offset] + t->w[1] * x[t->offset + 1]);
-        int32_t acc = (int32_t)sum;
-        dq_requantize_c(&acc, 1, to->scale, 0, to->zero_point, to->lo, to->hi, to->out + j);
-    }
-}

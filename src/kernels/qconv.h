@@ -35,33 +35,4 @@ typedef void dq_qconv_pairs_fn(const uint8_t *x, size_t stride, size_t distance,
 typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
-/** Two neighbours in a row of bytes, and their weights. */
-typedef struct dq_qconv_tap {
-    ptrdiff_t offset; /* of the first one, from a window's */
-    int8_t w[2];
-} dq_qconv_tap;
-
-enum {
-    DQ_QCONV_CODES_STEP = 32, /* codes are made for so many windows at a time */
-    DQ_QCONV_TAPS_MOST = 96
-};
-
-/** Taps in groups, one behind the other. The weights of a tap that are positive, and those that are negative,
- * sum to at most 128 in size, so that no sum of two products with bytes leaves 16 bits; all weights of a
- * group sum to at most 257 in size, so that its sums lie in a range of 2^16 numbers. A neighbour may occur in
- * several taps: its weights then add up. */
-typedef struct dq_qconv_taps {
-    const dq_qconv_tap *taps;
-    const uint8_t *sizes; /* of the groups */
-    size_t groups;
-    int32_t init;
-} dq_qconv_taps;
-
-/** Convolution of one channel to codes: to->out[j] for j < n is, as dq_requantize_tile_fn says with
- * to->scale[0], what becomes of init + sum over taps of w[0] * z[0] + w[1] * z[1], z = x + j * step + offset;
- * step is 1 or 2, to->transposed and to->out_stride do not count. x may be read, and codes written, as if n
- * were the next multiple of DQ_QCONV_CODES_STEP. */
-typedef void dq_qconv_codes_fn(const uint8_t *x, size_t step, const dq_qconv_taps *taps,
-                               const dq_requantize_to *to, size_t n);
-
 #endif

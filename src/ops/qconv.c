@@ -112,9 +112,6 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (!dq_qimage_layout(s, conv->by_planes ? 1 : s->in_channels, !conv->by_planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
-        conv->by_codes = dq_qconv_codes_suits(call, conv);
-        if (conv->by_codes)
-            return dq_qconv_codes_prepare(call, conv, err);
         if (conv->by_planes)
             return dq_qconv_depthwise_prepare(call, conv, err);
         DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
@@ -373,10 +370,6 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
 {
     if (!call->out[0] || call->out[0]->count == 0)
         return;
-    if (conv->by_codes) {
-        dq_qconv_codes_run(call, conv);
-        return;
-    }
     if (conv->by_planes) {
         dq_qconv_depthwise_run(call, conv);
         return;

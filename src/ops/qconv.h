@@ -7,9 +7,8 @@
  *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
  *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
  * are faster so;
- *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
- *     or to codes at once, where an operator wants these; or, where a tensor has channels last, many channels
- *     at once, pixel by pixel.
+ *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
+ *     or, where a tensor has channels last, many channels at once, pixel by pixel.
  * Each takes x, and gives the result, with channels first or last. */
 #ifndef DQ_OPS_QCONV_H
 #define DQ_OPS_QCONV_H
@@ -47,19 +46,6 @@ typedef struct dq_conv_sums {
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
 /** Writes them as they are: channels are rows of 32-bit elements, as far apart as planes of the result. */
 void dq_conv_sums_turn(const dq_conv_sums *sums, void *out);
-
-/** Where the codes of an output channel of image `batch` belong, and how they are made, for operators that
- * make nothing else of sums. */
-typedef void dq_conv_codes_fn(const dq_op_call *call, const dq_qconv *conv, size_t batch, size_t channel,
-                              dq_requantize_to *to);
-
-/** How depthwise convolutions become codes (qconv_codes.c). Rows of the padded plane that windows are apart
- * by follow each other: there are sets of them, as many as the stride. */
-typedef struct dq_qcodes_way {
-    size_t pitch, set, size; /* bytes of a row, of a set, of all */
-    size_t across, together; /* windows from one row to the next, and rows that are made at once */
-    size_t codes_offset;     /* of a worker's scratch */
-} dq_qcodes_way;
 
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
@@ -116,7 +102,6 @@ struct dq_qconv {
     uint32_t x, w, x_zero, w_zero, bias;
     bool x_last, y_last; /* channels of x and of the result */
     dq_conv_sums_fn *store;
-    dq_conv_codes_fn *codes; /* NULL: sums are wanted */
     size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;
@@ -136,8 +121,6 @@ struct dq_qconv {
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
-    bool by_codes;
-    dq_qcodes_way to_codes;
     bool by_winograd;
     dq_qwinograd winograd;
     bool by_lanes;
@@ -200,11 +183,6 @@ size_t dq_qconv_images(const dq_qconv *conv);
 
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
 void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
-
-/** Depthwise planes to codes: whether that is possible, and the better way. */
-bool dq_qconv_codes_suits(const dq_op_call *call, const dq_qconv *conv);
-dq_status dq_qconv_codes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-void dq_qconv_codes_run(const dq_op_call *call, const dq_qconv *conv);
 
 /** Kernels of 3×3 by Winograd's method: whether that is the better way, and the images' bytes then are uint8.
  */

@@ -41,29 +41,23 @@ static void find_scales(const dq_op_call *call, size_t channels)
         scales[j] = w->count == 1 ? first : x_scale * (double)w_scale[j] / y_scale;
 }
 
-/* From an output channel of an image on. */
-static void codes(const dq_op_call *call, const dq_qconv *conv, size_t batch, size_t channel,
-                  dq_requantize_to *to)
-{
-    const dq_conv_shape *s = &conv->s;
-    int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
-    size_t at = batch * s->out_channels * s->out_size + channel * (s->y_last ? 1 : s->out_size);
-    *to = (dq_requantize_to){.scale = (const double *)call->scratch + channel,
-                             .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
-                             .lo = lo,
-                             .hi = lo + 255,
-                             .out = dq_data(call->out[0], uint8_t) + at,
-                             .out_stride = s->y_last ? s->out_channels : s->out_size,
-                             .transposed = !s->y_last};
-}
-
 static void store(const dq_conv_sums *sums)
 {
     const dq_conv_shape *s = &sums->conv->s;
     const dq_op_call *call = sums->call;
-    dq_requantize_to to;
-    codes(call, sums->conv, sums->batch, sums->channel, &to);
-    to.out += sums->first * (s->y_last ? s->out_channels : 1);
+    dq_requantize_to to = {.scale = (const double *)call->scratch + sums->channel,
+                           .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
+                           .lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0,
+                           .out = dq_data(call->out[0], uint8_t)};
+    to.hi = to.lo + 255;
+    if (s->y_last) {
+        to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
+        to.out_stride = s->out_channels;
+    } else {
+        to.out += (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
+        to.out_stride = s->out_size;
+        to.transposed = true;
+    }
     if (sums->codes) {
         to.out = sums->codes;
         to.out_stride = DQ_QLANES_OUTS;
@@ -81,7 +75,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(dq_qconv), err));
     dq_qconv *conv = call->state;
     conv->store = store;
-    conv->codes = codes;
     DQ_TRY(check(call, conv, err));
     conv->own = sizeof(double);
     return dq_qconv_prepare(call, conv, err);

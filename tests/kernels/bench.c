@@ -191,19 +191,6 @@ static void run_qconv_rows(call *c)
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
-/* A kernel of 3×3, whose sums want two groups. */
-static void run_qconv_codes(call *c)
-{
-    enum { TAPS = 6, OUTPUTS = 2048 };
-    static const dq_qconv_tap taps[TAPS] = {{0, {30, -40}}, {2, {50, 0}},   {58, {60, 70}},
-                                            {60, {-20, 0}}, {116, {10, 9}}, {118, {-80, 0}}};
-    static const uint8_t sizes[] = {TAPS / 2, TAPS / 2};
-    const dq_qconv_taps all = {taps, sizes, 2, 7};
-    const dq_requantize_to to = {&scales[0], 128, 0, 255, Y(uint8_t), 0, false};
-    c->k->qconv_codes(X(uint8_t), 1, &all, &to, OUTPUTS);
-    c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
-}
-
 static void run_wgemm(call *c)
 {
     enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
@@ -394,7 +381,6 @@ static const measure measures[] = {
     ROW(float_pool),
     PRODUCT(qgemm),
     PRODUCT(qconv_rows),
-    PRODUCT(qconv_codes),
     PRODUCT(fgemm),
     PRODUCT(nbits),
     PRODUCT(nbits_floats),

@@ -1,6 +1,14 @@
-/* Sums to 8 bits, as written in requantize_avx2.h. */
-#include "kernels/x86/requantize_avx2.h"
+/* Fused float products decide nearly all roundings. The sum r = acc * scale + (768.5 + 2^-13) is taken times
+ * 2^-75, so that its bits, an integer, count steps of 2^-14 from below where |acc * scale| is under 256: bits
+ * 14 and up are then the rounded product and a constant, which fits in 16 bits (that is what the power of two
+ * is for), and the lower 14 say how far it was from the next half quantum. acc and scale are each off by at
+ * most 2^-24 of their size and r by half a step, one step in all, so that the result is sure unless fewer
+ * than four steps are left; those few are done in double. From 256 on all results saturate, whatever the zero
+ * point, and bits of floats go up with them (those of negative ones are negative). */
+#include "kernels/kernels.h"
 
+#include <float.h>
+#include <immintrin.h>
 #include <string.h>
 
 enum { LANES = 8, COLS = 16, ROWS = 16 };
@@ -19,8 +27,9 @@ static inline __m128i four(const int32_t *acc, __m256d scale, __m256d low, __m25
     return _mm_add_epi32(_mm256_cvttpd_epi32(v), zero);
 }
 
-void dq_requantize_exact_avx2(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                              int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const double *scale,
+                                            size_t scale_step, int32_t zero_point, int32_t lo, int32_t hi,
+                                            uint8_t *out)
 {
     __m256d low = _mm256_set1_pd(lo - zero_point), high = _mm256_set1_pd(hi - zero_point);
     __m128i zero = _mm_set1_epi32(zero_point), low_bytes = _mm_set1_epi32(0xff);
@@ -41,10 +50,46 @@ void dq_requantize_exact_avx2(const int32_t *acc, size_t n, const double *scale,
                         out + j);
 }
 
+enum { FRACTION = 14, UNSURE = 3, MIDDLE = (61 << 9) + 256 /* bits 14 and up of 768 * 2^-75 */ };
+
+/* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
+typedef struct fixed {
+    __m256i below, flip; /* what is taken from bits 14 and up */
+} fixed;
+
+static inline fixed fix(int32_t zero_point, int32_t lo)
+{
+    return (fixed){_mm256_set1_epi16((int16_t)(uint16_t)(MIDDLE - (zero_point - lo))),
+                   _mm256_set1_epi8((char)lo)};
+}
+
+/* `least`: the smallest fraction so far. */
+static inline bool sure(__m256i least)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
+}
+
+/* Bits 14 and up for eight sums; the scale is finite, and times 2^-75. */
 static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
 {
-    __m256i sums = _mm256_loadu_si256((const __m256i *)(const void *)acc);
-    return bits_of(_mm256_cvtepi32_ps(sums), scale, least);
+    const __m256 middle = _mm256_set1_ps((768.5f + 0x1p-13f) * 0x1p-75f);
+    __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
+    __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
+    *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
+    return _mm256_srai_epi32(bits, FRACTION);
+}
+
+static inline __m256i no_fraction(void)
+{
+    return _mm256_set1_epi32(1 << FRACTION);
+}
+
+/* 32 codes from four times eight: of each four first those, then, in the upper half, the others. */
+static inline __m256i codes_of(const __m256i v[4], const fixed *f)
+{
+    __m256i first = _mm256_subs_epu16(_mm256_packus_epi32(v[0], v[1]), f->below);
+    __m256i second = _mm256_subs_epu16(_mm256_packus_epi32(v[2], v[3]), f->below);
+    return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->flip);
 }
 
 static inline __m256i in_order(__m256i codes)
@@ -58,6 +103,12 @@ static inline __m256 eight_scales(const double *scale)
     __m128 low = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale), unit));
     __m128 high = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale + 4), unit));
     return _mm256_set_m128(high, low);
+}
+
+static inline bool all_finite(__m256 s)
+{
+    __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), s);
+    return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(FLT_MAX), _CMP_LE_OQ)) == 0xff;
 }
 
 enum { ROW_VECTORS = 4, ROW_STEP = ROW_VECTORS * LANES };
@@ -91,7 +142,7 @@ void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_
                         int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
 {
     if (n < ROW_STEP) {
-        dq_requantize_exact_avx2(acc, n, scale, scale_step, zero_point, lo, hi, out);
+        exact(acc, n, scale, scale_step, zero_point, lo, hi, out);
         return;
     }
     fixed f = fix(zero_point, lo);
@@ -101,8 +152,7 @@ void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_
         if (at >= n)
             return;
         size_t j = n - at < ROW_STEP ? n - ROW_STEP : at;
-        dq_requantize_exact_avx2(acc + j, ROW_STEP, scale + j * scale_step, scale_step, zero_point, lo, hi,
-                                 out + j);
+        exact(acc + j, ROW_STEP, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
     }
 }
 
@@ -139,8 +189,7 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
     if (!sure(least) || !t->finite)
         for (int i = 0; i < 2; i++) {
             uint8_t row[COLS];
-            dq_requantize_exact_avx2(i ? second : first, COLS, t->scale, 1, t->to->zero_point, t->to->lo,
-                                     t->to->hi, row);
+            exact(i ? second : first, COLS, t->scale, 1, t->to->zero_point, t->to->lo, t->to->hi, row);
             out[i] = _mm_loadu_si128((const __m128i *)(const void *)row);
         }
 }
@@ -164,8 +213,8 @@ static __attribute__((noinline)) __m256i exact_quad(const tile *t, const int32_t
 {
     uint8_t codes[2 * COLS], row[LANES];
     for (int i = 0; i < QUAD; i++) {
-        dq_requantize_exact_avx2(rows[i] + half * LANES, LANES, t->scale + half * LANES, 1, t->to->zero_point,
-                                 t->to->lo, t->to->hi, row);
+        exact(rows[i] + half * LANES, LANES, t->scale + half * LANES, 1, t->to->zero_point, t->to->lo,
+              t->to->hi, row);
         memcpy(codes + i * 4, row, 4);
         memcpy(codes + COLS + i * 4, row + 4, 4);
     }
@@ -258,7 +307,7 @@ static __m256i exact_pixels(const int32_t *const rows[QUAD], size_t channels, co
 {
     uint8_t codes[QUAD * LANES] = {0}, row[LANES];
     for (size_t j = 0; j < channels; j++) {
-        dq_requantize_exact_avx2(rows[j], LANES, to->scale + j, 0, to->zero_point, to->lo, to->hi, row);
+        exact(rows[j], LANES, to->scale + j, 0, to->zero_point, to->lo, to->hi, row);
         for (size_t p = 0; p < LANES; p++)
             codes[p * QUAD + j] = row[p];
     }
