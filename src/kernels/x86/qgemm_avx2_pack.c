@@ -15,8 +15,8 @@ enum {
     OPEN = 4
 };
 
-/* What the ways cost for a group of weights and a row, as measured on Zen 3: in batches of a depth, in words,
- * and an entry of the rest for each weight of the group. */
+/* What the ways cost for a group of weights and a row, as measured on an AMD EPYC without VNNI: in batches of
+ * a depth, in words, and an entry of the rest for each weight of the group. */
 typedef struct way {
     uint8_t depth, cost;
 } way;
