@@ -2,12 +2,14 @@
  * with three sums each.
  *
  * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
+ *
  *   VECTORS                       of columns side by side: their sums stay in registers
  *   CODE_BITS                     4, or 8: of codes that add_products takes
- *   add_products(&sum, codes, d)  adds the products of four codes with four digits to each lane's sum, 8
- * times at most after it was 0: pairs of products of 4 bits, which are at most 2 * 15 * 128 in size, may thus
- * be summed in 16 bits in_32(sum)                    the sums as int32 for which nbits_pairs.h has what sums
- * pairs in 16 bits. */
+ *   add_products(&sum, codes, d)  adds the products of four codes with four digits to each lane's sum
+ *   in_32(sum)                    the sums as int32
+ *
+ * After it was 0, a sum gets 8 products of each lane at most: pairs of products of 4 bits, which are at most
+ * 2 * 15 * 128 in size, may thus be summed in 16 bits, as nbits_pairs.h does. */
 #include "kernels/kernels.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
 /* The members of dq_winograd: channels side by side on the way in, columns on the way out. Included once by
- * the file of an instruction set, after its vec_<isa>.h and two_vectors(u, w)        gets the pairs of
- * channels of two vectors of columns add_products(sum, v, w)  adds their products with the pair of channels
- * at v to two vectors of sums which then fills its record. */
+ * the file of an instruction set, which then fills its record, after its vec_<isa>.h and
+ *
+ *   two_vectors(u, w)          gets the pairs of channels of two vectors of columns
+ *   add_products(sum, v, w)    adds their products with the pair of channels at v to two vectors of sums */
 #include "kernels/kernels.h"
 
 #include <string.h>

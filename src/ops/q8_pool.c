@@ -166,8 +166,9 @@ typedef struct pool_job {
     const pool_state *s;
     const uint8_t *x;
     uint8_t *out;
-    dq_q8 qx, qy;
-    dq_codes from, as_is; /* averages: the input's, and whole numbers' */
+    bool is_signed;       /* maxima … */
+    dq_q8 qy;             /* … and averages: the result's codes, … */
+    dq_codes from, as_is; /* … the input's, and whole numbers' */
 } pool_job;
 
 static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
@@ -388,7 +389,7 @@ static void max_line(const pool_job *job, size_t line, uint8_t *joined)
                         .kernel = 1,
                         .stride = 1,
                         .dilation = (size_t)s->window.dilation[last] * s->inner,
-                        .is_signed = job->qx.min < 0,
+                        .is_signed = job->is_signed,
                         .out = job->out + line * s->line};
     if (c.total)
         join_rows(job, job->x + line / lines * s->in_size * s->inner, &c, &w);
@@ -417,7 +418,7 @@ static void max_range(void *arg, size_t begin, size_t end, unsigned worker)
 static dq_status max_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    pool_job job = {.qx = {.min = call->in[0]->dtype == DQ_INT8 ? INT8_MIN : 0}};
+    pool_job job = {.is_signed = call->in[0]->dtype == DQ_INT8};
     pool_run(call, &job, max_range);
     return DQ_OK;
 }

@@ -213,14 +213,32 @@ static void fill_images(const dq_qconv_pass *run)
                 fill_rows, &f);
 }
 
+void dq_qconv_columns(const dq_op_call *call, const dq_qconv *conv, size_t width, int32_t *init,
+                      int32_t *zero)
+{
+    const dq_tensor *bias = dq_call_in(call, conv->bias), *zeros = dq_call_in(call, conv->w_zero);
+    const size_t some = conv->s.group_out;
+    const dq_dtype type = call->in[conv->w]->dtype;
+    const bool each = zeros && zeros->count != 1;
+    const int32_t only = each ? 0 : dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true);
+    memset(init, 0, width * conv->s.group * sizeof *init);
+    if (zero)
+        memset(zero, 0, width * conv->s.group * sizeof *zero);
+    for (size_t g = 0, first = 0; g < conv->s.group; g++, first += some) {
+        if (bias)
+            memcpy(init + g * width, dq_data(bias, int32_t) + first, some * sizeof *init);
+        for (size_t j = 0; zero && j < some; j++)
+            zero[g * width + j] =
+                each ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, first + j), type, true) : only;
+    }
+}
+
 /* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
 static void set_columns(dq_qconv_pass *run)
 {
     const dq_qconv *conv = run->conv;
     const dq_op_call *call = run->call;
     const dq_qweights *w = &conv->weights;
-    const dq_tensor *bias = dq_call_in(call, conv->bias), *zero = dq_call_in(call, conv->w_zero);
-    dq_dtype type = call->in[conv->w]->dtype;
     size_t nr = w->kernel->nr, width = w->panels * nr, n = width * w->matrices;
     int32_t *columns = (int32_t *)((char *)call->scratch + conv->columns_offset);
     dq_qblock *all = &run->columns;
@@ -233,16 +251,7 @@ static void set_columns(dq_qconv_pass *run)
                        .zero = columns + 2 * n};
     all->a_zero =
         dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, w->kernel->a_signed);
-    bool one_zero = !zero || zero->count == 1;
-    dq_qblock_columns(all, one_zero ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true) : 0);
-    for (size_t g = 0, first = 0; g < conv->s.group; g++, first += conv->s.group_out) {
-        if (bias)
-            memcpy(all->init + g * width, dq_data(bias, int32_t) + first,
-                   conv->s.group_out * sizeof *columns);
-        for (size_t j = 0; !one_zero && j < conv->s.group_out; j++)
-            all->zero[g * width + j] =
-                dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, first + j), type, true);
-    }
+    dq_qconv_columns(call, conv, width, all->init, all->zero);
     dq_qblock_terms(all);
 }
 

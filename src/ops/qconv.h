@@ -178,6 +178,11 @@ void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_c
 void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                       const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out);
 
+/** What columns of sums begin with, those of a group `width` apart: the biases, and (zero not NULL) the zero
+ * points of w as dq_qgemm_zero has them. What no output channel has stays 0. */
+void dq_qconv_columns(const dq_op_call *call, const dq_qconv *conv, size_t width, int32_t *init,
+                      int32_t *zero);
+
 /** How many images a pass takes: enough to share out, few enough to stay in the cache. */
 size_t dq_qconv_images(const dq_qconv *conv);
 

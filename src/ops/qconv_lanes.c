@@ -265,22 +265,10 @@ void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv)
         (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
     uint32_t depth = (uint32_t)(conv->s.group_in * conv->s.kernel_size);
     size_t width = conv->lanes.panels * OUTS;
-    const dq_tensor *bias = dq_call_in(call, conv->bias), *zeros = dq_call_in(call, conv->w_zero);
-    dq_dtype type = call->in[conv->w]->dtype;
-    int32_t only = dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true);
-    memset(init, 0, 2 * columns_of(conv) * sizeof *init);
-    for (size_t g = 0, m = 0; g < conv->s.group; g++, m += conv->s.group_out) {
-        int32_t *to = init + g * width, *z = zero + g * width;
-        if (bias)
-            memcpy(to, dq_data(bias, int32_t) + m, conv->s.group_out * sizeof *to);
-        for (size_t j = 0; j < conv->s.group_out; j++)
-            z[j] = zeros && zeros->count > 1
-                       ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, m + j), type, true)
-                       : only;
-        for (size_t j = 0; j < conv->s.group_out; j++)
-            to[j] = (int32_t)((uint32_t)to[j] -
-                              x_zero * ((uint32_t)sums[g * width + j] - depth * (uint32_t)z[j]));
-    }
+    dq_qconv_columns(call, conv, width, init, zero);
+    for (size_t g = 0; g < conv->s.group; g++)
+        for (size_t j = g * width; j < g * width + conv->s.group_out; j++)
+            init[j] = (int32_t)((uint32_t)init[j] - x_zero * ((uint32_t)sums[j] - depth * (uint32_t)zero[j]));
 }
 
 typedef struct task {

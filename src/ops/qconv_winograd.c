@@ -145,10 +145,7 @@ void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv)
     int32_t *init = (int32_t *)((char *)call->scratch + conv->columns_offset);
     uint32_t zero =
         (uint32_t)dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
-    const dq_tensor *bias = dq_call_in(call, conv->bias);
-    memset(init, 0, conv->winograd.panels * COLS * sizeof *init);
-    if (bias)
-        memcpy(init, dq_data(bias, int32_t), conv->s.out_channels * sizeof *init);
+    dq_qconv_columns(call, conv, conv->winograd.panels * COLS, init, NULL);
     for (size_t j = 0; j < conv->s.out_channels; j++)
         init[j] = (int32_t)((uint32_t)init[j] - zero * (uint32_t)sums[j]);
 }
