@@ -6,15 +6,24 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+void dq_pages_advise(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    if (size >= DQ_LARGE_PAGE) /* where it is refused, small pages do */
+        madvise(memory, size / DQ_LARGE_PAGE * DQ_LARGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
 void *dq_pages_alloc(size_t size)
 {
     size_t align = size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE, wanted;
     if (!dq_align_size(size ? size : 1, align, &wanted))
         return NULL;
     void *memory = aligned_alloc(align, wanted);
-#ifdef MADV_HUGEPAGE
-    if (memory && align == DQ_LARGE_PAGE) /* where it is refused, small pages do */
-        madvise(memory, size / DQ_LARGE_PAGE * DQ_LARGE_PAGE, MADV_HUGEPAGE);
-#endif
+    if (memory)
+        dq_pages_advise(memory, size);
     return memory;
 }

@@ -11,5 +11,8 @@ enum { DQ_LARGE_PAGE = 1 << 21 };
 /** malloc'ed memory of `size` bytes, not cleared, aligned to 64; NULL when memory ran out. As many large
  * pages as fit in it begin where it begins, if the system gives any. */
 void *dq_pages_alloc(size_t size);
+/** Asks for as many large pages as fit in `size` bytes at `memory`, which begins at a multiple of their size.
+ */
+void dq_pages_advise(void *memory, size_t size);
 
 #endif

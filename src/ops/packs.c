@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/pages.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -58,17 +59,21 @@ static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void
     return NULL;
 }
 
-/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear. */
+/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear. Large
+ * pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of the last page
+ * would count. */
 static form *new_form(size_t key_size, size_t size)
 {
-    enum { ALIGN = 64 };
-    size_t bytes;
+    enum { LARGE = 1 << 23 };
+    size_t bytes, align = size < LARGE ? 64 : DQ_LARGE_PAGE;
     form *f = calloc(1, sizeof *f + key_size);
-    if (!f || !dq_add_size(size, ALIGN, &bytes) || !(f->memory = calloc(1, bytes))) {
+    if (!f || !dq_add_size(size, align, &bytes) || !(f->memory = calloc(1, bytes))) {
         free(f);
         return NULL;
     }
-    f->packed = (char *)f->memory + (ALIGN - (uintptr_t)f->memory % ALIGN) % ALIGN;
+    f->packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
+    if (size >= LARGE)
+        dq_pages_advise(f->packed, size);
     return f;
 }
 
