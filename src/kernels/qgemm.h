@@ -73,6 +73,8 @@ typedef struct dq_qgemm {
     dq_qgemm_pack_fn *pack;
     dq_qgemm_tile_fn *tile;
     dq_qgemm_sums_fn *sums;
+    const struct dq_qgemm *few; /* which takes weights that are for DQ_QGEMM_FEW, of the same a_signed; NULL:
+                                   this one */
 } dq_qgemm;
 
 /** c[j] -= factor * v[j], modulo 2^32. */

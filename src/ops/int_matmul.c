@@ -18,7 +18,7 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
 {
     const dq_matmul_shape *s = &mm->s;
     dq_qweights *w = &mm->w;
-    w->kernel = call->kernels->qgemm;
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m);
     w->b.cols = s->n;
     w->b.runs = 1;
     w->b.run = s->k;
@@ -27,7 +27,6 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.inner_stride = mm->b_transposed ? 1 : s->n;
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
-    w->b.use = dq_qgemm_use(dq_call_constant(call, mm->b), mm->m);
     w->matrix_step = s->k * s->n;
 }
 

@@ -59,9 +59,9 @@ static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void
     return NULL;
 }
 
-/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear. Large
- * pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of the last page
- * would count. */
+/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear.
+ * Large pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of the
+ * last page would count. */
 static form *new_form(size_t key_size, size_t size)
 {
     enum { LARGE = 1 << 23 };

@@ -26,7 +26,7 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     dq_qweights *w = &conv->weights;
     size_t last = window->rank - 1, row = (size_t)window->kernel[last];
     bool by_rows = s->group == 1 && (window->dilation[last] == 1 || row == 1);
-    w->kernel = call->kernels->qgemm;
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size);
     w->b.cols = s->group_out;
     w->b.inner = s->group_in ? s->group_in : 1;
     w->b.run_stride = by_rows ? row : 1;
@@ -38,7 +38,6 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
     w->matrices = s->group;
-    w->b.use = dq_qgemm_use(dq_call_constant(call, conv->w), s->out_size);
     w->matrix_step = s->group_out * w->b.col_stride;
     conv->run = w->b.run;
     conv->runs = w->b.runs;

@@ -8,6 +8,14 @@
 
 enum { ALIGN = 64 };
 
+void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows)
+{
+    enum { FEW = 6, FEW_EACH_RUN = 12 };
+    bool few = rows <= (constant ? FEW : FEW_EACH_RUN);
+    w->kernel = few && kernels->qgemm->few ? kernels->qgemm->few : kernels->qgemm;
+    w->b.use = few ? DQ_QGEMM_FEW : constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
+}
+
 bool dq_qweights_layout(dq_qweights *w)
 {
     size_t nr = w->kernel->nr, total, at;
@@ -182,14 +190,6 @@ size_t dq_qgemm_block_rows(const dq_qgemm *kernel)
 static double products_of(const dq_qweights *w, size_t rows)
 {
     return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
-}
-
-uint8_t dq_qgemm_use(bool constant, size_t rows)
-{
-    enum { FEW = 6, FEW_EACH_RUN = 12 };
-    if (rows <= (constant ? FEW : FEW_EACH_RUN))
-        return DQ_QGEMM_FEW;
-    return constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
 }
 
 /* A few pieces should be of an even number, or one of two threads is left over: that many, each a little

@@ -20,6 +20,8 @@ typedef struct dq_qweights {
     size_t size; /* of the packed form at most; what is behind its end stays untouched */
 } dq_qweights;
 
+/** Fills in kernel and b.use for weights that meet `rows` rows in a run. */
+void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows);
 /** Fills in the last five fields from the others (fields not set must be zero bytes, padding too: the struct
  * is a dq_call_pack key). False when the size does not fit. */
 bool dq_qweights_layout(dq_qweights *w);
@@ -46,8 +48,6 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
 
 /** Rows of a block: enough to use a panel well while it is in the cache, a multiple of the tile's. */
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
-/** dq_qgemm_b.use of weights that meet `rows` rows in a run. */
-uint8_t dq_qgemm_use(bool constant, size_t rows);
 /** Panels of a task when there are `blocks` blocks of `rows` rows: all where the blocks alone keep many
  * threads busy, else fewer. At least 1. */
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);

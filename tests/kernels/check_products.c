@@ -80,7 +80,7 @@ static void fill_weights(const dq_qgemm_b *b, uint8_t *weights)
     }
 }
 
-static product random_product(const dq_qgemm *kernel)
+static product random_product(const dq_qgemm *kernel, uint32_t use)
 {
     product p = {.kernel = kernel};
     size_t runs = kernel_random(5), run = kernel_random(3) ? kernel_random(20) : kernel_random(300);
@@ -110,7 +110,7 @@ static product random_product(const dq_qgemm *kernel)
     p.b.inner_stride = outer * (runs ? runs : 1);
     p.b.col_stride = p.b.inner_stride * inner;
     p.b.flip = kernel_random(2) ? 0x80 : 0;
-    p.b.use = (uint8_t)kernel_random(3);
+    p.b.use = (uint8_t)use;
     if (kernel->turned_size)
         p.a.turned = kernel_memory(kernel->turned_size(&p.b, p.rows));
     p.weights = kernel_memory(p.b.cols * p.b.col_stride);
@@ -173,9 +173,9 @@ static void check_sums(const product *p)
     }
 }
 
-void check_qgemm(const dq_kernels *k)
+/* Of `uses` uses from `first` on. */
+static void check_kernel(const dq_qgemm *kernel, uint32_t first_use, uint32_t uses)
 {
-    const dq_qgemm *kernel = k->qgemm;
     KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_QGEMM_MR_MAX, "mr is %u", kernel->mr);
     KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
     size_t huge = (size_t)1 << 40;
@@ -183,12 +183,22 @@ void check_qgemm(const dq_kernels *k)
     dq_qgemm_b many = {.runs = huge, .run = huge};
     KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(&many, 1) == 0, "another");
     for (int round = 0; round < 300; round++) {
-        product p = random_product(kernel);
+        product p = random_product(kernel, first_use + kernel_random(uses));
         for (size_t first = 0; first < p.b.cols; first += kernel->nr)
             check_panel(&p, first);
         check_sums(&p);
         kernel_done();
     }
+}
+
+void check_qgemm(const dq_kernels *k)
+{
+    const dq_qgemm *few = k->qgemm->few;
+    check_kernel(k->qgemm, 0, few ? DQ_QGEMM_FEW : DQ_QGEMM_FEW + 1);
+    if (!few)
+        return;
+    KERNEL_FAIL_UNLESS(few->a_signed == k->qgemm->a_signed && !few->few, "another for few rows");
+    check_kernel(few, DQ_QGEMM_FEW, 1);
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------- */

@@ -6,34 +6,14 @@
  * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
  * step: their bytes are interleaved to four of each row, and multiplied as the safe parts are. */
 #include "kernels/x86/qgemm_avx2.h"
+#include "kernels/x86/qgemm_avx2_sums.h"
 
 #include "base/checked.h"
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
 
-#include <immintrin.h>
-#include <string.h>
-
-/* Sums are to be added to where it is written: gcc would first make many products, and write them to memory
- * because registers do not hold them. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-ter", "no-tree-reassoc")
-#endif
-
-enum { MR = 64, NR = DQ_AVX2_NR, LANES = 8, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP, HEIGHT = 4 };
+enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP, HEIGHT = 4 };
 enum { HALF = 32, TURN = 16 /* positions turned at once */ };
-
-static inline int32_t four(const void *x)
-{
-    int32_t bytes;
-    memcpy(&bytes, x, sizeof bytes);
-    return bytes;
-}
-
-static inline __m256i load(const void *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
@@ -43,21 +23,6 @@ typedef struct part {
     const ptrdiff_t *at; /* of each group of weights, in a row */
     size_t groups, depth, c_stride;
 } part;
-
-/* Sums of a row in 16 bits: what compilers keep in registers, as they do not an array of them. */
-typedef struct row16 {
-    __m256i low, high;
-} row16;
-
-static inline __attribute__((always_inline)) void add(row16 *r, const uint8_t *x, __m256i low, __m256i high,
-                                                      bool first)
-{
-    __m256i value = _mm256_set1_epi32(four(x));
-    low = _mm256_maddubs_epi16(value, low);
-    high = _mm256_maddubs_epi16(value, high);
-    r->low = first ? low : _mm256_add_epi16(r->low, low);
-    r->high = first ? high : _mm256_add_epi16(r->high, high);
-}
 
 static inline __attribute__((always_inline)) void finish(const row16 *r, int32_t *c)
 {
@@ -96,11 +61,6 @@ static inline __attribute__((always_inline)) size_t sum_batches(const part *p, c
     return p->groups - left;
 }
 
-/* Of a row: its sums in 32 bits. */
-typedef struct row32 {
-    __m256i low, high;
-} row32;
-
 static inline __attribute__((always_inline)) void add_two(row32 *r, const uint8_t *x, const ptrdiff_t *at,
                                                           const __m256i w[4])
 {
@@ -110,17 +70,6 @@ static inline __attribute__((always_inline)) void add_two(row32 *r, const uint8_
     __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(first, w[1]), _mm256_maddubs_epi16(second, w[3]));
     r->low = _mm256_add_epi32(r->low, _mm256_madd_epi16(low, ones));
     r->high = _mm256_add_epi32(r->high, _mm256_madd_epi16(high, ones));
-}
-
-static inline __attribute__((always_inline)) row32 read_row(const int32_t *c)
-{
-    return (row32){load(c), load(c + LANES)};
-}
-
-static inline __attribute__((always_inline)) void write_row(const row32 *r, int32_t *c)
-{
-    _mm256_storeu_si256((__m256i *)(void *)c, r->low);
-    _mm256_storeu_si256((__m256i *)(void *)(c + LANES), r->high);
 }
 
 /* The same for batches of two: these end so often that it is better to keep the other sums in registers. */
@@ -195,9 +144,9 @@ static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_qgemm_a.turned: this, rows as words or in halves, turned rows, where each group of positions is in a
+/* dq_qgemm_a.turned: this, rows as words, turned rows, where each group of positions is in a
  * row, and where those of a panel are in its order. */
-enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8, KEPT_HALVES = 16 };
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
 typedef struct kept_head {
     uint8_t kept; /* the contract's first byte: what is there */
     uint8_t padding[63];
@@ -215,12 +164,11 @@ static bool row_size(size_t runs, size_t run, size_t *positions)
 
 static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 {
-    size_t positions, words, turned, all;
-    bool few = b->use == DQ_QGEMM_FEW;
-    rows = few ? rows : MR;
-    if (!row_size(b->runs, b->run, &positions) || !dq_mul_size(positions, 2 * rows, &words) ||
-        !dq_mul_size(positions, few ? 0 : MR + 2 * sizeof(ptrdiff_t) / GROUP, &turned) ||
-        !dq_add_size(words, turned, &all) || !dq_add_size(all, sizeof(kept_head), &all))
+    size_t positions, all;
+    (void)rows;
+    if (!row_size(b->runs, b->run, &positions) ||
+        !dq_mul_size(positions, 3 * MR + 2 * sizeof(ptrdiff_t) / GROUP, &all) ||
+        !dq_add_size(all, sizeof(kept_head), &all))
         return 0;
     return all;
 }
@@ -329,109 +277,6 @@ static void multiply_words(const dq_qgemm_a *a, size_t rows, const void *panel, 
         words_rows(x, positions, 2, terms, panel, groups, init, c, c_stride);
     else if (rows == 1)
         words_rows(x, positions, 1, terms, panel, groups, init, c, c_stride);
-}
-
-/* ---- Bytes as they are -------------------------------------------------------------------------------- */
-
-/* Rows are split instead: of bytes below 16, products of any pairs of weights fit in 16 bits, and BYTES_DEPTH
- * sums of them do. */
-enum { BYTES_HEIGHT = 2, BYTES_DEPTH = 8, SPLIT_GROUP = 2 * GROUP /* bytes: low halves, then high ones */ };
-
-static void split_run(const uint8_t *x, size_t run, uint8_t *to)
-{
-    enum { STEP = 16 };
-    const __m128i mask = _mm_set1_epi8(15);
-    for (size_t k = 0; k < run; k += STEP, to += 2 * STEP) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(x + k));
-        __m128i low = _mm_and_si128(bytes, mask), high = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
-        _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi32(low, high));
-        _mm_storeu_si128((__m128i *)(void *)(to + STEP), _mm_unpackhi_epi32(low, high));
-    }
-}
-
-/* The rows in halves, 2 * `positions` bytes of each, made when they are first asked for. */
-static const uint8_t *row_halves(const dq_qgemm_a *a, size_t rows, size_t positions)
-{
-    kept_head *head = a->turned;
-    uint8_t *halves = (uint8_t *)(head + 1);
-    if (head->kept & KEPT_HALVES)
-        return halves;
-    head->kept |= KEPT_HALVES;
-    for (size_t i = 0; i < rows; i++) {
-        uint8_t *to = halves + i * 2 * positions;
-        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * SPLIT_GROUP)
-            split_run(a->rows[i] + a->offsets[t], a->run, to);
-    }
-    return halves;
-}
-
-/* Sums of a row in 16 bits, of its low halves and of its high ones. */
-typedef struct halves16 {
-    row16 low, high;
-} halves16;
-
-/* `height` and `depth` are constant in each call. */
-static inline __attribute__((always_inline)) void bytes_batch(const uint8_t *x, size_t positions, int height,
-                                                              const int8_t *w, size_t depth,
-                                                              row32 acc[BYTES_HEIGHT])
-{
-    const __m256i ones = _mm256_set1_epi16(1), sixteens = _mm256_set1_epi16(16);
-    halves16 sums[BYTES_HEIGHT];
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC unroll 8
-#endif
-    for (size_t g = 0; g < depth; g++) {
-        __m256i low = load(w + g * DQ_AVX2_GROUP_BYTES), high = load(w + g * DQ_AVX2_GROUP_BYTES + 32);
-        for (int i = 0; i < height; i++) {
-            const uint8_t *from = x + (size_t)i * 2 * positions + g * SPLIT_GROUP;
-            add(&sums[i].low, from, low, high, g == 0);
-            add(&sums[i].high, from + GROUP, low, high, g == 0);
-        }
-    }
-    for (int i = 0; i < height; i++) {
-        const halves16 *s = &sums[i];
-        __m256i low = _mm256_madd_epi16(s->low.low, ones), high = _mm256_madd_epi16(s->low.high, ones);
-        acc[i].low = _mm256_add_epi32(acc[i].low, low);
-        acc[i].high = _mm256_add_epi32(acc[i].high, high);
-        low = _mm256_madd_epi16(s->high.low, sixteens);
-        high = _mm256_madd_epi16(s->high.high, sixteens);
-        acc[i].low = _mm256_add_epi32(acc[i].low, low);
-        acc[i].high = _mm256_add_epi32(acc[i].high, high);
-    }
-}
-
-/* `height` is constant in each call. */
-static inline __attribute__((always_inline)) void bytes_rows(const uint8_t *x, size_t positions, int height,
-                                                             const int8_t *w, size_t groups,
-                                                             const int32_t *init, int32_t *c, size_t c_stride)
-{
-    row32 acc[BYTES_HEIGHT];
-    for (int i = 0; i < height; i++)
-        acc[i] = read_row(init);
-    for (; groups >= BYTES_DEPTH; groups -= BYTES_DEPTH) {
-        bytes_batch(x, positions, height, w, BYTES_DEPTH, acc);
-        x += BYTES_DEPTH * SPLIT_GROUP;
-        w += BYTES_DEPTH * DQ_AVX2_GROUP_BYTES;
-    }
-    for (; groups; groups--, x += SPLIT_GROUP, w += DQ_AVX2_GROUP_BYTES)
-        bytes_batch(x, positions, height, w, 1, acc);
-    for (int i = 0; i < height; i++)
-        write_row(&acc[i], c + (size_t)i * c_stride);
-}
-
-static void multiply_bytes(const dq_qgemm_a *a, size_t rows, const int8_t *w, const int32_t *init, int32_t *c,
-                           size_t c_stride)
-{
-    size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
-    row_size(a->runs, a->run, &positions);
-    const uint8_t *x = row_halves(a, rows, positions);
-    for (; rows >= BYTES_HEIGHT; rows -= BYTES_HEIGHT) {
-        bytes_rows(x, positions, BYTES_HEIGHT, w, groups, init, c, c_stride);
-        x += BYTES_HEIGHT * 2 * positions;
-        c += BYTES_HEIGHT * c_stride;
-    }
-    if (rows)
-        bytes_rows(x, positions, 1, w, groups, init, c, c_stride);
 }
 
 /* ---- Turned rows -------------------------------------------------------------------------------------- */
@@ -633,9 +478,7 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
                  size_t c_stride)
 {
     const dq_avx2_head *head = panel;
-    if (head->mode == DQ_AVX2_BYTES)
-        multiply_bytes(a, rows, (const int8_t *)(head + 1), init, c, c_stride);
-    else if (head->mode == DQ_AVX2_WORDS)
+    if (head->mode == DQ_AVX2_WORDS)
         multiply_words(a, rows, head + 1, init, c, c_stride);
     else
         multiply_safe(a, rows, head, init, c, c_stride);
@@ -673,4 +516,5 @@ const dq_qgemm dq_qgemm_avx2 = {.mr = MR,
                                 .turned_size = turned_size,
                                 .pack = dq_qgemm_avx2_pack,
                                 .tile = tile,
-                                .sums = dq_qgemm_sums_u8_avx2};
+                                .sums = dq_qgemm_sums_u8_avx2,
+                                .few = &dq_qgemm_few_avx2};

@@ -26,7 +26,7 @@
  *     order   which group of the row each group of weights meets, padded to 64 bytes
  *     safe    groups of 4 positions: 16 columns of 4 bytes; each run padded to whole groups
  *     rest    records of four entries, column after column
- * or head and groups of bytes as they are, for few rows, or
+ * or
  *     head
  *     terms   16 int32, the sums of w0 w2 + w1 w3
  *     words   of each group, for columns 0 … 7 and for 8 … 15: w2 and w3 of each, then w0 and w1 of each
@@ -39,11 +39,7 @@
 enum { DQ_AVX2_NR = 16, DQ_AVX2_GROUP = 4, DQ_AVX2_GROUP_BYTES = DQ_AVX2_NR * DQ_AVX2_GROUP };
 
 /* How the weights may be multiplied. */
-enum {
-    DQ_AVX2_BYTES, /* nothing is split */
-    DQ_AVX2_WORDS,
-    DQ_AVX2_BATCHES
-};
+enum { DQ_AVX2_WORDS, DQ_AVX2_BATCHES };
 
 typedef struct dq_avx2_head {
     uint8_t mode, any; /* any: there are records */
@@ -71,6 +67,7 @@ static inline size_t dq_avx2_order_bytes(size_t groups)
     return (groups * sizeof(uint16_t) + 63) / 64 * 64;
 }
 
+extern const dq_qgemm dq_qgemm_few_avx2;
 dq_qgemm_panel_size_fn dq_qgemm_avx2_panel_size;
 dq_qgemm_pack_fn dq_qgemm_avx2_pack;
 

@@ -415,16 +415,11 @@ size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_
     size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
     int8_t *at = (int8_t *)(head + 1);
     memset(head, 0, sizeof *head);
-    if (groups == 0 || b->use == DQ_QGEMM_FEW) {
-        head->mode = DQ_AVX2_BYTES;
-        dq_qgemm_pack_avx2(b, first, NR, at, sums);
-        return sizeof *head + bytes;
-    }
     /* bytes stand in the second half of what words take, until they become what is wanted */
     int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
     dq_qgemm_pack_avx2(b, first, NR, natural, sums);
     size_t used = 0;
-    if (b->use == DQ_QGEMM_OFTEN && groups <= MOST_GROUPS) {
+    if (b->use == DQ_QGEMM_OFTEN && groups > 0 && groups <= MOST_GROUPS) {
         shifts by = {.count = 0};
         head->shifted = find_shifts(sums, b->runs * b->run, &by);
         if (!head->shifted || shift_panel(&by, natural, b))
