@@ -9,14 +9,15 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-enum { X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
-enum { Y, Y_H, Y_C };
+enum { X = DQ_RNN_X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
+enum { Y = DQ_RNN_Y, Y_H, Y_C };
 enum { GATES = 4, FUNCTIONS = 3, WORK = 1024 /* cells of a piece of parallel work, about */ };
 
 /* Offsets into scratch. */
 typedef struct places {
-    size_t w, r, range, codes, x_sums, h_sums, gates, h, c, h_float;
+    size_t w, r, range, codes, x_sums, h_sums, gates, h, c, seen;
 } places;
 
 typedef struct state {
@@ -96,9 +97,9 @@ static bool place_all(dq_op_call *call, state *s, size_t rows)
            place(call, dq_dynamic_scratch(most), 1, 1, &at->range) && place(call, most, 1, 1, &at->codes) &&
            place(call, rows, columns, sizeof(float), &at->x_sums) &&
            place(call, s->batch, columns, sizeof(float), &at->h_sums) &&
-           place(call, s->batch, columns, sizeof(double), &at->gates) &&
-           place(call, states, 1, sizeof(double), &at->h) && place(call, states, 1, sizeof(double), &at->c) &&
-           place(call, states, 1, sizeof(float), &at->h_float);
+           place(call, s->batch, columns, sizeof(float), &at->gates) &&
+           place(call, states, 1, sizeof(float), &at->h) && place(call, states, 1, sizeof(float), &at->c) &&
+           place(call, states, 1, sizeof(float), &at->seen);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -127,9 +128,8 @@ typedef struct pass {
     const state *s;
     size_t direction, step;
     bool backward;
-    float *x_sums, *h_sums;
-    double *gates, *h, *c;
-    float *h_float;
+    float *x_sums, *h_sums, *gates, *h, *c;
+    float *seen; /* h, and zeros for sequences that have ended */
 } pass;
 
 static void *at_scratch(const dq_op_call *call, size_t offset)
@@ -204,26 +204,24 @@ static void one_cell(const pass *p, size_t item)
     const dq_tensor *bias = dq_call_in(p->call, BIAS);
     const float *b = bias ? dq_data(bias, float) + p->direction * 2 * columns : NULL;
     if (p->step >= length) {
-        for (size_t j = 0; j < n; j++)
-            p->h_float[item * n + j] = 0;
+        memset(p->seen + item * n, 0, n * sizeof *p->seen);
         put_step(p, p->step, item, NULL);
         return;
     }
     size_t t = p->backward ? length - 1 - p->step : p->step;
     const float *from_x = p->x_sums + (t * s->batch + item) * columns, *from_h = p->h_sums + item * columns;
-    double *gate = p->gates + item * columns;
+    float *gate = p->gates + item * columns;
     for (size_t j = 0; j < columns; j++)
-        gate[j] = (double)from_x[j] + (double)from_h[j] + (b ? (double)b[j] + (double)b[columns + j] : 0);
+        gate[j] = from_x[j] + from_h[j] + (b ? b[j] + b[columns + j] : 0);
+    const dq_tensor *peepholes = dq_call_in(p->call, PEEPHOLES);
     dq_lstm_cell cell = {.hidden = n,
                          .coupled = s->coupled,
-                         .clip = s->clip,
+                         .clip = (float)s->clip,
                          .functions = s->functions + p->direction * FUNCTIONS,
-                         .peepholes = dq_call_in(p->call, PEEPHOLES),
-                         .peepholes_at = p->direction * 3 * n};
-    dq_lstm_cell_step(&cell, gate, p->c + item * n, p->h + item * n);
-    for (size_t j = 0; j < n; j++)
-        p->h_float[item * n + j] = (float)p->h[item * n + j];
-    put_step(p, t, item, p->h_float + item * n);
+                         .peepholes = peepholes ? dq_data(peepholes, float) + p->direction * 3 * n : NULL};
+    dq_lstm_cell_step(p->call->kernels->float_rows, &cell, gate, p->c + item * n, p->h + item * n);
+    memcpy(p->seen + item * n, p->h + item * n, n * sizeof *p->seen);
+    put_step(p, t, item, p->h + item * n);
 }
 
 static void cells(void *arg, size_t begin, size_t end, unsigned worker)
@@ -241,10 +239,10 @@ static size_t longest(const pass *p)
     return most;
 }
 
-static void put_last(const dq_op_call *call, uint32_t i, size_t at, const double *from, size_t n)
+static void put_last(const dq_op_call *call, uint32_t i, size_t at, const float *from, size_t n)
 {
     for (size_t k = 0; k < n && i < call->out_count && call->out[i]; k++)
-        dq_data(call->out[i], float)[at + k] = (float)from[k];
+        dq_data(call->out[i], float)[at + k] = from[k];
 }
 
 static void run_direction(const dq_op_call *call, size_t direction)
@@ -261,17 +259,16 @@ static void run_direction(const dq_op_call *call, size_t direction)
               .gates = at_scratch(call, s->at.gates),
               .h = at_scratch(call, s->at.h),
               .c = at_scratch(call, s->at.c),
-              .h_float = at_scratch(call, s->at.h_float)};
+              .seen = at_scratch(call, s->at.seen)};
     for (size_t i = 0; i < states; i++) {
-        p.h_float[i] = h ? dq_data(h, float)[from + i] : 0;
-        p.h[i] = (double)p.h_float[i];
-        p.c[i] = c ? (double)dq_data(c, float)[from + i] : 0;
+        p.h[i] = p.seen[i] = h ? dq_data(h, float)[from + i] : 0;
+        p.c[i] = c ? dq_data(c, float)[from + i] : 0;
     }
     size_t steps = longest(&p);
     multiply(call, &s->from_x, direction, s->at.w, call->in[X]->data, steps * s->batch, p.x_sums);
     for (p.step = 0; p.step < s->steps; p.step++) {
         if (p.step < steps)
-            multiply(call, &s->from_h, direction, s->at.r, p.h_float, s->batch, p.h_sums);
+            multiply(call, &s->from_h, direction, s->at.r, p.seen, s->batch, p.h_sums);
         dq_parallel(call->threads, s->batch, WORK / (s->hidden + 1) + 1, cells, &p);
     }
     put_last(call, Y_H, from, p.h, states);

@@ -105,6 +105,19 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
+void dq_rnn_activate(const dq_float_rows *rows, const dq_rnn_activation *f, float clip, float *x, size_t n)
+{
+    if (clip < INFINITY)
+        rows->clip(x, n, -clip, clip, x);
+    if (f->fn == sigmoid)
+        rows->sigmoid(x, n, x);
+    else if (f->fn == tanh_of)
+        rows->tanh(x, n, x);
+    else
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)f->fn((double)x[i], f->alpha, f->beta);
+}
+
 static size_t find(const char *name)
 {
     size_t f = 0;

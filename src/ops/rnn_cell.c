@@ -1,5 +1,6 @@
 #include "ops/rnn.h"
 
+#include <math.h>
 #include <string.h>
 
 dq_status dq_rnn_want_shape(const dq_op_call *call, uint32_t i, size_t rank, size_t a, size_t b, size_t c,
@@ -26,34 +27,36 @@ dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *fir
     return DQ_OK;
 }
 
-static double apply(const dq_lstm_cell *cell, size_t function, double x)
+void dq_lstm_cell_step(const dq_float_rows *rows, const dq_lstm_cell *cell, float *gate, float *c, float *h)
 {
-    const dq_rnn_activation *f = &cell->functions[function];
-    double clip = cell->clip;
-    return f->fn(x < -clip ? -clip : x > clip ? clip : x, f->alpha, f->beta);
-}
-
-static double peephole(const dq_lstm_cell *cell, size_t gate, size_t j)
-{
-    const dq_tensor *p = cell->peepholes;
-    size_t at = cell->peepholes_at + gate * cell->hidden + j;
-    if (!p)
-        return 0;
-    return p->dtype == DQ_FLOAT ? (double)dq_data(p, float)[at] : dq_tensor_get_double(p, at);
-}
-
-void dq_lstm_cell_step(const dq_lstm_cell *cell, const double *gate, double *c, double *h)
-{
+    static const float one = 1;
+    const dq_rnn_activation *functions = cell->functions;
+    const float *peephole = cell->peepholes, clip = cell->clip;
     size_t n = cell->hidden;
-    const dq_rnn_activation *last = &cell->functions[2];
-    for (size_t j = 0; j < n; j++) {
-        double old = c[j];
-        double in = apply(cell, 0, gate[DQ_LSTM_I * n + j] + peephole(cell, DQ_LSTM_I, j) * old);
-        double forget = 1 - in;
-        if (!cell->coupled)
-            forget = apply(cell, 0, gate[DQ_LSTM_F * n + j] + peephole(cell, DQ_LSTM_F, j) * old);
-        c[j] = forget * old + in * apply(cell, 1, gate[DQ_LSTM_C * n + j]);
-        double out = apply(cell, 0, gate[DQ_LSTM_O * n + j] + peephole(cell, DQ_LSTM_O, j) * c[j]);
-        h[j] = out * last->fn(c[j], last->alpha, last->beta);
+    float *in = gate + DQ_LSTM_I * n, *out = gate + DQ_LSTM_O * n, *forget = gate + DQ_LSTM_F * n,
+          *candidate = gate + DQ_LSTM_C * n;
+    if (peephole) { /* h is room meanwhile */
+        rows->mul(peephole + DQ_LSTM_I * n, 1, c, 1, n, h);
+        rows->add(in, 1, h, 1, n, in);
+        rows->mul(peephole + DQ_LSTM_F * n, 1, c, 1, n, h);
+        rows->add(forget, 1, h, 1, n, forget);
+        dq_rnn_activate(rows, &functions[0], clip, in, n);
+        dq_rnn_activate(rows, &functions[0], clip, forget, n);
+    } else {
+        dq_rnn_activate(rows, &functions[0], clip, gate, 3 * n);
     }
+    dq_rnn_activate(rows, &functions[1], clip, candidate, n);
+    if (cell->coupled)
+        rows->sub(&one, 0, in, 1, n, forget);
+    rows->mul(forget, 1, c, 1, n, c);
+    rows->mul(in, 1, candidate, 1, n, candidate);
+    rows->add(c, 1, candidate, 1, n, c);
+    if (peephole) {
+        rows->mul(peephole + DQ_LSTM_O * n, 1, c, 1, n, h);
+        rows->add(out, 1, h, 1, n, out);
+        dq_rnn_activate(rows, &functions[0], clip, out, n);
+    }
+    memcpy(h, c, n * sizeof *h);
+    dq_rnn_activate(rows, &functions[2], INFINITY, h, n);
+    rows->mul(out, 1, h, 1, n, h);
 }

@@ -1,6 +1,8 @@
 /* RNN, GRU, LSTM: with Relu for activation the numbers are exact. */
 #include "harness.h"
 
+#include <math.h>
+
 static void relus(ops_case *c, size_t count)
 {
     static const dq_string names[6] = {{"Relu", 4}, {"Relu", 4}, {"relu", 4},
@@ -80,11 +82,92 @@ START_TEST(lstm_gates)
 }
 END_TEST
 
+/* Numbers in [-0.5, 0.5), the same for every type. */
+static dq_tensor *made_up(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, uint32_t seed)
+{
+    enum { MOST = 16384 };
+    static double values[MOST];
+    size_t count = 1;
+    for (size_t i = 0; i < rank; i++)
+        count *= (size_t)dims[i];
+    ck_assert_uint_le(count, MOST);
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        values[i] = (double)(seed >> 16) / 65536 - 0.5;
+    }
+    return ops_in(c, dtype, rank, dims, values);
+}
+
+typedef struct net {
+    const char *name;
+    int64_t gates, batch, hidden;
+    bool layout, both, lengths, variant; /* variant: GRU resets after; LSTM has peepholes and is coupled */
+} net;
+
+static void run_net(ops_case *c, const net *w, dq_dtype dtype)
+{
+    enum { STEPS = 4, INPUT = 7 };
+    static const double lengths[] = {2, 4, 0, 3, 1};
+    int64_t d = 1 + w->both, b = w->batch, h = w->hidden, g = w->gates;
+    ops_begin(c, "", w->name, 22);
+    c->out_count = g == 4 ? 3 : 2;
+    ops_int(c, "layout", w->layout);
+    ops_string(c, "direction", w->both ? "bidirectional" : "reverse");
+    ops_float(c, "clip", 0.75F);
+    ops_int(c, g == 4 ? "input_forget" : "linear_before_reset", w->variant);
+    made_up(c, dtype, 3, w->layout ? (int64_t[]){b, STEPS, INPUT} : (int64_t[]){STEPS, b, INPUT}, 1);
+    made_up(c, dtype, OPS_DIMS(d, g * h, INPUT), 2);
+    made_up(c, dtype, OPS_DIMS(d, g * h, h), 3);
+    made_up(c, dtype, OPS_DIMS(d, 2 * g * h), 4);
+    if (w->lengths)
+        ops_in(c, DQ_INT32, OPS_DIMS(b), lengths);
+    else
+        ops_skip(c);
+    made_up(c, dtype, 3, w->layout ? (int64_t[]){b, d, h} : (int64_t[]){d, b, h}, 5);
+    if (g == 4)
+        made_up(c, dtype, 3, w->layout ? (int64_t[]){b, d, h} : (int64_t[]){d, b, h}, 6);
+    if (g == 4 && w->variant)
+        made_up(c, dtype, OPS_DIMS(d, 3 * h), 7);
+    ops_must_run(c);
+}
+
+/* Floats have a way of their own: it computes what double does. */
+START_TEST(floats_as_doubles)
+{
+    static const net kinds[] = {
+        {.name = "RNN", .gates = 1}, {.name = "GRU", .gates = 3}, {.name = "LSTM", .gates = 4}};
+    static const int64_t batches[] = {1, 2, 5}, sizes[] = {1, 11, 16, 40};
+    for (int i = 0; i < 3 * 16; i++) {
+        net w = kinds[i % 3];
+        w.batch = batches[i / 3 % 5 % 3];
+        w.hidden = sizes[i / 3 % 7 % 4];
+        int bits = i / 3;
+        w.layout = bits & 1;
+        w.both = bits >> 1 & 1;
+        w.lengths = bits >> 2 & 1;
+        w.variant = bits >> 3 & 1;
+        ops_case single, wide;
+        run_net(&single, &w, DQ_FLOAT);
+        run_net(&wide, &w, DQ_DOUBLE);
+        for (uint32_t o = 0; o < single.out_count; o++)
+            for (size_t k = 0; k < wide.out[o]->count; k++) {
+                double got = dq_tensor_get_double(single.out[o], k),
+                       wanted = dq_tensor_get_double(wide.out[o], k);
+                ck_assert_msg(fabs(got - wanted) <= 2e-6, "%s case %d output %u element %zu: %g, wanted %g",
+                              w.name, i, o, k, got, wanted);
+            }
+        ops_end(&single);
+        ops_end(&wide);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("RNN, GRU, LSTM");
     tcase_add_test(tests, rnn_both_ways_with_lengths);
     tcase_add_test(tests, gru_resets_before_or_after);
     tcase_add_test(tests, lstm_gates);
+    tcase_add_test(tests, floats_as_doubles);
     return ops_main(tests);
 }
