@@ -21,6 +21,8 @@ enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
  *  `cols` on does not matter. With k 0 neither a nor b is looked at. C's row i begins at c + i * c_row;
  * nothing of it behind `cols` is touched.
  *
+ *  `next`, or NULL: the panel that comes after the last one, in another block; it is fetched into the cache.
+ *
  *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
  * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x. */
@@ -28,6 +30,7 @@ typedef struct dq_fblock {
     size_t rows, cols, k;
     const float *a, *b;
     size_t a_row, b_step, b_panel;
+    const float *next;
     float *c;
     size_t c_row;
     bool more, last;

@@ -10,18 +10,27 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { VECTORS = DQ_FPANEL / VF_LANES, LINE = 16 /* floats of a cache line */ };
+enum { VECTORS = DQ_FPANEL / VF_LANES, LINE = 16 /* floats of a cache line */, UNROLL = 4 };
 
-INLINE void step(const float *a, size_t a_row, const float *b, int rows, int vectors,
-                 vf sum[MOST_ROWS][VECTORS])
+#ifndef vf_fma_onto
+#define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
+#endif
+
+/* Rows of A that an address reaches from one pointer; pointers of a tile. */
+enum { NEAR = 3, POINTERS = (MOST_ROWS + NEAR - 1) / NEAR };
+
+/* Step number `u` behind those that are done. */
+INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t u, int rows,
+                 int vectors, vf sum[MOST_ROWS][VECTORS])
 {
     vf w[VECTORS];
+    __asm__ volatile("" : "+r"(a_row)); /* not added to u beforehand: addresses do that */
     for (int v = 0; v < vectors; v++)
         w[v] = vf_load(b + v * VF_LANES);
     for (int i = 0; i < rows; i++) {
-        vf x = vf_set(a[(size_t)i * a_row]);
+        const vf x = vf_set(a[i / NEAR][(size_t)(i % NEAR) * a_row + u]);
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = vf_fma(x, w[v], sum[i][v]);
+            vf_fma_onto(sum[i][v], x, w[v]);
     }
 }
 
@@ -55,33 +64,32 @@ typedef struct stream {
     const float *rows;
 } stream;
 
-static inline stream next_panel(const dq_fblock *g, size_t col, const float *b, size_t tile, size_t tiles,
-                                size_t next_row)
+static inline stream next_panel(const dq_fblock *g, size_t col, const float *b, size_t tiles)
 {
-    bool last = col + DQ_FPANEL >= g->cols;
-    stream next = {b, 0, NULL};
-    if (!last && g->k && g->b_step == DQ_FPANEL)
-        next =
-            (stream){b + g->b_panel + tile * g->k / tiles * DQ_FPANEL, (DQ_FPANEL + tiles - 1) / tiles, NULL};
-    if (col == 0 && tile + 1 < tiles && g->k)
-        next.rows = g->a + next_row * g->a_row;
-    return next;
+    const float *panel = col + DQ_FPANEL < g->cols ? b + g->b_panel : g->next;
+    if (!panel || g->b_step != DQ_FPANEL)
+        return (stream){b, 0, NULL};
+    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, NULL};
 }
 
-/* Fetches a line of each row of the next tile, and of what a tile ends upon. */
-INLINE void fetch(const float *from, size_t row, int rows)
+/* Lines: of the next panel, of each row of the next tile, and of what a tile ends upon. */
+INLINE void fetch(const float *from, size_t step, int count)
 {
-    for (int i = 0; i < rows; i++)
-        __builtin_prefetch(from + (size_t)i * row);
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(from + (size_t)i * step);
 }
 
 /* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
  * given: `rows` and `vectors` are constants in each call, so that sums stay in registers. */
-INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, float *c, size_t c_row,
+INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
                  const float *z, size_t z_row, int rows, int vectors)
 {
-    enum { UNROLL = 2 };
-    const float *a = g->k ? g->a + row * g->a_row : g->a;
+    const size_t a_row = g->a_row, b_step = g->b_step;
+    const float *a[POINTERS];
+    for (int i = 0; i < POINTERS; i++) {
+        a[i] = g->k && i * NEAR < rows ? g->a + (row + (size_t)(i * NEAR)) * a_row : g->a;
+        __asm__("" : "+r"(a[i])); /* not one from the other */
+    }
     vf sum[MOST_ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
@@ -90,18 +98,28 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
         fetch(c, c_row, rows);
     if (z)
         fetch(z, z_row, rows);
+    const float *at = next->at, *next_rows = next->rows;
+    const size_t onwards = next->step;
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL) {
-        if (next.rows && p % LINE == 0)
-            fetch(next.rows + p, g->a_row, rows);
-        for (int u = 0; u < UNROLL; u++, a++, b += g->b_step) {
-            __builtin_prefetch(next.at);
-            next.at += next.step;
-            step(a, g->a_row, b, rows, vectors, sum);
-        }
+        __builtin_prefetch(at);
+        if (onwards > LINE / UNROLL)
+            fetch(at + onwards, onwards, UNROLL - 1);
+        at += onwards * UNROLL;
+        if (next_rows && p % LINE == 0)
+            fetch(next_rows + p, a_row, rows);
+        for (size_t u = 0; u < UNROLL; u++, b += b_step)
+            step(a, a_row, b, u, rows, vectors, sum);
+        for (int i = 0; i < POINTERS; i++)
+            a[i] += UNROLL;
     }
-    for (; p < g->k; p++, a++, b += g->b_step)
-        step(a, g->a_row, b, rows, vectors, sum);
+#pragma GCC unroll 1
+    for (; p < g->k; p++, b += b_step) {
+        step(a, a_row, b, 0, rows, vectors, sum);
+        for (int i = 0; i < POINTERS; i++)
+            a[i]++;
+    }
+    next->at = at;
     if (g->last)
         finish(g, row, z, z_row, rows, vectors, sum);
     for (int i = 0; i < rows; i++)
@@ -109,7 +127,7 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream next, fl
             vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
 }
 
-INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, stream next, float *c,
+INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, stream *next, float *c,
                       size_t c_row, const float *z, size_t z_row, int vectors)
 {
     switch (rows) {
@@ -155,12 +173,13 @@ static inline size_t tiles_of(size_t rows)
 INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
-    size_t tiles = tiles_of(s->rows);
-    for (size_t t = 0, row = 0; t < tiles; t++) {
-        size_t rows = (s->rows + t) / tiles, first = s->row + row;
-        tile_rows(g, first, rows, s->b, next_panel(g, s->col, s->b, t, tiles, first + rows),
-                  s->c + row * s->c_row, s->c_row, s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
-        row += rows;
+    size_t tiles = tiles_of(s->rows), rows = s->rows / tiles, low = tiles - s->rows % tiles;
+    stream next = next_panel(g, s->col, s->b, tiles);
+    for (size_t t = 0, row = 0; t < tiles; t++, row += rows) {
+        rows += t == low;
+        next.rows = s->col == 0 && t + 1 < tiles && g->k ? g->a + (s->row + row + rows) * g->a_row : NULL;
+        tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
+                  s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
     }
 }
 
@@ -201,7 +220,7 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 static void tile_block(const dq_fblock *g)
 {
     size_t tiles = tiles_of(g->rows);
-    for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
+    for (size_t col = 0; tiles && col < g->cols; col += DQ_FPANEL) {
         strip s = {.g = g,
                    .col = col,
                    .rows = g->rows,

@@ -8,7 +8,9 @@ enum {
     ROWS = 192,              /* of A at a time: with DEPTH steps they stay in the second cache … */
     COLS = DQ_FPRODUCT_COLS, /* … and so do as many columns of B; a panel of them in the first */
     DEPTH = 256,
-    LITTLE_ROWS = 128, /* that stay there with more steps, where B takes no room: */
+    /* Where B takes no room: a panel of it goes by rows of A in the second cache, or stays in the first. */
+    RESIDENT = 128 * 1536,
+    LITTLE_ROWS = 32,
     LITTLE_DEPTH = 384,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
@@ -29,7 +31,9 @@ static size_t pieces(size_t n, size_t each)
 /* Steps of a block: about as many as stay in a cache, in equal blocks. */
 static size_t depth_of(const dq_fproduct *f)
 {
-    size_t depth = f->laid_out && f->m <= LITTLE_ROWS ? LITTLE_DEPTH : DEPTH;
+    size_t depth = DEPTH;
+    if (f->laid_out)
+        depth = f->m <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / least(f->m, ROWS);
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
     return blocks ? pieces(grains, blocks) * grain : f->k;
@@ -65,7 +69,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     if (f->c_room)
         c_bytes = f->row_block * COLS * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
-        (f->a_room && !dq_mul_size(f->depth, ROWS * sizeof(float), &a_bytes)) ||
+        (f->a_room && !dq_mul_size(f->depth, least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
         !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
         !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
         !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
@@ -80,15 +84,27 @@ typedef struct job {
     size_t row_blocks, col_blocks;
 } job;
 
+/* Of a B that stands, the panel that the part's last one is followed by. */
+static const float *panel_behind(const dq_fproduct *f, const dq_fpart *part, const dq_fblock *block)
+{
+    if (!f->laid_out || !part->k)
+        return NULL;
+    if (!block->last)
+        return block->b + part->k * DQ_FPANEL;
+    return block->b - part->p * DQ_FPANEL + pieces(part->cols, DQ_FPANEL) * block->b_panel;
+}
+
 /* The rows of a part, on a B that is laid out. */
 static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room, dq_fblock *block)
 {
     const dq_fproduct *f = j->f;
     dq_fpart part = *whole;
+    const float *behind = panel_behind(f, whole, block);
     for (size_t row = 0; row < whole->rows; row += part.rows) {
         part.row = whole->row + row;
         part.rows = least(ROWS, whole->rows - row);
         block->rows = part.rows;
+        block->next = row + part.rows < whole->rows ? block->b : behind;
         f->a(j->arg, &part, a_room, block);
         f->c(j->arg, &part, c_room, block);
         j->call->kernels->fblock(block);
@@ -103,7 +119,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
     if (!f->flat && !f->laid_out)
         a_room += f->depth * COLS;
-    float *c_room = a_room + (f->a_room ? f->depth * ROWS : 0);
+    float *c_room = a_room + (f->a_room ? f->depth * least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
         part->k = least(f->depth, f->k - part->p);
         dq_fblock block = {.cols = part->cols,

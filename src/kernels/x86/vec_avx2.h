@@ -18,6 +18,10 @@ typedef __m256d vd;
 #define vf_mul(a, b) _mm256_mul_ps(a, b)
 #define vf_div(a, b) _mm256_div_ps(a, b)
 #define vf_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#ifndef DQ_SIMDE /* where a vector may be an array */
+/* sum += a * b, in the sum's register: long bodies whose sums compilers move about run out of them. */
+#define vf_fma_onto(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
+#endif
 #define vf_sqrt(a) _mm256_sqrt_ps(a)
 #define vf_min(a, b) _mm256_min_ps(a, b)
 #define vf_max(a, b) _mm256_max_ps(a, b)
