@@ -91,6 +91,18 @@ DEQUANTIZE(s8, int8_t)
 DEQUANTIZE(u16, uint16_t)
 DEQUANTIZE(s16, int16_t)
 
+#define DEQUANTIZE_BLOCKS(suffix, type)                                                                      \
+    void ISA(dq_dequantize_blocks_##suffix##_f32)(const type *x, size_t blocks, size_t block,                \
+                                                  const float *scale, const type *zero, float *y)            \
+    {                                                                                                        \
+        dq_dequantize_##suffix##_f32_fn *const row = ISA(dq_dequantize_##suffix##_f32);                      \
+        for (size_t b = 0; b < blocks; b++)                                                                  \
+            row(x + b * block, block, scale + b, zero ? zero + b : NULL, 0, y + b * block);                  \
+    }
+
+DEQUANTIZE_BLOCKS(u8, uint8_t)
+DEQUANTIZE_BLOCKS(s8, int8_t)
+
 /* ---- QLinearAdd and QLinearMul, as floats ---- */
 
 typedef struct add_terms {

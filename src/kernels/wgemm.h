@@ -31,4 +31,17 @@ typedef struct dq_wide_sums {
 } dq_wide_sums;
 typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
 
+/** What is left of row i from column j on. */
+static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t j)
+{
+    dq_wide_sums rest = *s;
+    rest.rows = 1;
+    rest.cols -= j;
+    rest.sums += i * s->stride + j;
+    rest.extra = rest.extra ? rest.extra + i * s->stride + j : NULL;
+    rest.offset += i * s->row_step + j * s->col_step;
+    rest.scale += i * s->row_step + j * s->col_step;
+    return rest;
+}
+
 #endif

@@ -6,6 +6,20 @@
 
 enum { LANES = 8, VECTORS = 2 };
 
+void dq_qconv_pairs_neon(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out)
+{
+    size_t j = 0;
+    for (; stride <= 2 && j + LANES <= n; j += LANES, x += LANES * stride) {
+        const uint8_t *y = x + distance;
+        uint8x8_t first = stride == 1 ? vld1_u8(x) : vld2_u8(x).val[0];
+        uint8x8_t second = stride == 1 ? vld1_u8(y) : vld2_u8(y).val[0];
+        int16x8x2_t pairs = {
+            {vreinterpretq_s16_u16(vmovl_u8(first)), vreinterpretq_s16_u16(vmovl_u8(second))}};
+        vst2q_s16(out + 2 * j, pairs);
+    }
+    dq_qconv_pairs_c(x, stride, distance, n - j, out + 2 * j);
+}
+
 static inline __attribute__((always_inline)) void outputs(const int16_t *x, const ptrdiff_t *offsets,
                                                           const int16_t *w, size_t taps, int32_t init,
                                                           int vectors, int32_t *out)

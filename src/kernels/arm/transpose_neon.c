@@ -1,4 +1,5 @@
-/* Transposes by squares of 16 bytes or 4 words, in registers. What has no whole square is left to portable C.
+/* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. What has no whole square is left to
+ * portable C.
  */
 #include "kernels/kernels.h"
 #include "kernels/squares.h"
@@ -6,7 +7,7 @@
 #include <arm_neon.h>
 #include <string.h>
 
-enum { SIDE8 = 16, SIDE32 = 4 };
+enum { SIDE8 = 16, SIDE16 = 8, SIDE32 = 4 };
 
 /* Each step puts neighbours of the first half beside those of the second: after four of them rows are
  * columns. */
@@ -45,6 +46,24 @@ void dq_transpose_x8_neon(const uint8_t *src, size_t src_stride, size_t rows, si
         for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
             square_8(src + r * src_stride + c, src_stride, flips, dst + c * dst_stride + r, dst_stride);
 }
+
+static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *dst, size_t dst_stride)
+{
+    uint16x8_t v[SIDE16], next[SIDE16];
+    for (size_t r = 0; r < SIDE16; r++)
+        v[r] = vld1q_u16(src + r * src_stride);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < SIDE16 / 2; i++) {
+            next[2 * i] = vzip1q_u16(v[i], v[i + 4]);
+            next[2 * i + 1] = vzip2q_u16(v[i], v[i + 4]);
+        }
+        memcpy(v, next, sizeof next);
+    }
+    for (size_t c = 0; c < SIDE16; c++)
+        vst1q_u16(dst + c * dst_stride, v[c]);
+}
+
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x16_neon, uint16_t, SIDE16, square_16, dq_transpose_x16_c)
 
 static inline uint32x4_t first_halves(uint32x4_t a, uint32x4_t b)
 {

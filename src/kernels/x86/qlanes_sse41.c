@@ -125,30 +125,9 @@ void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
     dq_qlanes_interleave_c(rest, n - p, flip, out + STEP * p);
 }
 
-/* ---- Results ------------------------------------------------------------------------------------------ */
+#define ISA(name) name##_sse41
 
-/* Row by row, then interleaved as pixels are. */
-static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, const dq_requantize_to *to)
-{
-    enum { PART = 64 };
-    uint8_t rows[OUTS][PART], pixels[OUTS * PART], *out = to->out;
-    const uint8_t *planes[OUTS] = {rows[0], rows[1], rows[2], rows[3]};
-    for (size_t p = 0; p < n; p += PART, c += PART) {
-        size_t some = n - p < PART ? n - p : PART;
-        for (size_t j = 0; j < OUTS; j++)
-            if (j < channels)
-                dq_requantize_sse41(c + j * c_stride, some, to->scale + j, 0, to->zero_point, to->lo, to->hi,
-                                    rows[j]);
-            else
-                planes[j] = NULL;
-        dq_qlanes_interleave_sse41(planes, some, 0, pixels);
-        for (size_t i = 0; i < some; i++, out += to->out_stride)
-            if (channels == OUTS)
-                memcpy(out, pixels + OUTS * i, OUTS);
-            else
-                memcpy(out, pixels + OUTS * i, channels);
-    }
-}
+#include "kernels/qlanes_store.h"
 
 const dq_qlanes dq_qlanes_sse41 = {.beats = &dq_qgemm_sse41,
                                    .interleave = dq_qlanes_interleave_sse41,

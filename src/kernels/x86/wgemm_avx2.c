@@ -113,13 +113,7 @@ void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
             _mm_storeu_si128((__m128i *)(void *)(out + at + j), codes);
         }
         if (j < s->cols) {
-            dq_wide_sums rest = *s;
-            rest.rows = 1;
-            rest.cols -= j;
-            rest.sums += at + j;
-            rest.extra = rest.extra ? rest.extra + at + j : NULL;
-            rest.offset = offset + j * s->col_step;
-            rest.scale = scale + j * s->col_step;
+            const dq_wide_sums rest = dq_wide_rest(s, i, j);
             dq_requantize_wide_c(&rest, out + at + j);
         }
     }

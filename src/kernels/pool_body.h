@@ -1,0 +1,109 @@
+/* dq_max_windows_fn. Rows under a window become one line, vector by vector; its columns are then whole
+ * vectors at every distance of the kernel, of which strides of two keep every other byte.
+ *
+ * Before this, an instruction set's file defines ISA(name), vb, a vector of LANES bytes, and
+ *
+ *   vb_load(p, bytes), vb_store(p, bytes, v)   LANES, HALF or QUARTER of them: constant in each call
+ *   vb_larger(a, b, is_signed)                 the larger of each two bytes
+ *   vb_even(a, b)                              every other byte, from the first on, of two vectors */
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+enum { HALF = LANES / 2, QUARTER = LANES / 4 };
+
+/* The first n bytes, 1 or more. */
+static inline void put(uint8_t *out, vb v, size_t n)
+{
+    uint8_t bytes[LANES];
+    if (n >= LANES) {
+        vb_store(out, LANES, v);
+        return;
+    }
+    vb_store(bytes, LANES, v);
+    if (n >= HALF) {
+        memcpy(out, bytes, HALF);
+        memcpy(out + n - HALF, bytes + n - HALF, HALF);
+    } else if (n >= QUARTER) {
+        memcpy(out, bytes, QUARTER);
+        memcpy(out + n - QUARTER, bytes + n - QUARTER, QUARTER);
+    } else {
+        memcpy(out, bytes, n);
+    }
+}
+
+/* Rows of fewer than QUARTER bytes. */
+static void join_few(const dq_max_windows *w, const uint8_t *x, uint8_t flip, uint8_t *line)
+{
+    for (size_t j = 0; j < w->n; j++) {
+        uint8_t most = 0;
+        for (size_t r = 0; r < w->under; r++) {
+            uint8_t here = x[r * w->x_step + j] ^ flip;
+            most = here > most ? here : most;
+        }
+        line[j] = most ^ flip;
+    }
+}
+
+/* Rows of `bytes` or more, as many at a time: the last ones reach back over those before them. */
+static inline __attribute__((always_inline)) void join_by(const dq_max_windows *w, const uint8_t *x,
+                                                          bool is_signed, size_t bytes, uint8_t *line)
+{
+    for (size_t j = 0; j < w->n; j += bytes) {
+        size_t at = w->n - j < bytes ? w->n - bytes : j;
+        vb v = vb_load(x + at, bytes);
+        for (size_t r = 1; r < w->under; r++)
+            v = vb_larger(v, vb_load(x + r * w->x_step + at, bytes), is_signed);
+        vb_store(line + at, bytes, v);
+    }
+}
+
+static inline void join(const dq_max_windows *w, const uint8_t *x, bool is_signed, uint8_t *line)
+{
+    if (w->n >= LANES)
+        join_by(w, x, is_signed, LANES, line);
+    else if (w->n >= HALF)
+        join_by(w, x, is_signed, HALF, line);
+    else if (w->n >= QUARTER)
+        join_by(w, x, is_signed, QUARTER, line);
+    else
+        join_few(w, x, is_signed ? 0x80 : 0, line);
+}
+
+static inline vb columns(const dq_max_windows *w, const uint8_t *line, bool is_signed)
+{
+    vb v = vb_load(line, LANES);
+    for (size_t k = 1; k < w->kernel; k++)
+        v = vb_larger(v, vb_load(line + k * w->dilation, LANES), is_signed);
+    return v;
+}
+
+static inline void one_row(const dq_max_windows *w, const uint8_t *x, bool is_signed, uint8_t *out)
+{
+    if (w->under)
+        join(w, x, is_signed, w->line + w->from);
+    for (size_t c = 0; c < w->width; c += LANES) {
+        const uint8_t *line = w->line + c * w->stride;
+        vb v = columns(w, line, is_signed);
+        if (w->stride == 2) {
+            vb next = w->width - c > HALF ? columns(w, line + LANES, is_signed) : v;
+            v = vb_even(v, next);
+        }
+        put(out + c, v, w->width - c);
+    }
+}
+
+void ISA(dq_max_windows)(const dq_max_windows *w)
+{
+    if (w->stride > 2) {
+        dq_max_windows_c(w);
+        return;
+    }
+    for (size_t i = 0; i < w->rows; i++) {
+        const uint8_t *x = w->under ? w->x + i * w->row_step : NULL;
+        if (w->is_signed)
+            one_row(w, x, true, w->out + i * w->width);
+        else
+            one_row(w, x, false, w->out + i * w->width);
+    }
+}

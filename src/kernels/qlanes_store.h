@@ -1,0 +1,34 @@
+/* dq_qlanes_store_fn by the requantize and the interleave of an instruction set, whose file defines
+ * ISA(name), and OUTS as DQ_QLANES_OUTS. */
+#ifndef DQ_KERNELS_QLANES_STORE_H
+#define DQ_KERNELS_QLANES_STORE_H
+
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+/* Row by row, then interleaved as pixels are. */
+static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, const dq_requantize_to *to)
+{
+    enum { PART = 64 };
+    dq_requantize_fn *const requantize = ISA(dq_requantize);
+    dq_qlanes_interleave_fn *const interleave = ISA(dq_qlanes_interleave);
+    uint8_t rows[OUTS][PART], pixels[OUTS * PART], *out = to->out;
+    const uint8_t *planes[OUTS] = {rows[0], rows[1], rows[2], rows[3]};
+    for (size_t p = 0; p < n; p += PART, c += PART) {
+        size_t some = n - p < PART ? n - p : PART;
+        for (size_t j = 0; j < OUTS; j++)
+            if (j < channels)
+                requantize(c + j * c_stride, some, to->scale + j, 0, to->zero_point, to->lo, to->hi, rows[j]);
+            else
+                planes[j] = NULL;
+        interleave(planes, some, 0, pixels);
+        for (size_t i = 0; i < some; i++, out += to->out_stride)
+            if (channels == OUTS)
+                memcpy(out, pixels + OUTS * i, OUTS);
+            else
+                memcpy(out, pixels + OUTS * i, channels);
+    }
+}
+
+#endif
