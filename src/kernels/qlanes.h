@@ -50,7 +50,7 @@ typedef struct dq_qlanes {
 /** In portable C, for remainders. */
 dq_qlanes_interleave_fn dq_qlanes_interleave_c;
 /** Parts of the records of x86. */
-dq_qlanes_interleave_fn dq_qlanes_interleave_sse41;
+dq_qlanes_interleave_fn dq_qlanes_interleave_sse41, dq_qlanes_interleave_avx2;
 dq_qlanes_panel_size_fn dq_qlanes_panel_size_sse41;
 dq_qlanes_pack_fn dq_qlanes_pack_sse41;
 dq_qlanes_store_fn dq_qlanes_store_avx2;

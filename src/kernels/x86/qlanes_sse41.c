@@ -56,23 +56,49 @@ static inline bool safe_together(__m128i sizes, const uint8_t *others)
     return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(sum, most), most)) == 0xffff;
 }
 
-/* Orders steps, and returns how many of them, from the first, are matched. */
+/* How hard it is to find another for a step: the squares of its sizes. */
+static inline int32_t load_of(const uint8_t *sizes)
+{
+    const __m128i all = _mm_loadu_si128((const void *)sizes), none = _mm_setzero_si128();
+    __m128i low = _mm_unpacklo_epi8(all, none), high = _mm_unpackhi_epi8(all, none);
+    __m128i sum = _mm_add_epi32(_mm_madd_epi16(low, low), _mm_madd_epi16(high, high));
+    sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
+    return _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 1);
+}
+
+/* Steps, the heaviest first. */
+static void sort(const uint8_t *sizes, size_t steps, uint32_t *order)
+{
+    for (size_t s = 0; s < steps; s++) {
+        size_t at = s;
+        int32_t load = load_of(sizes + s * OUTS * STEP);
+        for (; at && load_of(sizes + (size_t)order[at - 1] * OUTS * STEP) < load; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint32_t)s;
+    }
+}
+
+/* Orders steps, and returns how many of them, from the first, are matched. Heavy ones choose first: light ones
+ * find another at the end, too. */
 static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order)
 {
     size_t first = 0, end = steps;
-    for (size_t s = 0; s < steps; s++)
-        order[s] = (uint32_t)s;
+    sort(sizes, steps, order);
     while (first < end) {
         __m128i one = _mm_loadu_si128((const void *)(sizes + (size_t)order[first] * OUTS * STEP));
-        size_t other = first + 1, at;
+        size_t other = first + 1;
         while (other < end && !safe_together(one, sizes + (size_t)order[other] * OUTS * STEP))
             other++;
-        bool found = other < end;
-        at = found ? first + 1 : --end;
-        uint32_t step = order[found ? other : first];
-        order[found ? other : first] = order[at];
-        order[at] = step;
-        first += found ? 2 : 0;
+        if (other < end) {
+            uint32_t step = order[other];
+            memmove(order + first + 2, order + first + 1, (other - first - 1) * sizeof *order);
+            order[first + 1] = step;
+            first += 2;
+        } else {
+            uint32_t step = order[first];
+            memmove(order + first, order + first + 1, (--end - first) * sizeof *order);
+            order[end] = step;
+        }
     }
     return first;
 }
@@ -104,10 +130,14 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
 
 void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
+    enum { SOME = 16 };
     const __m128i flips = _mm_set1_epi8((char)flip);
-    const uint8_t *rest[STEP];
-    size_t p = 0;
-    for (; p + 16 <= n; p += 16) {
+    if (n < SOME) {
+        dq_qlanes_interleave_c(planes, n, flip, out);
+        return;
+    }
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t p = n - at < SOME ? n - SOME : at; /* the last ones reach back over those before them */
         __m128i x[STEP];
         for (int e = 0; e < STEP; e++)
             x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), flips)
@@ -120,9 +150,6 @@ void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
         _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(high0, high2));
         _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(high0, high2));
     }
-    for (int e = 0; e < STEP; e++)
-        rest[e] = planes[e] ? planes[e] + p : NULL;
-    dq_qlanes_interleave_c(rest, n - p, flip, out + STEP * p);
 }
 
 #define ISA(name) name##_sse41

@@ -80,46 +80,34 @@ static inline __attribute__((always_inline)) void tile(const task *t, int vector
             vi_store(c + (size_t)j * c_stride + v * VF_LANES, acc[j][v]);
 }
 
-static inline void add_rests(const task *t, int vectors, int32_t *c, size_t c_stride)
+/* Record by record over all pixels: rows of sums stay in the first-level cache, and loops end where branches
+ * are foretold. */
+static void add_rests(const task *t, size_t n, int32_t *c, size_t c_stride)
 {
     const record *r =
         (const record *)((const uint32_t *)(t->panel + 1) + t->steps * (1 + OUTS * STEP / sizeof(uint32_t)));
-    for (int j = 0; j < OUTS; j++, c += c_stride) {
-        const record *end = r + t->panel->records[j];
-        if (r == end)
-            continue;
-        vi first = vi_load(c), second = vectors > 1 ? vi_load(c + VF_LANES) : first;
-        for (; r < end; r++) {
+    for (int j = 0; j < OUTS; j++, c += c_stride)
+        for (const record *end = r + t->panel->records[j]; r < end; r++) {
             const uint8_t *x = t->x + t->offsets[r->step];
-            vi w = four(r->w);
-            first = vi_add(first, vi_pairs_16(vi_pairs_8(vi_load(x), w)));
-            if (vectors > 1)
-                second = vi_add(second, vi_pairs_16(vi_pairs_8(vi_load(x + BYTES), w)));
+            const vi w = four(r->w);
+            for (size_t p = 0; p < n; p += VF_LANES) {
+                vi sum = vi_pairs_16(vi_pairs_8(vi_load(x + STEP * p), w));
+                vi_store(c + p, vi_add(vi_load(c + p), sum));
+            }
         }
-        vi_store(c, first);
-        if (vectors > 1)
-            vi_store(c + VF_LANES, second);
-    }
 }
 
 static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                  const int32_t *init, size_t n, int32_t *c, size_t c_stride)
 {
     task t = {x, offsets, steps, panel, init};
-    bool any = false;
-    for (int j = 0; j < OUTS; j++)
-        any = any || t.panel->records[j];
-    for (size_t p = 0; p < n; p += PIXELS, t.x += PIXELS * STEP, c += PIXELS) {
-        bool one = n - p <= VF_LANES;
-        if (one)
-            tile(&t, 1, c, c_stride);
+    for (size_t p = 0; p < n; p += PIXELS, t.x += PIXELS * STEP)
+        if (n - p <= VF_LANES)
+            tile(&t, 1, c + p, c_stride);
         else
-            tile(&t, 2, c, c_stride);
-        if (any && one)
-            add_rests(&t, 1, c, c_stride);
-        else if (any)
-            add_rests(&t, 2, c, c_stride);
-    }
+            tile(&t, 2, c + p, c_stride);
+    t.x = x;
+    add_rests(&t, n, c, c_stride);
 }
 
 #endif
