@@ -130,20 +130,38 @@ static int16_t *lines_of(const plane *p)
     return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
 }
 
-/* Row `number` of the padded plane. Padding is there already. */
-static void take_row(const plane *p, size_t number)
+/* A row in pieces of a fixed size, which take no call; the last one reaches back. */
+static inline void copy_row(uint8_t *to, const uint8_t *from, size_t n)
+{
+    enum { PIECE = 16 };
+    if (n < PIECE) {
+        memcpy(to, from, n);
+        return;
+    }
+    for (size_t i = 0; i < n - PIECE; i += PIECE)
+        memcpy(to + i, from + i, PIECE);
+    memcpy(to + n - PIECE, from + n - PIECE, PIECE);
+}
+
+/* Rows first … end - 1 of the padded plane. Padding is there already. */
+static void take_rows(const plane *p, size_t first, size_t end)
 {
     const dq_qconv *conv = p->run->conv;
-    size_t last = conv->image.rank - 1, width = conv->image.width, n = (size_t)conv->s.window.in[last];
-    size_t begin = (size_t)conv->s.window.begin[last];
-    uint8_t *row = (uint8_t *)p->scratch + number * conv->planes.pitch + begin, flip = p->run->flip;
-    ptrdiff_t source = conv->planes.sources[number];
-    if (source < 0 || begin >= width)
+    const size_t last = conv->image.rank - 1, width = conv->image.width, pitch = conv->planes.pitch;
+    const size_t begin = (size_t)conv->s.window.begin[last], in = (size_t)conv->s.window.in[last];
+    const ptrdiff_t *sources = conv->planes.sources;
+    const uint8_t flip = p->run->flip, *x = p->x;
+    uint8_t *row = (uint8_t *)p->scratch + first * pitch + begin;
+    if (begin >= width)
         return;
-    n = n < width - begin ? n : width - begin;
-    memcpy(row, p->x + source, n);
-    for (size_t i = 0; flip && i < n; i++)
-        row[i] ^= flip;
+    const size_t n = in < width - begin ? in : width - begin;
+    for (size_t number = first; number < end; number++, row += pitch) {
+        if (sources[number] < 0)
+            continue;
+        copy_row(row, x + sources[number], n);
+        for (size_t i = 0; flip && i < n; i++)
+            row[i] ^= flip;
+    }
 }
 
 /* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
@@ -155,8 +173,7 @@ static void write_rows(plane *p, size_t last)
     size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
     if (p->rows > last)
         return;
-    for (size_t row = p->rows; row <= last; row++)
-        take_row(p, row);
+    take_rows(p, p->rows, last + 1);
     for (size_t i = 0; i < q->lines; i++)
         p->run->call->kernels->qconv_pairs((uint8_t *)p->scratch + p->rows * q->pitch + 2 * i * q->distance,
                                            stride, q->distance, (last + 1 - p->rows) * q->line,
