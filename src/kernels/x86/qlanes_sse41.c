@@ -78,8 +78,8 @@ static void sort(const uint8_t *sizes, size_t steps, uint32_t *order)
     }
 }
 
-/* Orders steps, and returns how many of them, from the first, are matched. Heavy ones choose first: light ones
- * find another at the end, too. */
+/* Orders steps, and returns how many of them, from the first, are matched. Heavy ones choose first: light
+ * ones find another at the end, too. */
 static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order)
 {
     size_t first = 0, end = steps;

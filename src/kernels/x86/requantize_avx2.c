@@ -16,40 +16,6 @@ enum { LANES = 8, COLS = 16, ROWS = 16 };
  * push each other out of the first-level cache. */
 enum { BAND = 8 };
 
-/* Four results as int32. The maximum with `low` last: where the product is NaN, the instruction gives its
- * second operand. */
-static inline __m128i four(const int32_t *acc, __m256d scale, __m256d low, __m256d high, __m128i zero)
-{
-    __m128i sums = _mm_loadu_si128((const __m128i *)(const void *)acc);
-    __m256d v = _mm256_mul_pd(_mm256_cvtepi32_pd(sums), scale);
-    v = _mm256_min_pd(_mm256_max_pd(v, low), high);
-    v = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return _mm_add_epi32(_mm256_cvttpd_epi32(v), zero);
-}
-
-static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const double *scale,
-                                            size_t scale_step, int32_t zero_point, int32_t lo, int32_t hi,
-                                            uint8_t *out)
-{
-    __m256d low = _mm256_set1_pd(lo - zero_point), high = _mm256_set1_pd(hi - zero_point);
-    __m128i zero = _mm_set1_epi32(zero_point), low_bytes = _mm_set1_epi32(0xff);
-    size_t j = 0;
-    __m256d s0 = _mm256_set1_pd(n ? scale[0] : 0), s1 = s0;
-    for (; j + LANES <= n; j += LANES) {
-        if (scale_step) {
-            s0 = _mm256_loadu_pd(scale + j);
-            s1 = _mm256_loadu_pd(scale + j + 4);
-        }
-        __m128i a = _mm_and_si128(four(acc + j, s0, low, high, zero), low_bytes);
-        __m128i b = _mm_and_si128(four(acc + j + 4, s1, low, high, zero), low_bytes);
-        __m128i words = _mm_packus_epi32(a, b);
-        _mm_storel_epi64((__m128i *)(void *)(out + j), _mm_packus_epi16(words, words));
-    }
-    if (j < n)
-        dq_requantize_c(acc + j, n - j, scale + (scale_step ? j : 0), scale_step, zero_point, lo, hi,
-                        out + j);
-}
-
 enum { FRACTION = 14, UNSURE = 3, MIDDLE = (61 << 9) + 256 /* bits 14 and up of 768 * 2^-75 */ };
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
@@ -77,6 +43,29 @@ static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
     __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
     *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
     return _mm256_srai_epi32(bits, FRACTION);
+}
+
+/* The same in double, for four sums. The maximum with `low` last: where the product is NaN, the instruction
+ * gives its second operand. */
+static inline __m128i four_exactly(const int32_t *acc, __m256d scale)
+{
+    const __m256d low = _mm256_set1_pd(-256), high = _mm256_set1_pd(256);
+    __m128i sums = _mm_loadu_si128((const __m128i *)(const void *)acc);
+    __m256d v = _mm256_mul_pd(_mm256_cvtepi32_pd(sums), scale);
+    v = _mm256_min_pd(_mm256_max_pd(v, low), high);
+    v = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm_add_epi32(_mm256_cvttpd_epi32(v), _mm_set1_epi32(MIDDLE));
+}
+
+/* For eight sums of any scales. */
+static inline __m256i eight_exactly(const int32_t *acc, __m256d low, __m256d high)
+{
+    return _mm256_set_m128i(four_exactly(acc + LANES / 2, high), four_exactly(acc, low));
+}
+
+static __attribute__((noinline)) __m256i eight_columns(const int32_t *acc, const double *scale)
+{
+    return eight_exactly(acc, _mm256_loadu_pd(scale), _mm256_loadu_pd(scale + LANES / 2));
 }
 
 static inline __m256i no_fraction(void)
@@ -113,47 +102,93 @@ static inline bool all_finite(__m256 s)
 
 enum { ROW_VECTORS = 4, ROW_STEP = ROW_VECTORS * LANES };
 
-/* Elements from `at` on, until there are all n or some are not sure: where these begin. No function is
- * called, so that constants stay in registers; `step` is constant in each call. */
-static inline __attribute__((always_inline)) size_t
-sure_elements(const int32_t *acc, size_t at, size_t n, const double *scale, bool step, fixed f, uint8_t *out)
+/* A row of sums, whose codes go to `out`. */
+typedef struct row {
+    const int32_t *acc;
+    size_t n; /* at least ROW_STEP */
+    const double *scale;
+    uint8_t *out;
+    fixed f;
+} row;
+
+/* Where the step at `at` begins: the last one reaches back over those before it. */
+static inline size_t step_at(const row *r, size_t at)
 {
-    __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(scale[0] * 0x1p-75))};
+    return r->n - at < ROW_STEP ? r->n - ROW_STEP : at;
+}
+
+/* Elements from `at` on, until there are all or a step is not sure: where this begins. No function is called,
+ * so that constants stay in registers; `step` is constant in each call. */
+static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_t at, bool step)
+{
+    const fixed f = r->f;
+    __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(r->scale[0] * 0x1p-75))};
     bool finite = all_finite(s[0]);
     s[1] = s[2] = s[3] = s[0];
-    for (; at < n; at += ROW_STEP) {
-        size_t j =
-            n - at < ROW_STEP ? n - ROW_STEP : at; /* the last ones reach back over those before them */
+    for (; at < r->n; at += ROW_STEP) {
+        const size_t j = step_at(r, at);
         __m256i v[ROW_VECTORS], least = no_fraction();
         for (size_t i = 0; i < ROW_VECTORS && step; i++) {
-            s[i] = eight_scales(scale + j + i * LANES);
+            s[i] = eight_scales(r->scale + j + i * LANES);
             finite = all_finite(s[i]) && (i == 0 || finite);
         }
         for (int i = 0; i < ROW_VECTORS; i++)
-            v[i] = eight(acc + j + i * LANES, s[i], &least);
+            v[i] = eight(r->acc + j + i * LANES, s[i], &least);
         if (!finite || !sure(least))
             return at;
-        _mm256_storeu_si256((__m256i *)(void *)(out + j), in_order(codes_of(v, &f)));
+        _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &f)));
     }
-    return n;
+    return at;
+}
+
+static inline void put_exact(const row *r, size_t j, bool step)
+{
+    __m256d low = _mm256_set1_pd(r->scale[0]), high = low;
+    __m256i v[ROW_VECTORS];
+    for (size_t i = 0; i < ROW_VECTORS; i++) {
+        const size_t at = j + i * LANES;
+        if (step) {
+            low = _mm256_loadu_pd(r->scale + at);
+            high = _mm256_loadu_pd(r->scale + at + LANES / 2);
+        }
+        v[i] = eight_exactly(r->acc + at, low, high);
+    }
+    _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &r->f)));
+}
+
+static void put_row(const row *r, bool step)
+{
+    for (size_t at = 0; at < r->n; at += ROW_STEP) {
+        at = step ? put_sure(r, at, true) : put_sure(r, at, false);
+        if (at >= r->n)
+            return;
+        put_exact(r, step_at(r, at), step);
+    }
+}
+
+/* A row of fewer than ROW_STEP elements, made as long. */
+static __attribute__((noinline)) void put_short(const row *r, bool step)
+{
+    int32_t sums[ROW_STEP] = {0};
+    double scales[ROW_STEP] = {0};
+    uint8_t codes[ROW_STEP];
+    const row whole = {sums, ROW_STEP, step ? scales : r->scale, codes, r->f};
+    memcpy(sums, r->acc, r->n * sizeof *sums);
+    if (step)
+        memcpy(scales, r->scale, r->n * sizeof *scales);
+    put_row(&whole, step);
+    memcpy(r->out, codes, r->n);
 }
 
 void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
                         int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
 {
-    if (n < ROW_STEP) {
-        exact(acc, n, scale, scale_step, zero_point, lo, hi, out);
-        return;
-    }
-    fixed f = fix(zero_point, lo);
-    for (size_t at = 0; at < n; at += ROW_STEP) {
-        at = scale_step ? sure_elements(acc, at, n, scale, true, f, out)
-                        : sure_elements(acc, at, n, scale, false, f, out);
-        if (at >= n)
-            return;
-        size_t j = n - at < ROW_STEP ? n - ROW_STEP : at;
-        exact(acc + j, ROW_STEP, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
-    }
+    (void)hi; /* lo + 255 */
+    const row r = {acc, n, scale, out, fix(zero_point, lo)};
+    if (n >= ROW_STEP)
+        put_row(&r, scale_step != 0);
+    else if (n)
+        put_short(&r, scale_step != 0);
 }
 
 /* ---- Tiles -------------------------------------------------------------------------------------------- */
@@ -183,15 +218,12 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
     __m256i least = no_fraction();
     __m256i v[4] = {eight(first, t->s[0], &least), eight(first + LANES, t->s[1], &least),
                     eight(second, t->s[0], &least), eight(second + LANES, t->s[1], &least)};
+    if (__builtin_expect(!sure(least) || !t->finite, 0))
+        for (size_t i = 0; i < 4; i++)
+            v[i] = eight_columns((i < 2 ? first : second) + i % 2 * LANES, t->scale + i % 2 * LANES);
     __m256i codes = in_order(codes_of(v, &t->f));
     out[0] = _mm256_castsi256_si128(codes);
     out[1] = _mm256_extracti128_si256(codes, 1);
-    if (!sure(least) || !t->finite)
-        for (int i = 0; i < 2; i++) {
-            uint8_t row[COLS];
-            exact(i ? second : first, COLS, t->scale, 1, t->to->zero_point, t->to->lo, t->to->hi, row);
-            out[i] = _mm_loadu_si128((const __m128i *)(const void *)row);
-        }
 }
 
 static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
@@ -208,20 +240,7 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
 
 enum { QUAD = 4 };
 
-/* Four rows of eight columns, as codes_of() has them. */
-static __attribute__((noinline)) __m256i exact_quad(const tile *t, const int32_t *const rows[QUAD], int half)
-{
-    uint8_t codes[2 * COLS], row[LANES];
-    for (int i = 0; i < QUAD; i++) {
-        exact(rows[i] + half * LANES, LANES, t->scale + half * LANES, 1, t->to->zero_point, t->to->lo,
-              t->to->hi, row);
-        memcpy(codes + i * 4, row, 4);
-        memcpy(codes + COLS + i * 4, row + 4, 4);
-    }
-    return _mm256_loadu_si256((const __m256i *)(const void *)codes);
-}
-
-/* The same, each column's four bytes together. */
+/* Four rows of eight columns, each column's four bytes together. */
 static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
     const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
@@ -229,10 +248,10 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
     __m256i v[QUAD], least = no_fraction();
     for (int i = 0; i < QUAD; i++)
         v[i] = eight(rows[i] + half * LANES, t->s[half], &least);
-    __m256i codes = codes_of(v, &t->f);
     if (__builtin_expect(!sure(least) || !t->finite, 0))
-        codes = exact_quad(t, rows, half);
-    return _mm256_shuffle_epi8(codes, turn);
+        for (int i = 0; i < QUAD; i++)
+            v[i] = eight_columns(rows[i] + half * LANES, t->scale + half * LANES);
+    return _mm256_shuffle_epi8(codes_of(v, &t->f), turn);
 }
 
 /* 16 rows, of which n are there, by eight columns, of which `cols` are: both constant where all are. */
@@ -302,18 +321,6 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
 
 /* ---- Rows of a few channels, turned -------------------------------------------------------------------- */
 
-/* Of four rows of sums, eight pixels of four channels. */
-static __m256i exact_pixels(const int32_t *const rows[QUAD], size_t channels, const dq_requantize_to *to)
-{
-    uint8_t codes[QUAD * LANES] = {0}, row[LANES];
-    for (size_t j = 0; j < channels; j++) {
-        exact(rows[j], LANES, to->scale + j, 0, to->zero_point, to->lo, to->hi, row);
-        for (size_t p = 0; p < LANES; p++)
-            codes[p * QUAD + j] = row[p];
-    }
-    return _mm256_loadu_si256((const __m256i *)(const void *)codes);
-}
-
 void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                           const dq_requantize_to *to)
 {
@@ -324,9 +331,9 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
     const int32_t *rows[QUAD];
     bool finite = true;
     for (size_t j = 0; j < QUAD; j++) {
-        size_t row = j < channels ? j : channels - 1;
-        rows[j] = c + row * c_stride;
-        s[j] = _mm256_set1_ps((float)(to->scale[row] * 0x1p-75));
+        size_t channel = j < channels ? j : channels - 1;
+        rows[j] = c + channel * c_stride;
+        s[j] = _mm256_set1_ps((float)(to->scale[channel] * 0x1p-75));
         finite = finite && all_finite(s[j]);
     }
     uint8_t *out = to->out;
@@ -334,11 +341,12 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
         __m256i v[QUAD], least = no_fraction();
         for (int j = 0; j < QUAD; j++)
             v[j] = eight(rows[j] + p, s[j], &least);
+        if (__builtin_expect(!finite || !sure(least), 0))
+            for (size_t j = 0; j < QUAD; j++) {
+                __m256d scale = _mm256_set1_pd(to->scale[j < channels ? j : channels - 1]);
+                v[j] = eight_exactly(rows[j] + p, scale, scale);
+            }
         __m256i codes = _mm256_shuffle_epi8(codes_of(v, &f), turn);
-        if (__builtin_expect(!finite || !sure(least), 0)) {
-            const int32_t *const at[QUAD] = {rows[0] + p, rows[1] + p, rows[2] + p, rows[3] + p};
-            codes = exact_pixels(at, channels, to);
-        }
         uint32_t pixels[LANES];
         if (channels == QUAD && to->out_stride == QUAD && p + LANES <= n) {
             _mm256_storeu_si256((__m256i *)(void *)out, codes);
