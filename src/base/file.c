@@ -64,6 +64,15 @@ void dq_file_forget(const void *bytes, size_t size)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
+void dq_file_forget_behind(const void *data, size_t *given_back, size_t end)
+{
+    enum { AT_ONCE = 1 << 21 };
+    if (end < *given_back + AT_ONCE)
+        return;
+    dq_file_forget((const char *)data + *given_back, end - *given_back);
+    *given_back = end;
+}
+
 dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
 {
     static const char suffix[] = ".XXXXXX";

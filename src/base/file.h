@@ -23,6 +23,9 @@ void dq_file_unmap(dq_file *file);
 /** Gives back the memory of the whole pages in bytes[0 … size-1], part of a mapped file; they are read again
  * when they are looked at again. */
 void dq_file_forget(const void *bytes, size_t size);
+/** The same behind somebody who goes through `data` from its beginning and has come to byte `end`: some MB at
+ * once. *given_back is 0 at first. */
+void dq_file_forget_behind(const void *data, size_t *given_back, size_t end);
 /** Whether p points into the file's bytes. */
 static inline bool dq_file_holds(const dq_file *file, const void *p)
 {

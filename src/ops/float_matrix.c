@@ -2,10 +2,7 @@
 
 #include <math.h>
 
-enum {
-    WORK = 1 << 17,  /* products of a piece of parallel work, at least about */
-    CACHED = 1 << 22 /* elements of B that are likely to stay in a cache */
-};
+enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */ };
 
 typedef struct job {
     const dq_op_call *call;
@@ -81,9 +78,7 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
     const dq_tensor *t = call->in[b];
     const bool panels =
         t->dtype == DQ_FLOAT && dq_call_constant(call, b) && t->count && t->count == f->n * f->k;
-    /* of one row, weights that no cache holds are read where they stand: panels would come no faster */
-    f->by_columns =
-        f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1 && !(panels && t->count <= CACHED);
+    f->by_columns = f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1 && !panels;
     if (f->by_columns)
         return DQ_OK;
     f->product = (dq_fproduct){.batches = f->batches,
@@ -92,11 +87,11 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .k = f->k,
                                .grain = 1,
                                .a_room = f->a_step != 1,
-                               .flat = f->m == 1 && f->b_col == 1,
+                               .flat = f->m == 1 && f->b_col == 1 && !panels,
                                .a = part_a,
                                .b = part_b,
                                .c = part_c};
-    f->product.laid_out = panels && !f->product.flat;
+    f->product.laid_out = panels;
     if (f->product.laid_out)
         DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);

@@ -1,6 +1,7 @@
 #include "ops/float_product.h"
 
 #include "base/checked.h"
+#include "base/file.h"
 
 #include <string.h>
 
@@ -32,7 +33,9 @@ static size_t pieces(size_t n, size_t each)
 static size_t depth_of(const dq_fproduct *f)
 {
     size_t depth = DEPTH;
-    if (f->laid_out)
+    if (f->laid_out && f->m == 1)
+        depth = f->k; /* panels go straight through memory */
+    else if (f->laid_out)
         depth = f->m <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / least(f->m, ROWS);
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
@@ -204,12 +207,51 @@ typedef struct matrix {
     size_t n, k, col_stride, step_stride;
 } matrix;
 
+enum { STEPS = 64 /* of a panel at a time */ };
+
+/* Columns and steps of a matrix that is loose, from element `first` on, side by side in `room` as they are in
+ * memory. */
+static void gather(const char *from, size_t first, const matrix *m, bool along, size_t cols, size_t steps,
+                   float *room)
+{
+    size_t lines = along ? cols : steps, length = along ? steps : cols;
+    size_t apart = along ? m->col_stride : m->step_stride, each = along ? m->step_stride : m->col_stride;
+    for (size_t i = 0; i < lines; i++, first += apart, room += length)
+        for (size_t j = 0, n = each == 1 ? length : 1; j < length; j += n)
+            memcpy(room + j, from + (first + j * each) * sizeof *room, n * sizeof *room);
+}
+
+static void make_part(const matrix *m, const dq_tensor *from, size_t col, size_t p, float *packed)
+{
+    float room[DQ_FPANEL * STEPS];
+    bool along = m->step_stride == 1 && m->col_stride != 1;
+    size_t cols = least(DQ_FPANEL, m->n - col), steps = least(STEPS, m->k - p);
+    size_t first = col * m->col_stride + p * m->step_stride;
+    float *to = packed + col * m->k + p * DQ_FPANEL;
+    if (from->loose) {
+        gather(from->data, first, m, along, cols, steps, room);
+        panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
+    } else {
+        panel(m->transpose, (const float *)from->data + first, m->col_stride, m->step_stride, cols, steps,
+              to);
+    }
+}
+
+/* Goes through memory as it lies, and gives the file's pages back behind: matrix and panels are never both
+ * there. */
 static void make_panels(void *packed, const dq_tensor *from, const void *key)
 {
     const matrix *m = key;
-    dq_fpart all = {.cols = m->n, .k = m->k};
-    dq_fblock block;
-    dq_fpanels(m->transpose, from->data, m->col_stride, m->step_stride, &all, packed, &block);
+    bool by_steps = m->step_stride > m->col_stride;
+    size_t lines = by_steps ? m->k : m->n, others = by_steps ? m->n : m->k, given_back = 0;
+    size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
+    size_t line = (by_steps ? m->step_stride : m->col_stride) * sizeof(float);
+    for (size_t i = 0; i < lines; i += piece) {
+        for (size_t j = 0; j < others; j += other)
+            make_part(m, from, by_steps ? j : i, by_steps ? i : j, packed);
+        if (from->mapped)
+            dq_file_forget_behind(from->data, &given_back, least(i + piece, lines) * line);
+    }
 }
 
 dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, size_t col_stride,
@@ -227,7 +269,7 @@ dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, 
     key.col_stride = col_stride;
     key.step_stride = step_stride;
     const void *packed;
-    DQ_TRY(dq_call_pack(call, i, make_panels, &key, sizeof key, size, &packed, err));
+    DQ_TRY(dq_call_pack_loose(call, i, make_panels, &key, sizeof key, size, &packed, err));
     *panels = packed;
     return DQ_OK;
 }

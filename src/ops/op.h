@@ -147,6 +147,9 @@ dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *er
  */
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err);
+/** The same with a `make` that takes a loose tensor as it is, and gives back the pages of a mapped one. */
+dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
+                             size_t size, const void **packed, dq_error *err);
 
 /* ---- The registry ------------------------------------------------------------------------------------- */
 

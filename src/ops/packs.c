@@ -80,14 +80,15 @@ static form *new_form(size_t key_size, size_t size)
 /* Copies a mapped tensor's data, and gives the pages behind back as it goes: both are never there at once. */
 static void copy_out(void *to, const dq_tensor *from, const void *key)
 {
-    enum { PIECE = 1 << 22 };
+    enum { PIECE = 1 << 20 };
     (void)key;
     const char *bytes = from->data;
-    for (size_t at = 0; at < from->size; at += PIECE) {
-        size_t n = from->size - at < PIECE ? from->size - at : PIECE;
+    size_t given_back = 0;
+    for (size_t at = 0, n; at < from->size; at += n) {
+        n = from->size - at < PIECE ? from->size - at : PIECE;
         memcpy((char *)to + at, bytes + at, n);
         if (from->mapped)
-            dq_file_forget(bytes + at, n);
+            dq_file_forget_behind(bytes, &given_back, at + n);
     }
 }
 
@@ -116,14 +117,14 @@ dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
     const void *data = NULL;
     if (!t->loose)
         return DQ_OK;
-    DQ_TRY(dq_packs_get(packs, t, copy_out, NULL, 0, t->size, &data, err));
+    DQ_TRY(dq_packs_get(packs, t, true, copy_out, NULL, 0, t->size, &data, err));
     t->data = (void *)(uintptr_t)data; /* constants are const everywhere */
     t->loose = t->mapped = false;
     return DQ_OK;
 }
 
-static form *make_form(const dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size)
+static form *make_form(const dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
+                       const void *key, size_t key_size, size_t size)
 {
     form *f = new_form(key_size, size);
     if (!f)
@@ -133,7 +134,7 @@ static form *make_form(const dq_packs *packs, const dq_tensor *from, dq_pack_fn 
     f->key_size = key_size;
     if (key_size)
         memcpy(f->key, key, key_size);
-    if (!from->loose || make == copy_out) {
+    if (!from->loose || takes_loose) {
         make(f->packed, from, f->key);
     } else if (!make_from_copy(packs, f, from)) {
         free(f->packed);
@@ -143,14 +144,14 @@ static form *make_form(const dq_packs *packs, const dq_tensor *from, dq_pack_fn 
     return f;
 }
 
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size, const void **packed, dq_error *err)
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
+                       const void *key, size_t key_size, size_t size, const void **packed, dq_error *err)
 {
     dq_status status = DQ_OK;
     pthread_mutex_lock(&packs->lock);
     form *f = find(packs, from->data, make, key, key_size);
     if (!f) {
-        f = make_form(packs, from, make, key, key_size, size);
+        f = make_form(packs, from, takes_loose, make, key, key_size, size);
         if (f) {
             /* the packed form stands for the original from now on */
             if (from->mapped && from->size >= WORTH_FORGETTING)

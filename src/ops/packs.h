@@ -14,9 +14,10 @@ dq_status dq_packs_create(dq_packs **out, dq_error *err);
 void dq_packs_free(dq_packs *packs);
 
 /** The form of `from` that (make, key) names: an earlier one, or `size` new bytes (zeroed, aligned to 64)
- * that `make` fills. Forms live until dq_packs_free. */
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size, const void **packed, dq_error *err);
+ * that `make` fills, from an aligned copy where `from` is loose and `make` does not take that. Forms live
+ * until dq_packs_free. */
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
+                       const void *key, size_t key_size, size_t size, const void **packed, dq_error *err);
 
 /** Gives a loose tensor aligned data, a form of its own. Does nothing with others. */
 dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err);

@@ -60,9 +60,6 @@ static size_t end_of_panel(const dq_qweights *w, size_t i)
     return i / w->panels * w->matrix_step + (col < w->b.cols ? col : w->b.cols) * w->b.col_stride;
 }
 
-/* Bytes of the file that are given back at once. */
-enum { GIVEN_BACK = 1 << 21 };
-
 /* Panels first … end - 1 of a matrix whose columns lie side by side, from a copy: its file's pages are given
  * back as they have been copied from. Returns where the panels end in `packed`. */
 static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *packed, size_t first, size_t end,
@@ -74,11 +71,9 @@ static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *pac
     size_t cols = w->b.cols < end * nr ? w->b.cols - column : end * nr - column;
     for (size_t k = 0; k < w->b.run; k++) {
         memcpy(copy + k * cols, data + k * row + column, cols);
-        if ((k + 1) * row < given_back + GIVEN_BACK && k + 1 < w->b.run)
-            continue;
-        dq_file_forget(data + given_back, (k + 1) * row - given_back);
-        given_back = k * row; /* with what reaches into the next piece */
+        dq_file_forget_behind(data, &given_back, (k + 1) * row);
     }
+    dq_file_forget(data + given_back, from->size - given_back);
     some.b.data = copy;
     some.b.cols = cols;
     some.b.inner_stride = cols;
@@ -118,11 +113,8 @@ static void make(void *packed, const dq_tensor *from, const void *key)
         return;
     for (size_t i = 0; i < w->panels * w->matrices; i++) {
         start = pack_panel(w, from->data, packed, i, start);
-        size_t end = from->mapped && in_order ? end_of_panel(w, i) : 0;
-        if (end < given_back + GIVEN_BACK)
-            continue;
-        dq_file_forget((const char *)from->data + given_back, end - given_back);
-        given_back = end;
+        if (from->mapped && in_order)
+            dq_file_forget_behind(from->data, &given_back, end_of_panel(w, i));
     }
 }
 

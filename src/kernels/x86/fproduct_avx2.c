@@ -10,8 +10,8 @@ enum { MOST_ROWS = 6 };
 
 void dq_fblock_avx2(const dq_fblock *g)
 {
-    if (g->rows == 1 && g->b_panel == DQ_FPANEL)
-        flat(g);
+    if (g->rows == 1)
+        one_row(g);
     else
         tile_block(g);
 }

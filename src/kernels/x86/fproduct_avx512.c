@@ -8,7 +8,7 @@ enum { MOST_ROWS = 12 };
 
 void dq_fblock_avx512(const dq_fblock *g)
 {
-    if (g->rows == 1 && g->b_panel == DQ_FPANEL)
+    if (g->rows == 1)
         dq_fblock_avx2(g); /* memory sets the pace */
     else
         tile_block(g);
