@@ -1,7 +1,9 @@
 /* MatMul and Gemm. */
+#include "base/file.h"
 #include "harness.h"
 
 #include <math.h>
+#include <stdio.h>
 
 START_TEST(matmul_small)
 {
@@ -233,6 +235,48 @@ START_TEST(bounded)
 }
 END_TEST
 
+/* Weights in a mapped file, aligned to nothing: they are packed as they stand, and their pages given back. */
+START_TEST(loose_weights)
+{
+    enum { K = 1103, N = 517, PAD = 1 };
+    static double a[3 * K];
+    static float b[K * N];
+    for (size_t i = 0; i < 3 * K; i++)
+        a[i] = small(i);
+    for (size_t i = 0; i < (size_t)K * N; i++)
+        b[i] = (float)small(i + 5);
+    FILE *stream = tmpfile();
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_int_eq(fputc('x', stream), 'x');
+    ck_assert_uint_eq(fwrite(b, sizeof *b, K * N, stream), K * N);
+    ck_assert_int_eq(fflush(stream), 0);
+    for (size_t form = 0; form < 4; form++) {
+        size_t rows = form % 2 ? 3 : 1, across = form / 2 ? 1 : N, along = form / 2 ? K : 1;
+        ops_case c;
+        dq_file file;
+        ops_begin(&c, "", "Gemm", 13);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)rows, K), a);
+        ops_int(&c, "transB", form / 2);
+        dq_tensor *w = form / 2 ? ops_in(&c, DQ_FLOAT, OPS_DIMS(N, K), NULL)
+                                : ops_in(&c, DQ_FLOAT, OPS_DIMS(K, N), NULL);
+        ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, DQ_IO, &file, &c.err), DQ_OK);
+        w->data = (void *)(uintptr_t)(file.bytes + PAD); /* inputs are never written */
+        w->mapped = w->loose = true;
+        c.weights = 2;
+        ops_must_run(&c);
+        for (size_t i = 0; i < rows * N; i++) {
+            double sum = 0;
+            for (size_t k = 0; k < K; k++)
+                sum += a[i / N * K + k] * (double)b[k * across + i % N * along];
+            ck_assert_double_eq((double)dq_data(c.out[0], float)[i], sum);
+        }
+        ops_end(&c);
+        dq_file_unmap(&file);
+    }
+    fclose(stream);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("MatMul, Gemm");
@@ -242,5 +286,6 @@ int main(void)
     tcase_add_test(tests, gemm_forms);
     tcase_add_test(tests, fused);
     tcase_add_test(tests, bounded);
+    tcase_add_test(tests, loose_weights);
     return ops_main(tests);
 }
