@@ -122,10 +122,12 @@ static void one_row(const softmax_job *job, size_t at)
     uint8_t highest = highest_of(x, n, step, flip);
     const float *table = job->table + (255 - highest);
     float sum = 0, e[SHORT];
-    if (n <= SHORT && step == 1) {
+    if (n <= SHORT) {
         for (size_t i = 0; i < n; i++)
-            sum += e[i] = table[x[i] ^ flip];
-        results_of(job, e, n, table[highest], sum, y);
+            sum += e[i] = table[x[i * step] ^ flip];
+        results_of(job, e, n, table[highest], sum, step == 1 ? y : by_rank);
+        for (size_t i = 0; step > 1 && i < n; i++)
+            y[i * step] = by_rank[i];
         return;
     }
     for (size_t i = 0; i < n; i++)
