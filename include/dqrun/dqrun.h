@@ -239,9 +239,10 @@ typedef struct dq_value_info {
     const int64_t *dims;          /**< -1 where unknown or symbolic */
     const char *const *dim_names; /**< the symbol, or NULL */
     const char *type;             /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
-    dq_kind kind;      /**< for what is no tensor, the fields above but name and type say nothing, and … */
-    dq_kind item_kind; /**< … these say what an optional holds, … */
-    dq_dtype item_dtype; /**< … and the element type of the tensors inside a sequence or optional */
+    /** Of what is no tensor, the fields above but name and type say nothing. */
+    dq_kind kind;
+    dq_kind item_kind;   /**< what an optional holds */
+    dq_dtype item_dtype; /**< of the tensors inside a sequence or optional */
 } dq_value_info;
 
 /** Inputs that the caller feeds; initializers that are also inputs come after the others. */
@@ -270,8 +271,9 @@ DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error
  *     dq_builder_opset(b, "", 21, &err);
  *     dq_builder_input(b, "x", DQ_FLOAT, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
  *     dq_builder_initializer(b, "scale", scale, &err);
- *     dq_builder_node(b, "", "QuantizeLinear", NULL, 2, (const char *[]){"x", "scale"}, 1, &y, 0, NULL,
- * &err); dq_builder_output(b, y, DQ_UINT8, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
+ *     const char *ins[] = {"x", "scale"};
+ *     dq_builder_node(b, "", "QuantizeLinear", NULL, 2, ins, 1, &y, 0, NULL, &err);
+ *     dq_builder_output(b, y, DQ_UINT8, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
  *     dq_builder_finish(b, NULL, &model, &err);
  *
  * Order does not matter: names are tied together by dq_builder_finish. Everything given is copied. After a
@@ -350,13 +352,18 @@ typedef struct dq_trace_event {
 } dq_trace_event;
 
 typedef struct dq_session_options {
-    unsigned threads; /**< 0: the number of physical cores */
-    const char
-        *isa; /**< "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best */
-    bool no_fuse;                                          /**< run the graph as written */
-    void (*trace)(void *arg, const dq_trace_event *event); /**< NULL: none */
-    void (*why)(void *arg, const char *sentence); /**< planner's decisions, one sentence each; NULL: none */
-    void *arg;                                    /**< handed to trace and why */
+    /** 0: the number of physical cores. */
+    unsigned threads;
+    /** "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best. */
+    const char *isa;
+    /** Run the graph as written. */
+    bool no_fuse;
+    /** Called after each step; NULL: none. */
+    void (*trace)(void *arg, const dq_trace_event *event);
+    /** Called with the planner's decisions, one sentence each; NULL: none. */
+    void (*why)(void *arg, const char *sentence);
+    /** Handed to trace and why. */
+    void *arg;
 } dq_session_options;
 
 DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,

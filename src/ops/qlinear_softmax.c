@@ -112,24 +112,30 @@ static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
     return highest;
 }
 
-/* The results of a short row come from its exponentials, others from a table of all codes. */
-static void one_row(const softmax_job *job, size_t at)
+enum { SHORT = 256 };
+
+/* The results of a short row, of one element or more, come from its exponentials … */
+static void short_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
 {
-    enum { SHORT = 256 };
-    size_t n = job->state->length, step = job->state->inner;
-    const uint8_t *x = job->x + at;
-    uint8_t *y = job->y + at, by_rank[256], by_code[256], flip = (uint8_t)(job->qx.min & 0x80);
-    uint8_t highest = highest_of(x, n, step, flip);
+    size_t n = job->state->length, step = job->state->inner, i = 0;
     const float *table = job->table + (255 - highest);
     float sum = 0, e[SHORT];
-    if (n <= SHORT) {
-        for (size_t i = 0; i < n; i++)
-            sum += e[i] = table[x[i * step] ^ flip];
-        results_of(job, e, n, table[highest], sum, step == 1 ? y : by_rank);
-        for (size_t i = 0; step > 1 && i < n; i++)
-            y[i * step] = by_rank[i];
-        return;
-    }
+    uint8_t together[SHORT];
+    do
+        sum += e[i] = table[x[i * step] ^ flip];
+    while (++i < n);
+    results_of(job, e, n, table[highest], sum, step == 1 ? y : together);
+    for (i = 0; step > 1 && i < n; i++)
+        y[i * step] = together[i];
+}
+
+/* … those of others from a table of all codes. */
+static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
+{
+    size_t n = job->state->length, step = job->state->inner;
+    const float *table = job->table + (255 - highest);
+    uint8_t by_rank[256], by_code[256];
+    float sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += table[x[i * step] ^ flip];
     results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
@@ -143,9 +149,13 @@ static void rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const softmax_job *job = arg;
-    size_t inner = job->state->inner;
-    for (size_t i = begin; i < end; i++)
-        one_row(job, i / inner * inner * job->state->length + i % inner);
+    size_t n = job->state->length, inner = job->state->inner;
+    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
+    for (size_t i = begin; i < end; i++) {
+        size_t at = i / inner * inner * n + i % inner;
+        uint8_t highest = highest_of(job->x + at, n, inner, flip);
+        (n <= SHORT ? short_row : long_row)(job, job->x + at, job->y + at, highest, flip);
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
