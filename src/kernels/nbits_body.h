@@ -58,6 +58,10 @@ ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint
                            const int8_t *digits, float factor, const float *sums, float *y)
 {
     const vf f[DIGITS] = {vf_set(factor), vf_set(256 * factor), vf_set(65536 * factor)};
+    /* read once: what is written to y might be any of them, for all that compilers know */
+    const vf less[DIGITS] = {vf_set(-sums[0]), vf_set(-sums[1]), vf_set(-sums[2])},
+             middle = vf_set(b->middle);
+    const float *scales = b->scales + block * COLS, *zeros = b->zeros ? b->zeros + block * COLS : NULL;
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][DIGITS], upper[VECTORS][DIGITS];
         piece(words + at, count, 8 / bits, bits < CODE_BITS ? bits : CODE_BITS, 0, digits, sum);
@@ -65,16 +69,15 @@ ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint
             piece(words + at, count, 1, 4, 4, digits, upper);
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
-            vf zero = b->zeros ? vf_load(b->zeros + block * COLS + j) : vf_set(b->middle);
+            vf zero = zeros ? vf_load(zeros + j) : middle;
             vf t[DIGITS];
             for (int e = 0; e < DIGITS; e++) {
                 if (bits > CODE_BITS)
                     sum[v][e] = vi_add(sum[v][e], vi_left(upper[v][e], 4));
-                t[e] = vf_fma(zero, vf_set(-sums[e]), vi_to_float(sum[v][e]));
+                t[e] = vf_fma(zero, less[e], vi_to_float(sum[v][e]));
             }
             vf value = vf_fma(t[2], f[2], vf_fma(t[1], f[1], vf_mul(t[0], f[0])));
-            vf scale = vf_load(b->scales + block * COLS + j);
-            vf_store(y + j, vf_fma(scale, value, vf_load(y + j)));
+            vf_store(y + j, vf_fma(vf_load(scales + j), value, vf_load(y + j)));
         }
     }
 }
