@@ -128,7 +128,7 @@ void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq
     dq_fpart some = *part;
     for (size_t done = 0; done < part->cols; done += some.cols) {
         some.col = part->col + done;
-        some.cols = part->cols - done < DQ_FPRODUCT_COLS ? part->cols - done : DQ_FPRODUCT_COLS;
+        some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;
         dq_fproduct_part(call, &f->product, &j, &some, room);
     }
 }

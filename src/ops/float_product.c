@@ -13,6 +13,8 @@ enum {
     RESIDENT = 128 * 1536,
     LITTLE_ROWS = 32,
     LITTLE_DEPTH = 384,
+    DEEP = 1024, /* steps of blocks that are narrow, where all of A stays */
+    NARROW = COLS / 2,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
     WORK = 1 << 17, /* products of a piece of parallel work, at least about */
@@ -32,14 +34,24 @@ static size_t pieces(size_t n, size_t each)
 /* Steps of a block: about as many as stay in a cache, in equal blocks. */
 static size_t depth_of(const dq_fproduct *f)
 {
-    size_t depth = DEPTH;
-    if (f->laid_out && f->m == 1)
+    size_t depth = DEPTH, rows = least(f->m, ROWS);
+    if (f->laid_out && rows == 1)
         depth = f->k; /* panels go straight through memory */
     else if (f->laid_out)
-        depth = f->m <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / least(f->m, ROWS);
+        depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
+    else if (rows && rows == f->m && f->k <= RESIDENT / rows)
+        depth = DEEP;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
     return blocks ? pieces(grains, blocks) * grain : f->k;
+}
+
+/* Columns of a block. */
+static size_t width_of(const dq_fproduct *f)
+{
+    if (f->flat)
+        return FLAT_COLS;
+    return f->laid_out || f->depth <= DEPTH ? COLS : NARROW;
 }
 
 /* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads, where panels stand
@@ -47,7 +59,7 @@ static size_t depth_of(const dq_fproduct *f)
 static size_t columns_of(const dq_fproduct *f, size_t workers)
 {
     enum { FEW = 8 };
-    size_t most = f->flat ? FLAT_COLS : COLS, blocks = pieces(f->n, most);
+    size_t most = width_of(f), blocks = pieces(f->n, most);
     if (!f->laid_out || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
         blocks * f->batches >= FEW * workers)
         return most;
@@ -68,7 +80,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     }
     if (f->c_room)
         f->row_block = least(f->row_block, ROWS);
-    size_t cols = f->flat || f->laid_out ? 0 : COLS;
+    size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
     if (f->c_room)
         c_bytes = f->row_block * COLS * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
@@ -121,7 +133,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
     const dq_fproduct *f = j->f;
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
     if (!f->flat && !f->laid_out)
-        a_room += f->depth * COLS;
+        a_room += f->depth * f->col_block;
     float *c_room = a_room + (f->a_room ? f->depth * least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
         part->k = least(f->depth, f->k - part->p);

@@ -373,8 +373,9 @@ static void multiply(const job *j, size_t i, const float *from, float *to)
 {
     const state *s = j->s;
     product p = {j, &s->layers[i], from, to};
+    const dq_weights_ends ends = {.load = load_row, .store = store, .arg = &p};
     dq_weights_run(j->call, &s->products[i], (char *)j->call->scratch + s->products_at[i], j->expert,
-                   j->count, load_row, store, &p);
+                   j->count, &ends);
 }
 
 /* ---- Activation --------------------------------------------------------------------------------------- */

@@ -187,9 +187,7 @@ typedef struct job {
     size_t first, rows; /* of this chunk */
     bool few;
     size_t strip; /* the matrix's first */
-    dq_weights_load_fn *load;
-    dq_weights_store_fn *store;
-    const void *arg;
+    const dq_weights_ends *ends;
 } job;
 
 static const void *either(const void *packed, void *scratch, size_t at)
@@ -272,11 +270,14 @@ static void weights_as_floats(const void *arg, const dq_fpart *part, float *room
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void room_for_results(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void place_of_results(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
 {
-    (void)arg;
-    block->c = room;
-    block->c_row = part->cols;
+    const product *p = arg;
+    const dq_weights_ends *ends = p->j->ends;
+    const bool straight = p->j->w->straight;
+    block->c_row = straight ? p->j->form.n : part->cols;
+    block->c = straight ? ends->out + (p->j->first + p->first + part->row) * block->c_row + part->col : room;
+    block->z = straight && ends->bias ? ends->bias + part->col : NULL;
     block->low = -INFINITY;
     block->high = INFINITY;
 }
@@ -284,8 +285,9 @@ static void room_for_results(const void *arg, const dq_fpart *part, float *room,
 static void store_results(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const product *p = arg;
+    const dq_weights_ends *ends = p->j->ends;
     for (size_t at = 0; at < part->cols; at += COLS)
-        p->j->store(p->j->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
+        ends->store(ends->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
                     least(COLS, part->cols - at), block->c + at, block->c_row);
 }
 
@@ -387,11 +389,11 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_
                                .n = w->form.n,
                                .k = pitch,
                                .grain = fields_of(&w->form),
-                               .c_room = true,
+                               .c_room = !w->straight,
                                .a = rows_of_x,
                                .b = weights_as_floats,
-                               .c = room_for_results,
-                               .done = store_results};
+                               .c = place_of_results,
+                               .done = w->straight ? NULL : store_results};
     DQ_TRY(dq_fproduct_prepare(call, &w->product, err));
     worker = row > worker ? row : worker;
     if (call->worker_scratch_size < worker)
@@ -507,7 +509,7 @@ static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
     float *row = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         float *x = j->x + i * j->pitch;
-        j->load(j->arg, j->first + i, row);
+        j->ends->load(j->ends->arg, j->first + i, row);
         lay_out(j, row, x);
         if (j->few)
             j->odd[i] = !pack_digits(j, x, i);
@@ -527,7 +529,8 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
             if (j->odd[i])
                 continue;
             j->call->kernels->nbits(&b, &x, y);
-            j->store(j->arg, j->first + i, strip * COLS, 1, least(COLS, j->form.n - strip * COLS), y, COLS);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1, least(COLS, j->form.n - strip * COLS),
+                           y, COLS);
         }
     }
 }
@@ -542,13 +545,11 @@ static void multiply_digits(job *j)
 }
 
 void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
-                    dq_weights_load_fn *load, dq_weights_store_fn *store, const void *arg)
+                    const dq_weights_ends *ends)
 {
     job j = job_of(call, w, scratch);
     j.strip = matrix * strips_of(&w->form);
-    j.load = load;
-    j.store = store;
-    j.arg = arg;
+    j.ends = ends;
     j.few = m <= DQ_WEIGHTS_FEW && !w->table;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = least(CHUNK, m - j.first);

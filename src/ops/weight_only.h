@@ -38,6 +38,7 @@ typedef struct dq_weights {
     const float *table;                       /* values of 4-bit codes, or NULL */
     uint32_t codes, scales, zeros, group_idx; /* inputs, the last two may be DQ_NO_INPUT or left out */
     size_t rows;                              /* of x, at most */
+    bool straight;                            /* whether runs give a place for results of many rows */
     /* by prepare: */
     size_t blocks, words;                              /* of a column */
     uint32_t *lengths;                                 /* of blocks, in words */
@@ -62,8 +63,18 @@ typedef void dq_weights_store_fn(const void *arg, size_t row, size_t col, size_t
 /** Makes for this run what does not depend on constants alone. Fails when a block number of group_idx is
  * outside the blocks. */
 dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err);
+/** What a run reads and writes. With w->straight, many rows' results, plus `bias` unless it is NULL, go to
+ * `out`, rows of n floats; else, and of few rows, `store` takes them. */
+typedef struct dq_weights_ends {
+    dq_weights_load_fn *load;
+    dq_weights_store_fn *store;
+    const void *arg;
+    float *out;
+    const float *bias;
+} dq_weights_ends;
+
 /** m rows (at most w->rows) times a matrix. `scratch` is that of dq_weights_begin. */
 void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
-                    dq_weights_load_fn *load, dq_weights_store_fn *store, const void *arg);
+                    const dq_weights_ends *ends);
 
 #endif

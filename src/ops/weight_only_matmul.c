@@ -77,6 +77,7 @@ static dq_status resolve_common(const dq_op_call *call, dq_weights *w, dq_error 
     w->scales = SCALES;
     w->zeros = w->group_idx = DQ_NO_INPUT;
     w->rows = dq_dims_product(a->dims, 0, a->rank - 1);
+    w->straight = a->dtype == DQ_FLOAT;
     return DQ_OK;
 }
 
@@ -158,12 +159,17 @@ static void load_row(const void *arg, size_t row, float *to)
     dq_load_floats(call->kernels, a->dtype, a->data, row * k, k, to);
 }
 
+static const dq_tensor *bias_of(const dq_op_call *call)
+{
+    return ((const dq_weights *)call->state)->table ? NULL : dq_call_in(call, BIAS);
+}
+
 static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile,
                   size_t step)
 {
     const dq_op_call *call = arg;
     const dq_weights *w = call->state;
-    const dq_tensor *bias = w->table ? NULL : dq_call_in(call, BIAS), *y = call->out[0];
+    const dq_tensor *bias = bias_of(call), *y = call->out[0];
     for (size_t i = 0; i < rows; i++) {
         float sums[DQ_NBITS_COLS];
         const float *from = tile + i * step;
@@ -202,9 +208,15 @@ static dq_status prepare_with(dq_op_call *call, resolve_fn resolve, dq_error *er
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const dq_weights *w = call->state;
+    const dq_tensor *bias = bias_of(call);
+    const dq_weights_ends ends = {.load = load_row,
+                                  .store = store,
+                                  .arg = call,
+                                  .out = call->out[0] ? call->out[0]->data : NULL,
+                                  .bias = bias ? bias->data : NULL};
     DQ_TRY(dq_weights_begin(call, w, call->scratch, err));
     if (call->out[0] && call->out[0]->count)
-        dq_weights_run(call, w, call->scratch, 0, w->rows, load_row, store, call);
+        dq_weights_run(call, w, call->scratch, 0, w->rows, &ends);
     return DQ_OK;
 }
 
