@@ -13,7 +13,7 @@ enum {
     DEPTH = 256,       /* keys whose values are mixed at a time */
     FEW = 4,           /* queries from which on tiles are worth packing keys and values */
     SIDE = 8,          /* queries whose softmax goes on side by side */
-    GROUP = 3 * TILE,  /* queries that share what is packed */
+    GROUP = 3 * TILE,  /* queries that share what is packed, where heads are too few for all threads */
     WORK = 1 << 16     /* products of a piece of parallel work, about */
 };
 
@@ -73,6 +73,7 @@ typedef struct job {
     const dq_op_call *call;
     const dq_kernels *k;
     const dq_attention *a;
+    size_t group; /* queries that share what is packed */
     room room;
 } job;
 
@@ -178,11 +179,16 @@ static const float *head_of(const dq_attention_operand *o, size_t batch, size_t 
     return o->data + batch * o->batch + head * o->head;
 }
 
-static void store(const job *j, const dq_attention_row *row, size_t first, size_t n, const float *from)
+/* Where in the output a query's result stands. */
+static size_t place_of(const dq_attention *a, const dq_attention_row *row)
 {
-    const dq_attention *a = j->a;
-    size_t at = row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row + first;
-    dq_store_from_floats(j->k, a->out->dtype, a->out->data, at, n, from, false);
+    return row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row;
+}
+
+static void store(const job *j, const dq_attention_row *row, size_t n, const float *from)
+{
+    const dq_tensor *out = j->a->out;
+    dq_store_from_floats(j->k, out->dtype, out->data, place_of(j->a, row), n, from, false);
 }
 
 /* ---- Few queries: one by one -----------------------------------------------------------------------------
@@ -205,7 +211,7 @@ static void single(const job *j, size_t batch, size_t head, size_t number, float
         return;
     memset(sum, 0, a->v_size * sizeof *sum);
     rows->mix(row.scores + row.first, n, v + row.first * a->v.row, a->v.row, a->v_size, sum);
-    store(j, &row, 0, a->v_size, sum);
+    store(j, &row, a->v_size, sum);
 }
 
 static void singles(void *arg, size_t begin, size_t end, unsigned worker)
@@ -279,13 +285,14 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
                      float *own)
 {
     const dq_attention *a = j->a;
+    const bool straight = a->out->dtype == DQ_FLOAT;
     dq_fblock block = {.rows = count,
                        .cols = a->v_size,
                        .a_row = j->room.keys,
                        .b_step = PANEL,
                        .b_panel = PANEL * a->keys,
-                       .c = own + j->room.tile_at,
-                       .c_row = j->room.v_wide,
+                       .c = straight ? dq_data(a->out, float) + place_of(a, row) : own + j->room.tile_at,
+                       .c_row = straight ? a->out_row : j->room.v_wide,
                        .alpha = 1,
                        .low = -INFINITY,
                        .high = INFINITY};
@@ -304,8 +311,8 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
         j->k->fblock(&block);
         block.more = true;
     } while (from < to);
-    for (size_t i = 0; i < count; i++)
-        store(j, &row[i], 0, a->v_size, block.c + i * block.c_row);
+    for (size_t i = 0; i < count && !straight; i++)
+        store(j, &row[i], a->v_size, block.c + i * block.c_row);
 }
 
 static void one_tile(const job *j, size_t batch, size_t head, size_t first, size_t count, float *own)
@@ -333,10 +340,10 @@ static void groups(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_attention *a = j->a;
     float *own = dq_call_worker_scratch(j->call, worker);
-    size_t count = (a->rows + GROUP - 1) / GROUP, tile = a->range ? TILE / 2 : TILE;
+    size_t count = (a->rows + j->group - 1) / j->group, tile = a->range ? TILE / 2 : TILE;
     for (size_t i = begin; i < end; i++) {
-        size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * GROUP;
-        size_t stop = a->rows - first < GROUP ? a->rows : first + GROUP;
+        size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * j->group;
+        size_t stop = a->rows - first < j->group ? a->rows : first + j->group;
         pack_head(j, batch, head / a->heads_per_kv, own);
         for (; first < stop; first += tile)
             one_tile(j, batch, head, first, stop - first < tile ? stop - first : tile, own);
@@ -347,13 +354,15 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
 {
     job j = {.call = call, .k = call->kernels, .a = a};
     size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
+    size_t workers = dq_threads_count(call->threads);
+    j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
     if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.room)) /* prepare has said so for more keys */
         return;
     if (a->rows < FEW)
         dq_parallel(call->threads, units * a->rows, WORK / (products + 1) + 1, singles, &j);
     else
-        dq_parallel(call->threads, units * ((a->rows + GROUP - 1) / GROUP), WORK / (products * GROUP + 1) + 1,
-                    groups, &j);
+        dq_parallel(call->threads, units * ((a->rows + j.group - 1) / j.group),
+                    WORK / (products * j.group + 1) + 1, groups, &j);
 }
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */

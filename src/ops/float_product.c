@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    ROWS = 192,              /* of A at a time: with DEPTH steps they stay in the second cache … */
-    COLS = DQ_FPRODUCT_COLS, /* … and so do as many columns of B; a panel of them in the first */
+    ROWS = 192, /* of A at a time: with DEPTH steps they stay in the second cache … */
+    COLS = 128, /* … and so do as many columns of B; a panel of them in the first */
     DEPTH = 256,
     /* Where B takes no room: a panel of it goes by rows of A in the second cache, or stays in the first. */
     RESIDENT = 128 * 1536,
@@ -39,7 +39,7 @@ static size_t depth_of(const dq_fproduct *f)
         depth = f->k; /* panels go straight through memory */
     else if (f->laid_out)
         depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
-    else if (rows && rows == f->m && f->k <= RESIDENT / rows)
+    else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
         depth = DEEP;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);

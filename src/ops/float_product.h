@@ -5,8 +5,6 @@
 
 #include "ops/op.h"
 
-enum { DQ_FPRODUCT_COLS = 128 };
-
 /** A part of a product: rows by cols results, and k steps from step p on. */
 typedef struct dq_fpart {
     size_t batch, row, rows, col, cols, p, k;
@@ -34,7 +32,7 @@ typedef struct dq_fproduct {
 /** Cuts into blocks and asks for the worker scratch of dq_fproduct_run; in prepare. */
 dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err);
 void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg);
-/** A part of a batch: any rows, with at most DQ_FPRODUCT_COLS columns, and all steps. `room` is as much as
+/** A part of a batch: any rows, with at most f->col_block columns, and all steps. `room` is as much as
  * dq_fproduct_prepare asked for. */
 void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *arg, const dq_fpart *part,
                       void *room);

@@ -215,6 +215,23 @@ static bool own_buffer(const dq_op_call *call, const half *h)
     return !present_of(call, h) || present_of(call, h)->dtype != DQ_FLOAT;
 }
 
+/* Whether rows of an input are read where they stand. */
+static bool stand(const dq_op_call *call, const dq_attention_source *from, bool biased)
+{
+    return call->in[from->input]->dtype == DQ_FLOAT && !(biased && dq_call_in(call, BIAS));
+}
+
+static bool half_stands(const dq_op_call *call, const half *h)
+{
+    return !present_of(call, h) && !dq_call_in(call, h->past) && stand(call, &h->from, h->biased);
+}
+
+/* Positions of a half that are joined in scratch. */
+static size_t joined_apart(const dq_op_call *call, const half *h, size_t positions)
+{
+    return own_buffer(call, h) && !half_stands(call, h) ? positions : 0;
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -227,11 +244,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->scale == 0)
         s->scale = 1 / sqrtf((float)s->k.size);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
-        !dq_call_place(call, rows, s->k.width, sizeof(float), &s->q_at) ||
-        !dq_call_place(call, own_buffer(call, &s->k) ? positions : 0, s->k.width, sizeof(float),
-                       &s->k.own_at) ||
-        !dq_call_place(call, own_buffer(call, &s->v) ? positions : 0, s->v.width, sizeof(float),
-                       &s->v.own_at))
+        !dq_call_place(call, stand(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float), &s->q_at) ||
+        !dq_call_place(call, joined_apart(call, &s->k, positions), s->k.width, sizeof(float), &s->k.own_at) ||
+        !dq_call_place(call, joined_apart(call, &s->v, positions), s->v.width, sizeof(float), &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
     return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
 }
@@ -281,14 +296,41 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     float *q = floats_at(j->call, s->q_at);
+    const bool with_k = !half_stands(j->call, &s->k), with_v = !half_stands(j->call, &s->v);
+    const size_t rows = stand(j->call, &s->q, true) ? 0 : s->rows;
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / s->heads, head = i % s->heads;
-        join_head(j, &s->k, batch, head);
-        join_head(j, &s->v, batch, head);
-        for (size_t t = 0; t < s->rows; t++)
+        if (with_k)
+            join_head(j, &s->k, batch, head);
+        if (with_v)
+            join_head(j, &s->v, batch, head);
+        for (size_t t = 0; t < rows; t++)
             dq_attention_load(j->call, &s->q, batch, head, t, s->k.size, dq_call_in(j->call, BIAS),
                               head * s->k.size, q + (i * s->rows + t) * s->k.size);
     }
+}
+
+static dq_attention_operand standing(const dq_op_call *call, const dq_attention_source *from)
+{
+    return (dq_attention_operand){dq_data(call->in[from->input], float) + from->base, from->batch, from->head,
+                                  from->row};
+}
+
+static dq_attention_operand joined_rows(const job *j, const half *h)
+{
+    size_t head = j->s->capacity * h->size;
+    if (half_stands(j->call, h))
+        return standing(j->call, &h->from);
+    return (dq_attention_operand){joined(j, h), j->s->heads * head, head, h->size};
+}
+
+static dq_attention_operand queries(const job *j)
+{
+    const state *s = j->s;
+    size_t head = s->rows * s->k.size;
+    if (stand(j->call, &s->q, true))
+        return standing(j->call, &s->q);
+    return (dq_attention_operand){floats_at(j->call, s->q_at), s->heads * head, head, s->k.size};
 }
 
 static void add_mask(const void *arg, const dq_attention_row *row)
@@ -334,7 +376,6 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     job j;
     DQ_TRY(begin(call, &j, err));
-    size_t q_head = s->rows * s->k.size, k_head = s->capacity * s->k.size, v_head = s->capacity * s->v.size;
     dq_attention a = {.batch = s->batch,
                       .heads = s->heads,
                       .rows = s->rows,
@@ -343,9 +384,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .size = s->k.size,
                       .v_size = s->v.size,
                       .scale = s->scale,
-                      .q = {floats_at(call, s->q_at), s->heads * q_head, q_head, s->k.size},
-                      .k = {joined(&j, &s->k), s->heads * k_head, k_head, s->k.size},
-                      .v = {joined(&j, &s->v), s->heads * v_head, v_head, s->v.size},
+                      .q = queries(&j),
+                      .k = joined_rows(&j, &s->k),
+                      .v = joined_rows(&j, &s->v),
                       .out = call->out[OUTPUT],
                       .out_batch = s->rows * s->v.width,
                       .out_head = s->v.size,
