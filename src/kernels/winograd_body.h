@@ -1,13 +1,9 @@
 /* The members of dq_winograd: channels side by side on the way in, columns on the way out. Included once by
- * the file of an instruction set, which then fills its record, after its vec_<isa>.h and
- *
- *   two_vectors(u, w)          gets the pairs of channels of two vectors of columns
- *   add_products(sum, v, w)    adds their products with the pair of channels at v to two vectors of sums */
-#include "kernels/kernels.h"
+ * the file of an instruction set, which then fills its record, after its vec_<isa>.h and what
+ * winograd_product.h wants. */
+#include "kernels/winograd_product.h"
 
-#include <string.h>
-
-enum { SIDE = 4, COLS = DQ_WINOGRAD_COLS, HEIGHT = 6, WORDS = 2 * VF_LANES };
+enum { SIDE = 4, WORDS = 2 * VF_LANES };
 
 /* ---- In ----------------------------------------------------------------------------------------------- */
 
@@ -47,49 +43,6 @@ static void input(const uint8_t *x, size_t row, size_t pixel, size_t tiles, size
                 t[1][k] = t[3][k];
             }
         }
-    }
-}
-
-/* ---- Products ----------------------------------------------------------------------------------------- */
-
-/* `rows` is constant in each call, so that loops unroll and sums stay in registers. */
-static inline __attribute__((always_inline)) void some_rows(const int16_t *v, int rows, size_t channels,
-                                                            const int16_t *u, int32_t *m)
-{
-    for (int j = 0; j < COLS; j += 2 * VF_LANES) {
-        const int16_t *from = u + 2 * j;
-        vi sums[HEIGHT][2];
-        for (int i = 0; i < rows; i++)
-            sums[i][0] = sums[i][1] = vi_set(0);
-        for (size_t c = 0; c < channels; c += 2, from += 2 * COLS) {
-            vi w[2];
-            two_vectors(from, w);
-            for (int i = 0; i < rows; i++)
-                add_products(sums[i], v + (size_t)i * channels + c, w);
-        }
-        for (int i = 0; i < rows; i++)
-            for (int k = 0; k < 2; k++)
-                vi_store(m + i * COLS + j + k * VF_LANES, sums[i][k]);
-    }
-}
-
-static void product(const int16_t *v, size_t rows, size_t channels, const int16_t *u, int32_t *m)
-{
-    for (; rows >= HEIGHT; rows -= HEIGHT, v += HEIGHT * channels, m += HEIGHT * COLS)
-        some_rows(v, HEIGHT, channels, u, m);
-    switch (rows) {
-#define ROWS(n)                                                                                              \
-    case n:                                                                                                  \
-        some_rows(v, n, channels, u, m);                                                                     \
-        break;
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-        ROWS(5)
-#undef ROWS
-    default:
-        break;
     }
 }
 

@@ -3,14 +3,16 @@
 
 #include <string.h>
 
-static inline void two_vectors(const int16_t *u, vi w[2])
+enum { VECTORS = 2 };
+
+static inline void pairs_of(const int16_t *u, vi w[VECTORS])
 {
     int16x8x2_t pairs = vld2q_s16(u);
     w[0] = vreinterpretq_s32_s16(pairs.val[0]);
     w[1] = vreinterpretq_s32_s16(pairs.val[1]);
 }
 
-static inline void add_products(vi sum[2], const int16_t *v, const vi w[2])
+static inline void add_products(vi sum[VECTORS], const int16_t *v, const vi w[VECTORS])
 {
     int32_t both;
     memcpy(&both, v, sizeof both);

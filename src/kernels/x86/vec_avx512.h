@@ -41,6 +41,7 @@ typedef __m512d vd;
 /* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
 #define vi_pairs_8(a, b) _mm512_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm512_madd_epi16(a, _mm512_set1_epi16(1))
+#define vi_dot_16(a, b) _mm512_madd_epi16(a, b) /* sums of two neighbouring products of int16 */
 #define vi_left_23(a) _mm512_slli_epi32(a, 23)
 #define vi_right_1(a) _mm512_srai_epi32(a, 1)
 #define vi_right_23(a) _mm512_srai_epi32(a, 23)
