@@ -234,7 +234,7 @@ void check_qconv_rows(const dq_kernels *k)
         int16_t *x = kernel_memory(size * sizeof *x);
         for (size_t j = 0; j < size; j++)
             x[j] = (int16_t)(kernel_random(4) ? (int)kernel_random(65536) - 32768 : -32768);
-        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = (int32_t)kernel_random(2000000000);
+        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = kernel_start();
         k->qconv_rows(x, step, rows, offsets, w, taps, init, n, out);
         for (size_t j = 0; j < rows * n; j++) {
             uint32_t sum = (uint32_t)init;

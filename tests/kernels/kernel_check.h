@@ -13,6 +13,8 @@ extern const char *kernel_name;
 
 /** A number below n, of a sequence that each test begins anew. */
 uint32_t kernel_random(uint32_t n);
+/** What a sum begins with: any int32, half of the times near an end of the range, where saturating shows. */
+int32_t kernel_start(void);
 /** Sizes to try: for (size_t i = 0; kernel_size(i, &n); i++) … */
 bool kernel_size(size_t i, size_t *n);
 

@@ -27,6 +27,19 @@ uint32_t kernel_random(uint32_t n)
     return (uint32_t)((random_state >> 33) % n);
 }
 
+int32_t kernel_start(void)
+{
+    int32_t high = (int32_t)kernel_random(65536), low = (int32_t)kernel_random(65536), near = low / 64;
+    switch (kernel_random(4)) {
+    case 0:
+        return INT32_MAX - near;
+    case 1:
+        return INT32_MIN + near;
+    default:
+        return (high - 32768) * 65536 + low;
+    }
+}
+
 bool kernel_size(size_t i, size_t *n)
 {
     enum { ALL_UP_TO = 70 };
