@@ -38,7 +38,16 @@ static const level levels[] = {
 };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
-#ifdef DQ_X86
+#if defined(DQ_SIMDE)
+/* Kernels of all levels were compiled with SIMDe, for tests/kernels. */
+static unsigned detect(void)
+{
+    unsigned mask = 0;
+    for (size_t i = 0; i < LEVELS; i++)
+        mask |= levels[i].bit;
+    return mask;
+}
+#elif defined(DQ_X86)
 static uint64_t xcr0(void)
 {
     uint32_t low, high;
@@ -118,6 +127,10 @@ dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err)
     list_levels(cpu, have, sizeof have);
     for (size_t i = 0; i < LEVELS; i++) {
         lower |= levels[i].bit;
+#ifdef DQ_X86
+        if (levels[i].bit == DQ_ISA_AVX512) /* whose processors have VNNI in 512 bits, or none */
+            lower &= ~(unsigned)DQ_ISA_AVXVNNI;
+#endif
         if (strcmp(levels[i].name, name) != 0)
             continue;
         if (!(cpu & levels[i].bit))

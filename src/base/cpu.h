@@ -21,9 +21,9 @@ typedef enum dq_isa {
 
 /** The levels of this CPU that the operating system also saves registers for. */
 unsigned dq_cpu_isa(void);
-/** The mask for a level's name: it and all lower levels, cut to what this CPU has. A name of another CPU
- * family or unknown, or a level that this CPU lacks, is refused with a sentence that lists those that can be
- * had. */
+/** The mask for a level's name: it and all lower levels (avxvnni is not lower than avx512), cut to what this
+ * CPU has. A name of another CPU family or unknown, or a level that this CPU lacks, is refused with a
+ * sentence that lists those that can be had. */
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err);
 /** The name of the highest level in `mask`. */
 const char *dq_isa_highest(unsigned mask);
