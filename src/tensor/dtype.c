@@ -18,7 +18,7 @@
         name, bits, align, DQ_CLASS_FLOAT, 0, 0                                                              \
     }
 
-static const dq_dtype_row rows[DQ_DTYPE_COUNT] = {
+const dq_dtype_row dq_dtype_rows[DQ_DTYPE_COUNT] = {
     [DQ_UNDEFINED] = {"undefined", 0, 1, DQ_CLASS_NONE, 0, 0},
     [DQ_FLOAT] = FLOAT_ROW("float", 32, 4),
     [DQ_UINT8] = UINT_ROW("uint8", 8, 1),
@@ -50,11 +50,6 @@ static const dq_dtype_row rows[DQ_DTYPE_COUNT] = {
     [DQ_FLOAT6E3M2] = FLOAT_ROW("float6e3m2", 6, 1),
 };
 
-const dq_dtype_row *dq_dtype_get(dq_dtype dtype)
-{
-    return &rows[dq_dtype_valid((int64_t)dtype) ? dtype : DQ_UNDEFINED];
-}
-
 const char *dq_dtype_name(dq_dtype dtype)
 {
     return dq_dtype_get(dtype)->name;
@@ -68,7 +63,7 @@ unsigned dq_dtype_bits(dq_dtype dtype)
 dq_dtype dq_dtype_from_name(const char *name)
 {
     for (int dtype = DQ_UNDEFINED + 1; dtype < DQ_DTYPE_COUNT; dtype++)
-        if (strcmp(rows[dtype].name, name) == 0)
+        if (strcmp(dq_dtype_rows[dtype].name, name) == 0)
             return (dq_dtype)dtype;
     return DQ_UNDEFINED;
 }

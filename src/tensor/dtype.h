@@ -22,12 +22,16 @@ typedef struct dq_dtype_row {
     int64_t min, max; /* of integer types up to 63 bits (uint64: max is INT64_MAX) */
 } dq_dtype_row;
 
-/** The row of a type; that of DQ_UNDEFINED for a number that is none. */
-const dq_dtype_row *dq_dtype_get(dq_dtype dtype);
+extern const dq_dtype_row dq_dtype_rows[DQ_DTYPE_COUNT];
 
 static inline bool dq_dtype_valid(int64_t dtype)
 {
     return dtype > DQ_UNDEFINED && dtype < DQ_DTYPE_COUNT;
+}
+/** The row of a type; that of DQ_UNDEFINED for a number that is none. */
+static inline const dq_dtype_row *dq_dtype_get(dq_dtype dtype)
+{
+    return &dq_dtype_rows[dq_dtype_valid((int64_t)dtype) ? dtype : DQ_UNDEFINED];
 }
 static inline bool dq_dtype_is_int(dq_dtype dtype) /* signed or unsigned, not bool */
 {

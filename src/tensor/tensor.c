@@ -140,7 +140,7 @@ void dq_put_bits(void *data, unsigned bits, size_t i, uint64_t value)
         bytes[first + 1] = (uint8_t)((bytes[first + 1] & ~(mask >> (8 - shift))) | put >> (8 - shift));
 }
 
-int64_t dq_tensor_get_int(const dq_tensor *t, size_t i)
+int64_t dq_tensor_any_int(const dq_tensor *t, size_t i)
 {
     const dq_dtype_row *row = dq_dtype_get(t->dtype);
     uint64_t raw = dq_get_bits(t->data, row->bits, i);
@@ -155,7 +155,7 @@ void dq_tensor_put_int(dq_tensor *t, size_t i, int64_t value)
     dq_put_bits(t->data, dq_dtype_get(t->dtype)->bits, i, (uint64_t)value);
 }
 
-double dq_tensor_get_double(const dq_tensor *t, size_t i)
+double dq_tensor_any_double(const dq_tensor *t, size_t i)
 {
     const dq_dtype_row *row = dq_dtype_get(t->dtype);
     switch (row->cls) {
@@ -190,10 +190,10 @@ static int64_t cut(double x, dq_dtype dtype)
 void dq_tensor_put_double(dq_tensor *t, size_t i, double value)
 {
     const dq_dtype_row *row = dq_dtype_get(t->dtype);
-    if (t->dtype == DQ_DOUBLE)
-        dq_data(t, double)[i] = value;
-    else if (t->dtype == DQ_FLOAT)
+    if (t->dtype == DQ_FLOAT)
         dq_data(t, float)[i] = (float)value;
+    else if (t->dtype == DQ_DOUBLE)
+        dq_data(t, double)[i] = value;
     else if (row->cls == DQ_CLASS_FLOAT)
         dq_put_bits(t->data, row->bits, i,
                     dq_encode_float(t->dtype, dq_round_to_odd(value), true, DQ_ROUND_NEAREST));

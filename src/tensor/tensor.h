@@ -47,8 +47,15 @@ const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE
 /** Where elements of integer type start, by type: dq_data(t, float)[i]. */
 #define dq_data(tensor, type) ((type *)(tensor)->data)
 
+/** What the inline functions below do for every type. */
+int64_t dq_tensor_any_int(const dq_tensor *t, size_t i);
+double dq_tensor_any_double(const dq_tensor *t, size_t i);
+
 /** Element i of any integer or bool type (packed ones too) as int64 (uint64 is reinterpreted). */
-int64_t dq_tensor_get_int(const dq_tensor *t, size_t i);
+static inline int64_t dq_tensor_get_int(const dq_tensor *t, size_t i)
+{
+    return t->dtype == DQ_INT64 ? dq_data(t, int64_t)[i] : dq_tensor_any_int(t, i);
+}
 /** Stores the low bits of `value` as element i of an integer or bool type. Not atomic for packed types. */
 void dq_tensor_put_int(dq_tensor *t, size_t i, int64_t value);
 
@@ -57,7 +64,10 @@ uint64_t dq_get_bits(const void *data, unsigned bits, size_t i);
 void dq_put_bits(void *data, unsigned bits, size_t i, uint64_t value);
 
 /** The double nearest to element i: exact for all types but (u)int64 above 2^53 (rounded to even). */
-double dq_tensor_get_double(const dq_tensor *t, size_t i);
+static inline double dq_tensor_get_double(const dq_tensor *t, size_t i)
+{
+    return t->dtype == DQ_FLOAT ? (double)dq_data(t, float)[i] : dq_tensor_any_double(t, i);
+}
 
 /** Stores a double as element i of a float, integer or bool type: floats rounded to nearest even, once;
  * integers cut toward zero and held within the type's range, NaN as 0. Not atomic for packed types. */
