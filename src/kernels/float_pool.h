@@ -22,8 +22,8 @@ typedef struct dq_float_pool {
     void (*sum_rows)(const float *x, const size_t *at, size_t rows, size_t n, double *line);
     /** y[i] = the maximum of line[i * stride + t * dilation] for t from 0 up. */
     void (*max_windows)(const float *line, const dq_line_windows *w, float *y);
-    /** y[i] = their sum, one after the other, by factor * counts[i]; rounded once more to float. */
-    void (*mean_windows)(const double *line, const dq_line_windows *w, double factor, const double *counts,
+    /** y[i] = their sum, one after the other, times factor * shares[i]; rounded once more to float. */
+    void (*mean_windows)(const double *line, const dq_line_windows *w, double factor, const double *shares,
                          float *y);
 } dq_float_pool;
 

@@ -115,31 +115,31 @@ static inline vd pool_sum_at(const double *line, const dq_line_windows *w, size_
 }
 
 static inline size_t pool_mean_by(const double *line, const dq_line_windows *w, size_t stride, double factor,
-                                  const double *counts, float *y)
+                                  const double *shares, float *y)
 {
     const vd f = vd_set(factor);
     size_t i = 0;
     for (; i < w->count && w->count >= VD_LANES; i = pool_next(i, VD_LANES, w->count)) {
         vd sum = pool_sum_at(line + i * stride, w, stride);
-        vd_store_floats(y + i, vd_div(sum, vd_mul(f, vd_load(counts + i))));
+        vd_store_floats(y + i, vd_mul(sum, vd_mul(f, vd_load(shares + i))));
     }
     return i;
 }
 
 static void pool_mean_windows(const double *line, const dq_line_windows *w, double factor,
-                              const double *counts, float *y)
+                              const double *shares, float *y)
 {
     size_t i = 0;
     if (w->stride == 1)
-        i = pool_mean_by(line, w, 1, factor, counts, y);
+        i = pool_mean_by(line, w, 1, factor, shares, y);
     else if (w->stride == 2)
-        i = pool_mean_by(line, w, 2, factor, counts, y);
+        i = pool_mean_by(line, w, 2, factor, shares, y);
     for (; i < w->count; i++) {
         const double *at = line + i * w->stride;
         double sum = *at;
         for (size_t t = 1; t < w->taps; t++)
             sum += at[t * w->dilation];
-        y[i] = (float)(sum / (factor * counts[i]));
+        y[i] = (float)(sum * (factor * shares[i]));
     }
 }
 

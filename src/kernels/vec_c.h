@@ -155,10 +155,6 @@ static inline vd vd_mul(vd a, vd b)
 {
     return a * b;
 }
-static inline vd vd_div(vd a, vd b)
-{
-    return a / b;
-}
 static inline void vd_store_floats(float *p, vd a)
 {
     *p = (float)a;

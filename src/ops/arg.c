@@ -1,11 +1,12 @@
 /* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
  * NaN counts as the extreme, as in NumPy. */
+#include "kernels/kernels.h"
 #include "ops/op.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { WORK = 8192 /* elements of a piece of parallel work, about */ };
+enum { WORK = 8192 /* elements of a piece of parallel work, about */, BLOCK = 256 };
 
 typedef struct state {
     size_t n, inner; /* length of the axis; elements behind it, which is its stride */
@@ -85,10 +86,64 @@ static size_t find(const state *s, const dq_tensor *in, size_t base)
     return where;
 }
 
+/* A stretch of floats: the kernels find the extreme, which is then looked for. */
+static size_t find_in_row(const state *s, const dq_float_rows *rows, const float *x)
+{
+    float best = s->max ? rows->max_of(x, s->n) : rows->min_of(x, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        size_t at = s->last ? s->n - 1 - i : i;
+        if (x[at] == best || (isnan(best) && isnan(x[at])))
+            return at;
+    }
+    return 0;
+}
+
+/* n <= BLOCK results side by side, of floats. */
+static void find_columns(const state *s, const float *x, size_t n, int64_t *out)
+{
+    const float sign = s->max ? 1.0f : -1.0f;
+    float best[BLOCK];
+    int32_t where[BLOCK];
+    for (size_t k = 0; k < n; k++) {
+        best[k] = x[k] * sign;
+        where[k] = 0;
+    }
+    for (size_t i = 1; i < s->n; i++) {
+        const float *row = x + i * s->inner;
+        for (size_t k = 0; k < n; k++) {
+            float here = row[k] * sign;
+            bool equal = (here == best[k]) | (isnan(here) & isnan(best[k]));
+            bool better = (here > best[k]) | (isnan(here) & !isnan(best[k])) | (equal & s->last);
+            best[k] = better ? here : best[k];
+            where[k] = better ? (int32_t)i : where[k];
+        }
+    }
+    for (size_t k = 0; k < n; k++)
+        out[k] = where[k];
+}
+
 typedef struct job {
     const state *s;
     const dq_op_call *call;
 } job;
+
+static void floats_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const state *s = j->s;
+    const float *x = dq_data(j->call->in[0], float);
+    int64_t *out = dq_data(j->call->out[0], int64_t);
+    for (size_t i = begin, n = 1; i < end; i += n) {
+        if (s->inner == 1) {
+            out[i] = (int64_t)find_in_row(s, j->call->kernels->float_rows, x + i * s->n);
+            continue;
+        }
+        n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
+        n = n < BLOCK ? n : BLOCK;
+        find_columns(s, x + i / s->inner * s->n * s->inner + i % s->inner, n, out + i);
+    }
+}
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
@@ -106,7 +161,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     job j = {s, call};
     if (call->out[0]->count)
-        dq_parallel(call->threads, call->out[0]->count, WORK / s->n + 1, piece, &j);
+        dq_parallel(call->threads, call->out[0]->count, WORK / s->n + 1,
+                    call->in[0]->dtype == DQ_FLOAT && s->n <= INT32_MAX ? floats_piece : piece, &j);
     return DQ_OK;
 }
 

@@ -80,7 +80,7 @@ DQ_EW_BINARY(xor_bool, bool, bool, a ^ b)
 static const dq_ew_table xor_table = {.fn = {[DQ_BOOL] = xor_bool}};
 DQ_EW_OP(dq_op_xor, xor_table);
 
-DQ_EW_UNARY(not_bool, bool, bool, !a)
+DQ_EW_UNARY(not_bool, uint8_t, uint8_t, a == 0)
 static const dq_ew_table not_table = {.fn = {[DQ_BOOL] = not_bool}};
 DQ_EW_OP(dq_op_not, not_table);
 

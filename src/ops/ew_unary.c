@@ -84,9 +84,29 @@ DQ_EW_OP(dq_op_bitwise_not, bit_not_table);
 
 FLOAT_OP(sqrt, sqrtf(a), sqrt(a))
 FLOAT_OP(reciprocal, 1 / a, 1 / a)
-FLOAT_OP(floor, floorf(a), floor(a))
-FLOAT_OP(ceil, ceilf(a), ceil(a))
-FLOAT_OP(round, rintf(a), rint(a)) /* ties to even: the mode every C program starts in */
+/* Of floats by sums that have no room for a fraction, since they become vectors on every processor. Ties to
+ * even: the mode every C program starts in. */
+static inline float nearest(float a)
+{
+    float size = fabsf(a), whole = copysignf((size + 0x1p23f) - 0x1p23f, a);
+    return size < 0x1p23f ? whole : a;
+}
+
+static inline float floor_of(float a)
+{
+    float whole = nearest(a);
+    return copysignf(whole - (whole > a ? 1.0f : 0.0f), a);
+}
+
+static inline float ceil_of(float a)
+{
+    float whole = nearest(a);
+    return copysignf(whole + (whole < a ? 1.0f : 0.0f), a);
+}
+
+FLOAT_OP(floor, floor_of(a), floor(a))
+FLOAT_OP(ceil, ceil_of(a), ceil(a))
+FLOAT_OP(round, nearest(a), rint(a))
 ROW_OP(exp, exp(a))
 ROW_OP(log, log(a))
 ROW_OP(erf, erf(a))
@@ -192,10 +212,38 @@ FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
               a > params->alpha || isnan(a) ? a : 0)
 FLOAT_OP_WITH(hard_sigmoid, read_alpha, unit_f32(ALPHA *a + BETA), unit(params->alpha *a + params->beta))
 ROW_OP_WITH(elu, elu, read_alpha, a < 0 ? params->alpha * expm1(a) : a)
-FLOAT_OP_WITH(selu, read_alpha, GAMMA *(a < 0 ? ALPHA * expm1f(a) : a),
-              params->gamma *(a < 0 ? params->alpha * expm1(a) : a))
-FLOAT_OP_WITH(celu, read_alpha, a < 0 ? ALPHA * expm1f(a / ALPHA) : a,
-              a < 0 ? params->alpha * expm1(a / params->alpha) : a)
+
+static void selu_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                     const dq_ew_params *params)
+{
+    (void)step;
+    params->rows->elu(in[0], n, ALPHA, out);
+    params->rows->scale(out, n, GAMMA, out);
+}
+DQ_EW_UNARY(selu_f64, double, double, params->gamma *(a < 0 ? params->alpha * expm1(a) : a))
+static const dq_ew_table selu_table = {.fn = {FLOAT_ROWS(selu)}, .params = read_alpha};
+DQ_EW_OP(dq_op_selu, selu_table);
+
+/* a < 0 ? alpha * (exp(a / alpha) - 1) : a */
+static void celu_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                     const dq_ew_params *params)
+{
+    enum { BLOCK = 256 };
+    float block[BLOCK], *y = out;
+    (void)step;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const float *x = (const float *)in[0] + i;
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        for (size_t k = 0; k < count; k++)
+            block[k] = x[k] / ALPHA;
+        params->rows->elu(block, count, ALPHA, block);
+        for (size_t k = 0; k < count; k++)
+            y[i + k] = x[k] < 0 ? block[k] : x[k];
+    }
+}
+DQ_EW_UNARY(celu_f64, double, double, a < 0 ? params->alpha * expm1(a / params->alpha) : a)
+static const dq_ew_table celu_table = {.fn = {FLOAT_ROWS(celu)}, .params = read_alpha};
+DQ_EW_OP(dq_op_celu, celu_table);
 ROW_OP_WITH(swish, silu, read_alpha, a *sigmoid_of_f64(params->alpha *a))
 
 /* ---- Gelu -----------------------------------------------------------------------------------------------

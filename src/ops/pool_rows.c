@@ -250,16 +250,16 @@ void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, c
     under u = find_rows(w, begin);
     if (!most_rows(w, &most))
         return;
-    double *line = (double *)(void *)(at + most), *counts = line + length;
+    double *line = (double *)(void *)(at + most), *shares = line + length;
     memset(line, 0, length * sizeof *line);
     for (size_t x = 0; x < windows.count; x++)
-        counts[x] = (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
+        shares[x] = 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
     for (size_t row = begin; row < end; row++, next_rows(w, &u)) {
         double count = 1;
         row_offsets(w, &u, at);
         kernels->float_pool->sum_rows(in, at, u.rows, n, line + from);
         for (size_t d = 0; d < last; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
-        kernels->float_pool->mean_windows(line, &windows, count, counts, out + row * windows.count);
+        kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + row * windows.count);
     }
 }

@@ -1,15 +1,11 @@
-/* Pools of 8-bit tensors in com.microsoft: QLinearAveragePool, QLinearGlobalAveragePool, NhwcMaxPool.
+/* Pools of 8-bit tensors in com.microsoft: QLinearAveragePool, NhwcMaxPool.
  *
  * QLinearAveragePool adds up the dequantized elements of a window as floats in row-major order, divides by
  * their number (with count_include_pad by the window's size) and takes Y = saturate(round(mean / y_scale +
  * y_zero_point)), quotient and sum rounded to float: the zero point comes before rounding.
  *
- * QLinearGlobalAveragePool adds up integers:
- *     Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
- * each step rounded to float.
- *
- * A window that holds nothing but padding (or a channel without elements) has the mean 0, and as its greatest
- * element the least one of the type. */
+ * A window that holds nothing but padding has the mean 0, and as its greatest element the least one of the
+ * type. */
 #include "ops/codes.h"
 #include "ops/conv_shape.h"
 #include "ops/q8.h"
@@ -22,6 +18,7 @@
 
 /* Multiplications or comparisons of a piece of parallel work, about. */
 enum { WORK = 32768 };
+enum { TOGETHER = 8 /* planes with one window */ };
 
 typedef struct pool_state {
     dq_window window;
@@ -34,6 +31,9 @@ typedef struct pool_state {
     const struct tap *taps;          /* averages: of windows along the last axis … */
     const struct stretch *stretches; /* … and the results of a line */
     size_t tap_count, stretch_count;
+    /* averages of whole planes at once, see plane_fits: */
+    size_t pitch, plane;  /* elements of a padded row, of all those under results */
+    const float *counts;  /* elements under each result, results a pitch apart; NULL: line by line */
 } pool_state;
 
 /* An element of the windows of a line, for all those results at once whose windows have it inside: so each
@@ -181,8 +181,9 @@ static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
     job->s = s;
     job->x = call->in[0]->data;
     job->out = call->out[0]->data;
-    size_t work = s->kernel_size < WORK && s->line < WORK ? s->kernel_size * s->line : WORK;
-    dq_parallel(call->threads, count / s->line, WORK / work + 1, range, job);
+    size_t items = s->counts ? s->out_size : s->line; /* planes or lines */
+    size_t work = s->kernel_size < WORK && items < WORK ? s->kernel_size * items : WORK;
+    dq_parallel(call->threads, count / items, WORK / work + 1, range, job);
 }
 
 /* ---- QLinearAveragePool ------------------------------------------------------------------------------- */
@@ -234,12 +235,56 @@ static dq_status list_stretches(const dq_op_call *call, pool_state *s, dq_error 
     return DQ_OK;
 }
 
+/* Whether planes of results are worked out at once: rows with zeros around them, as floats, so that an element
+ * of the windows is added to all results of a plane by one long addition. What is added to the results' sums
+ * are the same numbers in the same order, and zeros, which change nothing: a sum that begins with +0 is never
+ * -0. Columns between a row's last result and the next row's first are worked out in vain. */
+static bool plane_fits(const pool_state *s)
+{
+    enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
+    const dq_window *w = &s->window;
+    if (w->rank != 2 || s->inner != 1 || w->stride[0] != 1 || w->stride[1] != 1 || s->out_size == 0 ||
+        w->kernel[1] > MOST_TAPS)
+        return false;
+    for (size_t d = 0; d < 2; d++)
+        if (w->begin[d] < 0 || w->in[d] > MOST_FLOATS || w->out[d] > MOST_FLOATS || dq_window_span(w, d) > MOST_FLOATS)
+            return false;
+    return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
+}
+
+/* Room for the plane and its sums, and how many elements each result has. */
+static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
+{
+    const dq_window *w = &s->window;
+    size_t high = (size_t)w->out[0], wide = (size_t)w->out[1], first;
+    s->pitch = wide + (size_t)dq_window_span(w, 1) - 1;
+    s->plane = (high + (size_t)dq_window_span(w, 0) - 1) * s->pitch;
+    float *counts = DQ_NEW_ARRAY(call->arena, high * s->pitch, float);
+    if (!counts)
+        return dq_no_memory(err, high * s->pitch * sizeof *counts, "the sizes of windows");
+    for (size_t i = 0; i < high * s->pitch; i++) {
+        size_t under = i % s->pitch < wide ? axis_cells(w, 0, i / s->pitch, &first) *
+                                                 axis_cells(w, 1, i % s->pitch, &first)
+                                           : 1;
+        under = s->include_pad ? s->kernel_size : under;
+        counts[i] = (float)(under ? under : 1);
+    }
+    s->counts = counts;
+    /* behind the last row lies what the last of the columns worked out in vain reads */
+    call->worker_scratch_size = (s->plane + s->pitch + high * s->pitch) * sizeof(float);
+    if (s->out_size == 1) /* average_wholes */
+        call->worker_scratch_size += TOGETHER * s->plane * sizeof(float);
+    return DQ_OK;
+}
+
 /* A worker's sums, and the row that is added. */
 static dq_status average_prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(pool_prepare(call, dq_node_int(call->node, "channels_last", 0) != 0, sizeof(float), err));
     pool_state *s = call->state;
     size_t row, *size = &call->worker_scratch_size;
+    if (plane_fits(s))
+        return prepare_planes(call, s, err);
     DQ_TRY(list_taps(call, s, err));
     DQ_TRY(list_stretches(call, s, err));
     return dq_mul_size((size_t)s->window.in[s->window.rank - 1], s->inner * sizeof(float), &row) &&
@@ -306,6 +351,66 @@ static void average_line(const pool_job *job, size_t line, float *sums)
     average_finish(job, sums, c.total, job->out + line * s->line);
 }
 
+static void average_plane(const pool_job *job, size_t plane, float *padded, float *sums)
+{
+    static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const pool_state *s = job->s;
+    const dq_window *w = &s->window;
+    const dq_kernels *kernels = job->call->kernels;
+    const dq_float_rows *rows = kernels->float_rows;
+    const float scale = job->qy.scale, zero = (float)job->qy.zero;
+    size_t high = (size_t)w->out[0], wide = (size_t)w->out[1], n = high * s->pitch;
+    size_t left = (size_t)w->begin[1], top = (size_t)w->begin[0], in_wide = (size_t)w->in[1];
+    size_t shown = left < s->pitch ? s->pitch - left : 0;
+    shown = shown < in_wide ? shown : in_wide;
+    for (size_t row = 0; row < (size_t)w->in[0] && (top + row) * s->pitch < s->plane && shown; row++)
+        dq_codes_read(kernels, &job->from, job->x, plane * s->in_size + row * in_wide, shown,
+                      padded + (top + row) * s->pitch + left);
+    memset(sums, 0, n * sizeof *sums);
+    for (size_t k = 0; k < (size_t)w->kernel[0]; k++)
+        rows->mix(ones, (size_t)w->kernel[1], padded + k * (size_t)w->dilation[0] * s->pitch,
+                  (size_t)w->dilation[1], n, sums);
+    rows->div(sums, 1, s->counts, 1, n, sums);
+    rows->div(sums, 1, &scale, 0, n, sums);
+    rows->add(sums, 1, &zero, 0, n, sums);
+    for (size_t row = 0; row < high; row++)
+        dq_codes_write(kernels, &job->as_is, sums + row * s->pitch, wide, job->out,
+                       plane * s->out_size + row * wide);
+}
+
+/* Planes that have one window: some side by side, since each is one chain of additions. */
+static void average_wholes(const pool_job *job, size_t begin, size_t end, float *room)
+{
+    const size_t n = job->s->in_size;
+    const float count = job->s->counts[0];
+    for (size_t planes; begin < end; begin += planes) {
+        float sums[TOGETHER] = {0};
+        planes = end - begin < TOGETHER ? end - begin : TOGETHER;
+        memset(room, 0, TOGETHER * n * sizeof *room);
+        dq_codes_read(job->call->kernels, &job->from, job->x, begin * n, planes * n, room);
+        for (size_t i = 0; i < n; i++)
+            for (size_t p = 0; p < TOGETHER; p++)
+                sums[p] += room[p * n + i];
+        for (size_t p = 0; p < TOGETHER; p++)
+            sums[p] = sums[p] / count / job->qy.scale + (float)job->qy.zero;
+        dq_codes_write(job->call->kernels, &job->as_is, sums, planes, job->out, begin);
+    }
+}
+
+static void planes_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    const pool_state *s = job->s;
+    float *padded = dq_call_worker_scratch(job->call, worker);
+    if (s->out_size == 1 && s->plane == s->in_size) {
+        average_wholes(job, begin, end, padded);
+        return;
+    }
+    memset(padded, 0, (s->plane + s->pitch) * sizeof *padded);
+    for (size_t plane = begin; plane < end; plane++)
+        average_plane(job, plane, padded, padded + s->plane + s->pitch);
+}
+
 static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const pool_job *job = arg;
@@ -322,7 +427,7 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
     pool_job job = {.qy = dq_q8_read(call, 3, 4, dtype),
                     .from = dq_codes_make(dtype, from.scale, from.zero),
                     .as_is = dq_codes_make(dtype, 1, 0)};
-    pool_run(call, &job, average_range);
+    pool_run(call, &job, ((const pool_state *)call->state)->counts ? planes_range : average_range);
     return DQ_OK;
 }
 
@@ -424,148 +529,3 @@ static dq_status max_run(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, 0};
-
-/* ---- QLinearGlobalAveragePool ------------------------------------------------------------------------- */
-
-typedef struct global_state {
-    size_t channels, size; /* size: elements of a channel */
-    bool channels_last;
-} global_state;
-
-static dq_status global_infer(dq_op_call *call, dq_error *err)
-{
-    const dq_tensor *x = call->in[0];
-    int64_t dims[DQ_MAX_RANK];
-    DQ_TRY(dq_q8_check(call, 1, 2, err));
-    DQ_TRY(dq_q8_check(call, 3, 4, err));
-    if (x->rank < 3)
-        return dq_call_fail_input(call, err, 0,
-                                  "has %u axes, wanted batch, channels and 1 or more spatial axes", x->rank);
-    size_t channel = dq_node_int(call->node, "channels_last", 0) != 0 ? x->rank - 1 : 1;
-    for (size_t i = 0; i < x->rank; i++)
-        dims[i] = i == 0 || i == channel ? x->dims[i] : 1;
-    return dq_call_output(call, 0, x->dtype, x->rank, dims, err);
-}
-
-static dq_status global_prepare(dq_op_call *call, dq_error *err)
-{
-    const dq_tensor *x = call->in[0];
-    DQ_TRY(dq_call_state(call, sizeof(global_state), err));
-    global_state *s = call->state;
-    s->channels_last = dq_node_int(call->node, "channels_last", 0) != 0;
-    s->channels = (size_t)x->dims[s->channels_last ? x->rank - 1 : 1];
-    s->size =
-        s->channels_last ? dq_dims_product(x->dims, 1, x->rank - 1) : dq_dims_product(x->dims, 2, x->rank);
-    return DQ_OK;
-}
-
-/* Channels that are added up side by side where they are neighbours, and places until their sums move on to
- * 64 bits. */
-enum { SIDE = 64, PLACES = 65536 };
-
-typedef struct global_job {
-    const global_state *s;
-    const uint8_t *x;
-    uint8_t *out;
-    dq_q8 qx, qy;
-    float ratio;
-} global_job;
-
-static void add_places(const uint8_t *x, size_t places, size_t step, size_t channels, bool is_signed,
-                       int32_t *sums)
-{
-    for (size_t k = 0; k < places; k++, x += step)
-        if (is_signed)
-            for (size_t c = 0; c < channels; c++)
-                sums[c] += (int8_t)x[c];
-        else
-            for (size_t c = 0; c < channels; c++)
-                sums[c] += x[c];
-}
-
-/* Eight bytes at a time: pairs of them in four sums of 16 bits, which hold those of 128 words. */
-static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
-{
-    enum { WORD = 8, WORDS = 128 };
-    const uint64_t even = 0x00ff00ff00ff00ff, twos = 0x0000ffff0000ffff;
-    const uint64_t flip = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each */
-    int64_t sum = is_signed ? -128 * (int64_t)n : 0;
-    size_t k = 0;
-    while (n - k >= WORD) {
-        uint64_t pairs = 0;
-        for (size_t i = 0; i < WORDS && n - k >= WORD; i++, k += WORD) {
-            uint64_t word;
-            memcpy(&word, x + k, WORD);
-            word ^= flip;
-            pairs += (word & even) + (word >> 8 & even);
-        }
-        pairs = (pairs & twos) + (pairs >> 16 & twos);
-        sum += (int64_t)((pairs & UINT32_MAX) + (pairs >> 32));
-    }
-    for (; k < n; k++)
-        sum += x[k] ^ (uint8_t)flip;
-    return sum;
-}
-
-static uint8_t global_mean(const global_job *job, int64_t sum)
-{
-    sum -= (int64_t)job->qx.zero * (int64_t)job->s->size;
-    return dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
-}
-
-/* Results at … at + n - 1, of neighbouring channels, which are last. */
-static void global_means(const global_job *job, const uint8_t *x, size_t at, size_t n)
-{
-    const global_state *s = job->s;
-    int64_t sums[SIDE] = {0};
-    for (size_t k = 0; k < s->size; k += PLACES) {
-        size_t places = s->size - k < PLACES ? s->size - k : PLACES;
-        int32_t part[SIDE] = {0};
-        add_places(x + k * s->channels, places, s->channels, n, job->qx.min < 0, part);
-        for (size_t c = 0; c < n; c++)
-            sums[c] += part[c];
-    }
-    for (size_t c = 0; c < n; c++)
-        job->out[at + c] = global_mean(job, sums[c]);
-}
-
-static size_t global_pieces(const global_state *s) /* of an image */
-{
-    return s->channels_last ? (s->channels + SIDE - 1) / SIDE : s->channels;
-}
-
-static void global_range(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const global_job *job = arg;
-    const global_state *s = job->s;
-    size_t pieces = global_pieces(s);
-    for (size_t i = begin; i < end; i++) {
-        if (!s->channels_last) {
-            job->out[i] = global_mean(job, sum_of_line(job->x + i * s->size, s->size, job->qx.min < 0));
-            continue;
-        }
-        size_t channel = i % pieces * SIDE, n = s->channels - channel < SIDE ? s->channels - channel : SIDE;
-        const uint8_t *image = job->x + i / pieces * s->channels * s->size;
-        global_means(job, image + channel, i / pieces * s->channels + channel, n);
-    }
-}
-
-static dq_status global_run(const dq_op_call *call, dq_error *err)
-{
-    (void)err;
-    if (!call->out[0] || call->out[0]->count == 0)
-        return DQ_OK;
-    dq_dtype dtype = call->in[0]->dtype;
-    global_job job = {.s = call->state,
-                      .x = call->in[0]->data,
-                      .out = call->out[0]->data,
-                      .qx = dq_q8_read(call, 1, 2, dtype),
-                      .qy = dq_q8_read(call, 3, 4, dtype)};
-    job.ratio = job.s->size ? job.qx.scale / (job.qy.scale * (float)job.s->size) : 0;
-    size_t pieces = call->out[0]->count / job.s->channels * global_pieces(job.s);
-    dq_parallel(call->threads, pieces, WORK / (job.s->size + 1) + 1, global_range, &job);
-    return DQ_OK;
-}
-
-const dq_op_impl dq_op_qlinear_global_average_pool = {global_infer, global_prepare, global_run, 0};

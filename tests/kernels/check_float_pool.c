@@ -65,7 +65,7 @@ static void check_windows(const dq_float_pool *k, size_t n)
         double sum = sums[i * w.stride];
         for (size_t t = 1; t < w.taps; t++)
             sum += sums[i * w.stride + t * w.dilation];
-        want("mean_windows", (double)y[i], (double)(float)(sum / (3 * counts[i])), i, n);
+        want("mean_windows", (double)y[i], (double)(float)(sum * (3 * counts[i])), i, n);
     }
     kernel_done();
 }

@@ -55,6 +55,41 @@ START_TEST(broadcasts_both_ways)
 }
 END_TEST
 
+/* Floats round by sums: halves, signs of zero, and what has no room for a fraction. */
+START_TEST(rounds_floats)
+{
+    enum { N = 10 };
+    static const double x[N] = {-0.0,  0.5, -0.5,      1.5,        -2.5,
+                                -0.25, 0.7, 8388607.5, -8388609.0, 0x1p100};
+    static const double to_even[N] = {-0.0, 0, -0.0, 2, -2, -0.0, 1, 8388608, -8388609.0, 0x1p100};
+    static const double down[N] = {-0.0, 0, -1, 1, -3, -1, 0, 8388607, -8388609.0, 0x1p100};
+    static const double up[N] = {-0.0, 1, -0.0, 2, -2, -0.0, 1, 8388608, -8388609.0, 0x1p100};
+    unary("Round", 11, DQ_FLOAT, N, x, DQ_FLOAT, to_even);
+    unary("Floor", 13, DQ_FLOAT, N, x, DQ_FLOAT, down);
+    unary("Ceil", 13, DQ_FLOAT, N, x, DQ_FLOAT, up);
+}
+END_TEST
+
+/* An exponent for all has ways of its own for squares and cubes. */
+START_TEST(powers_by_one_number)
+{
+    enum { N = 5 };
+    static const double x[N] = {-3, 0, 0.1f, 2, -1e20};
+    static const double squares[N] = {9, 0, 0.1f * 0.1f, 4, INFINITY};
+    static const double cubes[N] = {-27, 0, (float)((double)0.1f * (double)0.1f * (double)0.1f), 8, -INFINITY};
+    for (int power = 2; power <= 3; power++) {
+        ops_case c;
+        const double exponent = power;
+        ops_begin(&c, "", "Pow", 15);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(N), x);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1), &exponent);
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(N), power == 2 ? squares : cubes);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(broadcasts_to_nothing)
 {
     ops_case c;
@@ -376,6 +411,8 @@ int main(void)
 {
     TCase *tests = tcase_create("elementwise");
     tcase_add_test(tests, broadcasts_both_ways);
+    tcase_add_test(tests, rounds_floats);
+    tcase_add_test(tests, powers_by_one_number);
     tcase_add_test(tests, broadcasts_to_nothing);
     tcase_add_test(tests, refuses_shapes_that_do_not_match);
     tcase_add_test(tests, long_operands_in_many_pieces);
