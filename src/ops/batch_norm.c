@@ -1,6 +1,7 @@
 /* BatchNormalization for inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (or,
  * before version 9 with `spatial` 0, per element of an image). The statistics are joined in double into one
- * factor and one term; each result is rounded once. */
+ * factor. Rows of floats are computed in float, the mean in two parts (the kernel's `normalize`); everything
+ * else in double, rounded once. */
 #include "ops/op.h"
 
 #include <math.h>
@@ -62,12 +63,15 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
                         sqrt(dq_tensor_get_double(call->in[VARIANCE], channel) + s->epsilon);
         double mean = dq_tensor_get_double(call->in[MEAN], channel);
         double bias = dq_tensor_get_double(call->in[BIAS], channel);
-        for (stop = stop < end ? stop : end; i < stop; i++) {
-            if (x->dtype == DQ_FLOAT)
-                dq_data(y, float)[i] = (float)(((double)dq_data(x, float)[i] - mean) * factor + bias);
-            else
-                dq_tensor_put_double(y, i, (dq_tensor_get_double(x, i) - mean) * factor + bias);
+        stop = stop < end ? stop : end;
+        if (x->dtype == DQ_FLOAT && s->inner > 1) {
+            float high = (float)mean, low = (float)(mean - (double)high), term = (float)bias;
+            call->kernels->float_rows->normalize(dq_data(x, float) + i, stop - i, high, low, (float)factor,
+                                                 NULL, &term, 0, dq_data(y, float) + i);
+            i = stop;
         }
+        for (; i < stop; i++)
+            dq_tensor_put_double(y, i, (dq_tensor_get_double(x, i) - mean) * factor + bias);
     }
 }
 

@@ -155,13 +155,30 @@ static void from_floats(const cast_job *job, size_t first, size_t n)
     dq_store_ints(to, job->y->data, first, n, ints);
 }
 
-#define DIRECT(from_type, to_type)                                                                           \
+/* What dq_cast_to_int gives, in loops that become vectors: a number that does not fit is replaced first. */
+static inline int32_t to_32(float a)
+{
+    return (int32_t)(a >= -0x1p31f && a < 0x1p31f ? a : -0x1p31f);
+}
+
+static inline int64_t to_64(float a)
+{
+    return (int64_t)(a >= -0x1p63f && a < 0x1p63f ? a : -0x1p63f);
+}
+
+#define LOOP(from_type, to_type, expr)                                                                       \
     do {                                                                                                     \
         const from_type *x = dq_data(job->x, from_type) + first;                                             \
         to_type *y = dq_data(job->y, to_type) + first;                                                       \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            y[i] = (to_type)x[i];                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            const from_type a = x[i];                                                                        \
+            y[i] = (to_type)(expr);                                                                          \
+        }                                                                                                    \
     } while (0)
+#define PAIR(from, from_type, to, to_type, expr)                                                             \
+    case from *DQ_DTYPE_COUNT + to:                                                                          \
+        LOOP(from_type, to_type, expr);                                                                      \
+        return true;
 
 /* Pairs of types that real models are full of; false for others. */
 static bool direct(const cast_job *job, size_t first, size_t n)
@@ -173,27 +190,24 @@ static bool direct(const cast_job *job, size_t first, size_t n)
     case DQ_FLOAT16 *DQ_DTYPE_COUNT + DQ_FLOAT:
         job->kernels->convert_f16_f32(dq_data(job->x, uint16_t) + first, n, dq_data(job->y, float) + first);
         return true;
-    case DQ_INT32 *DQ_DTYPE_COUNT + DQ_FLOAT:
-        DIRECT(int32_t, float);
+    case DQ_FLOAT *DQ_DTYPE_COUNT + DQ_BFLOAT16:
+        dq_encode_bf16(dq_data(job->x, float) + first, n, dq_data(job->y, uint16_t) + first);
         return true;
-    case DQ_INT64 *DQ_DTYPE_COUNT + DQ_FLOAT:
-        DIRECT(int64_t, float);
-        return true;
-    case DQ_UINT8 *DQ_DTYPE_COUNT + DQ_FLOAT:
-        DIRECT(uint8_t, float);
-        return true;
-    case DQ_UINT8 *DQ_DTYPE_COUNT + DQ_INT32:
-        DIRECT(uint8_t, int32_t);
-        return true;
-    case DQ_INT8 *DQ_DTYPE_COUNT + DQ_INT32:
-        DIRECT(int8_t, int32_t);
-        return true;
-    case DQ_INT32 *DQ_DTYPE_COUNT + DQ_INT64:
-        DIRECT(int32_t, int64_t);
-        return true;
-    case DQ_INT64 *DQ_DTYPE_COUNT + DQ_INT32:
-        DIRECT(int64_t, int32_t);
-        return true;
+        PAIR(DQ_INT32, int32_t, DQ_FLOAT, float, a)
+        PAIR(DQ_INT64, int64_t, DQ_FLOAT, float, a)
+        PAIR(DQ_UINT8, uint8_t, DQ_FLOAT, float, a)
+        PAIR(DQ_BOOL, uint8_t, DQ_FLOAT, float, a != 0)
+        PAIR(DQ_FLOAT, float, DQ_DOUBLE, double, a)
+        PAIR(DQ_FLOAT, float, DQ_INT64, int64_t, to_64(a))
+        PAIR(DQ_FLOAT, float, DQ_INT32, int32_t, to_32(a))
+        PAIR(DQ_FLOAT, float, DQ_UINT8, uint8_t, to_32(a))
+        PAIR(DQ_FLOAT, float, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_INT64, int64_t, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_BOOL, uint8_t, DQ_INT64, int64_t, a != 0)
+        PAIR(DQ_UINT8, uint8_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_INT8, int8_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_INT32, int32_t, DQ_INT64, int64_t, a)
+        PAIR(DQ_INT64, int64_t, DQ_INT32, int32_t, a)
     default:
         return false;
     }

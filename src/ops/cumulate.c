@@ -42,6 +42,29 @@ static void line_of_floats(const dq_op_call *call, size_t base)
     }
 }
 
+/* Floats that lie side by side, a row of the axis after the other. */
+static void lines_of_floats(const dq_op_call *call, size_t base, size_t count)
+{
+    enum { BLOCK = 256 };
+    const state *s = call->state;
+    double total[BLOCK];
+    for (size_t done = 0; done < count; done += BLOCK) {
+        size_t n = count - done < BLOCK ? count - done : BLOCK;
+        for (size_t k = 0; k < n; k++)
+            total[k] = s->product ? 1 : 0;
+        for (size_t i = 0; i < s->n; i++) {
+            size_t at = base + done + (s->reverse ? s->n - 1 - i : i) * s->inner;
+            const float *x = dq_data(call->in[0], float) + at;
+            float *y = dq_data(call->out[0], float) + at;
+            for (size_t k = 0; k < n; k++) {
+                double next = s->product ? total[k] * (double)x[k] : total[k] + (double)x[k];
+                y[k] = (float)(s->exclusive ? total[k] : next);
+                total[k] = next;
+            }
+        }
+    }
+}
+
 static void line_of_integers(const dq_op_call *call, size_t base)
 {
     const state *s = call->state;
@@ -59,9 +82,12 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin, n = 1; i < end; i += n) {
         size_t base = i / s->inner * s->n * s->inner + i % s->inner;
-        if (dq_dtype_is_float(call->in[0]->dtype))
+        if (call->in[0]->dtype == DQ_FLOAT && s->inner > 1) {
+            n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
+            lines_of_floats(call, base, n);
+        } else if (dq_dtype_is_float(call->in[0]->dtype))
             line_of_floats(call, base);
         else
             line_of_integers(call, base);

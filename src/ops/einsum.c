@@ -1,18 +1,30 @@
-/* Einsum: products of the operands' elements, summed over the letters that the result lacks. Integers wrap
- * around; floats are summed in double, in row-major order of the letters as they first appear. */
+/* Einsum: products of the operands' elements, summed over the letters that the result lacks, in row-major
+ * order of the letters (ASCII's). Integers wrap around; floats are summed in double, but of two operands of
+ * float as MatMul does: one operand alone whose letters all stay is only moved. */
 #include "base/checked.h"
-#include "ops/op.h"
+#include "ops/float_matmul.h"
+#include "ops/move.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
 
+/* Two operands as matrices: labels of both and the result, of the first and the result, of the second and the
+ * result, and those that are summed over. */
+typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
+enum { LEFT, RIGHT, RESULT, SIDES, MOST = 1 << 20 /* places of a group that are listed */ };
+#define UNEVEN SIZE_MAX
+
 typedef struct state {
     size_t operands, rank; /* of the result: the first labels; those that are summed over follow */
     size_t labels, terms;  /* all labels; terms of a sum */
     size_t dims[LABELS];
     size_t strides[OPERANDS][LABELS];
+    bool product;                    /* two operands of float, by mm: */
+    const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
+    size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
+    dq_fmm mm;
 } state;
 
 typedef struct parse {
@@ -170,6 +182,125 @@ static void add_label(state *s, const dq_op_call *call, const parse *p, size_t l
     s->dims[s->labels++] = (size_t)p->dims[label];
 }
 
+/* ---- Two operands of float as a product of matrices -----------------------------------------------------
+ */
+
+static group group_of(const state *s, size_t label)
+{
+    if (label >= s->rank)
+        return STEPS;
+    if (s->strides[RIGHT][label])
+        return s->strides[LEFT][label] ? BATCH : COLS;
+    return ROWS;
+}
+
+/* Lists where the places of a group are. False: there are too many. */
+static bool list_places(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
+                        dq_status *failed, dq_error *err)
+{
+    *count = 1;
+    for (size_t d = 0; d < s->labels; d++)
+        if (group_of(s, d) == which && (!dq_mul_size(*count, s->dims[d], count) || *count > MOST))
+            return false;
+    for (size_t side = LEFT; side < SIDES; side++) {
+        size_t *at = DQ_NEW_ARRAY(call->arena, *count, size_t);
+        if (!at) {
+            *failed = dq_no_memory(err, *count * sizeof *at, "the places of an operand");
+            return false;
+        }
+        for (size_t i = 0; i < *count; i++)
+            for (size_t d = s->labels, rest = i; d-- > 0;) {
+                if (group_of(s, d) != which)
+                    continue;
+                size_t stride = side != RESULT ? s->strides[side][d] : d < s->rank ? out_strides[d] : 0;
+                at[i] += rest % s->dims[d] * stride;
+                rest /= s->dims[d];
+            }
+        s->at[which][side] = at;
+        s->even[which][side] = *count > 1 ? at[1] : 1;
+        for (size_t i = 0; i < *count; i++)
+            if (at[i] != i * s->even[which][side])
+                s->even[which][side] = UNEVEN;
+    }
+    return true;
+}
+
+typedef struct operands {
+    const state *s;
+    const float *in[2];
+    float *out;
+} operands;
+
+static void pack(const operands *o, int side, group lane_group, size_t batch, size_t first, size_t count,
+                 size_t lanes, float *to)
+{
+    const state *s = o->s;
+    const float *from = o->in[side] + s->at[BATCH][side][batch];
+    const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
+    size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
+    if (lane_step != UNEVEN && steps != UNEVEN) {
+        dq_fmm_pack_strided(from, DQ_FLOAT, first * lane_step, lane_step, steps, count, lanes, s->mm.k, to);
+        return;
+    }
+    for (size_t p = 0; p < s->mm.k; p++, to += lanes) {
+        const float *row = from + step[p];
+        for (size_t i = 0; i < count; i++)
+            to[i] = row[lane[i]];
+        for (size_t i = count; i < lanes; i++)
+            to[i] = 0;
+    }
+}
+
+static void pack_rows(const void *arg, size_t batch, size_t first, size_t count, void *to)
+{
+    pack(arg, LEFT, ROWS, batch, first, count, DQ_FMM_ROWS, to);
+}
+
+static void pack_cols(const void *arg, size_t batch, size_t first, size_t count, void *to)
+{
+    pack(arg, RIGHT, COLS, batch, first, count, DQ_FMM_COLS, to);
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    const size_t *at = s->at[COLS][RESULT] + col;
+    for (size_t i = 0; i < rows; i++) {
+        const float *from = (const float *)tile + i * DQ_FMM_COLS;
+        float *to = o->out + s->at[BATCH][RESULT][batch] + s->at[ROWS][RESULT][row + i];
+        if (s->even[COLS][RESULT] == 1)
+            memcpy(to + at[0], from, cols * sizeof *to);
+        else
+            for (size_t j = 0; j < cols; j++)
+                to[at[j]] = from[j];
+    }
+}
+
+static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *out = call->out[0];
+    size_t strides[DQ_MAX_RANK], counts[GROUPS];
+    dq_status failed = DQ_OK;
+    if (s->operands != 2 || out->dtype != DQ_FLOAT || out->count == 0)
+        return DQ_OK;
+    dq_strides(out->rank, out->dims, strides);
+    for (group g = BATCH; g < GROUPS; g++)
+        if (!list_places(call, s, g, strides, &counts[g], &failed, err))
+            return failed;
+    s->product = true;
+    s->mm = (dq_fmm){.type = DQ_FLOAT,
+                     .batches = counts[BATCH],
+                     .m = counts[ROWS],
+                     .n = counts[COLS],
+                     .k = counts[STEPS],
+                     .pack_a = pack_rows,
+                     .pack_b = pack_cols,
+                     .store = store};
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     parse p;
@@ -190,7 +321,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                 return dq_call_fail(call, err, DQ_BAD_MODEL, "sums over more terms than can be counted");
             add_label(s, call, &p, d);
         }
-    return DQ_OK;
+    return plan_product(call, s, err);
 }
 
 /* ---- Running --------------------------------------------------------------------------------------------
@@ -209,36 +340,16 @@ static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])
     }
 }
 
-/* Two float operands whose innermost label is summed over: a stretch of it at a time. */
-static double float_stretch(const dq_op_call *call, const size_t at[OPERANDS], size_t d)
-{
-    const state *s = call->state;
-    const float *a = dq_data(call->in[0], float) + at[0], *b = dq_data(call->in[1], float) + at[1];
-    size_t step_a = s->strides[0][d], step_b = s->strides[1][d];
-    double sum = 0;
-    for (size_t k = 0; k < s->dims[d]; k++)
-        sum += (double)a[k * step_a] * (double)b[k * step_b];
-    return sum;
-}
-
 static double float_sum(const dq_op_call *call, size_t at[OPERANDS])
 {
     const state *s = call->state;
-    size_t coord[LABELS] = {0}, last = s->labels - 1;
+    size_t coord[LABELS] = {0};
     double sum = 0;
-    bool stretches = s->labels > s->rank && s->operands == 2 && call->in[0]->dtype == DQ_FLOAT;
-    for (size_t k = 0; k < s->terms; k += stretches ? s->dims[last] : 1) {
-        if (stretches) {
-            sum += float_stretch(call, at, last);
-            for (size_t i = 0; i < s->operands; i++)
-                at[i] += (s->dims[last] - 1) * s->strides[i][last];
-            coord[last] = s->dims[last] - 1;
-        } else {
-            double product = 1;
-            for (size_t i = 0; i < s->operands; i++)
-                product *= dq_tensor_get_double(call->in[i], at[i]);
-            sum += product;
-        }
+    for (size_t k = 0; k < s->terms; k++) {
+        double product = 1;
+        for (size_t i = 0; i < s->operands; i++)
+            product *= dq_tensor_get_double(call->in[i], at[i]);
+        sum += product;
         advance(s, coord, at);
     }
     return sum;
@@ -279,7 +390,22 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_parallel(call->threads, call->out[0]->count, 64, piece, &call);
+    const state *s = call->state;
+    const dq_tensor *out = call->out[0];
+    if (s->product) {
+        const operands o = {s, {call->in[LEFT]->data, call->in[RIGHT]->data}, dq_data(out, float)};
+        dq_fmm_run(call, &s->mm, &o);
+    } else if (s->operands == 1 && s->labels == s->rank && out->count) {
+        dq_move m = {0};
+        size_t strides[DQ_MAX_RANK];
+        dq_strides(out->rank, out->dims, strides);
+        for (size_t d = 0; d < s->rank; d++)
+            dq_move_add(&m, s->dims[d], (int64_t)s->strides[0][d], strides[d]);
+        dq_move_join(&m);
+        dq_move_run(call, &m, out->dtype, out->data, call->in[0]->data);
+    } else {
+        dq_parallel(call->threads, out->count, 64, piece, &call);
+    }
     return DQ_OK;
 }
 

@@ -103,13 +103,23 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
     size_t axis, strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
     DQ_TRY(read_axis(call, &axis, err));
     dq_strides(data->rank, data->dims, strides);
-    for (size_t i = 0; i < indices->count; i++) {
-        size_t index, at = 0;
-        DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
-        for (size_t d = 0; d < data->rank; d++)
-            at += (d == axis ? index : coord[d]) * strides[d];
-        dq_copy_elements(data, at, call->out[0], i, 1);
-        dq_next_coord(data->rank, indices->dims, coord);
+    size_t last = data->rank - 1, row = (size_t)indices->dims[last], n = (size_t)data->dims[axis];
+    size_t step = strides[axis], width = dq_move_width(data->dtype);
+    const uint32_t *words = data->data;
+    for (size_t i = 0; i < indices->count; i += row) {
+        size_t index, base = 0;
+        for (size_t d = 0; d < last; d++)
+            base += d == axis ? 0 : coord[d] * strides[d];
+        for (size_t k = 0; k < row; k++) {
+            if (!dq_wrap_index(dq_tensor_get_int(indices, i + k), (int64_t)n, &index))
+                return read_index(call, i + k, (int64_t)n, DQ_BAD_INPUT, &index, err);
+            index = base + index * step + (axis == last ? 0 : k);
+            if (width == sizeof *words)
+                dq_data(call->out[0], uint32_t)[i + k] = words[index];
+            else
+                dq_copy_elements(data, index, call->out[0], i + k, 1);
+        }
+        dq_next_coord(last, indices->dims, coord);
     }
     return DQ_OK;
 }

@@ -10,6 +10,8 @@
 static bool is_zero(const dq_tensor *t, size_t i)
 {
     unsigned cls = dq_dtype_get(t->dtype)->cls;
+    if (cls == DQ_CLASS_BOOL)
+        return dq_data(t, uint8_t)[i] == 0;
     if (cls == DQ_CLASS_STRING)
         return dq_data(t, dq_string)[i].length == 0;
     if (cls == DQ_CLASS_COMPLEX) {
@@ -46,13 +48,17 @@ static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     dq_tensor *out = call->out[0];
     size_t coord[DQ_MAX_RANK] = {0}, n = (size_t)out->dims[1], found = 0;
-    for (size_t i = 0; i < in->count && found < n; i++) {
-        if (!is_zero(in, i)) {
+    size_t last = in->rank ? in->rank - 1 : 0, row = in->rank ? (size_t)in->dims[last] : 1;
+    for (size_t i = 0; i < in->count && found < n; i += row) {
+        for (size_t k = 0; k < row; k++) {
+            if (is_zero(in, i + k))
+                continue;
+            coord[last] = k;
             for (size_t d = 0; d < in->rank; d++)
                 dq_data(out, int64_t)[d * n + found] = (int64_t)coord[d];
             found++;
         }
-        dq_next_coord(in->rank, in->dims, coord);
+        dq_next_coord(last, in->dims, coord);
     }
     return DQ_OK;
 }

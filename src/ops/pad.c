@@ -1,8 +1,8 @@
 /* Pad: elements added around (or, by negative pads, cut off) the axes of a tensor. Modes: constant, edge (the
  * nearest element), reflect (mirrored about the edge element), wrap (the tensor repeats). */
 #include "base/checked.h"
+#include "ops/element.h"
 #include "ops/lists.h"
-#include "ops/move.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -159,26 +159,41 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 /* ---- Running --------------------------------------------------------------------------------------------
  */
 
-/* Element by element through the tables. */
+static void copy_shown(const dq_op_call *call, size_t from, size_t to, size_t n)
+{
+    dq_copy_elements(call->in[0], from, call->out[0], to, n);
+}
+
+/* A row along the last axis: what lies on the input in one stretch, the rest element by element. */
+static void run_row(const dq_op_call *call, const state *s, size_t base, size_t to)
+{
+    size_t last = call->out[0]->rank - 1, n = (size_t)call->out[0]->dims[last];
+    size_t first = s->begin[last] > 0 ? (size_t)s->begin[last] : 0, end = first < n ? first + 1 : n;
+    const int64_t *table = s->table[last];
+    while (first < n && end < n && table[end] == table[end - 1] + 1)
+        end++;
+    for (size_t i = 0; i < first && i < n; i++)
+        copy_shown(call, base + (size_t)table[i], to + i, 1);
+    if (first < n)
+        copy_shown(call, base + (size_t)table[first], to + first, end - first);
+    for (size_t i = end; i < n; i++)
+        copy_shown(call, base + (size_t)table[i], to + i, 1);
+}
+
+/* Through the tables, row by row. */
 static void run_tables(const dq_op_call *call, const state *s)
 {
-    const dq_tensor *in = call->in[0];
-    dq_tensor *out = call->out[0];
-    size_t rank = out->rank, width = dq_move_width(in->dtype), coord[DQ_MAX_RANK] = {0};
-    unsigned bits = dq_dtype_get(in->dtype)->bits;
-    for (size_t i = 0; i < out->count; i++) {
-        int64_t at = 0;
-        for (size_t d = 0; d < rank; d++)
-            at += s->table[d][coord[d]];
-        if (width)
-            memcpy((char *)out->data + i * width, (const char *)in->data + (size_t)at * width, width);
-        else
-            dq_put_bits(out->data, bits, i, dq_get_bits(in->data, bits, (size_t)at));
-        for (size_t d = rank; d-- > 0;) {
-            if (++coord[d] < (size_t)out->dims[d])
-                break;
-            coord[d] = 0;
-        }
+    const dq_tensor *out = call->out[0];
+    size_t rank = out->rank, coord[DQ_MAX_RANK] = {0};
+    size_t width = rank ? (size_t)out->dims[rank - 1] : 1;
+    if (rank == 0)
+        copy_shown(call, 0, 0, 1);
+    for (size_t i = 0; rank && i < out->count; i += width) {
+        size_t base = 0;
+        for (size_t d = 0; d + 1 < rank; d++)
+            base += (size_t)s->table[d][coord[d]];
+        run_row(call, s, base, i);
+        dq_next_coord(rank - 1, out->dims, coord);
     }
 }
 

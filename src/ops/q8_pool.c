@@ -32,8 +32,8 @@ typedef struct pool_state {
     const struct stretch *stretches; /* … and the results of a line */
     size_t tap_count, stretch_count;
     /* averages of whole planes at once, see plane_fits: */
-    size_t pitch, plane;  /* elements of a padded row, of all those under results */
-    const float *counts;  /* elements under each result, results a pitch apart; NULL: line by line */
+    size_t pitch, plane; /* elements of a padded row, of all those under results */
+    const float *counts; /* elements under each result, results a pitch apart; NULL: line by line */
 } pool_state;
 
 /* An element of the windows of a line, for all those results at once whose windows have it inside: so each
@@ -235,10 +235,11 @@ static dq_status list_stretches(const dq_op_call *call, pool_state *s, dq_error 
     return DQ_OK;
 }
 
-/* Whether planes of results are worked out at once: rows with zeros around them, as floats, so that an element
- * of the windows is added to all results of a plane by one long addition. What is added to the results' sums
- * are the same numbers in the same order, and zeros, which change nothing: a sum that begins with +0 is never
- * -0. Columns between a row's last result and the next row's first are worked out in vain. */
+/* Whether planes of results are worked out at once: rows with zeros around them, as floats, so that an
+ * element of the windows is added to all results of a plane by one long addition. What is added to the
+ * results' sums are the same numbers in the same order, and zeros, which change nothing: a sum that begins
+ * with +0 is never -0. Columns between a row's last result and the next row's first are worked out in vain.
+ */
 static bool plane_fits(const pool_state *s)
 {
     enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
@@ -247,7 +248,8 @@ static bool plane_fits(const pool_state *s)
         w->kernel[1] > MOST_TAPS)
         return false;
     for (size_t d = 0; d < 2; d++)
-        if (w->begin[d] < 0 || w->in[d] > MOST_FLOATS || w->out[d] > MOST_FLOATS || dq_window_span(w, d) > MOST_FLOATS)
+        if (w->begin[d] < 0 || w->in[d] > MOST_FLOATS || w->out[d] > MOST_FLOATS ||
+            dq_window_span(w, d) > MOST_FLOATS)
             return false;
     return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
 }
@@ -263,9 +265,9 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
     if (!counts)
         return dq_no_memory(err, high * s->pitch * sizeof *counts, "the sizes of windows");
     for (size_t i = 0; i < high * s->pitch; i++) {
-        size_t under = i % s->pitch < wide ? axis_cells(w, 0, i / s->pitch, &first) *
-                                                 axis_cells(w, 1, i % s->pitch, &first)
-                                           : 1;
+        size_t under = i % s->pitch < wide
+                           ? axis_cells(w, 0, i / s->pitch, &first) * axis_cells(w, 1, i % s->pitch, &first)
+                           : 1;
         under = s->include_pad ? s->kernel_size : under;
         counts[i] = (float)(under ? under : 1);
     }

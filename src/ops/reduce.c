@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "ops/lists.h"
 #include "ops/q8.h"
+#include "ops/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -196,7 +197,9 @@ static void fold(accumulator *a, const dq_tensor *in, size_t at, size_t stride, 
     double d[BLOCK];
     uint64_t u[BLOCK];
     if (!a->is_float) {
-        for (size_t i = 0; i < n; i++)
+        if (stride == 1)
+            dq_load_ints(in->dtype, in->data, at, n, (int64_t *)u);
+        for (size_t i = 0; i < n && stride != 1; i++)
             u[i] = (uint64_t)dq_tensor_get_int(in, at + i * stride);
         fold_integers(a, u, n);
         return;

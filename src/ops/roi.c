@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { X, ROIS, BATCH };
-enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
+enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */, LISTED = 1024 /* samples of a region */ };
 
 typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
@@ -77,6 +77,17 @@ static dq_status align_infer(dq_op_call *call, dq_error *err)
                        dq_node_int(call->node, "output_width", 1), 4, err);
 }
 
+typedef struct corner {
+    size_t at[4];
+    double weight[4];
+} corner;
+
+/* A sample of a region, the same for all channels. */
+typedef struct sample_at {
+    bool inside;
+    corner at;
+} sample_at;
+
 static dq_status align_prepare(dq_op_call *call, dq_error *err)
 {
     state *s = new_state(call, err);
@@ -88,13 +99,9 @@ static dq_status align_prepare(dq_op_call *call, dq_error *err)
     s->offset = half ? 0.5 : 0;
     s->at_least_one = !half;
     s->ratio = dq_node_int(call->node, "sampling_ratio", 0);
+    call->scratch_size = LISTED * sizeof(sample_at);
     return DQ_OK;
 }
-
-typedef struct corner {
-    size_t at[4];
-    double weight[4];
-} corner;
 
 /* The four pixels around a place and their weights; false when it is outside the image. */
 static bool corners(const state *s, double y, double x, corner *c)
@@ -123,27 +130,48 @@ typedef struct region {
     size_t samples_high, samples_wide; /* of a bin */
 } region;
 
-static double pool_bin(const state *s, const dq_tensor *x, const region *r, size_t row, size_t col)
+/* Sample i of a bin: false when it lies outside of the image. */
+static bool sample(const state *s, const region *r, size_t row, size_t col, size_t i, corner *c)
+{
+    double high = (double)(i / r->samples_wide) + 0.5, wide = (double)(i % r->samples_wide) + 0.5;
+    double y = r->top + ((double)row + high / (double)r->samples_high) * r->bin_high;
+    double x = r->left + ((double)col + wide / (double)r->samples_wide) * r->bin_wide;
+    return corners(s, y, x, c);
+}
+
+/* The samples of all bins, bin by bin; NULL when there are too many to list. */
+static const sample_at *list_samples(const dq_op_call *call, const state *s, const region *r)
+{
+    size_t bins = s->bins_high * s->bins_wide, each = r->samples_high * r->samples_wide;
+    sample_at *list = call->scratch;
+    if (bins > LISTED || each > LISTED || bins * each > LISTED)
+        return NULL;
+    for (size_t i = 0; i < bins * each; i++) {
+        size_t bin = i / each;
+        list[i].inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i % each, &list[i].at);
+    }
+    return list;
+}
+
+static double pool_bin(const state *s, const dq_tensor *x, const region *r, size_t bin, const sample_at *list)
 {
     double sum = 0, most = 0;
-    bool any = false;
-    for (size_t i = 0; i < r->samples_high; i++)
-        for (size_t k = 0; k < r->samples_wide; k++) {
-            double y = r->top + ((double)row + ((double)i + 0.5) / (double)r->samples_high) * r->bin_high;
-            double at = r->left + ((double)col + ((double)k + 0.5) / (double)r->samples_wide) * r->bin_wide;
-            corner c = {{0}, {0}};
-            bool inside = corners(s, y, at, &c);
-            double value = inside ? -(double)INFINITY : 0;
-            for (int n = 0; n < 4 && inside; n++) {
-                double part = c.weight[n] * dq_tensor_get_double(x, r->plane + c.at[n]);
-                sum += part;
-                value = fmax(value, part);
-            }
-            most = any ? fmax(most, value) : value;
-            any = true;
+    size_t count = r->samples_high * r->samples_wide;
+    for (size_t i = 0; i < count; i++) {
+        sample_at here;
+        if (list)
+            here = list[bin * count + i];
+        else
+            here.inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i, &here.at);
+        double value = here.inside ? -(double)INFINITY : 0;
+        for (int n = 0; n < 4 && here.inside; n++) {
+            double part = here.at.weight[n] * dq_tensor_get_double(x, r->plane + here.at.at[n]);
+            sum += part;
+            value = s->max ? fmax(value, part) : value;
         }
-    double count = (double)(r->samples_high * r->samples_wide);
-    return s->max ? most : count > 0 ? sum / count : 0;
+        most = s->max && i ? fmax(most, value) : value;
+    }
+    return s->max ? most : count > 0 ? sum / (double)count : 0;
 }
 
 static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_error *err)
@@ -175,10 +203,11 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         size_t image = 0;
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
         DQ_TRY(align_region(call, n, &r, err));
+        const sample_at *list = list_samples(call, s, &r);
         for (size_t i = 0; i < s->channels * bins; i++) {
             r.plane = (image * s->channels + i / bins) * plane;
             dq_tensor_put_double(call->out[0], n * s->channels * bins + i,
-                                 pool_bin(s, call->in[X], &r, i % bins / s->bins_wide, i % s->bins_wide));
+                                 pool_bin(s, call->in[X], &r, i % bins, list));
         }
     }
     if (!plane && call->out[0]->size)

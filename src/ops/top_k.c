@@ -50,42 +50,46 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     *(state *)call->state = (state){k, (size_t)in->dims[axis], dq_dims_product(in->dims, axis + 1, in->rank),
                                     dq_node_int(call->node, "largest", 1) != 0};
-    /* a heap of k indices */
-    if (!dq_mul_size(k, sizeof(size_t), &call->worker_scratch_size))
-        return dq_no_memory(err, SIZE_MAX, "the largest elements");
-    return DQ_OK;
+    /* the keys of a line, and a heap of k indices */
+    size_t keys, *size = &call->worker_scratch_size;
+    return dq_mul_size(k, sizeof(size_t), size) &&
+                   dq_mul_size((size_t)in->dims[axis], sizeof(uint64_t), &keys) &&
+                   dq_add_size(*size, keys, size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "the largest elements");
 }
 
-typedef struct line {
-    const state *s;
-    const dq_tensor *in;
-    size_t base;
-    bool is_float;
-    uint64_t flip; /* makes signed integers order as unsigned ones */
-} line;
+/* A line's elements as numbers of which the larger come first. */
+static void read_keys(const state *s, const dq_tensor *in, size_t base, uint64_t *keys)
+{
+    unsigned cls = dq_dtype_get(in->dtype)->cls;
+    const uint64_t sign = (uint64_t)1 << 63, flip = cls == DQ_CLASS_INT ? sign : 0;
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t key;
+        if (cls == DQ_CLASS_FLOAT) {
+            double x = dq_tensor_get_double(in, base + i * s->inner) + 0.0; /* -0 becomes 0 */
+            memcpy(&key, &x, sizeof key);
+            key = isnan(x) ? UINT64_MAX : key & sign ? ~key : key | sign;
+        } else {
+            key = (uint64_t)dq_tensor_get_int(in, base + i * s->inner) ^ flip;
+        }
+        keys[i] = s->largest ? key : ~key;
+    }
+}
 
 /* Whether element a comes before element b in the result. */
-static bool before(const line *l, size_t a, size_t b)
+static inline bool before(const uint64_t *keys, size_t a, size_t b)
 {
-    size_t at_a = l->base + a * l->s->inner, at_b = l->base + b * l->s->inner;
-    if (l->is_float) {
-        double x = dq_tensor_get_double(l->in, at_a), y = dq_tensor_get_double(l->in, at_b);
-        if (isnan(x) || isnan(y))
-            return isnan(x) == isnan(y) ? a < b : isnan(x) == l->s->largest;
-        return x == y ? a < b : (x > y) == l->s->largest;
-    }
-    uint64_t x = (uint64_t)dq_tensor_get_int(l->in, at_a) ^ l->flip;
-    uint64_t y = (uint64_t)dq_tensor_get_int(l->in, at_b) ^ l->flip;
-    return x == y ? a < b : (x > y) == l->s->largest;
+    return keys[a] == keys[b] ? a < b : keys[a] > keys[b];
 }
 
 /* Sinks heap[i] until none below it comes later: the root is the last of the result so far. */
-static void sink(const line *l, size_t *heap, size_t n, size_t i)
+static void sink(const uint64_t *keys, size_t *heap, size_t n, size_t i)
 {
     for (;;) {
         size_t latest = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++)
-            if (before(l, heap[latest], heap[child]))
+            if (before(keys, heap[latest], heap[child]))
                 latest = child;
         if (latest == i)
             return;
@@ -96,23 +100,22 @@ static void sink(const line *l, size_t *heap, size_t n, size_t i)
     }
 }
 
-static void select_line(const line *l, size_t *heap)
+static void select_line(const uint64_t *keys, size_t n, size_t k, size_t *heap)
 {
-    size_t k = l->s->k;
     for (size_t i = 0; i < k; i++)
         heap[i] = i;
     for (size_t i = k / 2; i-- > 0;)
-        sink(l, heap, k, i);
-    for (size_t i = k; i < l->s->n; i++)
-        if (before(l, i, heap[0])) {
+        sink(keys, heap, k, i);
+    for (size_t i = k; i < n; i++)
+        if (keys[i] > keys[heap[0]]) {
             heap[0] = i;
-            sink(l, heap, k, 0);
+            sink(keys, heap, k, 0);
         }
-    for (size_t n = k; n > 1; n--) { /* the last of what is left goes behind it */
+    for (size_t left = k; left > 1; left--) { /* the last of what is left goes behind it */
         size_t last = heap[0];
-        heap[0] = heap[n - 1];
-        heap[n - 1] = last;
-        sink(l, heap, n - 1, 0);
+        heap[0] = heap[left - 1];
+        heap[left - 1] = last;
+        sink(keys, heap, left - 1, 0);
     }
 }
 
@@ -122,17 +125,17 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = call->state;
     const dq_tensor *in = call->in[0];
     dq_tensor *values = call->out[0], *indices = call->out_count > 1 ? call->out[1] : NULL;
-    size_t *heap = dq_call_worker_scratch(call, worker), width = dq_move_width(in->dtype);
-    unsigned cls = dq_dtype_get(in->dtype)->cls;
+    uint64_t *keys = dq_call_worker_scratch(call, worker);
+    size_t *heap = (size_t *)(void *)(keys + s->n), width = dq_move_width(in->dtype);
     for (size_t i = begin; i < end; i++) {
-        line l = {s, in, i / s->inner * s->n * s->inner + i % s->inner, cls == DQ_CLASS_FLOAT,
-                  cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0};
-        select_line(&l, heap);
+        size_t base = i / s->inner * s->n * s->inner + i % s->inner;
+        read_keys(s, in, base, keys);
+        select_line(keys, s->n, s->k, heap);
         for (size_t j = 0; j < s->k; j++) {
             size_t to = (i / s->inner * s->k + j) * s->inner + i % s->inner;
             if (values)
                 memcpy((char *)values->data + to * width,
-                       (const char *)in->data + (l.base + heap[j] * s->inner) * width, width);
+                       (const char *)in->data + (base + heap[j] * s->inner) * width, width);
             if (indices)
                 dq_data(indices, int64_t)[to] = (int64_t)heap[j];
         }

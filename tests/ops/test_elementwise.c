@@ -59,8 +59,7 @@ END_TEST
 START_TEST(rounds_floats)
 {
     enum { N = 10 };
-    static const double x[N] = {-0.0,  0.5, -0.5,      1.5,        -2.5,
-                                -0.25, 0.7, 8388607.5, -8388609.0, 0x1p100};
+    static const double x[N] = {-0.0, 0.5, -0.5, 1.5, -2.5, -0.25, 0.7, 8388607.5, -8388609.0, 0x1p100};
     static const double to_even[N] = {-0.0, 0, -0.0, 2, -2, -0.0, 1, 8388608, -8388609.0, 0x1p100};
     static const double down[N] = {-0.0, 0, -1, 1, -3, -1, 0, 8388607, -8388609.0, 0x1p100};
     static const double up[N] = {-0.0, 1, -0.0, 2, -2, -0.0, 1, 8388608, -8388609.0, 0x1p100};
@@ -76,7 +75,8 @@ START_TEST(powers_by_one_number)
     enum { N = 5 };
     static const double x[N] = {-3, 0, 0.1f, 2, -1e20};
     static const double squares[N] = {9, 0, 0.1f * 0.1f, 4, INFINITY};
-    static const double cubes[N] = {-27, 0, (float)((double)0.1f * (double)0.1f * (double)0.1f), 8, -INFINITY};
+    static const double cubes[N] = {-27, 0, (float)((double)0.1f * (double)0.1f * (double)0.1f), 8,
+                                    -INFINITY};
     for (int power = 2; power <= 3; power++) {
         ops_case c;
         const double exponent = power;
