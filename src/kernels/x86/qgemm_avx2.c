@@ -222,6 +222,7 @@ static inline __attribute__((always_inline)) void sum_words(const uint16_t *x, s
                                                             const int16_t *w, size_t groups,
                                                             __m256i acc[WORDS_HEIGHT][VECTORS])
 {
+#pragma GCC unroll 2
     for (; groups; groups--, x += GROUP, w += WORDS_GROUP) {
         __m256i low[VECTORS], high[VECTORS];
         for (int v = 0; v < VECTORS; v++) {
