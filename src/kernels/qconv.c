@@ -23,3 +23,18 @@ void dq_qconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t
         }
     }
 }
+
+void dq_qconv_3x3_rows_c(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init, size_t n,
+                         int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++, x += step, out += n)
+        for (size_t j = 0; j < n; j++) {
+            uint32_t sum = (uint32_t)init;
+            for (size_t r = 0; r < 3; r++)
+                for (size_t c = 0; c < 3; c++)
+                    sum += (uint32_t)(w[4 * r + c] * x[r * step + j + c]);
+            out[j] = (int32_t)sum;
+        }
+}
+
+const dq_qconv_3x3 dq_qconv_3x3_c = {.rows = dq_qconv_3x3_rows_c};

@@ -35,4 +35,19 @@ typedef void dq_qconv_pairs_fn(const uint8_t *x, size_t stride, size_t distance,
 typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
+/** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n:
+ *  out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
+ * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ */
+typedef void dq_qconv_3x3_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
+                             size_t n, int32_t *out);
+
+typedef struct dq_qconv_3x3 {
+    dq_qconv_rows_fn *beats; /* the rows of pairs that this is faster than; NULL: none */
+    dq_qconv_3x3_fn *rows;
+} dq_qconv_3x3;
+
+/** In portable C, for short rows. */
+dq_qconv_3x3_fn dq_qconv_3x3_rows_c;
+
 #endif

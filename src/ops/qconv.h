@@ -57,6 +57,7 @@ typedef struct dq_qplanes {
     size_t shift;       /* one time: from the pairs of a step to those of the next */
     size_t reach;       /* rows below a window's first */
     size_t together;    /* rows of outputs that are stored together */
+    bool as_bytes;      /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */

@@ -5,13 +5,22 @@
  * The padded plane is written as pairs of neighbours (dq_qconv_pairs_fn), so that kernel elements 2p and 2p +
  * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
  * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
- * written when the first outputs want them, and are then still in the cache for the others. */
+ * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
+ * stride 1 take the plane itself where that is faster (dq_qconv_3x3). */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
 #include <string.h>
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
+
+/* Whether rows need not be written as pairs. */
+static bool takes_bytes(const dq_op_call *call, const dq_window *w)
+{
+    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
+           w->dilation[0] == 1 && w->dilation[1] == 1 &&
+           call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
+}
 
 static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
 {
@@ -73,12 +82,13 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     size_t *used = &call->worker_scratch_size;
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
+    p->as_bytes = takes_bytes(call, &s->window);
     /* pairs are written for whole rows, past whose ends the last elements of windows may lie */
     bool fits = lay_out_lines(s, &conv->image, p) && dq_add_size(conv->image.rows, 1, &bytes) &&
                 dq_mul_size(bytes, p->pitch, &bytes) && dq_add_size(bytes, p->distance, &bytes) &&
                 dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) && dq_place_size(used, bytes, 1, ALIGN, &at) &&
                 dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
-                dq_place_size(used, conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
+                dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
                 dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
                 dq_place_size(used, p->together * width, sizeof(int32_t), ALIGN, &conv->sums_offset) &&
                 dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
@@ -174,7 +184,7 @@ static void write_rows(plane *p, size_t last)
     if (p->rows > last)
         return;
     take_rows(p, p->rows, last + 1);
-    for (size_t i = 0; i < q->lines; i++)
+    for (size_t i = 0; i < q->lines && !q->as_bytes; i++)
         p->run->call->kernels->qconv_pairs((uint8_t *)p->scratch + p->rows * q->pitch + 2 * i * q->distance,
                                            stride, q->distance, (last + 1 - p->rows) * q->line,
                                            lines_of(p) + (p->rows * q->line + i * whole) * 2);
@@ -190,6 +200,11 @@ static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *
     const dq_window *w = &conv->s.window;
     size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
     size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
+    if (q->as_bytes) {
+        p->run->call->kernels->qconv_3x3->rows((const uint8_t *)p->scratch + q->corners[first] * q->pitch,
+                                               q->pitch, count, weights, init, width, sums);
+        return;
+    }
     for (size_t i = 0, n; i < count; i += n) {
         n = even - (first + i) % even;
         n = n < count - i ? n : count - i;

@@ -191,6 +191,14 @@ static void run_qconv_rows(call *c)
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
+static void run_qconv_3x3(call *c)
+{
+    enum { OUTPUTS = 56, ROWS = 56, STEP = 58 };
+    static const int16_t w[12] = {1, -2, 3, 0, -4, 5, -6, 0, 7, -8, 9, 0};
+    c->k->qconv_3x3->rows(X(uint8_t), STEP, ROWS, w, 3, OUTPUTS, Y(int32_t));
+    c->work = (bench_work){.products = 9.0 * OUTPUTS * ROWS, .bytes = true};
+}
+
 static void run_wgemm(call *c)
 {
     enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
@@ -381,6 +389,7 @@ static const measure measures[] = {
     ROW(float_pool),
     PRODUCT(qgemm),
     PRODUCT(qconv_rows),
+    PRODUCT(qconv_3x3),
     PRODUCT(fgemm),
     PRODUCT(nbits),
     PRODUCT(nbits_floats),

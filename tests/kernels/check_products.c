@@ -249,6 +249,27 @@ void check_qconv_rows(const dq_kernels *k)
     }
 }
 
+void check_qconv_3x3(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
+        uint8_t *x = kernel_bytes(rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0);
+        int16_t w[12];
+        for (size_t t = 0; t < 12; t++)
+            w[t] = (int16_t)(t % 4 == 3 ? 0 : kernel_random(4) ? (int)kernel_random(513) - 256 : -256);
+        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = (int32_t)kernel_random(2000000000);
+        k->qconv_3x3->rows(x, step, rows, w, init, n, out);
+        for (size_t j = 0; j < rows * n; j++) {
+            uint32_t sum = (uint32_t)init;
+            for (size_t t = 0; t < 9; t++)
+                sum += (uint32_t)(w[t / 3 * 4 + t % 3] * x[(j / n + t / 3) * step + j % n + t % 3]);
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, row %zu, element %zu", n, j / n, j % n);
+        }
+        kernel_done();
+    }
+}
+
 static double some_scale(void)
 {
     static const double odd[] = {

@@ -129,3 +129,55 @@ void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdif
     for (size_t i = 0; i < rows; i++)
         row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }
+
+/* ---- 3×3 from bytes ----------------------------------------------------------------------------------- */
+
+/* Pairs of a row, of eight outputs: the first two elements of each window, and the third one. */
+typedef struct pairs {
+    __m256i first, third;
+} pairs;
+
+static inline pairs pairs_at(const uint8_t *x)
+{
+    const __m256i two = _mm256_setr_epi8(0, -1, 1, -1, 1, -1, 2, -1, 2, -1, 3, -1, 3, -1, 4, -1, 4, -1, 5, -1,
+                                         5, -1, 6, -1, 6, -1, 7, -1, 7, -1, 8, -1);
+    const __m256i one = _mm256_setr_epi8(2, -1, -1, -1, 3, -1, -1, -1, 4, -1, -1, -1, 5, -1, -1, -1, 6, -1,
+                                         -1, -1, 7, -1, -1, -1, 8, -1, -1, -1, 9, -1, -1, -1);
+    __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)x));
+    return (pairs){_mm256_shuffle_epi8(bytes, two), _mm256_shuffle_epi8(bytes, one)};
+}
+
+/* Eight outputs of each row; each row of bytes is read once, as strip() does with pairs. */
+static inline void byte_strip(const uint8_t *x, size_t step, size_t rows, const __m256i w[6], __m256i init,
+                              size_t n, int32_t *out)
+{
+    pairs p = pairs_at(x);
+    __m256i young = both(init, p.first, p.third, w[0], w[1]);
+    p = pairs_at(x + step);
+    __m256i old = both(young, p.first, p.third, w[2], w[3]);
+    young = both(init, p.first, p.third, w[0], w[1]);
+    for (x += 2 * step; rows; rows--, x += step, out += n) {
+        p = pairs_at(x);
+        _mm256_storeu_si256((void *)out, both(old, p.first, p.third, w[4], w[5]));
+        old = both(young, p.first, p.third, w[2], w[3]);
+        young = both(init, p.first, p.third, w[0], w[1]);
+    }
+}
+
+static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
+                          size_t n, int32_t *out)
+{
+    __m256i kept[6];
+    if (n < LANES || rows == 0) {
+        dq_qconv_3x3_rows_c(x, step, rows, w, init, n, out);
+        return;
+    }
+    for (int t = 0; t < 6; t++)
+        kept[t] = pair(w + 2 * t);
+    for (size_t at = 0; at < n; at += LANES) {
+        size_t j = n - at < LANES ? n - LANES : at; /* the last ones reach back over those before them */
+        byte_strip(x + j, step, rows, kept, _mm256_set1_epi32(init), n, out + j);
+    }
+}
+
+const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2, .rows = rows_of_bytes};
