@@ -65,7 +65,8 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         double bias = dq_tensor_get_double(call->in[BIAS], channel);
         stop = stop < end ? stop : end;
         if (x->dtype == DQ_FLOAT && s->inner > 1) {
-            float high = (float)mean, low = (float)(mean - (double)high), term = (float)bias;
+            float high = (float)mean, low = isfinite(high) ? (float)(mean - (double)high) : 0,
+                  term = (float)bias;
             call->kernels->float_rows->normalize(dq_data(x, float) + i, stop - i, high, low, (float)factor,
                                                  NULL, &term, 0, dq_data(y, float) + i);
             i = stop;

@@ -14,6 +14,7 @@ enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ell
  * result, and those that are summed over. */
 typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
 enum { LEFT, RIGHT, RESULT, SIDES, MOST = 1 << 20 /* places of a group that are listed */ };
+enum { MOST_STEPS = 1 << 14 /* a worker lays out that many rows and columns */ };
 #define UNEVEN SIZE_MAX
 
 typedef struct state {
@@ -198,12 +199,13 @@ static group group_of(const state *s, size_t label)
 static bool list_places(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
                         dq_status *failed, dq_error *err)
 {
+    const size_t most = which == STEPS ? MOST_STEPS : MOST;
     *count = 1;
     for (size_t d = 0; d < s->labels; d++)
-        if (group_of(s, d) == which && (!dq_mul_size(*count, s->dims[d], count) || *count > MOST))
+        if (group_of(s, d) == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
             return false;
     for (size_t side = LEFT; side < SIDES; side++) {
-        size_t *at = DQ_NEW_ARRAY(call->arena, *count, size_t);
+        size_t *at = DQ_NEW_ARRAY(call->arena, *count ? *count : 1, size_t);
         if (!at) {
             *failed = dq_no_memory(err, *count * sizeof *at, "the places of an operand");
             return false;

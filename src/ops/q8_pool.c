@@ -32,6 +32,7 @@ typedef struct pool_state {
     const struct stretch *stretches; /* … and the results of a line */
     size_t tap_count, stretch_count;
     /* averages of whole planes at once, see plane_fits: */
+    bool whole;          /* the only window is all of a plane */
     size_t pitch, plane; /* elements of a padded row, of all those under results */
     const float *counts; /* elements under each result, results a pitch apart; NULL: line by line */
 } pool_state;
@@ -244,11 +245,11 @@ static bool plane_fits(const pool_state *s)
 {
     enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
     const dq_window *w = &s->window;
-    if (w->rank != 2 || s->inner != 1 || w->stride[0] != 1 || w->stride[1] != 1 || s->out_size == 0 ||
-        w->kernel[1] > MOST_TAPS)
+    if (w->rank != 2 || s->inner != 1 || s->out_size == 0 || w->kernel[1] > MOST_TAPS)
         return false;
     for (size_t d = 0; d < 2; d++)
-        if (w->begin[d] < 0 || w->in[d] > MOST_FLOATS || w->out[d] > MOST_FLOATS ||
+        if (w->begin[d] < 0 || (w->stride[d] != 1 && w->out[d] != 1) || w->in[d] > MOST_FLOATS ||
+            w->out[d] > MOST_FLOATS || w->kernel[d] > MOST_FLOATS || w->dilation[d] > MOST_FLOATS ||
             dq_window_span(w, d) > MOST_FLOATS)
             return false;
     return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
@@ -274,7 +275,10 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
     s->counts = counts;
     /* behind the last row lies what the last of the columns worked out in vain reads */
     call->worker_scratch_size = (s->plane + s->pitch + high * s->pitch) * sizeof(float);
-    if (s->out_size == 1) /* average_wholes */
+    s->whole = s->out_size == 1;
+    for (size_t d = 0; d < 2; d++)
+        s->whole = s->whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->dilation[d] == 1;
+    if (s->whole) /* average_wholes */
         call->worker_scratch_size += TOGETHER * s->plane * sizeof(float);
     return DQ_OK;
 }
@@ -404,7 +408,7 @@ static void planes_range(void *arg, size_t begin, size_t end, unsigned worker)
     const pool_job *job = arg;
     const pool_state *s = job->s;
     float *padded = dq_call_worker_scratch(job->call, worker);
-    if (s->out_size == 1 && s->plane == s->in_size) {
+    if (s->whole) {
         average_wholes(job, begin, end, padded);
         return;
     }
