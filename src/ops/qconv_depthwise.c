@@ -14,11 +14,12 @@
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
 
-/* Whether rows need not be written as pairs. */
+/* Whether rows need not be written as pairs. Of rows shorter than a vector these are the better way. */
 static bool takes_bytes(const dq_op_call *call, const dq_window *w)
 {
-    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
-           w->dilation[0] == 1 && w->dilation[1] == 1 &&
+    enum { SHORT = 8 };
+    return w->rank == 2 && w->out[1] >= SHORT && w->kernel[0] == 3 && w->kernel[1] == 3 &&
+           w->stride[0] == 1 && w->stride[1] == 1 && w->dilation[0] == 1 && w->dilation[1] == 1 &&
            call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
 }
 
