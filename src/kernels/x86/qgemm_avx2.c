@@ -292,7 +292,7 @@ static inline __attribute__((always_inline)) void interleave(const __m256i in[TU
 }
 
 /* 16 positions of 32 rows. */
-static void turn_square(const uint8_t *const *x, size_t from, uint8_t *to, size_t step)
+static void turn_square(const uint8_t *const x[HALF], size_t from, uint8_t *to, size_t step)
 {
     __m256i a[TURN], b[TURN];
     for (int i = 0; i < TURN; i++) {
@@ -308,18 +308,19 @@ static void turn_square(const uint8_t *const *x, size_t from, uint8_t *to, size_
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
-/* What is turned past a run's end is overwritten by the next, or multiplied by nothing. Both halves of a
- * position are a cache line, written at once. */
-static void turn(const dq_qgemm_a *a, size_t rows, size_t step, uint8_t *to)
+/* What is turned past a run's end is overwritten by the next, or multiplied by nothing. */
+static void turn(const dq_qgemm_a *a, size_t rows, size_t step, uint8_t *out)
 {
-    const uint8_t *x[MR];
-    for (size_t t = 0; t < a->runs; t++) {
-        for (size_t i = 0; i < step; i++)
-            x[i] = a->rows[i < rows ? i : rows - 1] + a->offsets[t];
-        for (size_t k = 0; k < a->run; k += TURN)
-            for (size_t half = 0; half < step; half += HALF)
-                turn_square(x + half, k, to + k * step + half, step);
-        to += dq_avx2_groups(a->run) * GROUP * step;
+    for (size_t half = 0; half < step; half += HALF) {
+        uint8_t *to = out + half;
+        for (size_t t = 0; t < a->runs; t++) {
+            const uint8_t *x[HALF];
+            for (size_t i = 0; i < HALF; i++)
+                x[i] = a->rows[half + i < rows ? half + i : rows - 1] + a->offsets[t];
+            for (size_t k = 0; k < a->run; k += TURN)
+                turn_square(x, k, to + k * step, step);
+            to += dq_avx2_groups(a->run) * GROUP * step;
+        }
     }
 }
 
