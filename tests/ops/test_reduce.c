@@ -147,6 +147,31 @@ START_TEST(where_extremes_are)
 }
 END_TEST
 
+/* Floats have ways of their own, along rows and along columns; other types go element by element. */
+START_TEST(where_extremes_of_floats_are)
+{
+    enum { ROWS = 9, COLS = 300 };
+    static double x[ROWS * COLS];
+    for (size_t i = 0; i < ROWS * COLS; i++)
+        x[i] = i % 41 == 7 ? (double)NAN : i % 29 == 3 ? -(double)INFINITY : (double)(i * i % 23) - 11;
+    for (int bits = 0; bits < 8; bits++) {
+        ops_case c[2];
+        for (int wide = 0; wide < 2; wide++) {
+            ops_begin(&c[wide], "", bits & 1 ? "ArgMax" : "ArgMin", 13);
+            ops_int(&c[wide], "axis", bits >> 1 & 1);
+            ops_int(&c[wide], "keepdims", 0);
+            ops_int(&c[wide], "select_last_index", bits >> 2);
+            ops_in(&c[wide], wide ? DQ_DOUBLE : DQ_FLOAT, OPS_DIMS(ROWS, COLS), x);
+            ops_must_run(&c[wide]);
+        }
+        for (size_t i = 0; i < c[1].out[0]->count; i++)
+            ck_assert_int_eq(dq_data(c[0].out[0], int64_t)[i], dq_data(c[1].out[0], int64_t)[i]);
+        ops_end(&c[0]);
+        ops_end(&c[1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("reductions");
@@ -155,5 +180,6 @@ int main(void)
     tcase_add_test(tests, axes_by_attribute_and_input);
     tcase_add_test(tests, long_sums);
     tcase_add_test(tests, where_extremes_are);
+    tcase_add_test(tests, where_extremes_of_floats_are);
     return ops_main(tests);
 }

@@ -53,6 +53,62 @@ START_TEST(sums_of_products)
 }
 END_TEST
 
+/* Two operands of float are a matrix product; doubles go term by term. Small integers: both are exact. */
+static void product_of(const char *equation, size_t ranks[2], int64_t (*dims)[4])
+{
+    enum { MOST = 1 << 16 };
+    static double values[2][MOST];
+    ops_case c[2];
+    for (int wide = 0; wide < 2; wide++) {
+        ops_begin(&c[wide], "", "Einsum", 12);
+        ops_string(&c[wide], "equation", equation);
+        for (size_t side = 0; side < 2; side++) {
+            size_t count = 1;
+            for (size_t d = 0; d < ranks[side]; d++)
+                count *= (size_t)dims[side][d];
+            ck_assert_uint_le(count, MOST);
+            for (size_t i = 0; i < count; i++)
+                values[side][i] = (double)(i * (7 + 4 * side) % 13) - 6;
+            ops_in(&c[wide], wide ? DQ_DOUBLE : DQ_FLOAT, ranks[side], dims[side], values[side]);
+        }
+        ops_must_run(&c[wide]);
+    }
+    const dq_tensor *got = c[0].out[0], *want = c[1].out[0];
+    ops_want(&c[0], 0, DQ_FLOAT, want->rank, want->dims, dq_data(want, double));
+    ck_assert_uint_eq(got->count, want->count);
+    ops_end(&c[0]);
+    ops_end(&c[1]);
+}
+
+START_TEST(einsum_as_a_product)
+{
+    static const struct {
+        const char *equation;
+        size_t ranks[2];
+        int64_t dims[2][4];
+    } cases[] = {
+        {"bhid,bhjd->bhij", {4, 4}, {{2, 3, 9, 5}, {2, 3, 20, 5}}},
+        {"bsnh,btnh->bnst", {4, 4}, {{2, 7, 3, 5}, {2, 17, 3, 5}}},
+        {"bhwc,hkc->bhwk", {4, 3}, {{2, 3, 4, 5}, {3, 6, 5}}},
+        {"abc,cd->dba", {3, 2}, {{2, 3, 40}, {40, 5}}},
+        {"abc,bcd->ad", {3, 3}, {{4, 3, 5}, {3, 5, 6}}}, /* two axes are summed */
+        {"abc,cbd->ad", {3, 3}, {{4, 3, 5}, {5, 3, 6}}}, /* in another order on the right */
+        {"iij,jk->ik", {3, 2}, {{3, 3, 4}, {4, 5}}},     /* a diagonal */
+        {"i,j->ji", {1, 1}, {{17}, {33}}},               /* no axis is summed */
+        {"ab,ab->", {2, 2}, {{6, 7}, {6, 7}}},           /* all are */
+        {"...i,...i->...", {3, 1}, {{2, 3, 8}, {8}}},    /* an operand without the axes before */
+        {"ij,ij->ij", {2, 2}, {{5, 6}, {1, 6}}},         /* an axis of one that is stretched */
+        {"ik,jk->ij", {2, 2}, {{2, 20000}, {3, 20000}}}, /* more steps than are listed */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t ranks[2] = {cases[i].ranks[0], cases[i].ranks[1]};
+        int64_t dims[2][4];
+        memcpy(dims, cases[i].dims, sizeof dims);
+        product_of(cases[i].equation, ranks, dims);
+    }
+}
+END_TEST
+
 static void boxes(ops_case *c, double most, double overlap)
 {
     ops_begin(c, "", "NonMaxSuppression", 11);
@@ -379,6 +435,7 @@ int main(void)
 {
     TCase *tests = tcase_create("select");
     tcase_add_test(tests, sums_of_products);
+    tcase_add_test(tests, einsum_as_a_product);
     tcase_add_test(tests, suppression);
     tcase_add_test(tests, different_elements);
     tcase_add_test(tests, different_slices);
