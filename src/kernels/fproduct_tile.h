@@ -66,8 +66,10 @@ typedef struct stream {
 
 static inline stream next_panel(const dq_fblock *g, size_t col, const float *b, size_t tiles)
 {
-    const float *panel = col + DQ_FPANEL < g->cols ? b + g->b_panel : g->next;
-    if (!panel || g->b_step != DQ_FPANEL)
+    const float *panel = NULL;
+    if (g->k && g->b_step == DQ_FPANEL)
+        panel = col + DQ_FPANEL < g->cols ? b + g->b_panel : g->next;
+    if (!panel)
         return (stream){b, 0, NULL};
     return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, NULL};
 }
