@@ -1,6 +1,7 @@
 /* Gather: slices of the data along an axis, chosen by indices. GatherElements: one element for each index. A
  * negative index counts from the end. */
 #include "ops/element.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 
@@ -16,15 +17,15 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
     return DQ_OK;
 }
 
-/* Index number i of the indices, brought into 0 … n-1; `fault` is the status of one outside. */
-static dq_status read_index(const dq_op_call *call, size_t i, int64_t n, dq_status fault, size_t *index,
-                            dq_error *err)
+/* Indices number first … first + n - 1, brought into 0 … length - 1; `fault` is the status of one outside. */
+static dq_status read_indices(const dq_op_call *call, size_t first, size_t n, int64_t length, dq_status fault,
+                              size_t *to, dq_error *err)
 {
-    int64_t given = dq_tensor_get_int(call->in[INDICES], i);
-    *index = (size_t)(given < 0 ? given + n : given);
-    if (given >= -n && given < n)
+    size_t good = dq_load_indices(call->in[INDICES], first, n, length, to);
+    if (good == n)
         return DQ_OK;
-    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, given, n);
+    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64,
+                       dq_tensor_get_int(call->in[INDICES], first + good), length);
     if (err)
         err->status = fault;
     return fault;
@@ -36,7 +37,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     size_t axis, index;
     DQ_TRY(read_axis(call, &axis, err));
     for (size_t i = 0; dq_call_constant(call, INDICES) && i < call->in[INDICES]->count; i++)
-        DQ_TRY(read_index(call, i, call->in[DATA]->dims[axis], DQ_BAD_MODEL, &index, err));
+        DQ_TRY(read_indices(call, i, 1, call->in[DATA]->dims[axis], DQ_BAD_MODEL, &index, err));
     return DQ_OK;
 }
 
@@ -58,6 +59,20 @@ static dq_status gather_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, data->dtype, rank, dims, err);
 }
 
+/* Slices of `inner` elements: number first + index[i] of the data is number to + i of the output. */
+static void copy_slices(const dq_tensor *data, size_t first, const size_t *index, size_t n, size_t inner,
+                        dq_tensor *out, size_t to)
+{
+    size_t width = dq_move_width(data->dtype), bytes = inner * width;
+    if (width && bytes <= sizeof(uint64_t)) {
+        dq_move_pick(bytes, (char *)out->data + to * bytes, (const char *)data->data + first * bytes, index,
+                     n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        dq_copy_elements(data, (first + index[i]) * inner, out, (to + i) * inner, inner);
+}
+
 static dq_status gather_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
@@ -66,11 +81,12 @@ static dq_status gather_run(const dq_op_call *call, dq_error *err)
     DQ_TRY(read_axis(call, &axis, err));
     size_t outer = dq_dims_product(data->dims, 0, axis);
     size_t inner = dq_dims_product(data->dims, axis + 1, data->rank), n = (size_t)data->dims[axis];
-    for (size_t i = 0; i < indices->count; i++) {
-        size_t index;
-        DQ_TRY(read_index(call, i, data->dims[axis], DQ_BAD_INPUT, &index, err));
+    for (size_t i = 0, some; i < indices->count; i += some) {
+        size_t index[DQ_ROW];
+        some = indices->count - i < DQ_ROW ? indices->count - i : DQ_ROW;
+        DQ_TRY(read_indices(call, i, some, data->dims[axis], DQ_BAD_INPUT, index, err));
         for (size_t o = 0; o < outer && inner; o++)
-            dq_copy_elements(data, (o * n + index) * inner, out, (o * indices->count + i) * inner, inner);
+            copy_slices(data, o * n, index, some, inner, out, o * indices->count + i);
     }
     return DQ_OK;
 }
@@ -97,28 +113,40 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, data->dtype, indices, err);
 }
 
+/* `n` elements of a row of the indices, from number i on; `base` is where its first one stands in the data
+ * but for the index along the axis, of elements that are `step` apart. */
+static dq_status copy_row(const dq_op_call *call, size_t i, size_t n, size_t base, size_t axis, size_t step,
+                          dq_error *err)
+{
+    const dq_tensor *data = call->in[DATA];
+    size_t index[DQ_ROW], width = dq_move_width(data->dtype), along = axis + 1 < data->rank;
+    DQ_TRY(read_indices(call, i, n, data->dims[axis], DQ_BAD_INPUT, index, err));
+    for (size_t k = 0; along && k < n; k++)
+        index[k] = index[k] * step + k;
+    if (width) {
+        dq_move_pick(width, (char *)call->out[0]->data + i * width, (const char *)data->data + base * width,
+                     index, n);
+        return DQ_OK;
+    }
+    for (size_t k = 0; k < n; k++)
+        dq_copy_elements(data, base + index[k], call->out[0], i + k, 1);
+    return DQ_OK;
+}
+
 static dq_status elements_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     size_t axis, strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
     DQ_TRY(read_axis(call, &axis, err));
     dq_strides(data->rank, data->dims, strides);
-    size_t last = data->rank - 1, row = (size_t)indices->dims[last], n = (size_t)data->dims[axis];
-    size_t step = strides[axis], width = dq_move_width(data->dtype);
-    const uint32_t *words = data->data;
+    size_t last = data->rank - 1, row = (size_t)indices->dims[last];
     for (size_t i = 0; i < indices->count; i += row) {
-        size_t index, base = 0;
+        size_t base = 0;
         for (size_t d = 0; d < last; d++)
             base += d == axis ? 0 : coord[d] * strides[d];
-        for (size_t k = 0; k < row; k++) {
-            if (!dq_wrap_index(dq_tensor_get_int(indices, i + k), (int64_t)n, &index))
-                return read_index(call, i + k, (int64_t)n, DQ_BAD_INPUT, &index, err);
-            index = base + index * step + (axis == last ? 0 : k);
-            if (width == sizeof *words)
-                dq_data(call->out[0], uint32_t)[i + k] = words[index];
-            else
-                dq_copy_elements(data, index, call->out[0], i + k, 1);
-        }
+        for (size_t k = 0; k < row; k += DQ_ROW)
+            DQ_TRY(copy_row(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW, base + (axis == last ? 0 : k),
+                            axis, strides[axis], err));
         dq_next_coord(last, indices->dims, coord);
     }
     return DQ_OK;

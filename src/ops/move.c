@@ -86,6 +86,35 @@ static step_fn *step_of(size_t width)
     }
 }
 
+/* Data may be loose: through memcpy. */
+#define PICK(T, to_at, from_at)                                                                              \
+    do {                                                                                                     \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            memcpy((char *)to + (to_at) * sizeof(T), (const char *)from + (from_at) * sizeof(T), sizeof(T)); \
+        return;                                                                                              \
+    } while (0)
+
+#define BY_INDEX(name, to_at, from_at)                                                                       \
+    void name(size_t width, void *to, const void *from, const size_t *at, size_t n)                          \
+    {                                                                                                        \
+        switch (width) {                                                                                     \
+        case 1:                                                                                              \
+            PICK(uint8_t, to_at, from_at);                                                                   \
+        case 2:                                                                                              \
+            PICK(uint16_t, to_at, from_at);                                                                  \
+        case 4:                                                                                              \
+            PICK(uint32_t, to_at, from_at);                                                                  \
+        case 8:                                                                                              \
+            PICK(uint64_t, to_at, from_at);                                                                  \
+        default:                                                                                             \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                memcpy((char *)to + (to_at)*width, (const char *)from + (from_at)*width, width);             \
+        }                                                                                                    \
+    }
+
+BY_INDEX(dq_move_pick, i, at[i])
+BY_INDEX(dq_move_put, at[i], i)
+
 /* ---- All axes -------------------------------------------------------------------------------------------
  */
 

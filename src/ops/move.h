@@ -44,6 +44,10 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
 /** Sets `count` elements of the destination to element 0 of `value`; NULL: to zero bits (an empty string). */
 void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value);
 
+/** Elements of `width` bytes (not 0): to[i] = from[at[i]], or to[at[i]] = from[i] in this order. */
+void dq_move_pick(size_t width, void *to, const void *from, const size_t *at, size_t n);
+void dq_move_put(size_t width, void *to, const void *from, const size_t *at, size_t n);
+
 /** Clears the last byte of a tensor of a packed type, before moves leave bits of it unset. */
 void dq_move_clear_tail(dq_tensor *t);
 

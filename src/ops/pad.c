@@ -7,15 +7,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { GRAIN = 16384 /* elements of a piece of parallel work, about */ };
+
 typedef enum mode { CONSTANT, EDGE, REFLECT, WRAP } mode;
 
 typedef struct state {
     mode mode;
-    int64_t begin[DQ_MAX_RANK];  /* pad in front of each axis */
-    int64_t *table[DQ_MAX_RANK]; /* other modes than constant: per axis, which input index an output index
-                                    shows, times the stride */
-    dq_move inside;              /* constant: what is left of the input */
-    dq_tensor *value;            /* constant: from the attribute; NULL: input 2 or zero */
+    int64_t begin[DQ_MAX_RANK]; /* pad in front of each axis */
+    size_t *table[DQ_MAX_RANK]; /* other modes than constant: per axis, which input index an output index
+                                   shows, times the stride */
+    size_t first, end;          /* … of the last axis: what lies on the input in one stretch */
+    dq_move inside;             /* constant: what is left of the input */
+    dq_tensor *value;           /* constant: from the attribute; NULL: input 2 or zero */
 } state;
 
 /* ---- Reading --------------------------------------------------------------------------------------------
@@ -100,6 +103,15 @@ static int64_t shown(mode how, int64_t i, int64_t n)
     return r < n ? r : period - r;
 }
 
+static void find_stretch(state *s, size_t last, size_t n)
+{
+    int64_t begin = s->begin[last];
+    s->first = begin <= 0 ? 0 : (size_t)begin < n ? (size_t)begin : n;
+    s->end = s->first < n ? s->first + 1 : n;
+    while (s->end < n && s->table[last][s->end] == s->table[last][s->end - 1] + 1)
+        s->end++;
+}
+
 static dq_status make_tables(dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *in = call->in[0], *out = call->out[0];
@@ -107,12 +119,14 @@ static dq_status make_tables(dq_op_call *call, state *s, dq_error *err)
     dq_strides(in->rank, in->dims, strides);
     for (size_t d = 0; d < in->rank && out->count; d++) {
         size_t n = (size_t)out->dims[d];
-        s->table[d] = DQ_NEW_ARRAY(call->arena, n, int64_t);
+        s->table[d] = DQ_NEW_ARRAY(call->arena, n, size_t);
         if (!s->table[d])
-            return dq_no_memory(err, n * sizeof(int64_t), "the table of a padded axis");
+            return dq_no_memory(err, n * sizeof(size_t), "the table of a padded axis");
         for (size_t i = 0; i < n; i++)
-            s->table[d][i] = shown(s->mode, (int64_t)i - s->begin[d], in->dims[d]) * (int64_t)strides[d];
+            s->table[d][i] = (size_t)shown(s->mode, (int64_t)i - s->begin[d], in->dims[d]) * strides[d];
     }
+    if (in->rank && out->count)
+        find_stretch(s, in->rank - 1, (size_t)out->dims[in->rank - 1]);
     return DQ_OK;
 }
 
@@ -159,42 +173,53 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 /* ---- Running --------------------------------------------------------------------------------------------
  */
 
-static void copy_shown(const dq_op_call *call, size_t from, size_t to, size_t n)
+/* Elements begin … end - 1 of a row along the last axis, whose first one on the input is number `base`. */
+static void pick_row(const dq_op_call *call, size_t base, size_t to, size_t begin, size_t end)
 {
-    dq_copy_elements(call->in[0], from, call->out[0], to, n);
+    const state *s = call->state;
+    const dq_tensor *in = call->in[0];
+    dq_tensor *out = call->out[0];
+    const size_t *table = s->table[out->rank - 1], width = dq_move_width(in->dtype);
+    if (width && begin < end)
+        dq_move_pick(width, (char *)out->data + (to + begin) * width, (const char *)in->data + base * width,
+                     table + begin, end - begin);
+    for (size_t i = begin; width == 0 && i < end; i++)
+        dq_copy_elements(in, base + table[i], out, to + i, 1);
 }
 
-/* A row along the last axis: what lies on the input in one stretch, the rest element by element. */
-static void run_row(const dq_op_call *call, const state *s, size_t base, size_t to)
+/* Rows begin … end - 1, through the tables. */
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    size_t last = call->out[0]->rank - 1, n = (size_t)call->out[0]->dims[last];
-    size_t first = s->begin[last] > 0 ? (size_t)s->begin[last] : 0, end = first < n ? first + 1 : n;
-    const int64_t *table = s->table[last];
-    while (first < n && end < n && table[end] == table[end - 1] + 1)
-        end++;
-    for (size_t i = 0; i < first && i < n; i++)
-        copy_shown(call, base + (size_t)table[i], to + i, 1);
-    if (first < n)
-        copy_shown(call, base + (size_t)table[first], to + first, end - first);
-    for (size_t i = end; i < n; i++)
-        copy_shown(call, base + (size_t)table[i], to + i, 1);
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    const dq_tensor *out = call->out[0];
+    size_t last = out->rank - 1, n = (size_t)out->dims[last], coord[DQ_MAX_RANK] = {0};
+    for (size_t d = last, rest = begin; d-- > 0; rest /= (size_t)out->dims[d])
+        coord[d] = rest % (size_t)out->dims[d];
+    for (size_t i = begin; i < end; i++) {
+        size_t base = 0;
+        for (size_t d = 0; d < last; d++)
+            base += s->table[d][coord[d]];
+        pick_row(call, base, i * n, 0, s->first);
+        if (s->first < n)
+            dq_copy_elements(call->in[0], base + s->table[last][s->first], call->out[0], i * n + s->first,
+                             s->end - s->first);
+        pick_row(call, base, i * n, s->end, n);
+        dq_next_coord(last, out->dims, coord);
+    }
 }
 
-/* Through the tables, row by row. */
-static void run_tables(const dq_op_call *call, const state *s)
+static void run_tables(const dq_op_call *call)
 {
     const dq_tensor *out = call->out[0];
-    size_t rank = out->rank, coord[DQ_MAX_RANK] = {0};
-    size_t width = rank ? (size_t)out->dims[rank - 1] : 1;
-    if (rank == 0)
-        copy_shown(call, 0, 0, 1);
-    for (size_t i = 0; rank && i < out->count; i += width) {
-        size_t base = 0;
-        for (size_t d = 0; d + 1 < rank; d++)
-            base += (size_t)s->table[d][coord[d]];
-        run_row(call, s, base, i);
-        dq_next_coord(rank - 1, out->dims, coord);
+    size_t n = out->rank ? (size_t)out->dims[out->rank - 1] : 1, rows = out->count / n;
+    if (out->rank == 0) {
+        dq_copy_elements(call->in[0], 0, call->out[0], 0, 1);
+        return;
     }
+    /* Neighbours of a packed type share bytes: one thread writes them all. */
+    dq_parallel(call->threads, rows, dq_move_width(out->dtype) == 0 ? rows : GRAIN / n + 1, piece, &call);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -207,7 +232,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (s->mode != CONSTANT) {
         if (dq_move_width(out->dtype) == 0)
             dq_move_fill(out->dtype, out->data, out->count, NULL);
-        run_tables(call, s);
+        run_tables(call);
         return DQ_OK;
     }
     const dq_tensor *value = s->value ? s->value : dq_call_in(call, 2);

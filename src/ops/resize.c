@@ -389,35 +389,6 @@ static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
             dq_tensor_put_double(out, at + i, row[i]);
 }
 
-#define PICK(T)                                                                                              \
-    do {                                                                                                     \
-        const T *x = from;                                                                                   \
-        T *y = to;                                                                                           \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            y[i] = x[index[i]];                                                                              \
-    } while (0)
-
-static void pick_row(const size_t *index, size_t n, size_t width, const void *from, void *to)
-{
-    switch (width) {
-    case 1:
-        PICK(uint8_t);
-        return;
-    case 2:
-        PICK(uint16_t);
-        return;
-    case 4:
-        PICK(uint32_t);
-        return;
-    case 8:
-        PICK(uint64_t);
-        return;
-    default:
-        for (size_t i = 0; i < n; i++)
-            memcpy((char *)to + i * width, (const char *)from + index[i] * width, width);
-    }
-}
-
 /* `count` rows of results from element `at` on, all of them made of the input row at `from`. */
 static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t count)
 {
@@ -430,7 +401,7 @@ static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t cou
         call->kernels->twice(row, a->in, width, to, to + bytes);
         made = 2;
     } else {
-        pick_row(a->index, a->out, width, row, to);
+        dq_move_pick(width, to, row, a->index, a->out);
     }
     for (; made < count; made++)
         memcpy(to + made * bytes, to, bytes);

@@ -51,6 +51,24 @@ void dq_load_ints(dq_dtype dtype, const void *data, size_t first, size_t n, int6
     }
 }
 
+size_t dq_load_indices(const dq_tensor *t, size_t first, size_t n, int64_t length, size_t *out)
+{
+    uint64_t outside = 0, most = (uint64_t)length - 1;
+    size_t good = 0;
+    dq_load_ints(t->dtype, t->data, first, n, (int64_t *)(void *)out);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x = out[i];
+        x += (0 - (x >> 63)) & (uint64_t)length;
+        out[i] = (size_t)x;
+        outside |= x | (most - x); /* the highest bit */
+    }
+    if (outside >> 63 == 0)
+        return n;
+    while (out[good] < (size_t)length)
+        good++;
+    return good;
+}
+
 void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, double *out)
 {
     switch (dtype) {

@@ -23,6 +23,10 @@ void dq_load_doubles(dq_dtype dtype, const void *data, size_t first, size_t n, d
 /** Elements of any integer or bool type; uint64 is reinterpreted. */
 void dq_load_ints(dq_dtype dtype, const void *data, size_t first, size_t n, int64_t *out);
 
+/** Indices of any integer type, from -length on counted from the end, brought below `length`: how many until
+ * one is outside (n: none is). */
+size_t dq_load_indices(const dq_tensor *t, size_t first, size_t n, int64_t length, size_t *out);
+
 /** Elements of any float type up to 32 bits, exactly. */
 void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_t first, size_t n,
                     float *out);

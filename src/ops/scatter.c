@@ -2,6 +2,7 @@
  * are replaced by updates or joined with them. Updates are taken in order, so that of several for one place
  * the last one stays, and sums have one order. */
 #include "ops/element.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -137,22 +138,45 @@ static dq_status elements_prepare(dq_op_call *call, dq_error *err)
     return read_join(call, &s->join, err);
 }
 
+/* `n` updates of a row, from number i on; `base` is where the first one goes but for the index along the
+ * axis, of elements that are `step` apart. */
+static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t base, size_t step,
+                             dq_error *err)
+{
+    const state *s = call->state;
+    const dq_tensor *data = call->in[DATA], *updates = call->in[UPDATES];
+    size_t index[DQ_ROW], width = dq_move_width(data->dtype), along = s->axis + 1 < data->rank;
+    size_t good = dq_load_indices(call->in[INDICES], i, n, data->dims[s->axis], index);
+    if (good < n)
+        return outside(call, dq_tensor_get_int(call->in[INDICES], i + good), data->dims[s->axis], err);
+    for (size_t k = 0; along && k < n; k++)
+        index[k] = index[k] * step + k;
+    if (width && s->join == REPLACE) {
+        dq_move_put(width, (char *)call->out[0]->data + base * width, (const char *)updates->data + i * width,
+                    index, n);
+        return DQ_OK;
+    }
+    for (size_t k = 0; k < n; k++)
+        place(s->join, updates, i + k, call->out[0], base + index[k], 1);
+    return DQ_OK;
+}
+
 static dq_status elements_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     const state *s = call->state;
     size_t strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
     dq_strides(data->rank, data->dims, strides);
+    size_t last = data->rank - 1, row = (size_t)indices->dims[last];
     start(call);
-    for (size_t i = 0; i < indices->count; i++) {
-        int64_t given = dq_tensor_get_int(indices, i);
-        size_t index, at = 0;
-        if (!dq_wrap_index(given, data->dims[s->axis], &index))
-            return outside(call, given, data->dims[s->axis], err);
-        for (size_t d = 0; d < data->rank; d++)
-            at += (d == s->axis ? index : coord[d]) * strides[d];
-        place(s->join, call->in[UPDATES], i, call->out[0], at, 1);
-        dq_next_coord(indices->rank, indices->dims, coord);
+    for (size_t i = 0; i < indices->count; i += row) {
+        size_t base = 0;
+        for (size_t d = 0; d < last; d++)
+            base += d == s->axis ? 0 : coord[d] * strides[d];
+        for (size_t k = 0; k < row; k += DQ_ROW)
+            DQ_TRY(scatter_row(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW,
+                               base + (s->axis == last ? 0 : k), strides[s->axis], err));
+        dq_next_coord(last, indices->dims, coord);
     }
     return DQ_OK;
 }

@@ -220,6 +220,44 @@ START_TEST(gathers)
 }
 END_TEST
 
+/* More indices than are taken at a time, of elements of each width. */
+START_TEST(gathers_many)
+{
+    static const dq_dtype types[] = {DQ_INT8, DQ_FLOAT16, DQ_FLOAT, DQ_DOUBLE};
+    enum { N = 600 };
+    static double data[2 * N], index[N], along[2 * N], across[2 * N];
+    for (int i = 0; i < 2 * N; i++)
+        data[i] = i * 37 % 101;
+    for (int i = 0; i < N; i++) {
+        int at = i * 7 % N;
+        index[i] = i % 3 ? at : at - N;
+        along[i] = data[at];
+        along[N + i] = data[N + at];
+        across[i] = data[i % 5 % 2 ? N + i : i];
+    }
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        ops_case c;
+        ops_begin(&c, "", "Gather", 13);
+        ops_int(&c, "axis", 1);
+        ops_in(&c, types[t], OPS_DIMS(2, N), data);
+        ops_in(&c, t % 2 ? DQ_INT32 : DQ_INT64, OPS_DIMS(N), index);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(2, N), along);
+        ops_end(&c);
+
+        double row[N];
+        ops_begin(&c, "", "GatherElements", 13);
+        ops_in(&c, types[t], OPS_DIMS(2, N), data);
+        for (int i = 0; i < N; i++)
+            row[i] = i % 5 % 2 ? -1 : 0;
+        ops_in(&c, DQ_INT64, OPS_DIMS(1, N), row);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(1, N), across);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 static void pads(const char *mode, double begin, double end, int64_t n, const double *want)
 {
     ops_case c;
@@ -243,7 +281,25 @@ START_TEST(padding)
     pads("wrap", 2, 1, 6, OPS_VALUES(2, 3, 1, 2, 3, 1));
     pads("reflect", -1, 2, 4, OPS_VALUES(2, 3, 2, 1));
 
+    static const dq_dtype types[] = {DQ_UINT4, DQ_UINT8, DQ_FLOAT16, DQ_FLOAT, DQ_DOUBLE};
     ops_case c;
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) { /* both axes; one axis is all pads */
+        ops_begin(&c, "", "Pad", 25);
+        ops_string(&c, "mode", "edge");
+        ops_in(&c, types[t], OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+        ops_in(&c, DQ_INT64, LIST(1, 1, 0, 2));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(3, 6),
+                 OPS_VALUES(1, 1, 2, 3, 3, 3, 1, 1, 2, 3, 3, 3, 4, 4, 5, 6, 6, 6));
+        ops_end(&c);
+        ops_begin(&c, "", "Pad", 25);
+        ops_string(&c, "mode", "wrap");
+        ops_in(&c, types[t], OPS_DIMS(1, 3), OPS_VALUES(1, 2, 3));
+        ops_in(&c, DQ_INT64, LIST(0, 5, 1, -3));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(2, 5), OPS_VALUES(2, 3, 1, 2, 3, 2, 3, 1, 2, 3));
+        ops_end(&c);
+    }
     ops_begin(&c, "", "Pad", 25); /* packed, with a value */
     ops_in(&c, DQ_UINT4, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
     ops_in(&c, DQ_INT64, LIST(1, 1));
@@ -301,6 +357,7 @@ int main(void)
     tcase_add_test(tests, splits);
     tcase_add_test(tests, repeats);
     tcase_add_test(tests, gathers);
+    tcase_add_test(tests, gathers_many);
     tcase_add_test(tests, padding);
     tcase_add_test(tests, ranges);
     return ops_main(tests);

@@ -48,6 +48,35 @@ START_TEST(joins)
 }
 END_TEST
 
+/* More updates than are taken at a time, of elements of each width; of two for one place the later stays. */
+START_TEST(scatters_many)
+{
+    static const dq_dtype types[] = {DQ_INT8, DQ_FLOAT16, DQ_FLOAT, DQ_DOUBLE};
+    enum { N = 600 };
+    static double data[2 * N], index[2 * N], updates[2 * N], want[2 * N];
+    for (int axis = 0; axis < 2; axis++)
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+            for (int i = 0; i < 2 * N; i++)
+                want[i] = data[i] = i % 11;
+            for (int i = 0; i < 2 * N; i++) {
+                int at = axis ? i % N * 7 % 450 : i % 3 % 2;
+                updates[i] = 20 + i % 97;
+                index[i] = i % 2 ? at : at - (axis ? N : 2);
+                want[axis ? i / N * N + at : at * N + i % N] = updates[i];
+            }
+            ops_case c;
+            ops_begin(&c, "", "ScatterElements", 18);
+            ops_int(&c, "axis", axis);
+            ops_in(&c, types[t], OPS_DIMS(2, N), data);
+            ops_in(&c, DQ_INT64, OPS_DIMS(2, N), index);
+            ops_in(&c, types[t], OPS_DIMS(2, N), updates);
+            ops_must_run(&c);
+            ops_want(&c, 0, types[t], OPS_DIMS(2, N), want);
+            ops_end(&c);
+        }
+}
+END_TEST
+
 START_TEST(scatter_refusals)
 {
     ops_case c;
@@ -56,6 +85,13 @@ START_TEST(scatter_refusals)
     ops_end(&c);
     scatter_elements(&c, "none", DQ_FLOAT, NULL, OPS_VALUES(0, -4), NULL);
     ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds -4, outside an axis of 3");
+    ops_end(&c);
+    static const double far[] = {[599] = -3};
+    ops_begin(&c, "", "ScatterElements", 18);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 600), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1, 600), far);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 600), NULL);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds -3, outside an axis of 2");
     ops_end(&c);
     scatter_elements(&c, "sum", DQ_FLOAT, NULL, OPS_VALUES(0, 1), NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'reduction' is 'sum', wanted none, add, mul, min or max");
@@ -202,6 +238,7 @@ int main(void)
 {
     TCase *tests = tcase_create("scatter");
     tcase_add_test(tests, joins);
+    tcase_add_test(tests, scatters_many);
     tcase_add_test(tests, scatter_refusals);
     tcase_add_test(tests, tuples);
     tcase_add_test(tests, one_hot);
