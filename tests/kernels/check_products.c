@@ -466,39 +466,40 @@ static bool same_or_nan(float a, float b)
     return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* A sum a hair below the middle between two floats, which a double cannot hold: rounded once, it goes down.
- */
-static void check_fused(const dq_kernels *k)
+/* Operands of a step, as many as there are rows (of A) or columns (of B): any; such as keep sums finite; or
+ * such that sums are near the middle between two floats, some exactly there and some so near that double does
+ * not tell: either the sum before the step is the large part of it (first a number of 24 bits, then products
+ * of about half of its last bit), or the product is (of 25 bits, after tiny sums). */
+enum { ANY, FINITE, SMALL_STEPS, TINY_SUMS, FLOAT_KINDS };
+
+static void take_step(int kind, size_t p, bool is_a, size_t n, float *x)
 {
-    float *a = kernel_memory(2 * DQ_FGEMM_ROWS * sizeof *a),
-          *b = kernel_memory(2 * DQ_FGEMM_COLS * sizeof *b);
-    float *c = kernel_memory(DQ_FGEMM_ROWS * DQ_FGEMM_COLS * sizeof *c);
-    for (size_t i = 0; i < DQ_FGEMM_ROWS; i++) {
-        a[i] = i % 2 ? -1.0f : 1.0f;
-        a[DQ_FGEMM_ROWS + i] = a[i] * (1.0f + 0x1p-23f);
+    for (size_t i = 0; kind != ANY && i < n; i++) {
+        float fraction = ldexpf((float)kernel_random(1 << 24), -24);
+        float near = 1 + (float)((int)kernel_random(3) - 1) * 0x1p-16f,
+              sign = kernel_random(2) ? -1.0f : 1.0f;
+        if (kind == FINITE)
+            x[i] = is_a ? fraction : fraction - 0.5f;
+        else if (kind == SMALL_STEPS)
+            x[i] = sign * (p > 0 ? near * 0x1p-12f : is_a ? 1 : 1 + fraction);
+        else
+            x[i] = sign * (p % 2 == 0 ? 0x1p-30f
+                           : is_a     ? 1 + 0x1p-23f * (float)kernel_random(1 << 22)
+                                      : 1.5f);
     }
-    for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
-        b[j] = 0x1.000002p+8f;
-        b[DQ_FGEMM_COLS + j] = 0x1p-16f * (1.0f - 0x1p-23f);
-    }
-    k->fgemm(a, b, 2, DQ_FGEMM_ROWS, c);
-    for (size_t i = 0; i < DQ_FGEMM_ROWS * DQ_FGEMM_COLS; i++)
-        KERNEL_FAIL_UNLESS(fabsf(c[i]) == 0x1.000002p+8f, "rounded twice: element %zu is %a", i,
-                           (double)c[i]);
-    kernel_done();
 }
 
 void check_fgemm(const dq_kernels *k)
 {
-    check_fused(k);
     for (int round = 0; round < 200; round++) {
-        size_t depth = kernel_random(60), rows = 1 + kernel_random(DQ_FGEMM_ROWS);
+        int kind = round % FLOAT_KINDS;
+        size_t depth = kernel_random(kind == TINY_SUMS ? 4 : 60), rows = 1 + kernel_random(DQ_FGEMM_ROWS);
         float *a = kernel_floats(depth * DQ_FGEMM_ROWS), *b = kernel_floats(depth * DQ_FGEMM_COLS);
         float *c = kernel_memory(DQ_FGEMM_ROWS * DQ_FGEMM_COLS * sizeof *c);
-        for (size_t i = 0; round % 2 && i < depth * DQ_FGEMM_ROWS; i++)
-            a[i] = ldexpf((float)kernel_random(1 << 24), -24); /* no infinities: sums of finite numbers */
-        for (size_t i = 0; round % 2 && i < depth * DQ_FGEMM_COLS; i++)
-            b[i] = ldexpf((float)kernel_random(1 << 24), -24) - 0.5f;
+        for (size_t p = 0; p < depth; p++) {
+            take_step(kind, p, true, DQ_FGEMM_ROWS, a + p * DQ_FGEMM_ROWS);
+            take_step(kind, p, false, DQ_FGEMM_COLS, b + p * DQ_FGEMM_COLS);
+        }
         k->fgemm(a, b, depth, rows, c);
         for (size_t i = 0; i < rows; i++)
             for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
