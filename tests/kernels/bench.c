@@ -25,7 +25,8 @@ typedef struct call {
 typedef struct measure {
     const char *slot;
     void (*run)(call *c);
-    bool row; /* measured on far memory, too */
+    bool row;         /* measured on far memory, too */
+    const char *what; /* of several of a slot; or NULL */
 } measure;
 
 /* ---- Rows ---- */
@@ -152,34 +153,48 @@ static void run_float_pool(call *c)
 
 /* ---- Products ---- */
 
-static void run_qgemm(call *c)
+/* `rows` of them with a panel, kept from call to call as weights are: `steps` deep. */
+static void multiply(call *c, const dq_qgemm *kernel, size_t rows, size_t steps, uint8_t use)
 {
-    const dq_qgemm *kernel = c->k->qgemm;
     static const dq_qgemm *packed;
+    static size_t packed_steps;
     static const ptrdiff_t zero_offset[1];
     static int32_t sums[DQ_QGEMM_NR_MAX];
     uint8_t *turned = third + ROOM / 2; /* far more than any kernel keeps */
-    const uint8_t *rows[DQ_QGEMM_MR_MAX];
+    const uint8_t *at[DQ_QGEMM_MR_MAX];
     dq_qgemm_b b = {.data = third,
                     .cols = kernel->nr,
                     .runs = 1,
-                    .run = DEPTH,
-                    .inner = DEPTH,
-                    .col_stride = DEPTH,
-                    .run_stride = DEPTH,
-                    .outer_stride = DEPTH,
+                    .run = steps,
+                    .inner = steps,
+                    .col_stride = steps,
+                    .run_stride = steps,
+                    .outer_stride = steps,
                     .inner_stride = 1,
-                    .use = DQ_QGEMM_ONCE};
-    const dq_qgemm_a a = {.rows = rows, .offsets = zero_offset, .runs = 1, .run = DEPTH, .turned = turned};
-    for (size_t i = 0; i < kernel->mr; i++)
-        rows[i] = source + i * DEPTH;
-    if (packed != kernel) { /* the panel is kept from call to call, as weights are */
+                    .use = use};
+    const dq_qgemm_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .turned = turned};
+    for (size_t i = 0; i < rows; i++)
+        at[i] = source + i * steps;
+    if (packed != kernel || packed_steps != steps) {
         (void)kernel->pack(&b, 0, target, sums);
         turned[0] = 0;
         packed = kernel;
+        packed_steps = steps;
     }
-    kernel->tile(&a, kernel->mr, target, sums, (int32_t *)(void *)(target + ROOM / 2), kernel->nr);
-    c->work = (bench_work){.products = (double)kernel->mr * kernel->nr * DEPTH, .bytes = true};
+    kernel->tile(&a, rows, target, sums, (int32_t *)(void *)(target + ROOM / 2), kernel->nr);
+    c->work = (bench_work){.products = (double)rows * kernel->nr * (double)steps, .bytes = true};
+}
+
+static void run_qgemm(call *c)
+{
+    multiply(c, c->k->qgemm, c->k->qgemm->mr, DEPTH, DQ_QGEMM_ONCE);
+}
+
+/* One row, over weights that fill much of the first-level cache. */
+static void run_qgemm_few(call *c)
+{
+    const dq_qgemm *few = c->k->qgemm->few;
+    multiply(c, few ? few : c->k->qgemm, 1, 2 * DEPTH, DQ_QGEMM_FEW);
 }
 
 static void run_qconv_rows(call *c)
@@ -252,6 +267,24 @@ static void run_fblock(call *c)
                              .c_row = COLS};
     c->k->fblock(&block);
     c->work = (bench_work){.products = (double)ROWS * STEPS * COLS};
+}
+
+/* One row, over panels that fill half of the first-level cache. */
+static void run_fblock_row(call *c)
+{
+    enum { STEPS = 128, COLS = 2 * DQ_FPANEL };
+    const dq_fblock block = {.rows = 1,
+                             .cols = COLS,
+                             .k = STEPS,
+                             .a = X(float),
+                             .b = Z(float),
+                             .a_row = STEPS,
+                             .b_step = DQ_FPANEL,
+                             .b_panel = STEPS * DQ_FPANEL,
+                             .c = Y(float),
+                             .c_row = COLS};
+    c->k->fblock(&block);
+    c->work = (bench_work){.read = STEPS * COLS * sizeof(float)};
 }
 
 static void run_fgemv(call *c)
@@ -351,11 +384,11 @@ static void run_nbits_floats(call *c)
 
 #define ROW(slot)                                                                                            \
     {                                                                                                        \
-#slot, run_##slot, true                                                                              \
+#slot, run_##slot, true, NULL                                                                        \
     }
 #define PRODUCT(slot)                                                                                        \
     {                                                                                                        \
-#slot, run_##slot, false                                                                             \
+#slot, run_##slot, false, NULL                                                                       \
     }
 static const measure measures[] = {
     ROW(minmax_f32),
@@ -388,6 +421,7 @@ static const measure measures[] = {
     ROW(float_rows),
     ROW(float_pool),
     PRODUCT(qgemm),
+    {"qgemm", run_qgemm_few, false, "one row"},
     PRODUCT(qconv_rows),
     PRODUCT(qconv_3x3),
     PRODUCT(fgemm),
@@ -399,6 +433,7 @@ static const measure measures[] = {
     ROW(dequantize_blocks_s8_f32),
     PRODUCT(winograd),
     PRODUCT(fblock),
+    {"fblock", run_fblock_row, false, "one row"},
     PRODUCT(fgemv),
     PRODUCT(fgather),
     PRODUCT(fconv_plane),
@@ -470,19 +505,22 @@ static void print_rate(const bench_work *w, double took, unsigned isa, int far)
 
 bool bench_kernel(const char *isa_name, unsigned isa, const char *slot, const char *name, const dq_kernels *k)
 {
+    bool any = false;
     for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
-        if (strcmp(measures[i].slot, slot) != 0)
+        const measure *m = &measures[i];
+        if (strcmp(m->slot, slot) != 0)
             continue;
-        call c = {.k = k, .measure = &measures[i], .n = NEAR};
+        call c = {.k = k, .measure = m, .n = NEAR};
         double took = bench_seconds(run_call, &c);
-        printf("%-11s %-32s %10.1f", isa_name, name, 1e9 * took);
+        int width = printf("%-11s %s%s%s", isa_name, name, m->what ? ", " : "", m->what ? m->what : "");
+        printf("%*s %10.1f", width < 44 ? 44 - width : 0, "", 1e9 * took);
         print_rate(&c.work, took, isa, 0);
-        if (measures[i].row) {
+        if (m->row) {
             c.n = FAR;
             print_rate(&c.work, took = bench_seconds(run_call, &c), isa, 1);
         }
         printf("\n");
-        return true;
+        any = true;
     }
-    return false;
+    return any;
 }
