@@ -10,6 +10,7 @@
 #ifndef DQ_KERNELS_FLOAT_ROWS_H
 #define DQ_KERNELS_FLOAT_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,11 @@ typedef struct dq_float_rows {
     /** y[i] = exp(x[i] - off), 0 where x[i] - off is below -126.5 ln 2, and their sum: lanes of float, which
      * are added to lanes of double after every 256 elements. No x[i] is more than `off`. y may be x. */
     double (*exp_sum)(const float *x, size_t n, float off, float *y);
+    /** Softmax of each of `n` columns, a multiple of 16, of `count` rows that are x_step apart: exponentials
+     * as exp_sum has them, their sum in double from row 0 down, rounded to float in its reciprocal (`log`:
+     * its logarithm, which x - off is less by). y has the same shape, with y_step, and may be x. */
+    void (*softmax_columns)(const float *x, size_t x_step, size_t count, size_t n, bool log, float *y,
+                            size_t y_step);
     /** y[i] = x[i] * factor, y may be x. */
     dq_map1_f32_fn *scale;
     /** The sum, in lanes of double. */

@@ -3,6 +3,7 @@
 #include "kernels/float_math.h"
 #include "kernels/float_rows.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -292,6 +293,47 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     return fold_doubles(total);
 }
 
+/* What the columns of a group become: exponentials times `by`, or what is left when `by` is taken off. */
+static inline void softmax_group(const float *x, size_t x_step, size_t count, bool logs, float *y,
+                                 size_t y_step)
+{
+    vf most[PARTS];
+    vd total[HALVES];
+    double sums[GROUP];
+    float by[GROUP];
+    for (int p = 0; p < PARTS; p++)
+        most[p] = vf_set(-INFINITY);
+    for (size_t t = 0; t < count; t++)
+        for (int p = 0; p < PARTS; p++)
+            most[p] = larger(vf_load(x + t * x_step + p * VF_LANES), most[p]);
+    clear_doubles(total);
+    for (size_t t = 0; t < count; t++)
+        for (int p = 0; p < PARTS; p++) {
+            vf e = exp_negative(vf_sub(vf_load(x + t * x_step + p * VF_LANES), most[p]));
+            add_to_doubles(total, p, e);
+            if (!logs)
+                vf_store(y + t * y_step + p * VF_LANES, e);
+        }
+    for (int p = 0; p < HALVES; p++)
+        vd_store(sums + p * VD_LANES, total[p]);
+    for (int l = 0; l < GROUP; l++)
+        by[l] = (float)(logs ? log(sums[l]) : 1 / sums[l]);
+    for (size_t t = 0; t < count; t++)
+        for (int p = 0; p < PARTS; p++) {
+            float *to = y + t * y_step + p * VF_LANES;
+            vf v = logs ? vf_sub(vf_load(x + t * x_step + p * VF_LANES), most[p]) : vf_load(to);
+            vf b = vf_load(by + p * VF_LANES);
+            vf_store(to, logs ? vf_sub(v, b) : vf_mul(v, b));
+        }
+}
+
+static void softmax_columns(const float *x, size_t x_step, size_t count, size_t n, bool logs, float *y,
+                            size_t y_step)
+{
+    for (size_t i = 0; i < n; i += GROUP)
+        softmax_group(x + i, x_step, count, logs, y + i, y_step);
+}
+
 static double sum(const float *x, size_t n)
 {
     vd total[HALVES];
@@ -463,6 +505,6 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
         .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
         .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of,                \
-        .add_to = add_to, .exp_sum = exp_sum, .scale = scale_row, .sum = sum, .squares = squares,            \
-        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
+        .add_to = add_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns, .scale = scale_row,        \
+        .sum = sum, .squares = squares, .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn         \
     }

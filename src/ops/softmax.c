@@ -12,14 +12,17 @@
 typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
 enum {
-    WORK = 4096, /* elements of a piece of parallel work, about */
-    FEW = 8,     /* rows that go on side by side */
-    COLUMNS = 16 /* lines of an axis that is not the last: brought together so many at a time */
+    WORK = 4096,  /* elements of a piece of parallel work, about */
+    FEW = 8,      /* rows that go on side by side */
+    SHORT = 64,   /* rows up to this length become columns */
+    COLUMNS = 64, /* at a time, and of long ones: */
+    GROUP = 16
 };
 
 typedef struct state {
     kind kind;
     size_t n, inner; /* elements that sum to one, and their stride */
+    size_t columns;  /* at a time */
 } state;
 
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
@@ -54,7 +57,9 @@ static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
     bool flatten = call->version < 13;
     s->n = flatten ? dq_dims_product(in->dims, axis, in->rank) : (size_t)in->dims[axis];
     s->inner = flatten ? 1 : dq_dims_product(in->dims, axis + 1, in->rank);
-    if (!dq_mul_size(s->n, (s->inner > 1 ? COLUMNS : 1) * 2 * sizeof(float), &call->worker_scratch_size))
+    s->columns = s->n <= SHORT ? COLUMNS : GROUP;
+    bool single = s->inner == 1 && s->n > SHORT;
+    if (!dq_mul_size(s->n, (single ? 1 : s->columns) * 2 * sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, s->n, "rows");
     return DQ_OK;
 }
@@ -152,30 +157,56 @@ static const uint32_t *words(const float *x)
     return (const uint32_t *)(const void *)x;
 }
 
-/* Some neighbouring lines of an inner axis as rows, and back; floats from and to where they stand. */
-static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
+/* Short rows as columns, and back; what is behind them in a group is computed and left. */
+static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const state *s = j->s;
     const dq_kernels *k = j->call->kernels;
-    bool in_place = j->in->dtype == DQ_FLOAT;
-    float *lines_of = dq_call_worker_scratch(j->call, worker), *rows = lines_of + s->n * COLUMNS;
-    size_t blocks = (s->inner + COLUMNS - 1) / COLUMNS;
+    float *columns = dq_call_worker_scratch(j->call, worker), *room = columns + s->n * COLUMNS;
+    bool plain = j->in->dtype == DQ_FLOAT;
+    for (size_t i = begin; i < end; i += COLUMNS) {
+        size_t count = end - i < COLUMNS ? end - i : COLUMNS, at = i * s->n,
+               n = (count + GROUP - 1) & ~(size_t)(GROUP - 1);
+        const float *from = plain ? dq_data(j->in, float) + at : room;
+        float *to = plain ? dq_data(j->out, float) + at : room;
+        if (!plain)
+            dq_load_floats(k, j->in->dtype, j->in->data, at, count * s->n, room);
+        if (count < n)
+            memset(columns, 0, s->n * COLUMNS * sizeof *columns);
+        k->transpose_x32(words(from), s->n, count, s->n, (uint32_t *)(void *)columns, COLUMNS);
+        k->float_rows->softmax_columns(columns, COLUMNS, s->n, n, s->kind == LOG_SOFT, columns, COLUMNS);
+        k->transpose_x32(words(columns), COLUMNS, s->n, count, (uint32_t *)(void *)to, s->n);
+        if (!plain)
+            dq_store_from_floats(k, j->out->dtype, j->out->data, at, count * s->n, room, false);
+    }
+}
+
+/* Neighbouring lines of an inner axis: whole groups of floats where they stand. */
+static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_kernels *k = j->call->kernels;
+    float *room = dq_call_worker_scratch(j->call, worker);
+    size_t blocks = (s->inner + s->columns - 1) / s->columns;
     for (size_t i = begin; i < end; i++) {
-        size_t column = i % blocks * COLUMNS, base = i / blocks * s->n * s->inner + column;
-        size_t count = s->inner - column < COLUMNS ? s->inner - column : COLUMNS;
-        const float *from = in_place ? dq_data(j->in, float) + base : lines_of;
-        float *to = in_place ? dq_data(j->out, float) + base : lines_of;
-        size_t stride = in_place ? s->inner : count;
-        for (size_t t = 0; t < s->n && !in_place; t++)
-            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
-        k->transpose_x32(words(from), stride, s->n, count, (uint32_t *)(void *)rows, s->n);
-        for (size_t c = 0; c < count; c += FEW)
-            few_rows(j, rows + c * s->n, count - c < FEW ? count - c : FEW, rows + c * s->n, lines_of);
-        k->transpose_x32(words(rows), s->n, count, s->n, (uint32_t *)(void *)to, stride);
-        for (size_t t = 0; t < s->n && !in_place; t++)
+        size_t column = i % blocks * s->columns, base = i / blocks * s->n * s->inner + column;
+        size_t count = s->inner - column < s->columns ? s->inner - column : s->columns;
+        if (j->in->dtype == DQ_FLOAT && count % GROUP == 0) {
+            k->float_rows->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
+                                           s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
+            continue;
+        }
+        if (count < s->columns)
+            memset(room, 0, s->n * s->columns * sizeof *room);
+        for (size_t t = 0; t < s->n; t++)
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, room + t * s->columns);
+        k->float_rows->softmax_columns(room, s->columns, s->n, s->columns, s->kind == LOG_SOFT, room,
+                                       s->columns);
+        for (size_t t = 0; t < s->n; t++)
             dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
-                                 lines_of + t * count, false);
+                                 room + t * s->columns, false);
     }
 }
 
@@ -186,14 +217,17 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     job j = {call, s, call->in[0], call->out[0]};
     if (j.out->count == 0)
         return DQ_OK;
-    size_t count = j.out->count / s->n, blocks = (s->inner + COLUMNS - 1) / COLUMNS;
+    size_t count = j.out->count / s->n, blocks = (s->inner + s->columns - 1) / s->columns;
+    size_t grain = WORK / s->n + 1;
     if (s->kind == HARD || j.in->dtype == DQ_DOUBLE)
-        dq_parallel(call->threads, count, WORK / s->n + 1, lines, &j);
+        dq_parallel(call->threads, count, grain, lines, &j);
+    else if (s->inner == 1 && s->n > SHORT)
+        dq_parallel(call->threads, count, grain, rows_of_last_axis, &j);
     else if (s->inner == 1)
-        dq_parallel(call->threads, count, WORK / s->n + 1, rows_of_last_axis, &j);
+        dq_parallel(call->threads, count, (grain + COLUMNS - 1) / COLUMNS * COLUMNS, short_rows, &j);
     else
-        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * COLUMNS) + 1, rows_of_inner_axis,
-                    &j);
+        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * s->columns) + 1,
+                    lines_of_inner_axis, &j);
     return DQ_OK;
 }
 

@@ -319,6 +319,42 @@ static void check_normalize(const dq_float_rows *k, size_t n)
     kernel_done();
 }
 
+/* The column of `count` elements that are `step` apart, by functions of single elements. */
+static void softmax_of(const float *x, size_t step, size_t count, bool logs, float *y)
+{
+    float most = -INFINITY, e;
+    double total = 0;
+    for (size_t t = 0; t < count; t++)
+        most = isnan(x[t * step]) || x[t * step] > most ? x[t * step] : most;
+    for (size_t t = 0; t < count; t++)
+        total += portable()->exp_sum(x + t * step, 1, most, &e);
+    for (size_t t = 0; t < count; t++) {
+        portable()->exp_sum(x + t * step, 1, most, &e);
+        y[t * step] = logs ? x[t * step] - most - (float)log(total) : e * (float)(1 / total);
+    }
+}
+
+static void check_softmax_columns(const dq_float_rows *k, size_t n)
+{
+    enum { GROUP = 16 };
+    for (size_t count = 1; count < 40; count += 19)
+        for (int form = 0; form < 4; form++) {
+            size_t columns = n / GROUP * GROUP, step = columns + kernel_random(3),
+                   all = (count - 1) * step + columns;
+            float *x = form & 1 ? kernel_floats(all) : ordinary(all), *y = kernel_memory(all * sizeof *y),
+                  *z = kernel_memory(all * sizeof *z);
+            if (columns == 0)
+                return;
+            memcpy(y, x, all * sizeof *y);
+            memcpy(z, x, all * sizeof *z);
+            k->softmax_columns(form & 1 ? x : y, step, count, columns, form & 2, y, step);
+            for (size_t i = 0; i < columns; i++)
+                softmax_of(x + i, step, count, form & 2, z + i);
+            same_rows("softmax_columns", y, z, all);
+            kernel_done();
+        }
+}
+
 static void check_matrices(const dq_float_rows *k, size_t n)
 {
     const dq_float_rows *c = portable();
@@ -362,6 +398,7 @@ void check_float_rows(const dq_kernels *k)
         check_extremes(k->float_rows, kernel_floats(n), n);
         check_add_to(k->float_rows, n);
         check_normalize(k->float_rows, n);
+        check_softmax_columns(k->float_rows, n);
         check_matrices(k->float_rows, n);
     }
 }

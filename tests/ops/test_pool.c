@@ -143,6 +143,48 @@ START_TEST(softmax_axes)
 }
 END_TEST
 
+enum { MOST = 70 * 65 };
+
+/* The results of an operator along an axis in double. */
+static void run_along(const char *name, dq_dtype dtype, const int64_t dims[3], int64_t axis, const double *x,
+                      double *y)
+{
+    ops_case c;
+    ops_begin(&c, "", name, 13);
+    ops_int(&c, "axis", axis);
+    ops_in(&c, dtype, OPS_DIMS(dims[0], dims[1], dims[2]), x);
+    ops_must_run(&c);
+    for (size_t i = 0; i < c.out[0]->count; i++)
+        y[i] = dq_tensor_get_double(c.out[0], i);
+    ops_end(&c);
+}
+
+/* Those of narrower types are near those of double, whatever way the shape makes them go. */
+START_TEST(softmax_shapes)
+{
+    static const int64_t dims[][3] = {{1, 70, 5}, {1, 3, 65},  {1, 3, 64},  {2, 66, 1}, {1, 1, 10},
+                                      {2, 7, 37}, {2, 70, 16}, {1, 65, 70}, {3, 9, 80}, {3, 5, 100}};
+    static const char *const names[] = {"Softmax", "LogSoftmax", "Hardmax"};
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_BFLOAT16};
+    static double x[MOST], y[MOST], z[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = (double)(i * 7 % 113) / 16 - 3; /* numbers of all types */
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+        for (size_t k = 0; k < 3; k++)
+            for (int64_t axis = 1; axis < 3; axis++) {
+                run_along(names[k], DQ_DOUBLE, dims[d], axis, x, z);
+                for (size_t t = 0; t < 3; t++) {
+                    double unit = t == 0 ? 0x1p-22 : t == 1 ? 0x1p-11 : 0x1p-8;
+                    run_along(names[k], types[t], dims[d], axis, x, y);
+                    for (int64_t i = 0; i < dims[d][0] * dims[d][1] * dims[d][2]; i++)
+                        ck_assert_msg(fabs(y[i] - z[i]) <= (k == 2 ? 0 : unit * (fabs(z[i]) + 0x1p-14)),
+                                      "%s, case %zu, axis %d, type %zu: element %d is %g, wanted %g",
+                                      names[k], d, (int)axis, t, (int)i, y[i], z[i]);
+                }
+            }
+}
+END_TEST
+
 START_TEST(normalizations)
 {
     ops_case c;
@@ -196,6 +238,7 @@ int main(void)
     tcase_add_test(tests, averages);
     tcase_add_test(tests, global_pools);
     tcase_add_test(tests, softmax_axes);
+    tcase_add_test(tests, softmax_shapes);
     tcase_add_test(tests, normalizations);
     return ops_main(tests);
 }
