@@ -40,6 +40,7 @@ LIBRARIES = {
     "yaml.h": ("src/schema/",),
     "zlib.h": ("src/schema/", "tools/io/"),
     "zip.h": ("tools/io/",),
+    "unzip.h": ("tools/io/",),
     "pthreadpool.h": ("src/base/",),
     "immintrin.h": ("src/kernels/x86/", "tests/kernels/"),
     "arm_neon.h": ("src/kernels/arm/",),

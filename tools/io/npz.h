@@ -1,4 +1,4 @@
-/* .npz: zip archives of .npy arrays, read and written through libzip. */
+/* .npz: zip archives of .npy arrays, read and written through minizip. */
 #ifndef DQ_TOOLS_IO_NPZ_H
 #define DQ_TOOLS_IO_NPZ_H
 

@@ -1,37 +1,58 @@
 #include "npz.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zip.h>
+#include <unzip.h>
 
-/* No deflated stream is smaller than a 1032th of what it unpacks to. */
-enum { DEFLATE_BEST = 1032 };
+enum {
+    STORED = 0,
+    DEFLATED = 8,
+    ENCRYPTED = 1,      /* a flag of members */
+    DEFLATE_BEST = 1032 /* no deflated stream is smaller than that part of what it unpacks to */
+};
 
 typedef struct member {
     char *name; /* without ".npy" */
-    zip_uint64_t index;
+    unz64_file_pos position;
 } member;
 
 struct npz {
-    zip_t *zip;
+    unzFile zip;
+    uint64_t size;   /* of the file */
     member *members; /* in the archive's order */
     size_t count;
 };
 
-/* "<what>: <why>", and the status that fits it. */
-static dq_status zip_failure(zip_error_t *why, const char *what, dq_error *err)
+static dq_status out_of_memory(dq_error *err)
 {
-    if (zip_error_code_zip(why) == ZIP_ER_MEMORY)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
-    return io_fail(err, DQ_BAD_INPUT, "%s: %s", what, zip_error_strerror(why));
+    return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
 }
 
-static dq_status no_archive(zip_error_t *why, dq_error *err)
+static dq_status no_archive(dq_error *err)
 {
-    dq_status status = zip_failure(why, "is no .npz archive", err);
-    zip_error_fini(why);
-    return status;
+    return io_fail(err, DQ_BAD_INPUT, "is no .npz archive: its zip directory is missing or damaged");
+}
+
+/* minizip before 1.2 does not find the sizes and offsets that stand in a zip64 entry, which numpy writes from
+ * 2 GiB on: it takes the marks in their places for them. */
+static dq_status too_large(dq_error *err)
+{
+    return io_fail(
+        err, DQ_BAD_INPUT,
+        "is too large for this version of minizip, which reads no zip64 entries; wanted as a .npy file");
+}
+
+/* What reading a member came to. */
+static dq_status member_failure(int code, dq_error *err)
+{
+    if (code == UNZ_INTERNALERROR || code == Z_MEM_ERROR)
+        return out_of_memory(err);
+    if (code == UNZ_CRCERROR)
+        return io_fail(err, DQ_BAD_INPUT, "is damaged: its checksum differs");
+    return io_fail(err, DQ_BAD_INPUT, "is damaged: it cannot be unpacked");
 }
 
 static int by_name(const void *a, const void *b)
@@ -43,7 +64,7 @@ static dq_status refuse_duplicates(const npz *archive, dq_error *err)
 {
     const char **names = malloc(archive->count * sizeof *names);
     if (!names)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is for its names");
+        return out_of_memory(err);
     for (size_t i = 0; i < archive->count; i++)
         names[i] = archive->members[i].name;
     qsort(names, archive->count, sizeof *names, by_name);
@@ -56,45 +77,88 @@ static dq_status refuse_duplicates(const npz *archive, dq_error *err)
     return status;
 }
 
-static dq_status add_member(npz *archive, zip_uint64_t index, dq_error *err)
+/* The archive's current member, unless it is no array. Takes the name over. */
+static dq_status add_member(npz *archive, char *name, dq_error *err)
 {
-    const char *name = zip_get_name(archive->zip, index, 0);
-    size_t length = name ? strlen(name) : 0;
-    if (length < 4 || strcmp(name + length - 4, ".npy") != 0)
+    size_t length = strlen(name);
+    if (length < 4 || strcmp(name + length - 4, ".npy") != 0) {
+        free(name);
         return DQ_OK;
-    char *copy = malloc(length - 3);
-    if (!copy)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is for its names");
-    memcpy(copy, name, length - 4);
-    copy[length - 4] = 0;
-    archive->members[archive->count++] = (member){copy, index};
-    return DQ_OK;
+    }
+    name[length - 4] = 0;
+    member *grown = realloc(archive->members, (archive->count + 1) * sizeof *grown);
+    if (!grown) {
+        free(name);
+        return out_of_memory(err);
+    }
+    archive->members = grown;
+    member *added = &grown[archive->count++];
+    added->name = name;
+    return unzGetFilePos64(archive->zip, &added->position) == UNZ_OK ? DQ_OK : no_archive(err);
+}
+
+static dq_status read_member_entry(npz *archive, dq_error *err)
+{
+    unz_file_info64 info;
+    if (unzGetCurrentFileInfo64(archive->zip, &info, NULL, 0, NULL, 0, NULL, 0) != UNZ_OK)
+        return no_archive(err);
+    char *name = calloc(1, info.size_filename + 1);
+    if (!name)
+        return out_of_memory(err);
+    if (unzGetCurrentFileInfo64(archive->zip, &info, name, info.size_filename + 1, NULL, 0, NULL, 0) !=
+        UNZ_OK) {
+        free(name);
+        return no_archive(err);
+    }
+    return add_member(archive, name, err);
 }
 
 static dq_status list_members(npz *archive, dq_error *err)
 {
-    zip_int64_t entries = zip_get_num_entries(archive->zip, 0);
-    archive->members = calloc(entries > 0 ? (size_t)entries : 1, sizeof *archive->members);
-    if (!archive->members)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is for its names");
-    dq_status status = DQ_OK;
-    for (zip_int64_t i = 0; i < entries && status == DQ_OK; i++)
-        status = add_member(archive, (zip_uint64_t)i, err);
-    if (status == DQ_OK && !archive->count)
+    unz_global_info64 info;
+    if (unzGetGlobalInfo64(archive->zip, &info) != UNZ_OK)
+        return no_archive(err);
+    int code = info.number_entry ? unzGoToFirstFile(archive->zip) : UNZ_END_OF_LIST_OF_FILE;
+    while (code == UNZ_OK) {
+        dq_status status = read_member_entry(archive, err);
+        if (status != DQ_OK)
+            return status;
+        code = unzGoToNextFile(archive->zip);
+    }
+    if (code != UNZ_END_OF_LIST_OF_FILE)
+        return no_archive(err);
+    if (!archive->count)
         return io_fail(err, DQ_BAD_INPUT, "holds no .npy array");
-    return status == DQ_OK ? refuse_duplicates(archive, err) : status;
+    return refuse_duplicates(archive, err);
 }
 
-/* Takes the zip handle over. */
-static dq_status open_archive(zip_t *zip, npz **out, dq_error *err)
+/* minizip "opens" what is open already, and closes it in the end. */
+static voidpf same_file(voidpf file, const void *name, int mode)
+{
+    (void)name, (void)mode;
+    return file;
+}
+
+/* Takes the file over. */
+static dq_status open_archive(FILE *file, uint64_t size, npz **out, dq_error *err)
 {
     npz *archive = calloc(1, sizeof *archive);
     if (!archive) {
-        zip_discard(zip);
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
+        fclose(file);
+        return out_of_memory(err);
     }
-    archive->zip = zip;
-    dq_status status = list_members(archive, err);
+    archive->size = size;
+    zlib_filefunc64_def calls;
+    fill_fopen64_filefunc(&calls);
+    calls.zopen64_file = same_file;
+    calls.opaque = file;
+    errno = 0;
+    archive->zip = unzOpen2_64(NULL, &calls);
+    dq_status status = DQ_OK;
+    if (archive->zip)
+        status = list_members(archive, err);
+    else
+        status = errno == ENOMEM ? out_of_memory(err) : no_archive(err);
     if (status == DQ_OK)
         *out = archive;
     else
@@ -104,33 +168,20 @@ static dq_status open_archive(zip_t *zip, npz **out, dq_error *err)
 
 dq_status npz_open(const char *path, npz **out, dq_error *err)
 {
-    int code = 0;
-    zip_t *zip = zip_open(path, ZIP_RDONLY, &code);
-    if (zip)
-        return open_archive(zip, out, err);
-    zip_error_t why;
-    zip_error_init_with_code(&why, code);
-    if (code != ZIP_ER_NOENT && code != ZIP_ER_OPEN)
-        return no_archive(&why, err);
-    dq_status status = zip_failure(&why, "cannot be opened", err);
-    zip_error_fini(&why);
-    return status;
+    FILE *file = NULL;
+    uint64_t size = 0;
+    dq_status status = io_open_file(path, &file, &size, err);
+    return status == DQ_OK ? open_archive(file, size, out, err) : status;
 }
 
 dq_status npz_open_memory(const void *bytes, size_t size, npz **out, dq_error *err)
 {
-    zip_error_t why;
-    zip_error_init(&why);
-    zip_source_t *source = zip_source_buffer_create(bytes, size, 0, &why);
-    if (!source)
-        return no_archive(&why, err);
-    zip_t *zip = zip_open_from_source(source, ZIP_RDONLY, &why);
-    if (!zip) {
-        zip_source_free(source);
-        return no_archive(&why, err);
-    }
-    zip_error_fini(&why);
-    return open_archive(zip, out, err);
+    union {
+        const void *in;
+        void *out;
+    } memory = {bytes}; /* a stream for reading leaves it alone, but its type does not say so */
+    FILE *file = fmemopen(memory.out, size, "rb");
+    return file ? open_archive(file, size, out, err) : out_of_memory(err);
 }
 
 void npz_close(npz *archive)
@@ -140,7 +191,7 @@ void npz_close(npz *archive)
     for (size_t i = 0; i < archive->count; i++)
         free(archive->members[i].name);
     free(archive->members);
-    zip_discard(archive->zip);
+    unzClose(archive->zip);
     free(archive);
 }
 
@@ -164,12 +215,11 @@ size_t npz_find(const npz *archive, const char *name)
 
 static dq_status read_member(void *arg, void *buffer, size_t size, dq_error *err)
 {
-    zip_file_t *file = arg;
     char *to = buffer;
     while (size) {
-        zip_int64_t n = zip_fread(file, to, size);
+        int n = unzReadCurrentFile(arg, to, size < INT_MAX ? (unsigned)size : INT_MAX);
         if (n < 0)
-            return zip_failure(zip_file_get_error(file), "cannot be unpacked", err);
+            return member_failure(n, err);
         if (n == 0)
             return io_fail(err, DQ_BAD_INPUT, "is cut off: it unpacks to %zu bytes less than it declares",
                            size);
@@ -179,21 +229,39 @@ static dq_status read_member(void *arg, void *buffer, size_t size, dq_error *err
     return DQ_OK;
 }
 
-static dq_status open_member(npz *archive, size_t i, io_source *source, dq_error *err)
+static dq_status check_member(const unz_file_info64 *info, dq_error *err)
 {
-    zip_stat_t info;
-    zip_uint64_t index = archive->members[i].index;
-    const zip_uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
-    if (zip_stat_index(archive->zip, index, 0, &info) || (info.valid & need) != need)
-        return zip_failure(zip_get_error(archive->zip), "is a member without a size", err);
-    if (info.comp_method == ZIP_CM_DEFLATE && info.size / DEFLATE_BEST > info.comp_size)
+    if (info->uncompressed_size == UINT32_MAX || info->compressed_size == UINT32_MAX)
+        return too_large(err);
+    if (info->flag & ENCRYPTED)
+        return io_fail(err, DQ_BAD_INPUT, "is encrypted");
+    if (info->compression_method != STORED && info->compression_method != DEFLATED)
+        return io_fail(err, DQ_BAD_INPUT, "is packed by zip's method %lu, wanted 0 (stored) or 8 (deflated)",
+                       info->compression_method);
+    if (info->compression_method == DEFLATED &&
+        info->uncompressed_size / DEFLATE_BEST > info->compressed_size)
         return io_fail(err, DQ_BAD_INPUT,
                        "declares %" PRIu64 " bytes, which its %" PRIu64 " packed ones cannot unpack to",
-                       (uint64_t)info.size, (uint64_t)info.comp_size);
-    zip_file_t *file = zip_fopen_index(archive->zip, index, 0);
-    if (!file)
-        return zip_failure(zip_get_error(archive->zip), "cannot be unpacked", err);
-    *source = (io_source){.read = read_member, .arg = file, .size = info.size};
+                       (uint64_t)info->uncompressed_size, (uint64_t)info->compressed_size);
+    return DQ_OK;
+}
+
+/* One member is open at a time, until unzCloseCurrentFile. */
+static dq_status open_member(npz *archive, size_t i, io_source *source, dq_error *err)
+{
+    unz_file_info64 info;
+    if (unzGoToFilePos64(archive->zip, &archive->members[i].position) != UNZ_OK ||
+        unzGetCurrentFileInfo64(archive->zip, &info, NULL, 0, NULL, 0, NULL, 0) != UNZ_OK)
+        return no_archive(err);
+    dq_status status = check_member(&info, err);
+    if (status != DQ_OK)
+        return status;
+    int code = unzOpenCurrentFile(archive->zip);
+    if (code == UNZ_BADZIPFILE && archive->size > UINT32_MAX)
+        return too_large(err);
+    if (code != UNZ_OK)
+        return member_failure(code, err);
+    *source = (io_source){.read = read_member, .arg = archive->zip, .size = info.uncompressed_size};
     return DQ_OK;
 }
 
@@ -204,7 +272,7 @@ dq_status npz_header(npz *archive, size_t i, npy_header *header, dq_error *err)
     if (status != DQ_OK)
         return status;
     status = npy_read_header(&source, header, err);
-    zip_fclose(source.arg);
+    unzCloseCurrentFile(archive->zip);
     return status;
 }
 
@@ -219,11 +287,10 @@ dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_t
     status = npy_read_header(&source, &header, err);
     if (status == DQ_OK)
         status = npy_read_data(&source, &header, wanted, limit, &tensor, err);
-    char more;
-    /* libzip compares the checksum where the member ends, which this read reaches. */
-    if (status == DQ_OK && zip_fread(source.arg, &more, 1) != 0)
-        status = zip_failure(zip_file_get_error(source.arg), "is damaged", err);
-    zip_fclose(source.arg);
+    /* minizip compares the checksum of a member that was read to its end. */
+    int code = unzCloseCurrentFile(archive->zip);
+    if (status == DQ_OK && code != UNZ_OK)
+        status = member_failure(code, err);
     if (status == DQ_OK)
         *out = tensor;
     else

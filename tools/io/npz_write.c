@@ -8,158 +8,123 @@
 #include <unistd.h>
 #include <zip.h>
 
-/* 1980-01-01, the date that numpy gives to every member. */
-enum { DOS_DATE = 0x21, DOS_TIME = 0 };
+/* What every member gets: numpy's date (1980-01-01), a name in UTF-8, no packing, and the version of zip that
+ * knows sizes over 32 bits. */
+enum { DOS_DATE = 0x210000, NAME_IS_UTF_8 = 0x800, STORED = 0, ZIP_VERSION = 45 };
 
-/* The temporary file as libzip sees it. libzip could make one itself, but its names come from OpenSSL, which
- * does not survive memory that runs out. */
+/* Bytes between two looks at whether the writing failed. */
+enum { PIECE = 16 << 20 };
+
+/* The temporary file. */
 typedef struct target {
-    int fd;
-    zip_int64_t at, size;
+    FILE *file;
     const volatile sig_atomic_t *cancel;
-    zip_error_t error;
+    bool cancelled;
+    int error; /* errno of the first write that failed; 0 while none did */
 } target;
 
-static zip_int64_t target_write(target *t, const char *bytes, zip_uint64_t length)
+static voidpf target_open(voidpf opaque, const void *name, int mode)
 {
-    if (t->cancel && *t->cancel) {
-        zip_error_set(&t->error, ZIP_ER_CANCELLED, 0);
-        return -1;
-    }
-    for (zip_uint64_t done = 0; done < length;) {
-        ssize_t n = pwrite(t->fd, bytes + done, length - done, t->at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            zip_error_set(&t->error, ZIP_ER_WRITE, errno);
-            return -1;
-        }
-        done += (zip_uint64_t)n;
-        t->at += n;
-    }
-    t->size = t->at > t->size ? t->at : t->size;
-    return (zip_int64_t)length;
+    (void)name, (void)mode;
+    return ((target *)opaque)->file;
 }
 
-static zip_int64_t target_seek(target *t, void *data, zip_uint64_t length)
+static bool failed(const target *to)
 {
-    zip_int64_t to =
-        zip_source_seek_compute_offset((zip_uint64_t)t->at, (zip_uint64_t)t->size, data, length, &t->error);
-    if (to < 0)
-        return -1;
-    t->at = to;
+    return to->cancelled || to->error;
+}
+
+/* minizip 1.1 loses memory when it is told of a write that failed, so that it is told of none: who calls it
+ * looks at `failed`. */
+static uLong target_write(voidpf opaque, voidpf stream, const void *bytes, uLong size)
+{
+    target *to = opaque;
+    to->cancelled = to->cancelled || (to->cancel && *to->cancel);
+    if (!failed(to) && fwrite(bytes, 1, size, stream) != size)
+        to->error = errno;
+    return size;
+}
+
+/* The caller flushes and closes the file. */
+static int target_close(voidpf opaque, voidpf stream)
+{
+    (void)opaque, (void)stream;
     return 0;
 }
 
-/* A source that can be written; for reading it is a file that is not there yet. */
-static zip_int64_t target_command(void *state, void *data, zip_uint64_t length, zip_source_cmd_t command)
+static dq_status write_failure(const target *to, dq_error *err)
 {
-    target *t = state;
-    switch (command) {
-    case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(
-            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
-            ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE,
-            ZIP_SOURCE_COMMIT_WRITE, ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_SEEK_WRITE, ZIP_SOURCE_TELL_WRITE,
-            ZIP_SOURCE_REMOVE, ZIP_SOURCE_WRITE, -1);
-    case ZIP_SOURCE_ERROR:
-        return zip_error_to_data(&t->error, data, length);
-    case ZIP_SOURCE_WRITE:
-        return target_write(t, data, length);
-    case ZIP_SOURCE_SEEK_WRITE:
-        return target_seek(t, data, length);
-    case ZIP_SOURCE_TELL_WRITE:
-        return t->at;
-    case ZIP_SOURCE_BEGIN_WRITE:
-    case ZIP_SOURCE_COMMIT_WRITE:
-    case ZIP_SOURCE_ROLLBACK_WRITE:
-    case ZIP_SOURCE_FREE:
-        return 0;
-    default:
-        zip_error_set(&t->error, ZIP_ER_READ, ENOENT);
-        return -1;
-    }
-}
-
-static dq_status zip_failure(zip_error_t *why, dq_error *err)
-{
-    switch (zip_error_code_zip(why)) {
-    case ZIP_ER_OK: /* libzip forgets the reason of some allocations that fail, and only of those */
-    case ZIP_ER_MEMORY:
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
-    case ZIP_ER_CANCELLED:
+    if (to->cancelled)
         return io_fail(err, DQ_IO, "was not written: interrupted");
-    default:
-        return io_fail(err, DQ_IO, "cannot be written: %s", zip_error_strerror(why));
-    }
+    if (to->error)
+        return io_fail(err, DQ_IO, "cannot be written: %s", strerror(to->error));
+    return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
 }
 
-/* The member borrows the image until the archive is closed. */
-static dq_status add_member(zip_t *zip, const char *name, npy_image *image, dq_error *err)
+static bool add_bytes(zipFile zip, const target *to, const void *bytes, size_t size)
+{
+    for (const char *at = bytes; size && !failed(to);) {
+        unsigned piece = size < PIECE ? (unsigned)size : PIECE;
+        if (zipWriteInFileInZip(zip, at, piece) != ZIP_OK)
+            return false;
+        at += piece;
+        size -= piece;
+    }
+    return !failed(to);
+}
+
+static bool add_member(zipFile zip, const target *to, const char *name, const npy_image *image)
 {
     char *member = malloc(strlen(name) + 5);
     if (!member)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
+        return false;
     strcpy(member, name);
     strcat(member, ".npy");
-    union {
-        const void *in;
-        zip_uint8_t *out;
-    } data = {image->data}; /* libzip only reads it, but its type does not say so */
-    zip_buffer_fragment_t parts[2] = {{(zip_uint8_t *)image->header, image->header_size},
-                                      {data.out, image->data_size}};
-    zip_source_t *source = zip_source_buffer_fragment(zip, parts, image->data_size ? 2 : 1, 0);
-    zip_int64_t index = source ? zip_file_add(zip, member, source, ZIP_FL_ENC_UTF_8) : -1;
+    zip_fileinfo info = {.dosDate = DOS_DATE};
+    bool large = image->data_size >= UINT32_MAX - image->header_size;
+    int code = zipOpenNewFileInZip4_64(zip, member, &info, NULL, 0, NULL, 0, NULL, STORED, 0, 0, -MAX_WBITS,
+                                       DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, ZIP_VERSION, NAME_IS_UTF_8,
+                                       large);
     free(member);
-    if (index < 0) {
-        zip_source_free(source);
-        return zip_failure(zip_get_error(zip), err);
-    }
-    if (zip_set_file_compression(zip, (zip_uint64_t)index, ZIP_CM_STORE, 0) ||
-        zip_file_set_dostime(zip, (zip_uint64_t)index, DOS_TIME, DOS_DATE, 0))
-        return zip_failure(zip_get_error(zip), err);
-    return DQ_OK;
+    if (code != ZIP_OK)
+        return false;
+    bool added = add_bytes(zip, to, image->header, image->header_size) &&
+                 add_bytes(zip, to, image->data, image->data_size);
+    return zipCloseFileInZip(zip) == ZIP_OK && added;
 }
 
-static dq_status fill_archive(zip_t *zip, size_t count, const char *const *names,
-                              const dq_tensor *const *tensors, npy_image *images, dq_error *err)
+static dq_status fill_archive(zipFile zip, const target *to, size_t count, const char *const *names,
+                              const dq_tensor *const *tensors, dq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        dq_status status = npy_encode(tensors[i], &images[i], err);
-        if (status == DQ_OK)
-            status = add_member(zip, names[i], &images[i], err);
+        npy_image image;
+        dq_status status = npy_encode(tensors[i], &image, err);
         if (status != DQ_OK)
             return status;
+        bool added = add_member(zip, to, names[i], &image);
+        npy_image_clear(&image);
+        if (!added)
+            return write_failure(to, err);
     }
     return DQ_OK;
-}
-
-static dq_status open_archive(target *to, zip_t **zip, dq_error *err)
-{
-    zip_error_t why;
-    zip_error_init(&why);
-    zip_source_t *source = zip_source_function_create(target_command, to, &why);
-    *zip = source ? zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &why) : NULL;
-    dq_status status = *zip ? DQ_OK : zip_failure(&why, err);
-    if (source && !*zip)
-        zip_source_free(source);
-    zip_error_fini(&why);
-    return status;
 }
 
 static dq_status write_archive(target *to, size_t count, const char *const *names,
-                               const dq_tensor *const *tensors, npy_image *images, dq_error *err)
+                               const dq_tensor *const *tensors, dq_error *err)
 {
-    zip_t *zip = NULL;
-    dq_status status = open_archive(to, &zip, err);
-    if (status != DQ_OK)
-        return status;
-    status = fill_archive(zip, count, names, tensors, images, err);
-    if (status == DQ_OK && zip_close(zip) == 0)
-        return DQ_OK;
-    if (status == DQ_OK)
-        status = zip_failure(zip_get_error(zip), err);
-    zip_discard(zip);
+    zlib_filefunc64_def calls;
+    fill_fopen64_filefunc(&calls);
+    calls.zopen64_file = target_open;
+    calls.zwrite_file = target_write;
+    calls.zclose_file = target_close;
+    calls.opaque = to;
+    zipFile zip = zipOpen2_64(NULL, APPEND_STATUS_CREATE, NULL, &calls);
+    if (!zip)
+        return write_failure(to, err);
+    dq_status status = fill_archive(zip, to, count, names, tensors, err);
+    bool closed = zipClose(zip, NULL) == ZIP_OK && !failed(to);
+    if (status == DQ_OK && !closed)
+        status = write_failure(to, err);
     return status;
 }
 
@@ -177,39 +142,42 @@ static dq_status check_target(const char *path, dq_error *err)
 }
 
 /* A new empty file beside `path`, with the permissions that a plain new file would have. */
-static dq_status make_temporary(const char *path, char **temporary, int *fd, dq_error *err)
+static dq_status make_temporary(const char *path, char **temporary, FILE **file, dq_error *err)
 {
     size_t room = strlen(path) + 16;
     char *name = malloc(room);
     if (!name)
         return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
     snprintf(name, room, "%s.tmp-XXXXXX", path);
-    *fd = mkstemp(name);
-    if (*fd < 0) {
+    int fd = mkstemp(name);
+    *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!*file) {
         dq_status status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+            unlink(name);
+        }
         free(name);
         return status;
     }
     mode_t mask = umask(0);
     umask(mask);
-    fchmod(*fd, 0666 & ~mask);
+    fchmod(fd, 0666 & ~mask);
     *temporary = name;
     return DQ_OK;
 }
 
-/* Everything up to the rename. */
+/* Up to the disk. Closes the file. */
 static dq_status write_temporary(target *to, size_t count, const char *const *names,
                                  const dq_tensor *const *tensors, dq_error *err)
 {
-    npy_image *images = calloc(count ? count : 1, sizeof *images);
-    if (!images)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
-    dq_status status = write_archive(to, count, names, tensors, images, err);
-    for (size_t i = 0; i < count; i++)
-        npy_image_clear(&images[i]);
-    free(images);
-    if (status == DQ_OK && fsync(to->fd))
+    dq_status status = write_archive(to, count, names, tensors, err);
+    if (status == DQ_OK && (fflush(to->file) || fsync(fileno(to->file))))
         status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
+    if (fclose(to->file) && status == DQ_OK)
+        status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
+    if (status == DQ_OK && to->cancel && *to->cancel)
+        status = io_fail(err, DQ_IO, "was not written: interrupted");
     return status;
 }
 
@@ -220,16 +188,10 @@ dq_status npz_write(const char *path, size_t count, const char *const *names, co
     target to = {.cancel = cancel};
     dq_status status = check_target(path, err);
     if (status == DQ_OK)
-        status = make_temporary(path, &temporary, &to.fd, err);
+        status = make_temporary(path, &temporary, &to.file, err);
     if (status != DQ_OK)
         return status;
-    zip_error_init(&to.error);
     status = write_temporary(&to, count, names, tensors, err);
-    zip_error_fini(&to.error);
-    if (close(to.fd) && status == DQ_OK)
-        status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
-    if (status == DQ_OK && cancel && *cancel)
-        status = io_fail(err, DQ_IO, "was not written: interrupted");
     if (status == DQ_OK && rename(temporary, path))
         status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
     if (status != DQ_OK)
