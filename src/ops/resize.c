@@ -329,27 +329,35 @@ static const double *along(worker_rows *r, size_t at)
     for (size_t k = 0; k < KEPT; k++)
         if (r->kept_at[k] == at)
             return r->kept[k];
-    double *to = r->kept[r->next], *x = r->source;
+    double *restrict to = r->kept[r->next], *restrict x = r->source;
+    const size_t *restrict index = a->index, taps = a->taps, n = a->out;
+    const double *restrict weight = a->weight;
     r->kept_at[r->next] = at;
     r->next = (r->next + 1) % KEPT;
     dq_load_doubles(in->dtype, in->data, at, a->in, x);
-    if (r->s->pairs) {
-        for (size_t i = 0; i < a->out; i++) {
-            const size_t *index = a->index + 2 * i;
-            const double *weight = a->weight + 2 * i;
-            to[i] = 0 + weight[0] * x[index[0]] + weight[1] * x[index[1]];
+    if (r->s->pairs)
+        for (size_t i = 0; i < n; i++)
+            to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+    else
+        for (size_t i = 0; i < n; i++, index += taps, weight += taps) {
+            double sum = 0;
+            for (size_t t = 0; t < taps; t++)
+                sum += weight[t] != 0 ? weight[t] * x[index[t]] : 0;
+            to[i] = taps == 1 ? x[index[0]] : sum;
         }
-        return to;
-    }
-    for (size_t i = 0; i < a->out; i++) {
-        const size_t *index = a->index + i * a->taps;
-        const double *weight = a->weight + i * a->taps;
-        double sum = 0;
-        for (size_t t = 0; t < a->taps; t++)
-            sum += weight[t] != 0 ? weight[t] * x[index[t]] : 0;
-        to[i] = a->taps == 1 ? x[index[0]] : sum;
-    }
     return to;
+}
+
+/* What `blend` gives of the last axis but one where two input rows have weights: in one pass. */
+static const double *blend_two(worker_rows *r, size_t d, const size_t *index, const double *weight, size_t at)
+{
+    size_t stride = r->s->strides[d], n = r->s->axis[d + 1].out;
+    along(r, at + index[0] * stride);
+    const double *second = along(r, at + index[1] * stride), *first = along(r, at + index[0] * stride);
+    double *sum = r->level[d];
+    for (size_t i = 0; i < n; i++)
+        sum[i] = 0 + weight[0] * first[i] + weight[1] * second[i];
+    return sum;
 }
 
 /* The weighted sum over axes d and on, at input offset `at`. */
@@ -361,14 +369,18 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     if (d == last_of(s))
         return along(r, at);
     const dq_resize_axis *a = &s->axis[d];
+    const size_t *index = a->index + coord[d] * a->taps;
+    const double *weights = a->weight + coord[d] * a->taps;
+    if (d + 1 == last_of(s) && a->taps == 2 && weights[0] != 0 && weights[1] != 0)
+        return blend_two(r, d, index, weights, at);
     double *sum = r->level[d];
     size_t n = s->axis[last_of(s)].out;
     bool begun = false;
     for (size_t t = 0; t < a->taps; t++) {
-        double weight = a->weight[coord[d] * a->taps + t];
+        double weight = weights[t];
         if (weight == 0)
             continue;
-        const double *inner = blend(r, coord, d + 1, at + a->index[coord[d] * a->taps + t] * s->strides[d]);
+        const double *inner = blend(r, coord, d + 1, at + index[t] * s->strides[d]);
         if (begun)
             for (size_t i = 0; i < n; i++)
                 sum[i] += weight * inner[i];
@@ -380,10 +392,29 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     return sum;
 }
 
+/* Integers within those of 32 bits: cut toward zero, held within the type's range, NaN as 0. */
+static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
+{
+    const dq_dtype_row *type = dq_dtype_get(out->dtype);
+    const double low = (double)type->min, high = (double)type->max;
+    for (size_t done = 0, some; done < n; done += some) {
+        int64_t ints[DQ_ROW];
+        some = n - done < DQ_ROW ? n - done : DQ_ROW;
+        for (size_t i = 0; i < some; i++) {
+            double x = row[done + i];
+            x = x >= low ? x : x < low ? low : 0;
+            ints[i] = (int32_t)(x <= high ? x : high);
+        }
+        dq_store_ints(out->dtype, out->data, at + done, some, ints);
+    }
+}
+
 static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
 {
     if (out->dtype == DQ_FLOAT)
         dq_store_floats(DQ_FLOAT, out->data, at, n, row, false, DQ_ROUND_NEAREST);
+    else if (dq_dtype_is_int(out->dtype) && dq_dtype_get(out->dtype)->max <= INT32_MAX)
+        put_ints(out, at, row, n);
     else
         for (size_t i = 0; i < n; i++)
             dq_tensor_put_double(out, at + i, row[i]);

@@ -31,6 +31,53 @@ START_TEST(rows)
 }
 END_TEST
 
+/* Rows from the last to the first, more of them than are kept resampled, and integers past the type's ends.
+ */
+START_TEST(planes)
+{
+    static const dq_dtype types[] = {DQ_INT8, DQ_UINT16, DQ_UINT32, DQ_INT64, DQ_FLOAT};
+    static const double want[] = {100, 101, 102, 85, 86, 87, 70, 71, 72, 55, 56,
+                                  57,  40,  41,  42, 25, 26, 27, 10, 11, 12};
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        ops_case c;
+        ops_begin(&c, "", "Resize", 19);
+        ops_string(&c, "mode", "linear");
+        ops_string(&c, "coordinate_transformation_mode", "tf_crop_and_resize");
+        ops_in(&c, types[t], OPS_DIMS(10, 2),
+               OPS_VALUES(10, 12, 20, 22, 30, 32, 40, 42, 50, 52, 60, 62, 70, 72, 80, 82, 90, 92, 100, 102));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(1, 0, 0, 1));
+        ops_skip(&c);
+        ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(7, 3));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(7, 3), want);
+        ops_end(&c);
+    }
+    static const struct {
+        dq_dtype dtype;
+        double low, high;
+    } ends[] = {{DQ_UINT8, 0, 255},
+                {DQ_INT8, -128, 127},
+                {DQ_INT16, -32768, 32767},
+                {DQ_INT32, INT32_MIN, INT32_MAX}};
+    for (size_t t = 0; t < sizeof ends / sizeof ends[0]; t++) {
+        double low = ends[t].low, high = ends[t].high;
+        ops_case c;
+        ops_begin(&c, "", "Resize", 19);
+        ops_string(&c, "mode", "cubic");
+        ops_string(&c, "coordinate_transformation_mode", "asymmetric");
+        ops_in(&c, ends[t].dtype, OPS_DIMS(6), OPS_VALUES(low, low, low, high, high, high));
+        ops_skip(&c);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(2));
+        ops_must_run(&c);
+        double middle =
+            trunc((low + high) / 2) + 0.0; /* what rises there goes below and above at its sides */
+        ops_want(&c, 0, ends[t].dtype, OPS_DIMS(12),
+                 OPS_VALUES(low, low, low, low, low, middle, high, high, high, high, high, high));
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(by_sizes_on_some_axes)
 {
     ops_case c;
@@ -100,6 +147,7 @@ int main(void)
 {
     TCase *tests = tcase_create("Resize");
     tcase_add_test(tests, rows);
+    tcase_add_test(tests, planes);
     tcase_add_test(tests, by_sizes_on_some_axes);
     tcase_add_test(tests, crops);
     tcase_add_test(tests, version_10);

@@ -1,4 +1,5 @@
-/* Elements twice, 32 bytes of them at a time; the rest of a row is the portable kernel's. */
+/* Elements twice, 32 bytes of them at a time; the last of a row overlap those before, and a row of less is
+ * the portable kernel's. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -26,9 +27,13 @@ void dq_twice_avx2(const void *x, size_t n, size_t width, void *y, void *z)
 {
     static void (*const by_width[])(const __m256i *x, size_t vectors, __m256i *y, __m256i *z) = {
         [1] = twice_1, [2] = twice_2, [4] = twice_4, [8] = twice_8};
-    size_t vectors = n * width / sizeof(__m256i), done = vectors * sizeof(__m256i);
+    size_t bytes = n * width, vectors = bytes / sizeof(__m256i), last = bytes - sizeof(__m256i);
+    if (vectors == 0) {
+        dq_twice_c(x, n, width, y, z);
+        return;
+    }
     by_width[width](x, vectors, y, z);
-    if (done < n * width)
-        dq_twice_c((const char *)x + done, n - done / width, width, (char *)y + 2 * done,
-                   (char *)z + 2 * done);
+    if (bytes % sizeof(__m256i))
+        by_width[width]((const __m256i *)(const void *)((const char *)x + last), 1,
+                        (__m256i *)(void *)((char *)y + 2 * last), (__m256i *)(void *)((char *)z + 2 * last));
 }
