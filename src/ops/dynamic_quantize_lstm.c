@@ -180,12 +180,6 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-static size_t length_of(const pass *p, size_t item)
-{
-    const dq_tensor *lengths = dq_call_in(p->call, LENGTHS);
-    return lengths ? (size_t)dq_data(lengths, int32_t)[item] : p->s->steps;
-}
-
 static void put_step(const pass *p, size_t t, size_t item, const float *h)
 {
     const state *s = p->s;
@@ -200,7 +194,7 @@ static void put_step(const pass *p, size_t t, size_t item, const float *h)
 static void one_cell(const pass *p, size_t item)
 {
     const state *s = p->s;
-    size_t n = s->hidden, columns = GATES * n, length = length_of(p, item);
+    size_t n = s->hidden, columns = GATES * n, length = dq_rnn_length(p->call, s->steps, item);
     const dq_tensor *bias = dq_call_in(p->call, BIAS);
     const float *b = bias ? dq_data(bias, float) + p->direction * 2 * columns : NULL;
     if (p->step >= length) {
@@ -234,8 +228,10 @@ static void cells(void *arg, size_t begin, size_t end, unsigned worker)
 static size_t longest(const pass *p)
 {
     size_t most = 0;
-    for (size_t i = 0; i < p->s->batch; i++)
-        most = length_of(p, i) > most ? length_of(p, i) : most;
+    for (size_t i = 0; i < p->s->batch; i++) {
+        size_t length = dq_rnn_length(p->call, p->s->steps, i);
+        most = length > most ? length : most;
+    }
     return most;
 }
 
@@ -278,14 +274,7 @@ static void run_direction(const dq_op_call *call, size_t direction)
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
-    const dq_tensor *lengths = dq_call_in(call, LENGTHS);
-    for (size_t i = 0; lengths && i < s->batch; i++) {
-        int32_t length = dq_data(lengths, int32_t)[i];
-        if (length < 0 || (size_t)length > s->steps)
-            return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input %d has length %" PRId32 " for sequence %zu, wanted 0 to %zu", LENGTHS,
-                                length, i, s->steps);
-    }
+    DQ_TRY(dq_rnn_check_lengths(call, s->steps, s->batch, err));
     if (s->batch == 0 || s->hidden == 0)
         return DQ_OK;
     dq_qweights_ready(call, W, &s->from_x.w, s->from_x.packed, at_scratch(call, s->at.w));

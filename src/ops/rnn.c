@@ -4,7 +4,6 @@
 #include "ops/rnn.h"
 #include "base/checked.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -251,7 +250,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         q.c = q.h + s->hidden;
         q.spare = q.c + s->hidden;
         q.x = q.spare + s->hidden;
-        run_sequence(&q, dq_rnn_length(call, s, q.item));
+        run_sequence(&q, dq_rnn_length(call, s->steps, q.item));
     }
 }
 
@@ -259,14 +258,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *own = call->state;
     const dq_rnn *s = &own->shape;
-    const dq_tensor *lengths = dq_call_in(call, LENGTHS);
-    for (size_t i = 0; lengths && i < s->batch; i++) {
-        int32_t length = dq_data(lengths, int32_t)[i];
-        if (length < 0 || (size_t)length > s->steps)
-            return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input 4 has length %" PRId32 " for sequence %zu, wanted 0 to %zu", length, i,
-                                s->steps);
-    }
+    DQ_TRY(dq_rnn_check_lengths(call, s->steps, s->batch, err));
     if (own->floats)
         dq_rnn_float_run(call, s, &own->f);
     else

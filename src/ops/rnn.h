@@ -24,6 +24,8 @@ typedef struct dq_rnn {
 /** Fails unless input i is left out or has the first `rank` of a, b, c as its shape. */
 dq_status dq_rnn_want_shape(const dq_op_call *call, uint32_t i, size_t rank, size_t a, size_t b, size_t c,
                             dq_error *err);
+/** Fails unless every sequence has 0 to `steps` steps. */
+dq_status dq_rnn_check_lengths(const dq_op_call *call, size_t steps, size_t batch, dq_error *err);
 /** Attribute `direction`: the number of directions, and whether the first goes backward. */
 dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *first_backward, dq_error *err);
 
@@ -44,11 +46,11 @@ static inline size_t dq_rnn_last_at(const dq_rnn *s, size_t direction, size_t it
 {
     return (s->batch_first ? item * s->directions + direction : direction * s->batch + item) * s->hidden;
 }
-/** Steps of a sequence. */
-static inline size_t dq_rnn_length(const dq_op_call *call, const dq_rnn *s, size_t item)
+/** Steps of a sequence, of `steps` at most. */
+static inline size_t dq_rnn_length(const dq_op_call *call, size_t steps, size_t item)
 {
     const dq_tensor *lengths = dq_call_in(call, DQ_RNN_LENGTHS);
-    return lengths ? (size_t)dq_data(lengths, int32_t)[item] : s->steps;
+    return lengths ? (size_t)dq_data(lengths, int32_t)[item] : steps;
 }
 
 /** The LSTM's gates, in the order in which they stand in weights. */

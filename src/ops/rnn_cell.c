@@ -1,5 +1,6 @@
 #include "ops/rnn.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,19 @@ dq_status dq_rnn_want_shape(const dq_op_call *call, uint32_t i, size_t rank, siz
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
     return dq_call_fail_input(call, err, i, "has shape %s, wanted %s", dq_shape_text(t->rank, t->dims, mine),
                               dq_shape_text(rank, dims, theirs));
+}
+
+dq_status dq_rnn_check_lengths(const dq_op_call *call, size_t steps, size_t batch, dq_error *err)
+{
+    const dq_tensor *lengths = dq_call_in(call, DQ_RNN_LENGTHS);
+    for (size_t i = 0; lengths && i < batch; i++) {
+        int32_t length = dq_data(lengths, int32_t)[i];
+        if (length < 0 || (size_t)length > steps)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d has length %" PRId32 " for sequence %zu, wanted 0 to %zu",
+                                DQ_RNN_LENGTHS, length, i, steps);
+    }
+    return DQ_OK;
 }
 
 dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *first_backward, dq_error *err)

@@ -159,7 +159,7 @@ static void product(const block *b, int part, const float *a, float *c, size_t c
 
 static bool runs(const block *b, size_t row, size_t step)
 {
-    return step < dq_rnn_length(b->j->call, b->j->s, b->item + row);
+    return step < dq_rnn_length(b->j->call, b->j->s->steps, b->item + row);
 }
 
 static void step_lstm(const block *b, size_t step)
@@ -251,7 +251,8 @@ static void begin_step(const block *b, size_t step, bool backward)
     for (size_t i = 0; i < b->rows; i++) {
         if (!runs(b, i, step))
             continue;
-        size_t length = dq_rnn_length(b->j->call, s, b->item + i), t = backward ? length - 1 - step : step;
+        size_t length = dq_rnn_length(b->j->call, s->steps, b->item + i),
+               t = backward ? length - 1 - step : step;
         size_t row = dq_rnn_x_row(s, t, b->item + i);
         memcpy(b->gate + i * width, b->j->sums + (row * s->directions + b->direction) * width,
                width * sizeof(float));
@@ -262,7 +263,7 @@ static void end_step(const block *b, size_t step, bool backward)
 {
     const dq_rnn *s = b->j->s;
     for (size_t i = 0; i < b->rows; i++) {
-        size_t length = dq_rnn_length(b->j->call, s, b->item + i), t = step;
+        size_t length = dq_rnn_length(b->j->call, s->steps, b->item + i), t = step;
         if (step < length && backward)
             t = length - 1 - step;
         put(b->j->call, DQ_RNN_Y, dq_rnn_y_at(s, t, b->direction, b->item + i),
