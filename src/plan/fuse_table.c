@@ -5,7 +5,9 @@
  * to the bit.
  *
  * Where nothing but moves is left, and both ends have the same parameters, the codes are only moved
- * (fuse_moves.c). */
+ * (fuse_moves.c).
+ *
+ * Quantized operators that do the same become a table as well: QLinearMul(x, QLinearSigmoid(x)). */
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -152,23 +154,27 @@ static dq_status fill_table(dq_fuser *f, const region *r, const dq_value *v, con
     return DQ_OK;
 }
 
-/* The node that looks up the results of the region, up to the value `v`. */
-static dq_node *make_lookup(dq_fuser *f, const region *r, const dq_value *v, const dq_quantized *q)
+/* The node that looks up codes in a table, in place of `last`, or of it and a tail behind which it stands.
+ * NULL where filling the table failed (`status`, `why`), and where memory ran out. */
+static dq_node *make_lookup(dq_fuser *f, const dq_node *last, dq_value *codes, dq_tensor *table,
+                            dq_status status, const dq_error *why)
 {
-    dq_tensor *table = NULL;
-    dq_error why;
-    dq_status status = fill_table(f, r, v, q->node, &table, &why);
     if (status == DQ_OUT_OF_MEMORY)
         f->failed = true;
     else if (status != DQ_OK)
-        dq_fuser_tell(f, q->node, "no table: %s", why.message);
+        dq_fuser_tell(f, last, "no table: %s", why->message);
     if (status != DQ_OK)
         return NULL;
-    dq_value *in[2] = {dq_fuser_codes(f, &r->source), dq_fuser_make_value(f, "", q->dtype)};
+    dq_value *in[2] = {codes, dq_fuser_make_value(f, "", table->dtype)};
     if (!in[0] || !in[1])
         return NULL;
     in[1]->constant = table;
-    return dq_fuser_node(f, "dqrun", "TableLookup", 1, q->node, 2, in, q->node->out[0], 0);
+    return dq_fuser_node(f, "dqrun", "TableLookup", 1, last, 2, in, last->out[0], 0);
+}
+
+static void tell_count(const dq_fuser *f, const dq_node *last, uint32_t count)
+{
+    dq_fuser_tell(f, last, "%u node%s before it become one look-up in a table", count, count == 1 ? "" : "s");
 }
 
 /* Nothing but moves from codes of the same parameters. */
@@ -211,10 +217,91 @@ bool dq_fuse_table(dq_fuser *f)
         if (!grow(f, &r, v, 0) || r.leaf_count == 0)
             return false;
     }
-    dq_node *made = make_lookup(f, &r, v, &q);
+    dq_tensor *table = NULL;
+    dq_error why;
+    dq_status status = fill_table(f, &r, v, last, &table, &why);
+    dq_value *codes = status == DQ_OK ? dq_fuser_codes(f, &r.source) : NULL;
+    dq_node *made = make_lookup(f, last, codes, table, status, &why);
     if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place(f, made, &q, &tail))
         return false;
-    dq_fuser_tell(f, last, "%u node%s before it become one look-up in a table", r.count,
-                  r.count == 1 ? "" : "s");
+    tell_count(f, last, r.count);
+    return true;
+}
+
+/* ---- Quantized operators ------------------------------------------------------------------------------ */
+
+enum { MOST_VISITS = 4 * MOST_NODES };
+
+/* Whether the node works element by element on the codes at *in[0 … count - 1]; 0: it does not. */
+static uint32_t reads_codes(const dq_node *node, uint32_t in[2])
+{
+    if (strcmp(node->domain, "com.microsoft") != 0 || node->out_count != 1)
+        return 0;
+    in[0] = 0;
+    in[1] = 3;
+    if (strcmp(node->op_type, "QLinearSigmoid") == 0 || strcmp(node->op_type, "QLinearLeakyRelu") == 0)
+        return 1;
+    return strcmp(node->op_type, "QLinearAdd") == 0 || strcmp(node->op_type, "QLinearMul") == 0 ? 2 : 0;
+}
+
+static bool grow_codes(const dq_fuser *f, region *r, const dq_value *v, int *visits);
+
+/* Adds a quantized operator with constant parameters, and what gives its codes. */
+static bool add_quantized(const dq_fuser *f, region *r, const dq_node *node, int *visits)
+{
+    uint32_t at[2], count = reads_codes(node, at);
+    if (!count)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        bool codes = i == at[0] || (count == 2 && i == at[1]);
+        if (codes ? !grow_codes(f, r, node->in[i], visits) : node->in[i] && !dq_fuser_constant(node->in[i]))
+            return false;
+    }
+    return add_node(r, node);
+}
+
+/* Adds what gives the codes `v`, as far back as all of it depends on the same codes. */
+static bool grow_codes(const dq_fuser *f, region *r, const dq_value *v, int *visits)
+{
+    const dq_tensor *constant = dq_fuser_constant(v);
+    if (constant)
+        return is_scalar(constant);
+    if (v->producer && v->graph == f->graph && ++*visits < MOST_VISITS) {
+        region before = *r;
+        if (in_region(r, v->producer) || add_quantized(f, r, v->producer, visits))
+            return true;
+        *r = before;
+    }
+    if (!r->leaf_count)
+        r->leaves[r->leaf_count++] = v;
+    return r->leaves[0] == v;
+}
+
+bool dq_fuse_code_table(dq_fuser *f)
+{
+    dq_node *last = f->nodes[f->at];
+    region r = {0};
+    int visits = 0;
+    if (!add_quantized(f, &r, last, &visits) || r.count < 2 || !r.leaf_count)
+        return false;
+    dq_dtype dtype = dq_fuser_dtype(f, r.leaves[0]);
+    if (dtype != DQ_UINT8 && dtype != DQ_INT8)
+        return false;
+    uint8_t all[CODES];
+    for (int i = 0; i < CODES; i++)
+        all[i] = (uint8_t)(dtype == DQ_INT8 ? i - CODES / 2 : i);
+    dq_tensor x = {.data = all}, *table = NULL;
+    dq_error why;
+    dq_status status = dq_tensor_set_shape(&x, dtype, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, &why);
+    dq_given given = {.value = r.leaves[0], .tensor = &x, .constant = true};
+    if (status == DQ_OK)
+        status = dq_fuser_run(f, r.nodes, r.count, &given, 1, last->out[0], &table, &why);
+    if (status == DQ_OK && (!table || table->size != CODES))
+        return false;
+    dq_node *made = make_lookup(f, last, (dq_value *)(uintptr_t)r.leaves[0], table, status, &why);
+    if (!made || !dq_fuser_bind(f, made))
+        return false;
+    f->nodes[f->at] = made;
+    tell_count(f, last, r.count - 1);
     return true;
 }

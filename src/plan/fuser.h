@@ -201,6 +201,7 @@ void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, .
 bool dq_fuse_products(dq_fuser *f);      /* fuse_products.c: Conv, Gemm, MatMul */
 bool dq_fuse_elements(dq_fuser *f);      /* fuse_elements.c: Add, Mul, Concat, pools, Where, Softmax */
 bool dq_fuse_table(dq_fuser *f);         /* fuse_table.c: functions of one 8-bit value, and moves of codes */
+bool dq_fuse_code_table(dq_fuser *f);    /* fuse_table.c: the same of quantized operators */
 bool dq_fuse_on_codes(dq_fuser *f);      /* fuse_codes.c: what stays in float, some slices at a time */
 bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization written out */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */

@@ -340,6 +340,47 @@ def refused_pad(case):
     case.expect("op", MOVES, told=False)
 
 
+def quantized_gates(case):
+    """Quantized operators that all depend on the same codes; sometimes on others, too, or on a row of constants."""
+    dtype = case.code_type()
+    shape = (case.size(1, 3), case.size(1, 300))
+
+    def parameters(name):
+        zero = case.zero(dtype)
+        return [case.constant(name + "_scale", case.scale(0.005, 0.05)),
+                case.constant(name + "_zero", np.array(0, dtype) if zero is None else zero)]
+
+    def unary(op, a, name, **attributes):
+        known[name] = parameters(name)
+        return case.node(op, [a[0], *known[a[1]], *known[name]], name, domain="com.microsoft", **attributes), name
+
+    def binary(op, a, b, name):
+        known[name] = parameters(name)
+        return case.node(op, [a[0], *known[a[1]], b[0], *known[b[1]], *known[name]], name, domain="com.microsoft"), name
+
+    known = {"x": parameters("x"), "other": parameters("other")}
+    x = y = (case.fed("x", case.codes(dtype, shape)), "x")
+    other = (case.pick(lambda: case.fed("other", case.codes(dtype, shape)),
+                       lambda: case.constant("other", case.codes(dtype, (shape[1],))),
+                       lambda: case.constant("other", case.codes(dtype, ())))(), "other")
+    for i in range(case.size(1, 4)):
+        kind = case.pick("gate", "gate", "leaky", "first", "other")
+        before = y
+        if kind == "gate":
+            y = binary("QLinearMul", y, unary("QLinearSigmoid", y, f"s{i}"), f"y{i}")
+        elif kind == "leaky":
+            y = unary("QLinearLeakyRelu", y, f"y{i}", alpha=0.2)
+        else:
+            y = binary("QLinearAdd", x if kind == "first" else other, y, f"y{i}")
+        case.note += " " + kind
+        if case.chance(0.2) and before != x:
+            case.also.append(before[0])
+    case.output(y[0], dtype)
+    case.quanta = 0
+    if kind == "gate":
+        case.expect(y[1], TABLE)
+
+
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
                                   gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, element_chain,
-                                  moved_chain, residual, early_reader, refused_pad)}
+                                  moved_chain, residual, early_reader, refused_pad, quantized_gates)}
