@@ -109,6 +109,9 @@ static dq_status reserve_late_scratch(dq_step *step, dq_error *err)
 static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
+    dq_arena_reset(&step->late_arena);
+    call->arena = &step->late_arena;
+    call->state = NULL;
     dq_status status = dq_step_infer(plan, step, err);
     if (status == DQ_LATE)
         return dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has");
@@ -121,8 +124,6 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
             reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
         slot->t.data = slot->late_memory;
     }
-    dq_arena_reset(&step->late_arena);
-    call->arena = &step->late_arena;
     call->scratch_size = call->worker_scratch_size = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));

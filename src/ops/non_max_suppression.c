@@ -1,7 +1,7 @@
 /* NonMaxSuppression: of each class the boxes with the highest scores, but none that overlaps a chosen one by
- * more than a threshold. How many there are is known when the data is: infer chooses to count, run to tell.
- */
+ * more than a threshold. How many there are is known when the data is: infer chooses, run tells. */
 #include "ops/op.h"
+#include "ops/rank.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -64,79 +64,59 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
  */
 
 typedef struct extent {
-    float low[2], high[2];
+    float low[2], high[2], area;
+    int64_t number;
 } extent;
 
-static extent extent_of(const rules *r, const float box[4])
+static extent extent_of(const rules *r, const float *boxes, size_t number)
 {
-    extent e;
+    const float *box = boxes + number * 4;
+    extent e = {.area = 1, .number = (int64_t)number};
     for (int d = 0; d < 2; d++) {
         float a = r->centred ? box[d] - box[2 + d] / 2 : box[d];
         float b = r->centred ? box[d] + box[2 + d] / 2 : box[2 + d];
         bool turned = !r->centred && b < a;
         e.low[d] = turned ? b : a;
         e.high[d] = turned ? a : b;
+        e.area *= e.high[d] - e.low[d];
     }
     return e;
 }
 
-static bool overlaps(const rules *r, const float *a, const float *b)
+static inline bool overlaps(const rules *r, const extent *x, const extent *y)
 {
-    extent x = extent_of(r, a), y = extent_of(r, b);
-    float common = 1, area_x = 1, area_y = 1;
+    float common = 1;
     for (int d = 0; d < 2; d++) {
-        float low = x.low[d] > y.low[d] ? x.low[d] : y.low[d];
-        float high = x.high[d] < y.high[d] ? x.high[d] : y.high[d];
+        float low = x->low[d] > y->low[d] ? x->low[d] : y->low[d];
+        float high = x->high[d] < y->high[d] ? x->high[d] : y->high[d];
         if (!(high > low))
             return false;
         common *= high - low;
-        area_x *= x.high[d] - x.low[d];
-        area_y *= y.high[d] - y.low[d];
     }
-    float all = area_x + area_y - common;
-    return area_x > 0 && area_y > 0 && all > 0 && common / all > r->overlap;
-}
-
-/* Whether box a comes before box b: the higher score, of equals the lower number. */
-static bool before(const float *scores, size_t a, size_t b)
-{
-    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
-}
-
-/* A heap of box numbers with the first one in order on top. */
-static void sink(const float *scores, size_t *heap, size_t n, size_t at)
-{
-    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && before(scores, heap[child + 1], heap[child]))
-            child++;
-        if (!before(scores, heap[child], heap[at]))
-            return;
-        size_t kept = heap[at];
-        heap[at] = heap[child];
-        heap[child] = kept;
-        at = child;
-    }
+    float all = x->area + y->area - common;
+    return x->area > 0 && y->area > 0 && all > 0 && common / all > r->overlap;
 }
 
 /* The boxes of one class, in order of choice, into chosen[0 … most-1]; their number. `heap` has room for all.
  */
-static size_t choose(const rules *r, size_t batch, size_t class, size_t *heap, size_t *chosen)
+static size_t choose(const rules *r, size_t batch, size_t class, dq_ranked *heap, extent *chosen)
 {
     const float *scores = r->scores + (batch * r->classes + class) * r->count;
-    const float *boxes = r->boxes + batch * r->count * 4;
+    const float lowest = r->has_lowest ? r->lowest : -INFINITY;
     size_t n = 0, found = 0;
+    /* upside down: of a heap the last in order is on top */
     for (size_t i = 0; i < r->count; i++)
-        if (!isnan(scores[i]) && (!r->has_lowest || scores[i] > r->lowest))
-            heap[n++] = i;
+        if (scores[i] > lowest || (!r->has_lowest && scores[i] == lowest))
+            heap[n++] = (dq_ranked){~dq_rank_float(scores[i]), ~(uint64_t)i};
     for (size_t i = n / 2; i-- > 0;)
-        sink(scores, heap, n, i);
+        dq_rank_sink(heap, n, i);
     while (n > 0 && found < r->most) {
-        size_t best = heap[0];
+        extent best = extent_of(r, r->boxes + batch * r->count * 4, (size_t)~heap[0].number);
         heap[0] = heap[--n];
-        sink(scores, heap, n, 0);
+        dq_rank_sink(heap, n, 0);
         bool free = true;
         for (size_t k = 0; free && k < found; k++)
-            free = !overlaps(r, boxes + best * 4, boxes + chosen[k] * 4);
+            free = !overlaps(r, &best, &chosen[k]);
         if (free)
             chosen[found++] = best;
     }
@@ -146,42 +126,60 @@ static size_t choose(const rules *r, size_t batch, size_t class, size_t *heap, s
 /* ---- The operator ---------------------------------------------------------------------------------------
  */
 
-static dq_status infer(dq_op_call *call, dq_error *err)
+/* What infer finds: the boxes of each class that has any. */
+typedef struct found {
+    struct found *next;
+    size_t batch, class, count;
+    int64_t boxes[];
+} found;
+
+/* Keeps what was chosen of a class; where the next one goes, or NULL. */
+static found **keep(dq_op_call *call, found **at, size_t batch, size_t class, const extent *chosen,
+                    size_t count)
 {
-    rules r;
-    DQ_TRY(read_rules(call, &r, err));
-    int64_t dims[2] = {0, 3};
-    size_t *room = calloc(r.count + 1, 2 * sizeof *room);
-    if (!room)
-        return dq_no_memory(err, 2 * r.count * sizeof *room, "the choice of boxes");
-    for (size_t i = 0; r.most && i < r.batches * r.classes; i++)
-        dims[0] += (int64_t)choose(&r, i / r.classes, i % r.classes, room, room + r.count);
-    free(room);
-    return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
+    found *f = dq_arena_alloc(call->arena, sizeof *f + count * sizeof f->boxes[0], sizeof(int64_t));
+    if (!f)
+        return NULL;
+    *f = (found){NULL, batch, class, count};
+    for (size_t i = 0; i < count; i++)
+        f->boxes[i] = chosen[i].number;
+    *at = f;
+    return &f->next;
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    (void)err;
-    call->scratch_size = 2 * (size_t)call->in[BOXES]->dims[1] * sizeof(size_t);
-    return DQ_OK;
+    rules r = {0};
+    DQ_TRY(read_rules(call, &r, err));
+    int64_t dims[2] = {0, 3};
+    dq_ranked *heap = calloc(r.count + 1, sizeof *heap);
+    extent *chosen = calloc(r.most + 1, sizeof *chosen);
+    found *first = NULL, **at = &first;
+    for (size_t i = 0; heap && chosen && at && r.most && i < r.batches * r.classes; i++) {
+        size_t batch = i / r.classes, class = i % r.classes, count = choose(&r, batch, class, heap, chosen);
+        if (count)
+            at = keep(call, at, batch, class, chosen, count);
+        dims[0] += (int64_t)count;
+    }
+    call->state = first;
+    bool done = heap && chosen && at;
+    free(heap);
+    free(chosen);
+    return done ? dq_call_output(call, 0, DQ_INT64, 2, dims, err)
+                : dq_no_memory(err, r.count * (sizeof *heap + sizeof *chosen), "the choice of boxes");
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
-    rules r;
-    DQ_TRY(read_rules(call, &r, err));
+    (void)err;
     int64_t *out = call->out[0]->data;
-    size_t *heap = call->scratch, *chosen = heap + r.count, row = 0;
-    for (size_t i = 0; r.most && i < r.batches * r.classes; i++) {
-        size_t found = choose(&r, i / r.classes, i % r.classes, heap, chosen);
-        for (size_t k = 0; k < found; k++, row++) {
-            out[row * 3] = (int64_t)(i / r.classes);
-            out[row * 3 + 1] = (int64_t)(i % r.classes);
-            out[row * 3 + 2] = (int64_t)chosen[k];
+    for (const found *f = call->state; f; f = f->next)
+        for (size_t i = 0; i < f->count; i++, out += 3) {
+            out[0] = (int64_t)f->batch;
+            out[1] = (int64_t)f->class;
+            out[2] = f->boxes[i];
         }
-    }
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_non_max_suppression = {infer, prepare, run, 0};
+const dq_op_impl dq_op_non_max_suppression = {infer, NULL, run, 0};

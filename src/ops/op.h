@@ -9,6 +9,8 @@
  * - infer: from the inputs' types and shapes (and the values of those that are known: data not NULL) gives
  * each wanted output its type and shape, by dq_call_output. When it needs a value that is not known yet it
  * returns dq_call_need(call, i): it is then called again, at run time, when all values are.
+ *   What it finds out from values on the way may stay in call->state for prepare and run, made in
+ * call->arena.
  * - prepare (may be NULL): makes `state` in call->arena and says how much scratch `run` wants. Types and
  * shapes of all inputs and outputs are final; an input's data is there when it is constant.
  * - run: computes the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs

@@ -1,13 +1,18 @@
 /* Unique: the different elements, or slices along an axis. NaNs are equal to each other and come last. The
- * number of them is known when the data is: infer sorts to count, run to tell. */
-#include "base/checked.h"
+ * number of them is known when the data is: infer sorts, run tells. */
 #include "ops/element.h"
+#include "ops/rank.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 enum { Y, FIRST, INVERSE, COUNTS };
+
+/* What infer finds: each slice's group of equals, in ascending order, and each group's first slice. */
+typedef struct state {
+    size_t groups, *group, *first, *name; /* name: room for each group's number in the output */
+} state;
 
 /* Slices: element k of slice i is number (k / inner · n + i) · inner + k % inner. */
 typedef struct slices {
@@ -101,26 +106,61 @@ static void sort(const slices *s, size_t *order)
     }
 }
 
+static void add(state *to, size_t slice, bool begins)
+{
+    if (begins)
+        to->first[to->groups++] = slice;
+    to->group[slice] = to->groups - 1;
+}
+
+static bool group_slices(const slices *s, state *to)
+{
+    size_t *order = calloc(s->n, sizeof *order);
+    if (order)
+        sort(s, order);
+    for (size_t i = 0; order && i < s->n; i++)
+        add(to, order[i], i == 0 || compare(s, order[i - 1], order[i]) != 0);
+    free(order);
+    return order != NULL;
+}
+
+/* Slices of one number. */
+static bool group_numbers(const slices *s, state *to)
+{
+    uint64_t *keys = calloc(s->n, sizeof *keys);
+    dq_ranked *order = calloc(s->n, sizeof *order);
+    bool room = keys && order;
+    if (room) {
+        dq_rank_keys(s->t, 0, s->n, 1, false, keys);
+        dq_rank_select(keys, s->n, s->n, order);
+    }
+    for (size_t i = 0; room && i < s->n; i++)
+        add(to, (size_t)order[i].number, i == 0 || order[i].key != order[i - 1].key);
+    free(keys);
+    free(order);
+    return room;
+}
+
 /* ---- The operator ---------------------------------------------------------------------------------------
  */
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     slices s;
-    size_t found = 0;
     DQ_TRY(read_slices(call, &s, err));
     DQ_TRY(dq_call_need(call, 0));
     if (dq_dtype_get(s.t->dtype)->cls == DQ_CLASS_COMPLEX)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "sorts %s, which has no order here",
                             dq_dtype_name(s.t->dtype));
-    size_t *order = calloc(s.n + 1, sizeof *order);
-    if (!order)
-        return dq_no_memory(err, s.n * sizeof *order, "sorting");
-    sort(&s, order);
-    for (size_t i = 0; i < s.n; i++)
-        found += i == 0 || compare(&s, order[i - 1], order[i]) != 0;
-    free(order);
-    int64_t dims[DQ_MAX_RANK], different = (int64_t)found, all = (int64_t)s.n;
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *found = call->state;
+    found->group = DQ_NEW_ARRAY(call->arena, s.n, size_t);
+    found->first = DQ_NEW_ARRAY(call->arena, s.n, size_t);
+    found->name = DQ_NEW_ARRAY(call->arena, s.n, size_t);
+    bool numbers = s.size == 1 && s.t->dtype != DQ_STRING, room = found->group && found->first && found->name;
+    if (!room || (s.n && !(numbers ? group_numbers : group_slices)(&s, found)))
+        return dq_no_memory(err, s.n * sizeof(dq_ranked), "sorting");
+    int64_t dims[DQ_MAX_RANK], different = (int64_t)found->groups, all = (int64_t)s.n;
     for (size_t d = 0; d < s.t->rank; d++)
         dims[d] = d == s.axis ? different : s.t->dims[d];
     DQ_TRY(s.axis == DQ_MAX_RANK ? dq_call_output(call, Y, s.t->dtype, 1, &different, err)
@@ -128,15 +168,6 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_output(call, FIRST, DQ_INT64, 1, &different, err));
     DQ_TRY(dq_call_output(call, INVERSE, DQ_INT64, 1, &all, err));
     return dq_call_output(call, COUNTS, DQ_INT64, 1, &different, err);
-}
-
-static dq_status prepare(dq_op_call *call, dq_error *err)
-{
-    slices s;
-    DQ_TRY(read_slices(call, &s, err));
-    if (!dq_mul_size(s.n, 4 * sizeof(size_t), &call->scratch_size))
-        return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "sorts %zu elements", s.n);
-    return DQ_OK;
 }
 
 static void put(const dq_op_call *call, uint32_t i, size_t at, size_t value)
@@ -149,15 +180,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     slices s;
     DQ_TRY(read_slices(call, &s, err));
-    size_t *order = call->scratch, *group = order + s.n, *first = group + s.n, *name = first + s.n;
-    size_t groups = 0, named = 0;
+    const state *found = call->state;
+    const size_t *group = found->group, *first = found->first, groups = found->groups;
+    size_t *name = found->name, named = 0;
     bool sorted = dq_node_int(call->node, "sorted", 1) != 0;
-    sort(&s, order);
-    for (size_t i = 0; i < s.n; i++) {
-        if (i == 0 || compare(&s, order[i - 1], order[i]) != 0)
-            first[groups++] = order[i];
-        group[order[i]] = groups - 1;
-    }
     for (size_t g = 0; g < groups; g++) {
         name[g] = g;
         put(call, COUNTS, g, 0);
@@ -181,4 +207,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_unique = {infer, prepare, run, 0};
+const dq_op_impl dq_op_unique = {infer, NULL, run, 0};

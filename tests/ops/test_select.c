@@ -133,6 +133,20 @@ START_TEST(suppression)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT64, OPS_DIMS(0, 3), NULL);
     ops_end(&c);
+    for (int bounded = 0; bounded < 2; bounded++) { /* batches and classes; one class has none above -1 */
+        static const double all[] = {0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 0};
+        static const double some[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0};
+        ops_begin(&c, "", "NonMaxSuppression", 11);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 4), OPS_VALUES(0, 0, 1, 1, 3, 3, 4, 4, 0, 0, 1, 1, 3, 3, 4, 4));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2), OPS_VALUES(0, -0.0, (double)NAN, -INFINITY, -2, -1, 5, 6));
+        ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(7));
+        ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+        if (bounded)
+            ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(-1));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_INT64, OPS_DIMS(bounded ? 4 : 7, 3), bounded ? some : all);
+        ops_end(&c);
+    }
 }
 END_TEST
 
@@ -147,6 +161,11 @@ START_TEST(different_elements)
     ops_want(&c, 1, DQ_INT64, OPS_DIMS(3), OPS_VALUES(2, 1, 0));
     ops_want(&c, 2, DQ_INT64, OPS_DIMS(5), OPS_VALUES(2, 1, 0, 1, 2));
     ops_want(&c, 3, DQ_INT64, OPS_DIMS(3), OPS_VALUES(1, 2, 2));
+    ops_end(&c);
+    ops_begin(&c, "", "Unique", 11);
+    ops_in(&c, DQ_INT32, OPS_DIMS(0), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(0), NULL);
     ops_end(&c);
 }
 END_TEST
