@@ -145,14 +145,21 @@ typedef struct product {
     float *to;
 } product;
 
+static void scale_row(const int32_t *restrict c, size_t n, const float *restrict factors, float *restrict to)
+{
+    for (size_t j = 0; j < n; j++)
+        to[j] = (float)c[j] * factors[j];
+}
+
 static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
                   size_t c_stride)
 {
     const product *p = arg;
+    float factors[DQ_QGEMM_NR_MAX];
+    for (size_t j = 0; j < cols; j++)
+        factors[j] = p->a_scale * p->scale[(col + j) * p->scale_step];
     for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            p->to[(row + i) * p->columns + col + j] =
-                (float)c[i * c_stride + j] * (p->a_scale * p->scale[(col + j) * p->scale_step]);
+        scale_row(c + i * c_stride, cols, factors, p->to + (row + i) * p->columns + col);
 }
 
 /* Quantizes `rows` rows of `a` and multiplies them with weights W or R of a direction, into `to`. */
@@ -187,8 +194,22 @@ static void put_step(const pass *p, size_t t, size_t item, const float *h)
         return;
     float *y =
         dq_data(p->call->out[Y], float) + ((t * s->directions + p->direction) * s->batch + item) * s->hidden;
-    for (size_t j = 0; j < s->hidden; j++)
-        y[j] = h ? h[j] : 0;
+    if (h)
+        memcpy(y, h, s->hidden * sizeof *y);
+    else
+        memset(y, 0, s->hidden * sizeof *y);
+}
+
+/* The gates' sums; the bias has a row for X and one for the state. */
+static void add_rows(const float *restrict x, const float *restrict h, const float *restrict bias, size_t n,
+                     float *restrict gate)
+{
+    if (bias)
+        for (size_t j = 0; j < n; j++)
+            gate[j] = x[j] + h[j] + (bias[j] + bias[n + j]);
+    else
+        for (size_t j = 0; j < n; j++)
+            gate[j] = x[j] + h[j];
 }
 
 static void one_cell(const pass *p, size_t item)
@@ -205,8 +226,7 @@ static void one_cell(const pass *p, size_t item)
     size_t t = p->backward ? length - 1 - p->step : p->step;
     const float *from_x = p->x_sums + (t * s->batch + item) * columns, *from_h = p->h_sums + item * columns;
     float *gate = p->gates + item * columns;
-    for (size_t j = 0; j < columns; j++)
-        gate[j] = from_x[j] + from_h[j] + (b ? b[j] + b[columns + j] : 0);
+    add_rows(from_x, from_h, b, columns, gate);
     const dq_tensor *peepholes = dq_call_in(p->call, PEEPHOLES);
     dq_lstm_cell cell = {.hidden = n,
                          .coupled = s->coupled,
@@ -237,8 +257,8 @@ static size_t longest(const pass *p)
 
 static void put_last(const dq_op_call *call, uint32_t i, size_t at, const float *from, size_t n)
 {
-    for (size_t k = 0; k < n && i < call->out_count && call->out[i]; k++)
-        dq_data(call->out[i], float)[at + k] = from[k];
+    if (i < call->out_count && call->out[i])
+        memcpy(dq_data(call->out[i], float) + at, from, n * sizeof *from);
 }
 
 static void run_direction(const dq_op_call *call, size_t direction)

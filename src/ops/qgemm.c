@@ -237,9 +237,10 @@ static size_t columns_of(const dq_qblock *block)
 void dq_qblock_columns(dq_qblock *block, int32_t value)
 {
     size_t n = columns_of(block);
+    int32_t *zero = block->zero;
     memset(block->init, 0, n * sizeof *block->init);
     for (size_t j = 0; j < n; j++)
-        block->zero[j] = value;
+        zero[j] = value;
 }
 
 void dq_qblock_terms(dq_qblock *block)
@@ -249,13 +250,15 @@ void dq_qblock_terms(dq_qblock *block)
                           (block->matrix * w->panels + block->first_panel) * w->kernel->nr;
     size_t n = columns_of(block);
     uint32_t depth = (uint32_t)(w->b.runs * w->b.run);
-    for (size_t j = 0; j < n; j++)
-        block->cols[j] = (int32_t)((uint32_t)sums[j] - depth * (uint32_t)block->zero[j]);
+    int32_t any = 0, *restrict cols = block->cols;
+    const int32_t *restrict zero = block->zero;
+    for (size_t j = 0; j < n; j++) {
+        cols[j] = (int32_t)((uint32_t)sums[j] - depth * (uint32_t)zero[j]);
+        any |= zero[j];
+    }
+    block->any_zero = any != 0;
     if (!block->per_row)
-        block->kernels->subtract_scaled(block->init, n, block->a_zero, block->cols);
-    block->any_zero = false;
-    for (size_t j = 0; j < n; j++)
-        block->any_zero = block->any_zero || block->zero[j] != 0;
+        block->kernels->subtract_scaled(block->init, n, block->a_zero, cols);
 }
 
 /* The terms that differ from row to row, for n columns from `at` on. */
