@@ -14,13 +14,13 @@
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
 
-/* Whether rows need not be written as pairs. Of rows shorter than a vector these are the better way. */
+/* Whether rows need not be written as pairs. */
 static bool takes_bytes(const dq_op_call *call, const dq_window *w)
 {
-    enum { SHORT = 8 };
-    return w->rank == 2 && w->out[1] >= SHORT && w->kernel[0] == 3 && w->kernel[1] == 3 &&
-           w->stride[0] == 1 && w->stride[1] == 1 && w->dilation[0] == 1 && w->dilation[1] == 1 &&
-           call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
+    const dq_qconv_3x3 *kernel = call->kernels->qconv_3x3;
+    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
+           w->dilation[0] == 1 && w->dilation[1] == 1 && kernel->beats == call->kernels->qconv_rows &&
+           w->out[1] >= kernel->least;
 }
 
 static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)

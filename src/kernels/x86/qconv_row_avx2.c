@@ -1,7 +1,6 @@
 /* Pairs are what vpmaddwd wants: eight outputs a vector. No pair of products with weights this small leaves
  * 32 bits. */
 #include "kernels/kernels.h"
-#include "kernels/x86/qconv_row.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -112,6 +111,15 @@ static inline void strip(const int16_t *x, const int16_t *y, size_t step, size_t
     }
 }
 
+/* Whether these are the pairs of a kernel of 3×3 whose rows are as far apart as rows of outputs. */
+static bool three_by_three(const ptrdiff_t *offsets, size_t taps, size_t step)
+{
+    for (size_t t = 2; t < taps && taps == 6; t++)
+        if (offsets[t] - offsets[t - 2] != (ptrdiff_t)step)
+            return false;
+    return taps == 6;
+}
+
 void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                         const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {
@@ -180,4 +188,4 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
     }
 }
 
-const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2, .rows = rows_of_bytes};
+const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2, .least = LANES, .rows = rows_of_bytes};
