@@ -23,18 +23,20 @@ static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t 
         two[i] = _mm512_setzero_si512();
         one[i] = _mm256_setzero_si256();
     }
+#pragma GCC unroll 2
     for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
         __m256i last = load(b[octets - 1] + *offsets);
         __m512i first = _mm512_castsi256_si512(load(b[0] + *offsets));
         if (octets > 1)
             first = _mm512_inserti64x4(first, load(b[1] + *offsets), 1);
         for (int i = 0; i < ROWS; i++) {
-            int32_t both;
-            memcpy(&both, a + 2 * i, sizeof both);
+            int32_t word;
+            memcpy(&word, a + 2 * i, sizeof word);
+            __m512i both = _mm512_set1_epi32(word);
             if (octets > 1)
-                two[i] = _mm512_dpwssd_epi32(two[i], first, _mm512_set1_epi32(both));
+                two[i] = _mm512_dpwssd_epi32(two[i], first, both);
             if (octets != 2)
-                one[i] = _mm256_dpwssd_epi32(one[i], last, _mm256_set1_epi32(both));
+                one[i] = _mm256_dpwssd_epi32(one[i], last, _mm512_castsi512_si256(both));
         }
     }
     for (int i = 0; i < ROWS; i++, c += COLS) {
