@@ -1,7 +1,7 @@
 /* dq_fblock_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and maximum
  * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
- * set includes that header and defines MOST_ROWS, rows of a tile, at least 6 and at most 12: the sums,
- * MOST_ROWS * DQ_FPANEL / VF_LANES vectors, stay in registers. After it, it calls tile_block. */
+ * set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums, MOST_ROWS by so
+ * many vectors, stay in registers. After it, it calls tile_block. */
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { VECTORS = DQ_FPANEL / VF_LANES, LINE = 16 /* floats of a cache line */, UNROLL = 4 };
+enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
+enum { LINE = 16 /* floats of a cache line */, UNROLL = 4 };
 
 #ifndef vf_fma_onto
 #define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
@@ -19,14 +20,20 @@ enum { VECTORS = DQ_FPANEL / VF_LANES, LINE = 16 /* floats of a cache line */, U
 /* Rows of A that an address reaches from one pointer; pointers of a tile. */
 enum { NEAR = 3, POINTERS = (MOST_ROWS + NEAR - 1) / NEAR };
 
+/* Where column `j` of a tile is in its panels. */
+static inline size_t place_of(int j, size_t b_panel)
+{
+    return (size_t)(j / DQ_FPANEL) * b_panel + (size_t)(j % DQ_FPANEL);
+}
+
 /* Step number `u` behind those that are done. */
-INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t u, int rows,
-                 int vectors, vf sum[MOST_ROWS][VECTORS])
+INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t b_panel, size_t u,
+                 int rows, int vectors, vf sum[MOST_ROWS][VECTORS])
 {
     vf w[VECTORS];
     __asm__ volatile("" : "+r"(a_row)); /* not added to u beforehand: addresses do that */
     for (int v = 0; v < vectors; v++)
-        w[v] = vf_load(b + v * VF_LANES);
+        w[v] = vf_load(b + place_of(v * VF_LANES, b_panel));
     for (int i = 0; i < rows; i++) {
         const vf x = vf_set(a[i / NEAR][(size_t)(i % NEAR) * a_row + u]);
         for (int v = 0; v < vectors; v++)
@@ -56,25 +63,30 @@ INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row,
             sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
 }
 
-/* What is fetched into the cache meanwhile: each tile takes its share of the panel that comes next; those of
- * the first panel fetch the rows of A of the tile that comes next, which are met there for the first time. */
+/* What is fetched into the cache meanwhile: each tile takes its share of the panels that come next; those of
+ * the first panels fetch the rows of A of the tile that comes next, which are met there for the first time.
+ */
 typedef struct stream {
     const float *at;
-    size_t step; /* onwards, with each step of the sums */
+    size_t step;  /* onwards, with each step of the sums */
+    size_t apart; /* the last of the panels from the first */
     const float *rows;
 } stream;
 
-static inline stream next_panel(const dq_fblock *g, size_t col, const float *b, size_t tiles)
+static inline stream next_panels(const dq_fblock *g, size_t col, const float *b, size_t tiles)
 {
     const float *panel = NULL;
-    if (g->k && g->b_step == DQ_FPANEL)
-        panel = col + DQ_FPANEL < g->cols ? b + g->b_panel : g->next;
+    size_t apart = 0;
+    if (g->k && g->b_step == DQ_FPANEL) {
+        panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
+        apart = col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
+    }
     if (!panel)
-        return (stream){b, 0, NULL};
-    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, NULL};
+        return (stream){b, 0, 0, NULL};
+    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, apart, NULL};
 }
 
-/* Lines: of the next panel, of each row of the next tile, and of what a tile ends upon. */
+/* Lines: of each of the next panels, of each row of the next tile, and of what a tile ends upon. */
 INLINE void fetch(const float *from, size_t step, int count)
 {
     for (int i = 0; i < count; i++)
@@ -86,7 +98,7 @@ INLINE void fetch(const float *from, size_t step, int count)
 INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
                  const float *z, size_t z_row, int rows, int vectors)
 {
-    const size_t a_row = g->a_row, b_step = g->b_step;
+    const size_t a_row = g->a_row, b_step = g->b_step, b_panel = g->b_panel;
     const float *a[POINTERS];
     for (int i = 0; i < POINTERS; i++) {
         a[i] = g->k && i * NEAR < rows ? g->a + (row + (size_t)(i * NEAR)) * a_row : g->a;
@@ -101,23 +113,24 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, f
     if (z)
         fetch(z, z_row, rows);
     const float *at = next->at, *next_rows = next->rows;
-    const size_t onwards = next->step;
+    const size_t onwards = next->step, apart = next->apart;
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL) {
-        __builtin_prefetch(at);
+        fetch(at, apart, PANELS);
         if (onwards > LINE / UNROLL)
-            fetch(at + onwards, onwards, UNROLL - 1);
+            for (size_t u = 1; u < UNROLL; u++)
+                fetch(at + u * onwards, apart, PANELS);
         at += onwards * UNROLL;
         if (next_rows && p % LINE == 0)
             fetch(next_rows + p, a_row, rows);
         for (size_t u = 0; u < UNROLL; u++, b += b_step)
-            step(a, a_row, b, u, rows, vectors, sum);
+            step(a, a_row, b, b_panel, u, rows, vectors, sum);
         for (int i = 0; i < POINTERS; i++)
             a[i] += UNROLL;
     }
 #pragma GCC unroll 1
     for (; p < g->k; p++, b += b_step) {
-        step(a, a_row, b, 0, rows, vectors, sum);
+        step(a, a_row, b, b_panel, 0, rows, vectors, sum);
         for (int i = 0; i < POINTERS; i++)
             a[i]++;
     }
@@ -135,8 +148,7 @@ INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *
     switch (rows) {
 #define ROWS(n)                                                                                              \
     case n:                                                                                                  \
-        if (n <= MOST_ROWS)                                                                                  \
-            tile(g, row, b, next, c, c_row, z, z_row, n <= MOST_ROWS ? n : 1, vectors);                      \
+        tile(g, row, b, next, c, c_row, z, z_row, n, vectors);                                               \
         break;
         ROWS(1)
         ROWS(2)
@@ -144,12 +156,6 @@ INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *
         ROWS(4)
         ROWS(5)
         ROWS(6)
-        ROWS(7)
-        ROWS(8)
-        ROWS(9)
-        ROWS(10)
-        ROWS(11)
-        ROWS(12)
 #undef ROWS
     default:
         break;
@@ -176,7 +182,7 @@ INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
     size_t tiles = tiles_of(s->rows), rows = s->rows / tiles, low = tiles - s->rows % tiles;
-    stream next = next_panel(g, s->col, s->b, tiles);
+    stream next = next_panels(g, s->col, s->b, tiles);
     for (size_t t = 0, row = 0; t < tiles; t++, row += rows) {
         rows += t == low;
         next.rows = s->col == 0 && t + 1 < tiles && g->k ? g->a + (s->row + row + rows) * g->a_row : NULL;
@@ -211,7 +217,7 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
         if (s->z)
             memcpy(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
     }
-    if (VECTORS > 1 && cols <= DQ_FPANEL / 2)
+    if (VECTORS > 1 && cols <= TILE_COLS / 2)
         strip_half(&room);
     else
         strip_whole(&room);
@@ -222,7 +228,7 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 static void tile_block(const dq_fblock *g)
 {
     size_t tiles = tiles_of(g->rows);
-    for (size_t col = 0; tiles && col < g->cols; col += DQ_FPANEL) {
+    for (size_t col = 0, done; tiles && col < g->cols; col += done) {
         strip s = {.g = g,
                    .col = col,
                    .rows = g->rows,
@@ -231,8 +237,12 @@ static void tile_block(const dq_fblock *g)
                    .z = g->last && g->z ? g->z + col : NULL,
                    .c_row = g->c_row,
                    .z_row = g->z_row};
+        done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_FPANEL;
         if (g->cols - col >= DQ_FPANEL) {
-            strip_whole(&s);
+            if (done == TILE_COLS)
+                strip_whole(&s);
+            else
+                strip_half(&s);
             continue;
         }
         for (size_t t = 0; t < tiles; t++, s.row += s.rows) {

@@ -2,7 +2,7 @@
 #include "kernels/arm/vec_neon.h"
 #include "kernels/kernels.h"
 
-enum { MOST_ROWS = 6 };
+enum { PANELS = 1 };
 
 #include "kernels/fproduct_flat.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 6 };
+enum { PANELS = 1 };
 
 #include "kernels/fproduct_flat.h"
 

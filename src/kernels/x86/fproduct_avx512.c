@@ -1,8 +1,8 @@
-/* Twelve rows of a vector each: the sums keep both multipliers busy. */
+/* Six rows by two vectors: twelve sums keep both multipliers busy, with eight loads for twelve products. */
 #include "kernels/kernels.h"
 #include "kernels/x86/vec_avx512.h"
 
-enum { MOST_ROWS = 12 };
+enum { PANELS = 2 };
 
 #include "kernels/fproduct_tile.h"
 
