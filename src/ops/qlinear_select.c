@@ -101,10 +101,28 @@ typedef struct concat_job {
     uint8_t table[256];
 } concat_job;
 
+/* Short rows are looked up many at a time, as they lie in x. */
+static void concat_short_rows(const concat_job *job, size_t begin, size_t end)
+{
+    enum { BLOCK = 4096 };
+    uint8_t found[BLOCK];
+    for (size_t i = begin, most = BLOCK / job->row, n; i < end; i += n) {
+        n = end - i < most ? end - i : most;
+        job->kernels->lookup_x8(job->x + i * job->row, n * job->row, job->table, found);
+        for (size_t k = 0; k < n; k++)
+            memcpy(job->y + (i + k) * job->out_row, found + k * job->row, job->row);
+    }
+}
+
 static void concat_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
+    enum { SHORT = 128 };
     (void)worker;
     const concat_job *job = arg;
+    if (!job->copy && job->row > 0 && job->row <= SHORT) {
+        concat_short_rows(job, begin, end);
+        return;
+    }
     for (size_t i = begin; i < end; i++)
         if (job->copy)
             memcpy(job->y + i * job->out_row, job->x + i * job->row, job->row);

@@ -200,10 +200,13 @@ def concat(rng):
         rank = int(rng.integers(1, 5))
         shape = list(rng.integers(1, 5, rank))
         axis = int(rng.integers(-rank, rank))
+        longest = 8
+        if rng.random() < 0.1:  # many rows, of up to 200 codes
+            shape, axis, longest = [int(rng.integers(100, 900)), 1], 1, 200
         sy, zy = scale(rng), zero_point(rng, dtype)
         inputs, parts = [sy, zy], []
         for _ in range(int(rng.integers(1, 5))):
-            shape[axis] = int(rng.integers(0, 8))
+            shape[axis] = int(rng.integers(0, longest))
             x = codes(rng, dtype, shape)
             sx, zx = (sy, zy) if rng.random() < 0.3 else (scale(rng), zero_point(rng, dtype))
             inputs += [x, sx, zx]
