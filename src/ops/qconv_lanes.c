@@ -286,10 +286,13 @@ static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t 
     const dq_qlanes_way *l = &conv->lanes;
     const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
-    for (size_t i = 0; i < t->rows; i++)
+    /* Rows one behind the other, as 1×1 kernels with strides have them, are one. */
+    bool one = down == t->pixels * STEP;
+    size_t rows = one ? 1 : t->rows, pixels = one ? t->rows * t->pixels : t->pixels;
+    for (size_t i = 0; i < rows; i++)
         t->pass->call->kernels->qlanes->sums(t->x + i * down, conv->offsets, l->steps,
-                                             (const char *)conv->packed + starts[panel], init, t->pixels,
-                                             c + i * t->pixels, l->c_stride);
+                                             (const char *)conv->packed + starts[panel], init, pixels,
+                                             c + i * pixels, l->c_stride);
 }
 
 static void run_panel(const task *t, size_t panel)
