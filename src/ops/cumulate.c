@@ -1,5 +1,6 @@
 /* CumSum and CumProd along an axis: floats in double and rounded as each is stored, integers modulo 2^64. */
 #include "ops/lists.h"
+#include "ops/rows.h"
 
 typedef struct state {
     bool product, exclusive, reverse;
@@ -30,67 +31,85 @@ static dq_status prepare(dq_op_call *call, bool product, dq_error *err)
     return DQ_OK;
 }
 
-static void line_of_floats(const dq_op_call *call, size_t base)
+static void load_floats(const dq_tensor *t, size_t at, size_t n, double *x)
 {
-    const state *s = call->state;
-    double total = s->product ? 1 : 0;
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;
-        double x = dq_tensor_get_double(call->in[0], at), next = s->product ? total * x : total + x;
-        dq_tensor_put_double(call->out[0], at, s->exclusive ? total : next);
-        total = next;
-    }
+    dq_load_doubles(t->dtype, t->data, at, n, x);
 }
 
-/* Floats that lie side by side, a row of the axis after the other. */
-static void lines_of_floats(const dq_op_call *call, size_t base, size_t count)
+static void store_floats(dq_tensor *t, size_t at, size_t n, const double *x)
 {
-    enum { BLOCK = 256 };
-    const state *s = call->state;
-    double total[BLOCK];
-    for (size_t done = 0; done < count; done += BLOCK) {
-        size_t n = count - done < BLOCK ? count - done : BLOCK;
-        for (size_t k = 0; k < n; k++)
-            total[k] = s->product ? 1 : 0;
-        for (size_t i = 0; i < s->n; i++) {
-            size_t at = base + done + (s->reverse ? s->n - 1 - i : i) * s->inner;
-            const float *x = dq_data(call->in[0], float) + at;
-            float *y = dq_data(call->out[0], float) + at;
-            for (size_t k = 0; k < n; k++) {
-                double next = s->product ? total[k] * (double)x[k] : total[k] + (double)x[k];
-                y[k] = (float)(s->exclusive ? total[k] : next);
-                total[k] = next;
-            }
-        }
-    }
+    dq_store_floats(t->dtype, t->data, at, n, x, true, DQ_ROUND_NEAREST);
 }
 
-static void line_of_integers(const dq_op_call *call, size_t base)
+static void load_integers(const dq_tensor *t, size_t at, size_t n, uint64_t *x)
 {
-    const state *s = call->state;
-    uint64_t total = s->product ? 1 : 0;
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;
-        uint64_t x = (uint64_t)dq_tensor_get_int(call->in[0], at), next = s->product ? total * x : total + x;
-        dq_tensor_put_int(call->out[0], at, (int64_t)(s->exclusive ? total : next));
-        total = next;
-    }
+    dq_load_ints(t->dtype, t->data, at, n, (int64_t *)x);
 }
+
+static void store_integers(dq_tensor *t, size_t at, size_t n, const uint64_t *x)
+{
+    dq_store_ints(t->dtype, t->data, at, n, (const int64_t *)x);
+}
+
+/* x becomes a result. */
+#define TAKE(T, total, x)                                                                                    \
+    do {                                                                                                     \
+        const T next = product ? (total) * (x) : (total) + (x);                                              \
+        (x) = exclusive ? (total) : next;                                                                    \
+        (total) = next;                                                                                      \
+    } while (0)
+
+/* `count` lines, at most DQ_ROW, that lie side by side; or one, whose elements do. */
+#define CUMULATE(T, kind)                                                                                    \
+    static void lines_of_##kind(const dq_op_call *call, size_t base, size_t count)                           \
+    {                                                                                                        \
+        const state *s = call->state;                                                                        \
+        const bool product = s->product, exclusive = s->exclusive;                                           \
+        T total[DQ_ROW], x[DQ_ROW];                                                                          \
+        for (size_t k = 0; k < count; k++)                                                                   \
+            total[k] = product;                                                                              \
+        for (size_t i = 0; i < s->n; i++) {                                                                  \
+            size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;                                   \
+            load_##kind(call->in[0], at, count, x);                                                          \
+            for (size_t k = 0; k < count; k++)                                                               \
+                TAKE(T, total[k], x[k]);                                                                     \
+            store_##kind(call->out[0], at, count, x);                                                        \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    static void line_of_##kind(const dq_op_call *call, size_t base)                                          \
+    {                                                                                                        \
+        const state *s = call->state;                                                                        \
+        const bool product = s->product, exclusive = s->exclusive;                                           \
+        T total = product, x[DQ_ROW];                                                                        \
+        for (size_t done = 0, n; done < s->n; done += n) {                                                   \
+            n = s->n - done < DQ_ROW ? s->n - done : DQ_ROW;                                                 \
+            size_t at = base + (s->reverse ? s->n - done - n : done);                                        \
+            load_##kind(call->in[0], at, n, x);                                                              \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                TAKE(T, total, x[s->reverse ? n - 1 - i : i]);                                               \
+            store_##kind(call->out[0], at, n, x);                                                            \
+        }                                                                                                    \
+    }
+
+CUMULATE(double, floats)
+CUMULATE(uint64_t, integers)
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
+    bool floats = dq_dtype_is_float(call->in[0]->dtype);
     for (size_t i = begin, n = 1; i < end; i += n) {
         size_t base = i / s->inner * s->n * s->inner + i % s->inner;
-        if (call->in[0]->dtype == DQ_FLOAT && s->inner > 1) {
-            n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
-            lines_of_floats(call, base, n);
-        } else if (dq_dtype_is_float(call->in[0]->dtype))
-            line_of_floats(call, base);
-        else
-            line_of_integers(call, base);
+        if (s->inner == 1) {
+            (floats ? line_of_floats : line_of_integers)(call, base);
+            continue;
+        }
+        n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
+        n = n < DQ_ROW ? n : DQ_ROW;
+        (floats ? lines_of_floats : lines_of_integers)(call, base, n);
     }
 }
 
@@ -99,7 +118,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     if (call->in[0]->count)
-        dq_parallel(call->threads, call->in[0]->count / s->n, 64, piece, &call);
+        dq_parallel(call->threads, call->in[0]->count / s->n, s->inner == 1 ? 64 : DQ_ROW, piece, &call);
     return DQ_OK;
 }
 

@@ -15,14 +15,32 @@ typedef struct state {
     bool heads_first, interleaved, one_position;
 } state;
 
+static void rotate_halves(float *restrict x, float *restrict y, size_t n, const float *restrict cosines,
+                          const float *restrict sines)
+{
+    for (size_t i = 0; i < n; i++) {
+        float a = x[i], b = y[i];
+        x[i] = a * cosines[i] - b * sines[i];
+        y[i] = b * cosines[i] + a * sines[i];
+    }
+}
+
+static void rotate_pairs(float *restrict x, size_t n, const float *restrict cosines,
+                         const float *restrict sines)
+{
+    for (size_t i = 0; i < n; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cosines[i] - b * sines[i];
+        x[2 * i + 1] = b * cosines[i] + a * sines[i];
+    }
+}
+
 void dq_rotate(float *x, size_t half, bool interleaved, const float *cosines, const float *sines)
 {
-    for (size_t i = 0; i < half; i++) {
-        size_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
-        float a = x[first], b = x[second];
-        x[first] = a * cosines[i] - b * sines[i];
-        x[second] = b * cosines[i] + a * sines[i];
-    }
+    if (interleaved)
+        rotate_pairs(x, half, cosines, sines);
+    else
+        rotate_halves(x, x + half, half, cosines, sines);
 }
 
 dq_status dq_rotary_check(const dq_op_call *call, uint32_t cos, uint32_t sin, dq_error *err)
@@ -120,9 +138,17 @@ static void one_head(const dq_op_call *call, size_t number, float *x)
     const dq_tensor *in = call->in[INPUT];
     size_t per_batch = s->rows * s->heads, rest = number % per_batch;
     size_t row = s->heads_first ? rest % s->rows : rest / s->heads;
+    size_t at = (size_t)position_of(call, number / per_batch, row);
+    if (in->dtype == DQ_FLOAT) {
+        float *to = dq_data(call->out[0], float) + number * s->size;
+        memcpy(to, dq_data(in, float) + number * s->size, s->size * sizeof *to);
+        dq_rotate(to, s->half, s->interleaved, dq_data(call->in[COS], float) + at * s->half,
+                  dq_data(call->in[SIN], float) + at * s->half);
+        return;
+    }
     float *table = x + s->size;
     dq_load_floats(call->kernels, in->dtype, in->data, number * s->size, s->size, x);
-    dq_rotary_row(call, COS, SIN, (size_t)position_of(call, number / per_batch, row), table);
+    dq_rotary_row(call, COS, SIN, at, table);
     dq_rotate(x, s->half, s->interleaved, table, table + s->half);
     dq_store_from_floats(call->kernels, in->dtype, call->out[0]->data, number * s->size, s->size, x, false);
 }

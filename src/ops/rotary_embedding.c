@@ -1,5 +1,6 @@
 /* RotaryEmbedding: pairs of numbers of each head are turned by the angle of their place. */
 #include "ops/element.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 
@@ -63,21 +64,42 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, call->in[X]->dtype, call->in[X], err);
 }
 
+static void load(const dq_tensor *t, size_t at, size_t n, double *to)
+{
+    dq_load_doubles(t->dtype, t->data, at, n, to);
+}
+
+static void store(dq_tensor *t, size_t at, size_t n, const double *from)
+{
+    dq_store_floats(t->dtype, t->data, at, n, from, true, DQ_ROUND_NEAREST);
+}
+
 static void turn(const dq_op_call *call, const shape *s, size_t at, size_t angle)
 {
     bool interleaved = dq_node_int(call->node, "interleaved", 0) != 0;
     size_t pairs = s->turned / 2;
-    const dq_tensor *x = call->in[X];
-    for (size_t i = 0; i < pairs; i++) {
-        size_t first = at + (interleaved ? 2 * i : i), second = interleaved ? first + 1 : first + pairs;
-        double c = dq_tensor_get_double(call->in[COS], angle * pairs + i);
-        double sine = dq_tensor_get_double(call->in[SIN], angle * pairs + i);
-        double re = dq_tensor_get_double(x, first), im = dq_tensor_get_double(x, second);
-        dq_tensor_put_double(call->out[0], first, c * re - sine * im);
-        dq_tensor_put_double(call->out[0], second, sine * re + c * im);
+    const dq_tensor *in = call->in[X];
+    dq_tensor *out = call->out[0];
+    for (size_t i = 0, n; i < pairs; i += n) {
+        double x[2 * DQ_ROW], cosines[DQ_ROW], sines[DQ_ROW];
+        n = pairs - i < DQ_ROW ? pairs - i : DQ_ROW;
+        size_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : n; /* of pairs, and of a pair */
+        load(call->in[COS], angle * pairs + i, n, cosines);
+        load(call->in[SIN], angle * pairs + i, n, sines);
+        load(in, at + i * step, n * step, x);
+        if (!interleaved)
+            load(in, at + pairs + i, n, x + n);
+        for (size_t k = 0; k < n; k++) {
+            double re = x[k * step], im = x[k * step + apart];
+            x[k * step] = cosines[k] * re - sines[k] * im;
+            x[k * step + apart] = sines[k] * re + cosines[k] * im;
+        }
+        store(out, at + i * step, n * step, x);
+        if (!interleaved)
+            store(out, at + pairs + i, n, x + n);
     }
     if (s->size > s->turned)
-        dq_copy_elements(x, at + s->turned, call->out[0], at + s->turned, s->size - s->turned);
+        dq_copy_elements(in, at + s->turned, out, at + s->turned, s->size - s->turned);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

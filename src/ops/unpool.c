@@ -169,22 +169,39 @@ static dq_status col2im_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[0]->dtype, b.axes + 2, dims, err);
 }
 
-/* Place in the image of a block's element, or -1 in the padding. */
-static int64_t block_place(const blocks *b, size_t block, size_t tap)
+/* Where element `tap` of the block that begins at 0 lies along each axis, and of the blocks side by side
+ * along the last one the first that has it on the image, and the end of those. */
+typedef struct tap_place {
+    int64_t at[DQ_MAX_RANK], first, end;
+} tap_place;
+
+static tap_place place_tap(const blocks *b, size_t tap)
 {
-    int64_t place = 0, step = 1;
-    for (size_t d = b->axes; d-- > 0;) {
-        size_t steps = (size_t)b->steps[d], taps = (size_t)b->block[d];
-        int64_t x = (int64_t)(block % steps) * b->strides.at[d] + (int64_t)(tap % taps) * b->dilations.at[d] -
-                    b->pads.at[d];
+    tap_place p = {0};
+    for (size_t d = b->axes; d-- > 0; tap /= (size_t)b->block[d])
+        p.at[d] = (int64_t)(tap % (size_t)b->block[d]) * b->dilations.at[d] - b->pads.at[d];
+    size_t last = b->axes - 1;
+    int64_t x = p.at[last], size = b->image[last], stride = b->strides.at[last];
+    p.first = x < 0 ? (-x - 1) / stride + 1 : 0;
+    p.end = x < size ? (size - x - 1) / stride + 1 : 0;
+    p.end = p.end < b->steps[last] ? p.end : b->steps[last];
+    return p;
+}
+
+/* Place in the image of the tap of a line's first block, which itself may lie before the image; false when
+ * the line lies in the padding. */
+static bool line_place(const blocks *b, const tap_place *p, const size_t *coord, int64_t *place)
+{
+    size_t last = b->axes - 1;
+    *place = 0;
+    for (size_t d = 0; d < last; d++) {
+        int64_t x = (int64_t)coord[d] * b->strides.at[d] + p->at[d];
         if (x < 0 || x >= b->image[d])
-            return -1;
-        place += x * step;
-        step *= b->image[d];
-        block /= steps;
-        tap /= taps;
+            return false;
+        *place = *place * b->image[d] + x;
     }
-    return place;
+    *place = *place * b->image[last] + p->at[last];
+    return p->first < p->end;
 }
 
 static void add_element(const dq_tensor *from, size_t i, dq_tensor *to, size_t at)
@@ -199,6 +216,37 @@ static void add_element(const dq_tensor *from, size_t i, dq_tensor *to, size_t a
             to, at, (int64_t)((uint64_t)dq_tensor_get_int(to, at) + (uint64_t)dq_tensor_get_int(from, i)));
 }
 
+/* Elements from … from + n - 1 added to those of the image from `at` on, `step` apart. */
+static void add_line(const dq_tensor *in, size_t from, dq_tensor *out, size_t at, size_t step, size_t n)
+{
+    const float *restrict x = dq_data(in, float) + from;
+    float *restrict y = dq_data(out, float) + at;
+    if (in->dtype == DQ_FLOAT && step == 1)
+        for (size_t i = 0; i < n; i++)
+            y[i] += x[i];
+    else if (in->dtype == DQ_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            y[i * step] += x[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            add_element(in, from + i, out, at + i * step);
+}
+
+/* Row number `row` of the input, which is element `tap` of all blocks, added to the plane that begins at
+ * `to`. */
+static void add_tap(const dq_tensor *in, const blocks *b, size_t row, size_t tap, dq_tensor *out, size_t to)
+{
+    const tap_place p = place_tap(b, tap);
+    size_t last = b->axes - 1, n = (size_t)b->steps[last], coord[DQ_MAX_RANK] = {0};
+    int64_t place, stride = b->strides.at[last];
+    for (size_t i = row * b->count; i < (row + 1) * b->count; i += n) {
+        if (line_place(b, &p, coord, &place))
+            add_line(in, i + (size_t)p.first, out, to + (size_t)(place + p.first * stride), (size_t)stride,
+                     (size_t)(p.end - p.first));
+        dq_next_coord(last, b->steps, coord);
+    }
+}
+
 static dq_status col2im_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
@@ -211,12 +259,8 @@ static dq_status col2im_run(const dq_op_call *call, dq_error *err)
                             dq_dtype_name(in->dtype));
     size_t plane = dq_dims_product(out->dims, 2, out->rank);
     dq_move_fill(out->dtype, out->data, out->count, NULL);
-    for (size_t i = 0; i < in->count; i++) {
-        size_t block = i % b.count, tap = i / b.count % b.taps, channel = i / b.count / b.taps;
-        int64_t place = block_place(&b, block, tap);
-        if (place >= 0)
-            add_element(in, i, out, channel * plane + (size_t)place);
-    }
+    for (size_t i = 0; b.count && i < in->count / b.count; i++)
+        add_tap(in, &b, i, i % b.taps, out, i / b.taps * plane);
     return DQ_OK;
 }
 

@@ -59,6 +59,67 @@ START_TEST(running_sums)
 }
 END_TEST
 
+/* Lines longer, and more of them, than are taken at a time: along axis 0 and 1 of N x M. */
+START_TEST(running_sums_of_many)
+{
+    enum { N = 3, M = 600 };
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE, DQ_INT32, DQ_INT64};
+    for (size_t t = 0; t < 4 * 2 * 4; t++) {
+        size_t exclusive = t & 1, reverse = t >> 1 & 1, axis = t >> 2 & 1, length = axis ? M : N;
+        double x[N * M], want[N * M];
+        for (size_t i = 0; i < N * M; i++)
+            x[i] = (double)(i * 29 % 31) - 9;
+        for (size_t line = 0; line < N * M / length; line++) {
+            double total = 0;
+            for (size_t i = 0; i < length; i++) {
+                size_t along = reverse ? length - 1 - i : i, at = axis ? line * M + along : along * M + line;
+                want[at] = exclusive ? total : total + x[at];
+                total += x[at];
+            }
+        }
+        ops_case c;
+        ops_begin(&c, "", "CumSum", 14);
+        ops_int(&c, "exclusive", (int64_t)exclusive);
+        ops_int(&c, "reverse", (int64_t)reverse);
+        ops_in(&c, types[t >> 3], OPS_DIMS(N, M), x);
+        ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES((double)axis));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t >> 3], OPS_DIMS(N, M), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
+/* A head of more pairs than are turned at a time, by quarters of a circle, and an element that stays. */
+START_TEST(turned_heads)
+{
+    enum { PAIRS = 300, SIZE = 2 * PAIRS + 1 };
+    for (size_t interleaved = 0; interleaved < 2; interleaved++) {
+        double x[SIZE], want[SIZE], cosines[PAIRS], sines[PAIRS];
+        for (size_t i = 0; i < SIZE; i++)
+            want[i] = x[i] = (double)(i + 1);
+        for (size_t i = 0; i < PAIRS; i++) {
+            size_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + PAIRS,
+                   quarters = i % 4;
+            cosines[i] = quarters == 0 ? 1 : quarters == 2 ? -1 : 0;
+            sines[i] = quarters == 1 ? 1 : quarters == 3 ? -1 : 0;
+            want[first] = cosines[i] * x[first] - sines[i] * x[second];
+            want[second] = sines[i] * x[first] + cosines[i] * x[second];
+        }
+        ops_case c;
+        ops_begin(&c, "", "RotaryEmbedding", 23);
+        ops_int(&c, "interleaved", (int64_t)interleaved);
+        ops_int(&c, "rotary_embedding_dim", 2 * PAIRS);
+        ops_in(&c, interleaved ? DQ_FLOAT : DQ_FLOAT16, OPS_DIMS(1, 1, 1, SIZE), x);
+        ops_in(&c, interleaved ? DQ_FLOAT : DQ_FLOAT16, OPS_DIMS(1, 1, PAIRS), cosines);
+        ops_in(&c, interleaved ? DQ_FLOAT : DQ_FLOAT16, OPS_DIMS(1, 1, PAIRS), sines);
+        ops_must_run(&c);
+        ops_want(&c, 0, interleaved ? DQ_FLOAT : DQ_FLOAT16, OPS_DIMS(1, 1, 1, SIZE), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 static void triangle(int64_t upper, double k, const double *want)
 {
     ops_case c;
@@ -182,6 +243,8 @@ int main(void)
     TCase *tests = tcase_create("indices");
     tcase_add_test(tests, depth_and_space);
     tcase_add_test(tests, running_sums);
+    tcase_add_test(tests, running_sums_of_many);
+    tcase_add_test(tests, turned_heads);
     tcase_add_test(tests, triangles);
     tcase_add_test(tests, dropout_does_nothing);
     tcase_add_test(tests, top_elements);
