@@ -80,7 +80,7 @@ static inline void fevery_few(const float *x, size_t n, float *y)
 }
 
 /* The last vector covers elements once more. */
-static void fevery(const float *x, size_t step, size_t n, float *y)
+static inline void fevery_row(const float *x, size_t step, size_t n, float *y)
 {
     size_t i = 0;
     bool vectors = n >= VF_LANES && step <= 2;
@@ -95,4 +95,10 @@ static void fevery(const float *x, size_t step, size_t n, float *y)
         for (; i < n; i++)
             y[i] = x[i * step];
     }
+}
+
+static void fevery(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)
+{
+    for (; rows; rows--, x += x_row, y += y_row)
+        fevery_row(x, step, n, y);
 }

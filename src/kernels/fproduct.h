@@ -65,7 +65,8 @@ enum { DQ_FCONV_SLACK = 64 /* floats behind the last one of x and y that may be 
 
 typedef void dq_fconv_plane_fn(const dq_fconv *f);
 
-/** y[i] = x[i * step], for i < n. */
-typedef void dq_fevery_fn(const float *x, size_t step, size_t n, float *y);
+/** y[r * y_row + i] = x[r * x_row + i * step], for r < rows and i < n. */
+typedef void dq_fevery_fn(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
+                          size_t y_row);
 
 #endif

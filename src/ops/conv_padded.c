@@ -81,7 +81,8 @@ static void copy_row(const job *j, size_t channel, size_t row)
         begin = begin < end ? begin : end;
         memset(to, 0, begin * sizeof *to);
         if (begin < end)
-            j->call->kernels->fevery(x + (int64_t)begin * step + shift, p->planes, end - begin, to + begin);
+            j->call->kernels->fevery(x + (int64_t)begin * step + shift, 0, p->planes, 1, end - begin,
+                                     to + begin, 0);
         memset(to + end, 0, (p->pitch - end) * sizeof *to);
     }
 }

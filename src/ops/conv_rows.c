@@ -101,43 +101,44 @@ static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
            dq_align_size(*bytes, ALIGN, bytes);
 }
 
-/* Number `row` of the rows under a band, in the order of their places; false: padding, whatever the band. */
-static bool find_row(const dq_conv_rows *r, size_t row, dq_conv_row *to)
+/* Number `i` of the runs under a band; false: padding, whatever the band. */
+static bool find_run(const dq_conv_rows *r, size_t i, dq_conv_run *to)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1, plane = r->plane * r->step[last], step = (size_t)w->in[last];
     bool inside = true;
-    *to = (dq_conv_row){0};
-    for (size_t d = last; d-- > 0; step *= (size_t)w->in[d]) {
-        size_t length = under(w, d, d ? (size_t)w->out[d] : r->band), at = row % length;
+    *to = (dq_conv_run){0};
+    for (size_t d = last; --d > 0; step *= (size_t)w->in[d]) {
+        size_t length = under(w, d, (size_t)w->out[d]), at = i % length;
         int64_t x = (int64_t)at - w->begin[d];
-        row /= length;
+        i /= length;
         to->to += at / r->step[d] * r->pitch[d] + at % r->step[d] * plane;
         plane *= r->step[d];
-        if (d == 0)
-            to->x = x;
-        else if ((inside = inside && x >= 0 && x < w->in[d]))
-            to->from += (size_t)x * step;
+        inside = inside && x >= 0 && x < w->in[d];
+        to->from += inside ? (size_t)x * step : 0;
     }
+    to->to += i * plane;
+    to->x = (int64_t)i - w->begin[0];
+    to->count = (under(w, 0, r->band) - i - 1) / r->step[0] + 1;
     return inside;
 }
 
-static dq_status find_rows(dq_op_call *call, dq_conv_rows *r, dq_error *err)
+static dq_status find_runs(dq_op_call *call, dq_conv_rows *r, dq_error *err)
 {
     const dq_window *w = &r->shape->window;
-    size_t rows = 1;
-    for (size_t d = 0; d + 1 < w->rank; d++)
-        if (!dq_mul_size(rows, under(w, d, d ? (size_t)w->out[d] : r->band), &rows))
-            return dq_no_memory(err, SIZE_MAX, "padded rows");
-    r->row_count = 0;
+    size_t runs = r->step[0];
+    r->run_count = 0;
     if (w->rank == 1)
         return DQ_OK;
-    dq_conv_row *list = DQ_NEW_ARRAY(call->arena, rows, dq_conv_row);
+    for (size_t d = 1; d + 1 < w->rank; d++)
+        if (!dq_mul_size(runs, under(w, d, (size_t)w->out[d]), &runs))
+            return dq_no_memory(err, SIZE_MAX, "padded rows");
+    dq_conv_run *list = DQ_NEW_ARRAY(call->arena, runs, dq_conv_run);
     if (!list)
-        return dq_no_memory(err, rows * sizeof *list, "padded rows");
-    for (size_t i = 0; i < rows; i++)
-        r->row_count += find_row(r, i, &list[r->row_count]);
-    r->rows = list;
+        return dq_no_memory(err, runs * sizeof *list, "padded rows");
+    for (size_t i = 0; i < runs; i++)
+        r->run_count += find_run(r, i, &list[r->run_count]);
+    r->runs = list;
     return DQ_OK;
 }
 
@@ -165,7 +166,7 @@ dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_
     for (size_t t = 0; t < shape->kernel_size; t++)
         offsets[t] = tap_offset(r, t);
     call->worker_scratch_size = bytes;
-    return find_rows(call, r, err);
+    return find_runs(call, r, err);
 }
 
 /* ---- The copy ----------------------------------------------------------------------------------------- */
@@ -194,6 +195,19 @@ static stretch find_stretch(const dq_conv_rows *r, size_t remainder, size_t firs
                      (size_t)step};
 }
 
+/* Rows of a run; `size`: elements of the image from one to the next. */
+static void copy_run(dq_fevery_fn *every, const dq_conv_rows *r, const dq_conv_run *run, const stretch *s,
+                     const float *plane, size_t size, size_t first, float *to)
+{
+    const dq_window *w = &r->shape->window;
+    int64_t x = run->x + (int64_t)first * w->stride[0], step = (int64_t)r->step[0];
+    size_t begin = (size_t)up_to(-x, step), end = (size_t)up_to(w->in[0] - x, step);
+    end = least(end, run->count);
+    if (begin < end)
+        every(plane + (size_t)(x + (int64_t)begin * step) * size + run->from + s->from, r->step[0] * size,
+              s->step, end - begin, s->count, to + run->to + begin * r->pitch[0], r->pitch[0]);
+}
+
 /* The plane under windows from place `first` on along the first axis. What stands around the image is zero
  * already (`clean`) when the copy before had the same places. */
 static void copy_band(dq_fevery_fn *every, const dq_conv_rows *r, const float *plane, size_t first,
@@ -201,20 +215,15 @@ static void copy_band(dq_fevery_fn *every, const dq_conv_rows *r, const float *p
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
-    int64_t begin = (int64_t)first * w->stride[0];
     if (!clean)
         memset(copy, 0, r->copy * sizeof *copy);
     for (size_t q = 0; q < r->step[last]; q++) {
         const stretch s = find_stretch(r, q, first);
         float *to = copy + q * r->plane + s.begin;
         if (s.count && last == 0)
-            every(plane + s.from, s.step, s.count, to);
-        for (size_t i = 0; i < r->row_count && s.count; i++) {
-            int64_t x = r->rows[i].x + begin;
-            if (x >= 0 && x < w->in[0])
-                every(plane + (size_t)x * size + r->rows[i].from + s.from, s.step, s.count,
-                      to + r->rows[i].to);
-        }
+            every(plane + s.from, 0, s.step, 1, s.count, to, 0);
+        for (size_t i = 0; i < r->run_count && s.count; i++)
+            copy_run(every, r, &r->runs[i], &s, plane, size, first, to);
     }
 }
 
@@ -243,14 +252,17 @@ static void sums(const job *j, const float *copy, size_t in, size_t channel, siz
 static void bring(dq_fevery_fn *every, const dq_conv_rows *r, const float *flat, size_t count, float *out)
 {
     const dq_window *w = &r->shape->window;
-    size_t last = w->rank - 1, n = last ? (size_t)w->out[last] : count, rows = 1;
-    for (size_t d = 0; d < last; d++)
-        rows *= d ? (size_t)w->out[d] : count;
-    for (size_t row = 0; row < rows; row++, out += n) {
-        size_t rest = row, at = 0;
-        for (size_t d = last; d-- > 1; rest /= (size_t)w->out[d])
-            at += rest % (size_t)w->out[d] * r->pitch[d];
-        every(flat + at + (last ? rest * r->pitch[0] : 0), 1, n, out);
+    size_t last = w->rank - 1, length[DQ_MAX_RANK] = {count}, times = 1;
+    for (size_t d = 1; d <= last; d++)
+        length[d] = (size_t)w->out[d];
+    for (size_t d = 0; d + 1 < last; d++)
+        times *= length[d];
+    size_t rows = last ? length[last - 1] : 1, n = length[last];
+    for (size_t i = 0; i < times; i++, out += rows * n) {
+        size_t at = 0, rest = i;
+        for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length[d])
+            at += rest % length[d] * r->pitch[d];
+        every(flat + at, last ? r->pitch[last - 1] : 0, 1, rows, n, out, n);
     }
 }
 

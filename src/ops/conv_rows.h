@@ -9,11 +9,12 @@
 
 #include "ops/conv_finish.h"
 
-/* A row of the image under a band's windows. */
-typedef struct dq_conv_row {
-    size_t to, from; /* in the copy, and in the image, but for the first axis: … */
+/* Rows of the image under a band's windows: `count` of them, step[0] apart along the first axis. */
+typedef struct dq_conv_run {
+    size_t to, from; /* the first, in the copy, and in the image, but for the first axis: … */
     int64_t x;       /* … its place on that, from where the band begins */
-} dq_conv_row;
+    size_t count;
+} dq_conv_run;
 
 typedef struct dq_conv_rows {
     const dq_conv_shape *shape;
@@ -23,8 +24,8 @@ typedef struct dq_conv_rows {
     size_t pitch[DQ_MAX_RANK];  /* places from one to the next along each axis */
     size_t plane;               /* all of them: there are as many planes as steps multiply to */
     size_t copy, flat;          /* floats of the copy, and of the sums of a band */
-    const dq_conv_row *rows;
-    size_t row_count;      /* 0 where there is one axis */
+    const dq_conv_run *runs;
+    size_t run_count;      /* 0 where there is one axis */
     const size_t *offsets; /* of the kernel's elements in the copy */
 } dq_conv_rows;
 

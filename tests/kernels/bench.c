@@ -318,7 +318,7 @@ static void run_fconv_plane(call *c)
 }
 
 /* Every second one, as strides of two want them. */
-MEASURE(fevery, 4, 2, X(float), 2, c->n / 2, Y(float))
+MEASURE(fevery, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
 
 /* Sums of 64 steps for a row of 64 pixels. */
 static void run_qlanes(call *c)

@@ -191,11 +191,14 @@ void check_fevery(const dq_kernels *k)
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++)
         for (size_t step = 1; step < 4; step++) {
-            float *x = kernel_floats(n ? (n - 1) * step + 1 : 0), *y = kernel_memory(n * sizeof *y);
-            k->fevery(x, step, n, y);
-            for (size_t at = 0; at < n; at++)
-                KERNEL_FAIL_UNLESS(same_or_nan(y[at], x[at * step]), "place %zu of %zu, step %zu", at, n,
-                                   step);
+            size_t rows = 1 + i % 3, x_row = n * step + i % 2, y_row = n + i % 5;
+            float *x = kernel_floats(n ? (rows - 1) * x_row + (n - 1) * step + 1 : 0);
+            float *y = kernel_memory(((rows - 1) * y_row + n) * sizeof *y);
+            k->fevery(x, x_row, step, rows, n, y, y_row);
+            for (size_t r = 0; r < rows; r++)
+                for (size_t at = 0; at < n; at++)
+                    KERNEL_FAIL_UNLESS(same_or_nan(y[r * y_row + at], x[r * x_row + at * step]),
+                                       "place %zu of %zu, step %zu, row %zu", at, n, step, r);
             kernel_done();
         }
 }

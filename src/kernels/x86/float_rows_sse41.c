@@ -17,7 +17,7 @@ void dq_fconv_plane_sse41(const dq_fconv *f)
     fconv_plane(f);
 }
 
-void dq_fevery_sse41(const float *x, size_t step, size_t n, float *y)
+void dq_fevery_sse41(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)
 {
-    fevery(x, step, n, y);
+    fevery(x, x_row, step, rows, n, y, y_row);
 }
