@@ -5,62 +5,40 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { FCONV_VECTORS = 4, FCONV_TAPS = 9 /* of the usual kernel, 3x3 */ };
+/* Vectors of sums at a time: as many as wait for each other's results, where registers hold them. */
+enum { FCONV_MOST = 8, FCONV_LESS = 4 };
 
-static inline void fconv_begin(const dq_fconv *f, size_t at, vf sum[FCONV_VECTORS])
-{
-    for (int v = 0; v < FCONV_VECTORS; v++)
-        sum[v] = f->more ? vf_load(f->y + at + v * VF_LANES) : vf_set(0.0f);
-}
-
-static inline void fconv_step(vf factor, const float *x, vf sum[FCONV_VECTORS])
-{
-    for (int v = 0; v < FCONV_VECTORS; v++)
-        sum[v] = vf_fma(factor, vf_load(x + v * VF_LANES), sum[v]);
-}
-
-static inline void fconv_end(const dq_fconv *f, size_t at, vf sum[FCONV_VECTORS])
+static inline __attribute__((always_inline)) void fconv_vectors(const dq_fconv *f, size_t at, int vectors)
 {
     const vf bias = vf_set(f->bias), low = vf_set(f->low), high = vf_set(f->high);
-    for (int v = 0; v < FCONV_VECTORS && f->last; v++) {
-        vf x = vf_add(sum[v], bias);
-        x = vf_pick(vf_less(x, low), low, x);
-        sum[v] = vf_pick(vf_less(high, x), high, x);
+    const float *x = f->x + at;
+    float *y = f->y + at;
+    vf sum[FCONV_MOST];
+    for (int v = 0; v < vectors; v++)
+        sum[v] = f->more ? vf_load(y + v * VF_LANES) : vf_set(0.0f);
+    for (size_t t = 0; t < f->taps; t++) {
+        const float *from = x + f->offsets[t];
+        vf factor = vf_set(f->w[t]);
+        for (int v = 0; v < vectors; v++)
+            sum[v] = vf_fma(factor, vf_load(from + v * VF_LANES), sum[v]);
     }
-    for (int v = 0; v < FCONV_VECTORS; v++)
-        vf_store(f->y + at + v * VF_LANES, sum[v]);
-}
-
-/* The kernel stays in registers. */
-static void fconv_nine(const dq_fconv *f)
-{
-    vf factor[FCONV_TAPS], sum[FCONV_VECTORS];
-    const float *x[FCONV_TAPS];
-    for (int t = 0; t < FCONV_TAPS; t++) {
-        factor[t] = vf_set(f->w[t]);
-        x[t] = f->x + f->offsets[t];
+    for (int v = 0; v < vectors && f->last; v++) {
+        vf s = vf_add(sum[v], bias);
+        s = vf_pick(vf_less(s, low), low, s);
+        sum[v] = vf_pick(vf_less(high, s), high, s);
     }
-    for (size_t at = 0; at < f->n; at += FCONV_VECTORS * VF_LANES) {
-        fconv_begin(f, at, sum);
-        for (int t = 0; t < FCONV_TAPS; t++)
-            fconv_step(factor[t], x[t] + at, sum);
-        fconv_end(f, at, sum);
-    }
+    for (int v = 0; v < vectors; v++)
+        vf_store(y + v * VF_LANES, sum[v]);
 }
 
 static void fconv_plane(const dq_fconv *f)
 {
-    vf sum[FCONV_VECTORS];
-    if (f->taps == FCONV_TAPS) {
-        fconv_nine(f);
-        return;
-    }
-    for (size_t at = 0; at < f->n; at += FCONV_VECTORS * VF_LANES) {
-        fconv_begin(f, at, sum);
-        for (size_t t = 0; t < f->taps; t++)
-            fconv_step(vf_set(f->w[t]), f->x + f->offsets[t] + at, sum);
-        fconv_end(f, at, sum);
-    }
+    size_t at = 0;
+    for (; FCONV_MOST * VF_LANES <= DQ_FCONV_SLACK && at + FCONV_LESS * VF_LANES < f->n;
+         at += FCONV_MOST * VF_LANES)
+        fconv_vectors(f, at, FCONV_MOST);
+    for (; at < f->n; at += FCONV_LESS * VF_LANES)
+        fconv_vectors(f, at, FCONV_LESS);
 }
 
 /* Fewer than a vector, next to each other. */
