@@ -1,0 +1,309 @@
+/* src/plan/fuse_layout.c: which regions of codes get channels last, and what stands at their ends. What such
+ * graphs compute is checked by tests/fusion/layout.py. */
+#include "plan/fuse.h"
+#include "planned.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char microsoft[] = "com.microsoft";
+
+enum { CONSTANTS = 16 };
+static dq_tensor constants[CONSTANTS];
+static char weight_names[CONSTANTS][8];
+static unsigned constant_count;
+
+static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_t *dims, void *data)
+{
+    ck_assert_uint_lt(constant_count, CONSTANTS);
+    dq_tensor *t = &constants[constant_count++];
+    *t = (dq_tensor){.data = data};
+    ck_assert_int_eq(dq_tensor_set_shape(t, dtype, rank, dims, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, name, t, &err), DQ_OK);
+}
+
+/* Codes `x`, their scale and zero point, and those of weights. */
+static void begin_codes(void)
+{
+    static float scale = 0.5f;
+    static uint8_t zero = 3;
+    static int8_t none = 0;
+    dq_type type = {.dtype = DQ_UINT8};
+    set_up();
+    constant_count = 0;
+    ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
+    constant("s", DQ_FLOAT, 0, NULL, &scale);
+    constant("z", DQ_UINT8, 0, NULL, &zero);
+    constant("n", DQ_INT8, 0, NULL, &none);
+}
+
+/* A node of one result. `in` ends with NULL. */
+static dq_node *add(const char *domain, const char *op, const char *const *in, const char *out,
+                    uint32_t attr_count)
+{
+    uint32_t count = 0;
+    while (in[count])
+        count++;
+    dq_node *n = NULL;
+    ck_assert_int_eq(dq_graph_add_node(g, count, 1, attr_count, &n, &err), DQ_OK);
+    n->domain = domain;
+    n->op_type = op;
+    n->opset = *domain ? 1 : 21;
+    for (uint32_t i = 0; i < count; i++)
+        n->in_names[i] = in[i];
+    n->out_names[0] = out;
+    return n;
+}
+
+static dq_attr whole(const char *name, int64_t value)
+{
+    return (dq_attr){.name = name, .kind = DQ_ATTR_INT, .u.i = value};
+}
+
+static dq_attr pair(const char *name, const int64_t *values)
+{
+    return (dq_attr){.name = name, .kind = DQ_ATTR_INTS, .count = 2, .u.ints = values};
+}
+
+/* A convolution of 1×1; its weights are named after its result. */
+static void conv(const char *from, const char *to, int64_t in, int64_t out, int64_t group)
+{
+    static int8_t weights[1 << 16];
+    char *w = weight_names[constant_count % CONSTANTS];
+    ck_assert_int_le(in / group * out, (int64_t)sizeof weights);
+    snprintf(w, sizeof weight_names[0], "w%s", to);
+    constant(w, DQ_INT8, 4, (int64_t[]){out, in / group, 1, 1}, weights);
+    dq_node *n =
+        add("", "QLinearConv", (const char *const[]){from, "s", "z", w, "s", "n", "s", "z", NULL}, to, 1);
+    n->attrs[0] = whole("group", group);
+}
+
+static void max_pool(const char *from, const char *to, bool apart)
+{
+    static const int64_t two[] = {2, 2}, one[] = {1, 1};
+    dq_node *n = add("", "MaxPool", (const char *const[]){from, NULL}, to, 2);
+    n->attrs[0] = pair("kernel_shape", two);
+    n->attrs[1] = pair("strides", apart ? two : one);
+}
+
+static void wanted(const char *name)
+{
+    ck_assert_int_eq(dq_graph_add_output(g, name, NULL, &err), DQ_OK);
+}
+
+static const dq_fused *fused;
+
+/* The operators of the new list, each after a blank. */
+static const char *list(void)
+{
+    static char names[512];
+    size_t at = 0;
+    ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
+    ck_assert_int_eq(
+        dq_fuse(program, g, (const dq_value *const *)g->outputs, g->output_count, NULL, NULL, &fused, &err),
+        DQ_OK);
+    names[0] = 0;
+    for (uint32_t i = 0; i < fused->node_count; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes[i]->op_type);
+    return names;
+}
+
+static int64_t flag_of(uint32_t i, const char *name)
+{
+    return dq_node_int(fused->nodes[i], name, -1);
+}
+
+static void check_turn(uint32_t i, const int64_t order[4])
+{
+    size_t count;
+    const int64_t *perm = dq_node_ints(fused->nodes[i], "perm", &count);
+    ck_assert_uint_eq(count, 4);
+    ck_assert_mem_eq(perm, order, 4 * sizeof *order);
+}
+
+static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
+
+/* ---- Whether it pays ---------------------------------------------------------------------------------- */
+
+START_TEST(a_pool_between_convolutions_needs_no_transpose)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    conv("b", "y", 8, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv");
+    ck_assert_str_eq(fused->nodes[0]->domain, "dqrun");
+    ck_assert_int_eq(flag_of(0, "x_channels_last"), 0);
+    ck_assert_int_eq(flag_of(0, "y_channels_last"), 1);
+    ck_assert_int_eq(flag_of(2, "x_channels_last"), 1);
+    ck_assert_int_eq(flag_of(2, "y_channels_last"), 0);
+    ck_assert_ptr_eq(fused->nodes[2]->out[0], g->outputs[0]);
+    ck_assert_uint_eq(fused->made_count, 2);
+}
+END_TEST
+
+/* Of windows that lie apart, only wide images repay what a convolution takes longer. */
+START_TEST(windows_apart_want_many_channels)
+{
+    int64_t channels = _i ? 256 : 255;
+    conv("x", "a", 4, channels, 1);
+    max_pool("a", "b", true);
+    conv("b", "y", channels, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(),
+                     _i ? " QLinearConv NhwcMaxPool QLinearConv" : " QLinearConv MaxPool QLinearConv");
+    ck_assert_str_eq(fused->nodes[0]->domain, _i ? "dqrun" : "");
+}
+END_TEST
+
+/* Wanted by the caller as well, they do not. */
+START_TEST(a_transpose_may_cost_too_much)
+{
+    conv("x", "a", 4, 256, 1);
+    max_pool("a", "b", true);
+    conv("b", "y", 256, 4, 1);
+    wanted("y");
+    wanted("b");
+    ck_assert_str_eq(list(), " QLinearConv MaxPool QLinearConv");
+    ck_assert_uint_eq(fused->made_count, 0);
+}
+END_TEST
+
+/* ---- The ends of a region ----------------------------------------------------------------------------- */
+
+START_TEST(what_a_caller_wants_is_turned_back)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    conv("b", "y", 8, 4, 1);
+    wanted("b");
+    wanted("y");
+    ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv Transpose");
+    check_turn(3, to_first);
+    ck_assert_ptr_eq(fused->nodes[3]->in[0], fused->nodes[1]->out[0]);
+    ck_assert_ptr_eq(fused->nodes[3]->out[0], g->outputs[0]);
+}
+END_TEST
+
+START_TEST(what_is_given_is_turned)
+{
+    max_pool("x", "b", false);
+    conv("b", "y", 8, 4, 1);
+    conv("x", "c", 8, 4, 1);
+    wanted("y");
+    wanted("c");
+    ck_assert_str_eq(list(), " Transpose NhwcMaxPool QLinearConv QLinearConv");
+    ck_assert_int_eq(flag_of(3, "x_channels_last"), 1);
+    check_turn(0, to_last);
+    ck_assert_ptr_eq(fused->nodes[0]->in[0], g->inputs[0]);
+}
+END_TEST
+
+/* A convolution of one channel a group works on planes: before it, codes stand as they were. */
+START_TEST(depthwise_convolutions_are_outside)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    conv("b", "y", 8, 8, 8);
+    wanted("y");
+    ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool Transpose QLinearConv");
+    check_turn(2, to_first);
+    ck_assert_str_eq(fused->nodes[3]->domain, "");
+    ck_assert_ptr_eq(fused->nodes[3]->in[0], fused->nodes[2]->out[0]);
+}
+END_TEST
+
+/* ---- What codes are handed on by ---------------------------------------------------------------------- */
+
+START_TEST(sums_take_part_with_all_their_operands)
+{
+    conv("x", "a", 8, 8, 1);
+    max_pool("a", "b", false);
+    if (_i)
+        conv("x", "c", 8, 8, 1);
+    add(microsoft, "QLinearAdd",
+        (const char *const[]){"b", "s", "z", _i ? "c" : "x", "s", "z", "s", "z", NULL}, "d", 0);
+    conv("d", "y", 8, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(), _i ? " QLinearConv NhwcMaxPool QLinearConv QLinearAdd QLinearConv"
+                                : " Transpose QLinearConv NhwcMaxPool QLinearAdd QLinearConv");
+    ck_assert_int_eq(flag_of(1 - (uint32_t)_i, "x_channels_last"), !_i);
+}
+END_TEST
+
+/* Codes that no convolution knows may be of any rank: the sum stays as it is, and the pool is alone. */
+START_TEST(no_region_goes_on_where_a_sum_may_broadcast)
+{
+    dq_type type = {.dtype = DQ_UINT8};
+    ck_assert_int_eq(dq_graph_add_input(g, "c", &type, &err), DQ_OK);
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    add(microsoft, "QLinearAdd", (const char *const[]){"b", "s", "z", "c", "s", "z", "s", "z", NULL}, "d", 0);
+    wanted("d");
+    ck_assert_str_eq(list(), " QLinearConv Transpose NhwcMaxPool Transpose QLinearAdd");
+}
+END_TEST
+
+START_TEST(concatenations_move_their_axis)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    conv("x", "c", 4, 8, 1);
+    dq_node *n = add(microsoft, "QLinearConcat",
+                     (const char *const[]){"s", "z", "b", "s", "z", "c", "s", "z", NULL}, "d", 1);
+    n->attrs[0] = whole("axis", _i ? -3 : 1);
+    conv("d", "y", 16, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv QLinearConcat QLinearConv");
+    ck_assert_int_eq(flag_of(3, "axis"), 3);
+}
+END_TEST
+
+START_TEST(tables_take_part)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    add(microsoft, _i ? "QLinearLeakyRelu" : "QLinearSigmoid",
+        (const char *const[]){"b", "s", "z", "s", "z", NULL}, "d", 0);
+    conv("d", "y", 8, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(), _i ? " QLinearConv NhwcMaxPool QLinearLeakyRelu QLinearConv"
+                                : " QLinearConv NhwcMaxPool QLinearSigmoid QLinearConv");
+}
+END_TEST
+
+/* What it gives has one place a channel, and is turned for next to nothing. */
+START_TEST(global_pools_end_a_region)
+{
+    conv("x", "a", 4, 8, 1);
+    max_pool("a", "b", false);
+    add(microsoft, "QLinearGlobalAveragePool", (const char *const[]){"b", "s", "z", "s", "z", NULL}, "d", 0);
+    wanted("d");
+    ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearGlobalAveragePool Transpose");
+    ck_assert_int_eq(flag_of(2, "channels_last"), 1);
+    check_turn(3, to_first);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fuse_layout");
+    TCase *c = tcase_create("fuse_layout");
+    suite_add_tcase(suite, c);
+    tcase_add_checked_fixture(c, begin_codes, tear_down);
+    tcase_add_test(c, a_pool_between_convolutions_needs_no_transpose);
+    tcase_add_loop_test(c, windows_apart_want_many_channels, 0, 2);
+    tcase_add_test(c, a_transpose_may_cost_too_much);
+    tcase_add_test(c, what_a_caller_wants_is_turned_back);
+    tcase_add_test(c, what_is_given_is_turned);
+    tcase_add_test(c, depthwise_convolutions_are_outside);
+    tcase_add_loop_test(c, sums_take_part_with_all_their_operands, 0, 2);
+    tcase_add_test(c, no_region_goes_on_where_a_sum_may_broadcast);
+    tcase_add_loop_test(c, concatenations_move_their_axis, 0, 2);
+    tcase_add_loop_test(c, tables_take_part, 0, 2);
+    tcase_add_test(c, global_pools_end_a_region);
+    return run_suite(suite);
+}
