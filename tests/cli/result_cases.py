@@ -28,6 +28,8 @@ def table(h):
     save_identity(h.path("float.onnx"), FLOAT, None)
     cases = [("NaN and infinity", np.array([np.nan, -np.inf, 2.5, np.nan], "f4"),
               "y       float  [4]    -inf … 2.5, 2 NaN  -inf  nan -inf 2.5 nan\n"),
+             ("infinities and a negative NaN", np.array([np.inf, -np.inf, np.copysign(np.nan, -1)], "f4"),
+              "y       float  [3]    -inf … inf, 1 NaN  nan   inf -inf nan\n"),
              ("nothing but NaN", np.array([np.nan], "f4"), "y       float  [1]    1 NaN  -     nan\n"),
              ("empty", np.zeros((0, 2), "f4"), "y       float  [0,2]  -      -     \n"),
              ("scalar", np.array(0.1, "f4"), "y       float  []     0.1 … 0.1  0.1   0.1\n")]

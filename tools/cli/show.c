@@ -62,7 +62,7 @@ static void put_statistics(const dq_tensor *t, char *range, char *mean)
     if (numbers) {
         snprintf(range, CELL, "%s … %s%s", io_value_text(t, low, 6, from), io_value_text(t, high, 6, to),
                  nans);
-        snprintf(mean, CELL, "%.6g", sum / (double)numbers);
+        snprintf(mean, CELL, "%.6g", io_unsigned_nan(sum / (double)numbers));
     } else if (count) {
         snprintf(range, CELL, "%s", nans);
     }

@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT])
@@ -57,6 +58,11 @@ static void string_text(const dq_tensor *t, size_t i, char buffer[IO_VALUE_TEXT]
     io_printable(buffer);
 }
 
+double io_unsigned_nan(double value)
+{
+    return isnan(value) ? (double)NAN : value;
+}
+
 const char *io_value_text(const dq_tensor *tensor, size_t i, int digits, char buffer[IO_VALUE_TEXT])
 {
     dq_dtype dtype = dq_tensor_dtype(tensor);
@@ -69,10 +75,10 @@ const char *io_value_text(const dq_tensor *tensor, size_t i, int digits, char bu
     else if (io_is_integer(dtype))
         snprintf(buffer, IO_VALUE_TEXT, "%" PRIu64, io_get_int(tensor, i));
     else if (dtype == DQ_COMPLEX64 || dtype == DQ_COMPLEX128)
-        snprintf(buffer, IO_VALUE_TEXT, "%.*g%+.*gi", digits, io_part(tensor, i, 0), digits,
-                 io_part(tensor, i, 1));
+        snprintf(buffer, IO_VALUE_TEXT, "%.*g%+.*gi", digits, io_unsigned_nan(io_part(tensor, i, 0)), digits,
+                 io_unsigned_nan(io_part(tensor, i, 1)));
     else
-        snprintf(buffer, IO_VALUE_TEXT, "%.*g", digits, dq_tensor_value(tensor, i));
+        snprintf(buffer, IO_VALUE_TEXT, "%.*g", digits, io_unsigned_nan(dq_tensor_value(tensor, i)));
     return buffer;
 }
 

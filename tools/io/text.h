@@ -20,6 +20,9 @@ const char *io_value_text(const dq_tensor *tensor, size_t i, int digits, char bu
 /** The real (0) or imaginary (1) part of element i; other types have the latter 0. */
 double io_part(const dq_tensor *tensor, size_t i, int which);
 
+/** A number as text shall show it: the sign of a NaN means nothing, and differs between CPUs. */
+double io_unsigned_nan(double value);
+
 /** Replaces control characters by '?', so that names from a file cannot steer a terminal. Returns text. */
 char *io_printable(char *text);
 
