@@ -1,7 +1,10 @@
 /* com.microsoft Attention: self-attention with its projection to queries, keys and values. Computed in float.
  */
-#include "ops/float_matmul.h"
+#include "ops/float_matrix.h"
+#include "ops/half_floats.h"
 #include "ops/self_attention.h"
+
+#include <math.h>
 
 enum { INPUT, WEIGHTS, BIAS, MASK, PAST, ATTENTION_BIAS, PAST_LENGTH };
 static const dq_self_inputs inputs = {.input = INPUT,
@@ -13,7 +16,8 @@ static const dq_self_inputs inputs = {.input = INPUT,
                                       .past_length = PAST_LENGTH};
 
 typedef struct state {
-    dq_fmm mm;
+    dq_half_floats halves;
+    dq_fmatrix projection;
     dq_self_attention attention;
 } state;
 
@@ -23,60 +27,36 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_self_attention_infer(call, &inputs, &s, err);
 }
 
-static void pack_input(const void *arg, size_t batch, size_t row, size_t count, void *to)
-{
-    (void)batch;
-    const dq_op_call *call = arg;
-    const state *s = call->state;
-    const dq_tensor *x = call->in[INPUT];
-    dq_fmm_pack_strided(x->data, x->dtype, row * s->mm.k, s->mm.k, 1, count, DQ_FMM_ROWS, s->mm.k, to);
-}
-
-static void pack_weights(const void *arg, size_t batch, size_t col, size_t count, void *to)
-{
-    (void)batch;
-    const dq_op_call *call = arg;
-    const state *s = call->state;
-    const dq_tensor *w = call->in[WEIGHTS];
-    dq_fmm_pack_strided(w->data, w->dtype, col, 1, s->mm.n, count, DQ_FMM_COLS, s->mm.k, to);
-}
-
-static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
-                  const void *tile)
-{
-    (void)batch;
-    const dq_op_call *call = arg;
-    const state *s = call->state;
-    const dq_tensor *bias = dq_call_in(call, BIAS);
-    float *to = dq_self_attention_projected(call, &s->attention);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            to[(row + i) * s->mm.n + col + j] = ((const float *)tile)[i * DQ_FMM_COLS + j] +
-                                                (bias ? (float)dq_tensor_get_double(bias, col + j) : 0);
-}
-
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     dq_self_attention *a = &s->attention;
     DQ_TRY(dq_self_attention_infer(call, &inputs, a, err));
-    s->mm = (dq_fmm){.type = DQ_FLOAT,
-                     .batches = 1,
-                     .m = a->batch * a->rows,
-                     .n = 2 * a->width + a->v_width,
-                     .k = a->input,
-                     .pack_a = pack_input,
-                     .pack_b = pack_weights,
-                     .store = store};
-    DQ_TRY(dq_fmm_prepare(call, &s->mm, err));
+    size_t n = 2 * a->width + a->v_width;
+    s->projection = (dq_fmatrix){.batches = 1,
+                                 .m = a->batch * a->rows,
+                                 .n = n,
+                                 .k = a->input,
+                                 .a_row = a->input,
+                                 .a_step = 1,
+                                 .b_col = 1,
+                                 .b_step = n,
+                                 .alpha = 1,
+                                 .bounds = {-INFINITY, INFINITY}};
+    DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+    DQ_TRY(dq_fmatrix_prepare(call, WEIGHTS, &s->projection, err));
     return dq_self_attention_prepare(call, a, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
-    dq_fmm_run(call, &s->mm, call);
+    dq_fmatrix_operands o = {.a = dq_half_floats_in(call, &s->halves, INPUT),
+                             .b = dq_half_floats_in(call, &s->halves, WEIGHTS),
+                             .c = dq_self_attention_projected(call, &s->attention),
+                             .z = dq_half_floats_in(call, &s->halves, BIAS)};
+    dq_fmatrix_run(call, &s->projection, &o);
     return dq_self_attention_run(call, &s->attention, err);
 }
 

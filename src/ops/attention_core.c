@@ -446,10 +446,36 @@ static screen screen_of(const dq_mask *m, size_t batch, size_t row)
     return s;
 }
 
+/* What n keys from number t on get added. */
+static void hide(const screen *s, size_t t, size_t n, float filter, float *add)
+{
+    size_t from = s->from > t ? s->from - t : 0, to = s->to > t ? s->to - t : 0;
+    if (s->flags) {
+        for (size_t i = 0; i < n; i++)
+            add[i] = s->flags[t + i] <= 0 ? filter : 0;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        add[i] = filter;
+    for (size_t i = from; i < n && i < to; i++)
+        add[i] = 0;
+}
+
+static void add_bias(const dq_tensor *bias, size_t at, size_t n, float *add)
+{
+    if (bias->dtype == DQ_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            add[i] += dq_data(bias, float)[at + i];
+    else
+        for (size_t i = 0; i < n; i++)
+            add[i] += (float)dq_tensor_get_double(bias, at + i);
+}
+
 void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
 {
+    enum { SOME = 256 };
     const dq_tensor *bias = mask->bias;
-    size_t at = 0, own = mask->causal ? mask->past + row->row : SIZE_MAX;
+    size_t at = 0, seen = mask->causal ? mask->past + row->row + 1 : SIZE_MAX;
     if (!bias && mask->kind == DQ_MASK_NONE && !mask->causal)
         return;
     if (bias) {
@@ -458,12 +484,15 @@ void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
              (size_t)bias->dims[3];
     }
     screen s = screen_of(mask, row->batch, row->row);
-    const float *floats = bias && bias->dtype == DQ_FLOAT ? dq_data(bias, float) + at : NULL;
-    for (size_t t = row->first; t < row->end; t++) {
-        bool hidden = s.flags ? s.flags[t] <= 0 : t < s.from || t >= s.to;
-        float add = t > own ? -FLT_MAX : hidden ? mask->filter : 0;
+    for (size_t t = row->first, n; t < row->end; t += n) {
+        float add[SOME], *scores = row->scores + t;
+        n = row->end - t < SOME ? row->end - t : SOME;
+        hide(&s, t, n, mask->filter, add);
+        for (size_t i = seen > t ? seen - t : 0; i < n; i++)
+            add[i] = -FLT_MAX;
         if (bias)
-            add += floats ? floats[t] : (float)dq_tensor_get_double(bias, at + t);
-        row->scores[t] += add;
+            add_bias(bias, at + t, n, add);
+        for (size_t i = 0; i < n; i++)
+            scores[i] += add[i];
     }
 }

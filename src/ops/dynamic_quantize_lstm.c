@@ -145,12 +145,6 @@ typedef struct product {
     float *to;
 } product;
 
-static void scale_row(const int32_t *restrict c, size_t n, const float *restrict factors, float *restrict to)
-{
-    for (size_t j = 0; j < n; j++)
-        to[j] = (float)c[j] * factors[j];
-}
-
 static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
                   size_t c_stride)
 {
@@ -159,7 +153,7 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     for (size_t j = 0; j < cols; j++)
         factors[j] = p->a_scale * p->scale[(col + j) * p->scale_step];
     for (size_t i = 0; i < rows; i++)
-        scale_row(c + i * c_stride, cols, factors, p->to + (row + i) * p->columns + col);
+        dq_qsums_scale(c + i * c_stride, cols, factors, NULL, p->to + (row + i) * p->columns + col);
 }
 
 /* Quantizes `rows` rows of `a` and multiplies them with weights W or R of a direction, into `to`. */

@@ -73,7 +73,7 @@ dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *
         return DQ_OK;
     for (uint32_t i = 0; i < DQ_HALF_INPUTS && i < call->in_count; i++) {
         const dq_tensor *t = call->in[i];
-        if (!t)
+        if (!t || t->dtype != call->in[0]->dtype)
             continue;
         if (!dq_call_constant(call, i) || t->count == 0) {
             DQ_TRY(reserve(call, t->count, &h->at[i], err));

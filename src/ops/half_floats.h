@@ -15,7 +15,8 @@ typedef struct dq_half_floats {
 /** Whether it takes the type: float and the two of 16 bits. */
 bool dq_half_floats_take(dq_dtype dtype);
 
-/** Asks for scratch for the first DQ_HALF_INPUTS inputs and output 0, which have one type; in prepare. */
+/** Asks for scratch for output 0 and those of the first DQ_HALF_INPUTS inputs that have the type of input 0;
+ * in prepare. */
 dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *err);
 
 /** Input i as floats, NULL when it is left out. */

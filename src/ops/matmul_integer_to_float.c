@@ -102,22 +102,6 @@ static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
     }
 }
 
-/* A bias of -0 changes nothing. */
-static void scale_some(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
-{
-    for (size_t j = 0; j < n; j++)
-        y[j] = (float)c[j] * factors[j] + bias[j];
-}
-
-/* Whole vectors first: a loop without an end to look for. */
-static void scale_row(const int32_t *c, size_t n, const float *factors, const float *bias, float *y)
-{
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        scale_some(c + j, LANES, factors + j, bias + j, y + j);
-    scale_some(c + j, n - j, factors + j, bias + j, y + j);
-}
-
 static void store(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
@@ -136,7 +120,7 @@ static void store(const dq_int_sums *sums)
             for (size_t j = 0; j < cols; j++)
                 factors[j] = a_scale * shared.scales[j];
         }
-        scale_row(c, cols, factors, shared.bias, to);
+        dq_qsums_scale(c, cols, factors, shared.bias, to);
         if (to == halves)
             call->kernels->convert_f32_f16(halves, cols, dq_data(y, uint16_t) + from);
     }

@@ -55,15 +55,15 @@ static void store(const dq_int_sums *sums)
     float *to = dq_self_attention_projected(call, &s->attention);
     float input_scale = (float)dq_qparam_scale(call, &s->input_scale, 0);
     size_t n = s->mm.s.n;
+    float factors[DQ_QGEMM_NR_MAX], add[DQ_QGEMM_NR_MAX];
     for (size_t j = 0; j < sums->cols; j++) {
         size_t col = sums->col + j;
-        float scale =
-            input_scale * (float)dq_qparam_scale(call, &s->weight_scale, col * s->weight_scale.step);
-        float add = (float)dq_tensor_get_double(bias, col),
-              *down = to + (sums->batch * s->mm.m + sums->row) * n + col;
-        for (size_t i = 0; i < sums->rows; i++)
-            down[i * n] = (float)sums->c[i * sums->c_stride + j] * scale + add;
+        factors[j] = input_scale * (float)dq_qparam_scale(call, &s->weight_scale, col * s->weight_scale.step);
+        add[j] = (float)dq_tensor_get_double(bias, col);
     }
+    to += (sums->batch * s->mm.m + sums->row) * n + sums->col;
+    for (size_t i = 0; i < sums->rows; i++)
+        dq_qsums_scale(sums->c + i * sums->c_stride, sums->cols, factors, add, to + i * n);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

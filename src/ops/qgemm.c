@@ -308,3 +308,14 @@ void dq_qblock_run(dq_qblock *block)
         block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
     }
 }
+
+void dq_qsums_scale(const int32_t *restrict c, size_t n, const float *restrict factors,
+                    const float *restrict bias, float *restrict y)
+{
+    if (bias)
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j] + bias[j];
+    else
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j];
+}

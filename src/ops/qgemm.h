@@ -87,6 +87,11 @@ dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch);
 void dq_qblock_columns(dq_qblock *block, int32_t value);
 /** Works out the columns' terms: once for a range of panels, before the blocks of rows on it. */
 void dq_qblock_terms(dq_qblock *block);
+
+/** A row of sums as floats: y[j] = (float)c[j] * factors[j] + bias[j], a rounding an operation; bias NULL:
+ * none.
+ */
+void dq_qsums_scale(const int32_t *c, size_t n, const float *factors, const float *bias, float *y);
 /** Computes the sums and hands them to `store`. */
 void dq_qblock_run(dq_qblock *block);
 
