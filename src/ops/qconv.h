@@ -7,7 +7,8 @@
  *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
  *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
  * are faster so;
- *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows;
+ *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
+ *     or to codes at once where that is known to be exact;
  *     or, where a tensor has channels last, many channels at once, pixel by pixel.
  * Each takes x, and gives the result, with channels first or last. */
 #ifndef DQ_OPS_QCONV_H
@@ -47,17 +48,29 @@ typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
 /** Writes them as they are: channels are rows of 32-bit elements, as far apart as planes of the result. */
 void dq_conv_sums_turn(const dq_conv_sums *sums, void *out);
 
+/** What becomes of the sums of an output channel, for operators that make codes of them and nothing else;
+ * to->out: where those of the first image are. `scale` is what to->scale then points to. False: it is not
+ * known before a run. */
+typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to);
+
+/** An output channel as dq_qconv_3x3 makes codes of it, if it does. */
+typedef struct dq_qchannel {
+    uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
+    bool is_packed;
+} dq_qchannel;
+
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
-    size_t pitch;       /* bytes of a row of the padded plane: whole strides */
-    size_t steps;       /* pairs of a kernel row */
-    size_t pairs;       /* of the kernel */
-    size_t distance;    /* between the elements of a pair */
-    size_t line, lines; /* pairs of a row; times that the plane is written as pairs */
-    size_t shift;       /* one time: from the pairs of a step to those of the next */
-    size_t reach;       /* rows below a window's first */
-    size_t together;    /* rows of outputs that are stored together */
-    bool as_bytes;      /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
+    size_t pitch;                /* bytes of a row of the padded plane: whole strides */
+    size_t steps;                /* pairs of a kernel row */
+    size_t pairs;                /* of the kernel */
+    size_t distance;             /* between the elements of a pair */
+    size_t line, lines;          /* pairs of a row; times that the plane is written as pairs */
+    size_t shift;                /* one time: from the pairs of a step to those of the next */
+    size_t reach;                /* rows below a window's first */
+    size_t together;             /* rows of outputs that are stored together */
+    bool as_bytes;               /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
+    const dq_qchannel *channels; /* each output channel that becomes codes at once; NULL: none */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */
@@ -103,6 +116,7 @@ struct dq_qconv {
     uint32_t x, w, x_zero, w_zero, bias;
     bool x_last, y_last; /* channels of x and of the result */
     dq_conv_sums_fn *store;
+    dq_conv_codes_fn *codes; /* NULL: sums are wanted */
     size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;

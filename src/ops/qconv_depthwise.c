@@ -6,7 +6,8 @@
  * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
  * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
  * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
- * stride 1 take the plane itself where that is faster (dq_qconv_3x3). */
+ * stride 1 take the plane itself where that is faster (dq_qconv_3x3), and give codes without sums in between
+ * where weights, scales and zero points are known beforehand. */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
@@ -75,6 +76,69 @@ static dq_status find_rows(dq_op_call *call, dq_qconv *conv, dq_error *err)
     return DQ_OK;
 }
 
+typedef struct run_state {
+    const dq_op_call *call;
+    const dq_qconv *conv;
+    uint8_t flip, pad;
+    int32_t x_zero; /* of bytes that are flipped */
+} run_state;
+
+static run_state begin_run(const dq_op_call *call, const dq_qconv *conv)
+{
+    dq_dtype type = call->in[conv->x]->dtype;
+    run_state run = {.call = call, .conv = conv, .flip = dq_qgemm_flip(type, false)};
+    run.x_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), type, false);
+    run.pad = (uint8_t)run.x_zero;
+    return run;
+}
+
+/* Weights of an output channel; returns what sums begin with. */
+static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
+{
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_tensor *w = run->call->in[run->conv->w];
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
+    int32_t zero = dq_qconv_zero(run->call, run->conv->w_zero, channel), sum = 0;
+    for (size_t t = 0; t < s->kernel_size; t += row) {
+        for (size_t e = t; e < t + row; e++) {
+            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + e] : dq_data(w, uint8_t)[i + e];
+            *out++ = (int16_t)(value - zero);
+            sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
+        }
+        if (row % 2)
+            *out++ = 0;
+    }
+    return (int32_t)((uint32_t)dq_qconv_bias(run->call, run->conv, channel) -
+                     (uint32_t)run->x_zero * (uint32_t)sum);
+}
+
+/* Where all that codes depend on is known. */
+static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
+    const size_t n = conv->s.out_channels;
+    dq_qchannel *channels;
+    double scale;
+    dq_requantize_to to;
+    bool fits = conv->planes.as_bytes && call->kernels->qconv_3x3->pack && conv->codes;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        fits = fits && (!dq_call_in(call, known[i]) || dq_call_constant(call, known[i]));
+    if (!fits || !conv->codes(call, 0, &scale, &to))
+        return DQ_OK;
+    channels = DQ_NEW_ARRAY(call->arena, n, dq_qchannel);
+    if (!channels)
+        return dq_no_memory(err, n, "channels of a convolution");
+    const run_state run = begin_run(call, conv);
+    for (size_t j = 0; j < n; j++) {
+        int16_t w[12];
+        int32_t init = take_weights(&run, j, w);
+        conv->codes(call, j, &scale, &to);
+        channels[j].is_packed = call->kernels->qconv_3x3->pack(w, init, &to, channels[j].packed);
+    }
+    conv->planes.channels = channels;
+    return DQ_OK;
+}
+
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
@@ -99,15 +163,8 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     DQ_TRY(find_rows(call, conv, err));
     if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), ALIGN, &conv->weights_offset))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
-    return DQ_OK;
+    return pack_channels(call, conv, err);
 }
-
-typedef struct run_state {
-    const dq_op_call *call;
-    const dq_qconv *conv;
-    uint8_t flip, pad;
-    int32_t x_zero; /* of bytes that are flipped */
-} run_state;
 
 /* One input channel of an image. */
 typedef struct plane {
@@ -116,25 +173,6 @@ typedef struct plane {
     char *scratch;
     size_t image, rows; /* of them, so many are written as pairs */
 } plane;
-
-/* Weights of an output channel; returns their sum. */
-static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
-{
-    const dq_conv_shape *s = &run->conv->s;
-    const dq_tensor *w = run->call->in[run->conv->w];
-    size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
-    int32_t zero = dq_qconv_zero(run->call, run->conv->w_zero, channel), sum = 0;
-    for (size_t t = 0; t < s->kernel_size; t += row) {
-        for (size_t e = t; e < t + row; e++) {
-            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + e] : dq_data(w, uint8_t)[i + e];
-            *out++ = (int16_t)(value - zero);
-            sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
-        }
-        if (row % 2)
-            *out++ = 0;
-    }
-    return sum;
-}
 
 static int16_t *lines_of(const plane *p)
 {
@@ -223,8 +261,7 @@ static void run_channel(plane *p, size_t channel)
     int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
     int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
     size_t width = (size_t)conv->s.window.out[conv->image.rank - 1], rows = conv->s.out_size / width;
-    uint32_t init = (uint32_t)dq_qconv_bias(run->call, conv, channel) -
-                    (uint32_t)run->x_zero * (uint32_t)take_weights(run, channel, weights);
+    int32_t init = take_weights(run, channel, weights);
     dq_conv_sums out = {.conv = conv,
                         .call = run->call,
                         .batch = p->image,
@@ -237,9 +274,23 @@ static void run_channel(plane *p, size_t channel)
         out.first = first * width;
         out.count = n * width;
         write_rows(p, q->corners[first + n - 1] + q->reach);
-        sum_rows(p, first, n, weights, (int32_t)init, sums);
+        sum_rows(p, first, n, weights, init, sums);
         conv->store(&out);
     }
+}
+
+/* One output channel to codes at once. */
+static void codes_of(plane *p, size_t channel)
+{
+    const dq_op_call *call = p->run->call;
+    const dq_qconv *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    size_t rows = (size_t)conv->s.window.out[0], width = (size_t)conv->s.window.out[1];
+    uint8_t *out =
+        dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
+    write_rows(p, rows + 1);
+    call->kernels->qconv_3x3->codes((const uint8_t *)p->scratch, q->pitch, rows, q->channels[channel].packed,
+                                    width, out);
 }
 
 /* Planes: an input channel of an image, with all output channels that it makes. */
@@ -252,18 +303,19 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
     memset(scratch, run->pad, run->conv->image.rows * run->conv->planes.pitch);
     for (size_t i = begin; i < end; i++) {
         plane p = {run, x + i * s->in_size, scratch, i / s->group, 0};
-        for (size_t j = 0; j < s->group_out; j++)
-            run_channel(&p, i % s->group * s->group_out + j);
+        const dq_qchannel *channels = run->conv->planes.channels;
+        size_t first = i % s->group * s->group_out;
+        for (size_t j = first; j < first + s->group_out; j++)
+            if (channels && channels[j].is_packed)
+                codes_of(&p, j);
+            else
+                run_channel(&p, j);
     }
 }
 
 void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv)
 {
-    dq_dtype type = call->in[conv->x]->dtype;
-    int32_t zero = dq_qconv_zero(call, conv->x_zero, 0);
-    run_state run = {.call = call, .conv = conv, .flip = dq_qgemm_flip(type, false)};
-    run.x_zero = dq_qgemm_zero(zero, type, false);
-    run.pad = (uint8_t)run.x_zero;
+    run_state run = begin_run(call, conv);
     size_t products = conv->s.out_size * conv->s.kernel_size * conv->s.group_out;
     dq_parallel(call->threads, conv->s.batch * conv->s.group, dq_qgemm_grain(products), run_planes, &run);
 }

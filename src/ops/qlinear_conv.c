@@ -29,27 +29,48 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[Y_ZERO]->dtype, conv.s.rank, conv.s.dims, err);
 }
 
-/* x_scale * w_scale / y_scale of each output channel, at the start of the scratch. */
-static void find_scales(const dq_op_call *call, size_t channels)
+/* x_scale * w_scale / y_scale. */
+static double scale_of(const dq_op_call *call, size_t channel)
 {
     const dq_tensor *w = call->in[W_SCALE];
     double x_scale = (double)dq_data(call->in[X_SCALE], float)[0];
-    double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0], *scales = call->scratch;
-    const float *w_scale = dq_data(w, float);
-    double first = x_scale * (double)w_scale[0] / y_scale; /* a division each would show */
+    double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
+    return x_scale * (double)dq_data(w, float)[w->count == 1 ? 0 : channel] / y_scale;
+}
+
+/* Of each output channel, at the start of the scratch. A division each would show. */
+static void find_scales(const dq_op_call *call, size_t channels)
+{
+    double *scales = call->scratch;
     for (size_t j = 0; j < channels; j++)
-        scales[j] = w->count == 1 ? first : x_scale * (double)w_scale[j] / y_scale;
+        scales[j] = j && call->in[W_SCALE]->count == 1 ? scales[0] : scale_of(call, j);
+}
+
+static dq_requantize_to codes_of(const dq_op_call *call)
+{
+    int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
+    return (dq_requantize_to){.zero_point = dq_qconv_zero(call, Y_ZERO, 0), .lo = lo, .hi = lo + 255};
+}
+
+static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
+{
+    static const uint32_t known[] = {X_SCALE, W_SCALE, Y_SCALE, Y_ZERO};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!dq_call_constant(call, known[i]))
+            return false;
+    *scale = scale_of(call, channel);
+    *to = codes_of(call);
+    to->scale = scale;
+    return true;
 }
 
 static void store(const dq_conv_sums *sums)
 {
     const dq_conv_shape *s = &sums->conv->s;
     const dq_op_call *call = sums->call;
-    dq_requantize_to to = {.scale = (const double *)call->scratch + sums->channel,
-                           .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
-                           .lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0,
-                           .out = dq_data(call->out[0], uint8_t)};
-    to.hi = to.lo + 255;
+    dq_requantize_to to = codes_of(call);
+    to.scale = (const double *)call->scratch + sums->channel;
+    to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
         to.out_stride = s->out_channels;
@@ -75,6 +96,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(dq_qconv), err));
     dq_qconv *conv = call->state;
     conv->store = store;
+    conv->codes = codes;
     DQ_TRY(check(call, conv, err));
     conv->own = sizeof(double);
     return dq_qconv_prepare(call, conv, err);

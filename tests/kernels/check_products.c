@@ -249,7 +249,7 @@ void check_qconv_rows(const dq_kernels *k)
     }
 }
 
-void check_qconv_3x3(const dq_kernels *k)
+static void check_3x3_sums(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
@@ -286,6 +286,62 @@ static double near_tie(int32_t acc)
     for (uint32_t i = kernel_random(4); i; i--)
         scale = nextafter(scale, kernel_random(2) ? (double)INFINITY : -(double)INFINITY);
     return scale;
+}
+
+/* Weights of all sizes, most of them such that kernels of 3×3 become codes at once; inputs at ends of their
+ * range, too.
+ */
+static int16_t some_weight(uint32_t kind)
+{
+    return (int16_t)(kind == 0 ? (int)kernel_random(513) - 256
+                               : (int8_t)some_byte(kind == 1   ? NARROW
+                                                   : kind == 2 ? BELL
+                                                               : SPARSE_ENDS));
+}
+
+static size_t check_3x3_codes(const dq_kernels *k, size_t n, bool tie)
+{
+    size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
+    size_t size = rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0;
+    uint8_t *x = kernel_bytes(size), *codes = kernel_bytes(rows * n), *wanted = kernel_bytes(rows * n);
+    uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
+    int32_t *sums = kernel_bytes(rows * n * sizeof *sums), init = (int32_t)kernel_random(100000) - 50000;
+    uint32_t kind = kernel_random(4), end = kernel_random(4);
+    int32_t lo = kernel_random(2) ? -128 : 0;
+    int16_t w[12];
+    for (size_t t = 0; t < 12; t++)
+        w[t] = t % 4 == 3 ? 0 : some_weight(kind);
+    for (size_t i = 0; end < 2 && i < size; i++)
+        x[i] = kernel_random(8) ? (uint8_t)(255 * end) : x[i];
+    dq_qconv_3x3_rows_c(x, step, rows, w, init, n, sums);
+    double scale = ldexp(1 + kernel_random(1 << 30), -36 - (int)kernel_random(8));
+    if (tie && rows && n)
+        scale = fabs(near_tie(sums[kernel_random((uint32_t)(rows * n))]));
+    dq_requantize_to to = {
+        .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
+    bool taken = k->qconv_3x3->pack(w, init, &to, packed);
+    if (taken) {
+        k->qconv_3x3->codes(x, step, rows, packed, n, codes);
+        dq_requantize_c(sums, rows * n, &scale, 0, to.zero_point, lo, to.hi, wanted);
+        for (size_t j = 0; j < rows * n; j++)
+            KERNEL_FAIL_UNLESS(codes[j] == wanted[j], "n %zu, row %zu, element %zu, sum %d, scale %.17g", n,
+                               j / n, j % n, sums[j], scale);
+    }
+    kernel_done();
+    return taken;
+}
+
+void check_qconv_3x3(const dq_kernels *k)
+{
+    enum { LONG_ROW = 3000 };
+    size_t n, taken = 0, all = 0;
+    check_3x3_sums(k);
+    if (!k->qconv_3x3->pack)
+        return;
+    for (size_t i = 0; kernel_size(i / 16, &n); i++, all++)
+        taken += check_3x3_codes(k, n, i % 2);
+    check_3x3_codes(k, LONG_ROW, false);
+    KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
 }
 
 void check_requantize(const dq_kernels *k)
