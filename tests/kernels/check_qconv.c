@@ -1,0 +1,233 @@
+/* Rows of integer convolutions, and requantization. */
+#include "kernel_check.h"
+
+#include <math.h>
+#include <string.h>
+
+void check_qconv_pairs(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        size_t stride = 1 + kernel_random(3), distance = kernel_random(3) ? kernel_random(10) : 1;
+        size_t reach = n ? (n - 1) * stride + distance + 1 : 0;
+        uint8_t *x = kernel_bytes(reach + DQ_QGEMM_SLACK);
+        int16_t *out = kernel_bytes(2 * n * sizeof *out);
+        k->qconv_pairs(x, stride, distance, n, out);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS(out[2 * j] == x[j * stride] && out[2 * j + 1] == x[j * stride + distance],
+                               "n %zu, stride %zu, distance %zu, pair %zu", n, stride, distance, j);
+        kernel_done();
+    }
+}
+
+void check_qconv_rows(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 3, &n); i++) {
+        size_t taps = i % 3 ? kernel_random(30) : 6, rows = kernel_random(6), step = kernel_random(100);
+        ptrdiff_t *offsets = kernel_memory(taps * sizeof *offsets);
+        int16_t *w = kernel_memory(2 * taps * sizeof *w);
+        for (size_t t = 0; t < taps; t++)
+            offsets[t] = (ptrdiff_t)(i % 3 || t < 2 ? kernel_random(100) : (size_t)offsets[t - 2] + step);
+        for (size_t t = 0; t < 2 * taps; t++)
+            w[t] = (int16_t)((int)kernel_random(513) - 256);
+        size_t size = 100 + (rows + 2) * step + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
+        int16_t *x = kernel_memory(size * sizeof *x);
+        for (size_t j = 0; j < size; j++)
+            x[j] = (int16_t)(kernel_random(4) ? (int)kernel_random(65536) - 32768 : -32768);
+        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = kernel_start();
+        k->qconv_rows(x, step, rows, offsets, w, taps, init, n, out);
+        for (size_t j = 0; j < rows * n; j++) {
+            uint32_t sum = (uint32_t)init;
+            for (size_t t = 0; t < taps; t++) {
+                const int16_t *z = x + offsets[t] + j / n * step + 2 * (j % n);
+                sum += (uint32_t)(w[2 * t] * z[0] + w[2 * t + 1] * z[1]);
+            }
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, row %zu, element %zu", n, taps,
+                               j / n, j % n);
+        }
+        kernel_done();
+    }
+}
+
+static void check_3x3_sums(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
+        uint8_t *x = kernel_bytes(rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0);
+        int16_t w[12];
+        for (size_t t = 0; t < 12; t++)
+            w[t] = (int16_t)(t % 4 == 3 ? 0 : kernel_random(4) ? (int)kernel_random(513) - 256 : -256);
+        int32_t *out = kernel_bytes(rows * n * sizeof *out), init = (int32_t)kernel_random(2000000000);
+        k->qconv_3x3->rows(x, step, rows, w, init, n, out);
+        for (size_t j = 0; j < rows * n; j++) {
+            uint32_t sum = (uint32_t)init;
+            for (size_t t = 0; t < 9; t++)
+                sum += (uint32_t)(w[t / 3 * 4 + t % 3] * x[(j / n + t / 3) * step + j % n + t % 3]);
+            KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, row %zu, element %zu", n, j / n, j % n);
+        }
+        kernel_done();
+    }
+}
+
+static double some_scale(void)
+{
+    static const double odd[] = {
+        0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 1e300, -1e-300, 0.5, -0.25, 1};
+    if (kernel_random(3) == 0)
+        return odd[kernel_random(sizeof odd / sizeof odd[0])];
+    return ldexp(1 + kernel_random(1 << 30), -30 - (int)kernel_random(34));
+}
+
+/* A scale with which `acc` comes to a tie, or next to one by a few units in the last place of a double. */
+static double near_tie(int32_t acc)
+{
+    double scale = ((int)kernel_random(600) - 300 + 0.5) / (acc ? acc : 1);
+    for (uint32_t i = kernel_random(4); i; i--)
+        scale = nextafter(scale, kernel_random(2) ? (double)INFINITY : -(double)INFINITY);
+    return scale;
+}
+
+/* Weights of all sizes, most of them such that kernels of 3×3 become codes at once; inputs at ends of their
+ * range, too.
+ */
+static int16_t some_weight(uint32_t kind)
+{
+    switch (kind) {
+    case 0:
+        return (int16_t)((int)kernel_random(513) - 256);
+    case 1:
+        return (int16_t)((int)kernel_random(39) - 19);
+    case 2:
+        return (int16_t)((int)(kernel_random(85) + kernel_random(85) + kernel_random(85)) - 126);
+    default:
+        return (int16_t)(kernel_random(6) ? (int)kernel_random(60) - 30 : kernel_random(2) ? 127 : -128);
+    }
+}
+
+static size_t check_3x3_codes(const dq_kernels *k, size_t n, bool tie)
+{
+    size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
+    size_t size = rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0;
+    uint8_t *x = kernel_bytes(size), *codes = kernel_bytes(rows * n), *wanted = kernel_bytes(rows * n);
+    uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
+    int32_t *sums = kernel_bytes(rows * n * sizeof *sums), init = (int32_t)kernel_random(100000) - 50000;
+    uint32_t kind = kernel_random(4), end = kernel_random(4);
+    int32_t lo = kernel_random(2) ? -128 : 0;
+    int16_t w[12];
+    for (size_t t = 0; t < 12; t++)
+        w[t] = t % 4 == 3 ? 0 : some_weight(kind);
+    for (size_t i = 0; end < 2 && i < size; i++)
+        x[i] = kernel_random(8) ? (uint8_t)(255 * end) : x[i];
+    dq_qconv_3x3_rows_c(x, step, rows, w, init, n, sums);
+    double scale = ldexp(1 + kernel_random(1 << 30), -36 - (int)kernel_random(8));
+    if (tie && rows && n)
+        scale = fabs(near_tie(sums[kernel_random((uint32_t)(rows * n))]));
+    dq_requantize_to to = {
+        .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
+    bool taken = k->qconv_3x3->pack(w, init, &to, packed);
+    if (taken) {
+        k->qconv_3x3->codes(x, step, rows, packed, n, codes);
+        dq_requantize_c(sums, rows * n, &scale, 0, to.zero_point, lo, to.hi, wanted);
+        for (size_t j = 0; j < rows * n; j++)
+            KERNEL_FAIL_UNLESS(codes[j] == wanted[j], "n %zu, row %zu, element %zu, sum %d, scale %.17g", n,
+                               j / n, j % n, sums[j], scale);
+    }
+    kernel_done();
+    return taken;
+}
+
+void check_qconv_3x3(const dq_kernels *k)
+{
+    enum { LONG_ROW = 3000 };
+    size_t n, taken = 0, all = 0;
+    check_3x3_sums(k);
+    if (!k->qconv_3x3->pack)
+        return;
+    for (size_t i = 0; kernel_size(i / 16, &n); i++, all++)
+        taken += check_3x3_codes(k, n, i % 2);
+    check_3x3_codes(k, LONG_ROW, false);
+    KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
+}
+
+void check_requantize(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
+        size_t step = i % 2;
+        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+        int32_t *acc = kernel_bytes(n * sizeof *acc);
+        for (size_t j = 0; j < n; j++)
+            if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
+                acc[j] = (int32_t)kernel_random(1000) - 500;
+        double *scale = kernel_memory((step ? n : 1) * sizeof *scale);
+        for (size_t j = 0; j < (step ? n : 1); j++)
+            scale[j] = n && kernel_random(3) == 0 ? near_tie(acc[j]) : some_scale();
+        for (size_t j = 1; j < n && !step; j++)
+            acc[j] = kernel_random(3) ? acc[j] : acc[0];
+        uint8_t *out = kernel_bytes(n);
+        k->requantize(acc, n, scale, step, zero, lo, hi, out);
+        for (size_t j = 0; j < n; j++) {
+            double v = rint(acc[j] * scale[j * step]) + zero;
+            double wanted = v >= hi ? hi : v > lo ? v : lo;
+            KERNEL_FAIL_UNLESS(out[j] == (uint8_t)(int)wanted, "n %zu: %d * %g + %d is %u, wanted %g", n,
+                               acc[j], scale[j * step], zero, out[j], wanted);
+        }
+        kernel_done();
+    }
+}
+
+void check_requantize_tile(const dq_kernels *k)
+{
+    for (int round = 0; round < 300; round++) {
+        size_t rows = kernel_random(70), cols = kernel_random(40), wide = (cols + 15) / 16 * 16;
+        bool transposed = kernel_random(2);
+        size_t acc_stride = wide + kernel_random(9),
+               out_stride = (transposed ? rows : cols) + kernel_random(9);
+        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+        int32_t *acc = kernel_bytes(rows ? ((rows - 1) * acc_stride + wide) * sizeof *acc : 0);
+        for (size_t j = 0; rows && j < (rows - 1) * acc_stride + wide; j++)
+            if (kernel_random(2))
+                acc[j] = (int32_t)kernel_random(1000) - 500;
+        double *scale = kernel_memory(cols * sizeof *scale);
+        for (size_t j = 0; j < cols; j++)
+            scale[j] = round % 3 == 0 ? some_scale()
+                       : round % 3 == 1 && rows
+                           ? near_tie(acc[kernel_random((uint32_t)rows) * acc_stride + j])
+                           : ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6));
+        size_t lines = transposed ? cols : rows, line = transposed ? rows : cols;
+        size_t size = lines && line ? (lines - 1) * out_stride + line : 0;
+        uint8_t *out = kernel_bytes(size), *was = kernel_memory(size);
+        if (size)
+            memcpy(was, out, size);
+        dq_requantize_to to = {scale, zero, lo, hi, out, out_stride, transposed};
+        k->requantize_tile(acc, acc_stride, rows, cols, &to);
+        for (size_t at = 0; at < size; at++) {
+            size_t i = transposed ? at % out_stride : at / out_stride;
+            size_t j = transposed ? at / out_stride : at % out_stride;
+            double v = i < rows && j < cols ? rint(acc[i * acc_stride + j] * scale[j]) + zero : 0;
+            double wanted = v >= hi ? hi : v > lo ? v : lo;
+            uint8_t byte = i < rows && j < cols ? (uint8_t)(int)wanted : was[at];
+            KERNEL_FAIL_UNLESS(out[at] == byte, "%zu x %zu, row %zu, column %zu: %u, wanted %u", rows, cols,
+                               i, j, out[at], byte);
+        }
+        kernel_done();
+    }
+}
+
+void check_subtract_scaled(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i, &n); i++) {
+        int32_t *c = kernel_bytes(n * sizeof *c), *was = kernel_memory(n * sizeof *was);
+        int32_t *v = kernel_bytes(n * sizeof *v), *factor = kernel_bytes(sizeof *factor);
+        if (n)
+            memcpy(was, c, n * sizeof *c);
+        k->subtract_scaled(c, n, *factor, v);
+        for (size_t j = 0; j < n; j++)
+            KERNEL_FAIL_UNLESS((uint32_t)c[j] == (uint32_t)was[j] - (uint32_t)*factor * (uint32_t)v[j],
+                               "n %zu, element %zu", n, j);
+        kernel_done();
+    }
+}
