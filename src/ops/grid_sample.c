@@ -7,7 +7,7 @@
 #include <math.h>
 
 enum { X, GRID };
-enum { TAPS = 4 };
+enum { TAPS = 4, LISTED = 128 /* axes of places whose pixels are found at a time, for all channels */ };
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
 typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
@@ -21,10 +21,9 @@ typedef struct state {
     int64_t dims[DQ_MAX_RANK];
 } state;
 
-/* The pixels of one axis that a place is made of; index -1 stands for a zero. */
+/* The pixels of one axis that a place is made of; those that stand for zeros are left out. */
 typedef struct taps {
-    size_t count;
-    int64_t index[TAPS];
+    size_t count, at[TAPS]; /* at: offsets in the image */
     double weight[TAPS];
 } taps;
 
@@ -138,11 +137,20 @@ static void cubic(double t, double weight[TAPS])
     }
 }
 
-static taps axis_taps(const state *s, double place, int64_t n)
+static void add_pixel(const state *s, size_t d, double x, double weight, taps *t)
 {
-    double length = (double)n, last = length - 1;
+    int64_t index = pixel(s, x, s->dims[d]);
+    if (index < 0)
+        return;
+    t->at[t->count] = (size_t)index * s->strides[d];
+    t->weight[t->count++] = weight;
+}
+
+static void axis_taps(const state *s, size_t d, double place, taps *t)
+{
+    double length = (double)s->dims[d], last = length - 1;
     double x = (double)(float)(s->align ? (place + 1) / 2 * last : ((place + 1) * length - 1) / 2);
-    taps t = {.count = 1, .weight = {1}};
+    t->count = 0;
     if (!isfinite(x))
         x = s->padding == ZEROS ? -10 : 0; /* no place: as far outside */
     if (s->mode == NEAREST)
@@ -152,33 +160,40 @@ static taps axis_taps(const state *s, double place, int64_t n)
     else if (s->padding == REFLECTION)
         x = s->align ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
     if (s->mode == NEAREST) {
-        t.index[0] = pixel(s, trunc(x), n);
-        return t;
+        add_pixel(s, d, trunc(x), 1, t);
+        return;
     }
-    double first = floor(x);
+    double first = floor(x), weight[TAPS] = {1 - (x - first), x - first};
     if (s->mode == CUBIC) {
-        cubic(x - first, t.weight);
+        cubic(x - first, weight);
         first -= 1;
-    } else {
-        t.weight[0] = 1 - (x - first);
-        t.weight[1] = x - first;
     }
-    t.count = s->mode == CUBIC ? TAPS : 2;
-    for (size_t k = 0; k < t.count; k++)
-        t.index[k] = pixel(s, first + (double)k, n);
-    return t;
+    for (size_t k = 0; k < (s->mode == CUBIC ? TAPS : 2); k++)
+        add_pixel(s, d, first + (double)k, weight[k], t);
 }
 
 /* The weighted sum over axes d and on. */
 static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d, size_t at)
 {
-    if (d == s->axes)
-        return dq_tensor_get_double(x, at);
     double sum = 0;
-    for (size_t k = 0; k < t[d].count; k++)
-        if (t[d].index[k] >= 0)
-            sum += t[d].weight[k] * blend(s, x, t, d + 1, at + (size_t)t[d].index[k] * s->strides[d]);
+    if (d + 1 == s->axes)
+        for (size_t k = 0; k < t[d].count; k++)
+            sum += t[d].weight[k] * dq_tensor_get_double(x, at + t[d].at[k]);
+    else
+        for (size_t k = 0; k < t[d].count; k++)
+            sum += t[d].weight[k] * blend(s, x, t, d + 1, at + t[d].at[k]);
     return sum;
+}
+
+/* The same of two pixels along each of two axes. */
+static double blend_four(const float *x, const taps t[2])
+{
+    const float *high = x + t[0].at[0], *low = x + t[0].at[1];
+    const size_t *at = t[1].at;
+    const double *across = t[1].weight, *down = t[0].weight;
+    double first = 0 + across[0] * (double)high[at[0]] + across[1] * (double)high[at[1]];
+    double second = 0 + across[0] * (double)low[at[0]] + across[1] * (double)low[at[1]];
+    return 0 + down[0] * first + down[1] * second;
 }
 
 static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t to)
@@ -186,8 +201,8 @@ static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t t
     const state *s = call->state;
     bool inside = true;
     for (size_t d = 0; d < s->axes; d++) {
-        inside = inside && t[d].index[0] >= 0;
-        base += inside ? (size_t)t[d].index[0] * s->strides[d] : 0;
+        inside = inside && t[d].count;
+        base += inside ? t[d].at[0] : 0;
     }
     if (inside)
         dq_copy_elements(call->in[X], base, call->out[0], to, 1);
@@ -196,25 +211,38 @@ static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t t
                dq_move_width(call->out[0]->dtype));
 }
 
+/* `n` results from `to` on, of places with those taps, of the channel whose image begins at `base`. */
+static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
+{
+    const state *s = call->state;
+    const dq_tensor *x = call->in[X];
+    bool floats = x->dtype == DQ_FLOAT && s->axes == 2;
+    for (size_t k = 0; k < n; k++, t += s->axes)
+        if (s->mode == NEAREST)
+            nearest(call, t, base, to + k);
+        else if (floats && t[0].count == 2 && t[1].count == 2)
+            dq_data(call->out[0], float)[to + k] = (float)blend_four(dq_data(x, float) + base, t);
+        else
+            dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
     size_t channels = (size_t)call->in[X]->dims[1];
-    for (size_t i = begin; i < end; i++) {
-        taps t[DQ_MAX_RANK];
+    for (size_t i = begin, n; i < end; i += n) {
+        taps t[LISTED];
         size_t batch = i / s->places, place = i % s->places;
-        for (size_t d = 0; d < s->axes; d++)
-            t[d] =
-                axis_taps(s, dq_tensor_get_double(call->in[GRID], i * s->axes + s->axes - 1 - d), s->dims[d]);
-        for (size_t c = 0; c < channels; c++) {
-            size_t base = (batch * channels + c) * s->plane, to = (batch * channels + c) * s->places + place;
-            if (s->mode == NEAREST)
-                nearest(call, t, base, to);
-            else
-                dq_tensor_put_double(call->out[0], to, blend(s, call->in[X], t, 0, base));
-        }
+        n = end - i < s->places - place ? end - i : s->places - place;
+        n = n < LISTED / s->axes ? n : LISTED / s->axes;
+        for (size_t k = 0; k < n; k++)
+            for (size_t d = 0; d < s->axes; d++)
+                axis_taps(s, d, dq_tensor_get_double(call->in[GRID], (i + k + 1) * s->axes - 1 - d),
+                          &t[k * s->axes + d]);
+        for (size_t c = batch * channels; c < (batch + 1) * channels; c++)
+            put_places(call, t, n, c * s->plane, c * s->places + place);
     }
 }
 

@@ -153,25 +153,79 @@ static const sample_at *list_samples(const dq_op_call *call, const state *s, con
     return list;
 }
 
-static double pool_bin(const state *s, const dq_tensor *x, const region *r, size_t bin, const sample_at *list)
+/* Sample i of a bin: from the list, or made in `room`. */
+static inline const sample_at *sample_of(const state *s, const region *r, size_t bin, size_t i,
+                                         const sample_at *list, sample_at *room)
 {
-    double sum = 0, most = 0;
+    if (list)
+        return &list[bin * r->samples_high * r->samples_wide + i];
+    room->inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i, &room->at);
+    return room;
+}
+
+/* The largest of the weighted pixels of a bin's samples, of which those outside the image are 0. */
+static double largest_in_bin(const state *s, const dq_tensor *x, const region *r, size_t bin,
+                             const sample_at *list)
+{
+    double most = 0;
+    for (size_t i = 0; i < r->samples_high * r->samples_wide; i++) {
+        sample_at made;
+        const sample_at *here = sample_of(s, r, bin, i, list, &made);
+        double value = here->inside ? -(double)INFINITY : 0;
+        for (int n = 0; n < 4 && here->inside; n++)
+            value = fmax(value, here->at.weight[n] * dq_tensor_get_double(x, r->plane + here->at.at[n]));
+        most = i ? fmax(most, value) : value;
+    }
+    return most;
+}
+
+static double mean_of_bin(const state *s, const dq_tensor *x, const region *r, size_t bin,
+                          const sample_at *list)
+{
+    double sum = 0;
     size_t count = r->samples_high * r->samples_wide;
     for (size_t i = 0; i < count; i++) {
-        sample_at here;
-        if (list)
-            here = list[bin * count + i];
-        else
-            here.inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i, &here.at);
-        double value = here.inside ? -(double)INFINITY : 0;
-        for (int n = 0; n < 4 && here.inside; n++) {
-            double part = here.at.weight[n] * dq_tensor_get_double(x, r->plane + here.at.at[n]);
-            sum += part;
-            value = s->max ? fmax(value, part) : value;
-        }
-        most = s->max && i ? fmax(most, value) : value;
+        sample_at made;
+        const sample_at *here = sample_of(s, r, bin, i, list, &made);
+        const corner *c = &here->at;
+        double part[4];
+        for (int n = 0; n < 4 && here->inside; n++)
+            part[n] = c->weight[n] * dq_tensor_get_double(x, r->plane + c->at[n]);
+        sum += here->inside ? (part[0] + part[1]) + (part[2] + part[3]) : 0;
     }
-    return s->max ? most : count > 0 ? sum / (double)count : 0;
+    return count > 0 ? sum / (double)count : 0;
+}
+
+/* The same of floats, of listed samples. */
+static double mean_of_floats(const float *x, const sample_at *list, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t *at = list[i].at.at;
+        const double *w = list[i].at.weight;
+        if (list[i].inside)
+            sum += (w[0] * (double)x[at[0]] + w[1] * (double)x[at[1]]) +
+                   (w[2] * (double)x[at[2]] + w[3] * (double)x[at[3]]);
+    }
+    return count > 0 ? sum / (double)count : 0;
+}
+
+/* The bins of one channel of a region, from element `to` of the output on. */
+static void pool_bins(const dq_op_call *call, const region *r, const sample_at *list, size_t to)
+{
+    const state *s = call->state;
+    const dq_tensor *x = call->in[X];
+    size_t bins = s->bins_high * s->bins_wide, each = r->samples_high * r->samples_wide;
+    for (size_t bin = 0; bin < bins; bin++) {
+        double result;
+        if (s->max)
+            result = largest_in_bin(s, x, r, bin, list);
+        else if (list && x->dtype == DQ_FLOAT)
+            result = mean_of_floats(dq_data(x, float) + r->plane, list + bin * each, each);
+        else
+            result = mean_of_bin(s, x, r, bin, list);
+        dq_tensor_put_double(call->out[0], to + bin, result);
+    }
 }
 
 static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_error *err)
@@ -204,10 +258,9 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
         DQ_TRY(align_region(call, n, &r, err));
         const sample_at *list = list_samples(call, s, &r);
-        for (size_t i = 0; i < s->channels * bins; i++) {
-            r.plane = (image * s->channels + i / bins) * plane;
-            dq_tensor_put_double(call->out[0], n * s->channels * bins + i,
-                                 pool_bin(s, call->in[X], &r, i % bins, list));
+        for (size_t c = 0; c < s->channels; c++) {
+            r.plane = (image * s->channels + c) * plane;
+            pool_bins(call, &r, list, (n * s->channels + c) * bins);
         }
     }
     if (!plane && call->out[0]->size)
