@@ -136,30 +136,34 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* Codes number first, first + 1, …: n of them. */
-static void codes_of(const dq_op_call *call, const state *s, size_t first, size_t n, double *out)
+/* Codes number first, first + 1, …: n of them, at most DQ_ROW. */
+static void codes_of(const dq_op_call *call, const state *s, size_t first, size_t n, float *out)
 {
     const dq_tensor *data = call->in[DATA];
-    if (!s->packed) {
-        dq_load_doubles(data->dtype, data->data, first, n, out);
-        return;
+    int8_t some[DQ_ROW];
+    if (dq_dtype_get(data->dtype)->cls == DQ_CLASS_FLOAT) {
+        dq_load_floats(call->kernels, data->dtype, data->data, first, n, out);
+    } else if (s->bits == 8) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)dq_data(data, uint8_t)[first + i];
+    } else {
+        dq_dtype dtype = !s->packed ? data->dtype : s->bits == 4 ? DQ_UINT4 : DQ_UINT2;
+        dq_load_packed(dtype, data->data, first, n, some);
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)some[i];
     }
-    const uint8_t *bytes = data->data;
-    size_t each = 8 / s->bits, mask = ((size_t)1 << s->bits) - 1;
-    for (size_t i = first; i < first + n; i++)
-        *out++ = (double)(bytes[i / each] >> i % each * s->bits & mask);
 }
 
 /* The zero point of the block whose scale is number `index`; packed ones have padding at the end of a row. */
-static double zero_of(const dq_op_call *call, const state *s, size_t index)
+static float zero_of(const dq_op_call *call, const state *s, size_t index)
 {
     const dq_tensor *zeros = dq_call_in(call, ZEROS);
     if (!zeros)
-        return call->in[DATA]->dtype == DQ_UINT8 ? (double)(1 << (s->bits - 1)) : 0;
+        return call->in[DATA]->dtype == DQ_UINT8 ? (float)(1 << (s->bits - 1)) : 0;
     if (!s->packed)
-        return dq_tensor_get_double(zeros, index);
+        return (float)dq_tensor_get_double(zeros, index);
     size_t row = (size_t)call->in[SCALES]->dims[s->rank - 1];
-    return (double)dq_get_bits(zeros->data, s->bits, index / row * s->zero_row + index % row);
+    return (float)dq_get_bits(zeros->data, s->bits, index / row * s->zero_row + index % row);
 }
 
 /* One row along the last axis: data at the place `at` (its last coordinate 0), results from `to` on. */
@@ -168,7 +172,7 @@ static void run_row(const dq_op_call *call, const state *s, const size_t *at, si
 {
     const dq_tensor *y = call->out[0];
     size_t last = s->rank - 1, base = 0;
-    double values[DQ_ROW];
+    float values[DQ_ROW];
     for (size_t d = 0; d < last; d++)
         base += (d == s->quantize ? at[d] / s->block : at[d]) * s->scale_strides[d];
     for (size_t done = 0, count; done < n; done += count) {
@@ -177,14 +181,14 @@ static void run_row(const dq_op_call *call, const state *s, const size_t *at, si
         for (size_t i = 0, run; i < count; i += run) {
             size_t place = at[last] + done + i;
             size_t index = base + (last == s->quantize ? place / s->block : place) * s->scale_strides[last];
-            float scale = (float)dq_tensor_get_double(call->in[SCALES], index);
-            float zero = (float)zero_of(call, s, index);
+            float scale = (float)dq_tensor_get_double(call->in[SCALES], index),
+                  zero = zero_of(call, s, index);
             run = last == s->quantize ? s->block - place % s->block : 1;
             run = run < count - i ? run : count - i;
             for (size_t j = i; j < i + run; j++)
-                values[j] = (double)(((float)values[j] - zero) * scale);
+                values[j] = (values[j] - zero) * scale;
         }
-        dq_store_floats(y->dtype, y->data, to + done, count, values, true, DQ_ROUND_NEAREST);
+        dq_store_from_floats(call->kernels, y->dtype, y->data, to + done, count, values, true);
     }
 }
 
