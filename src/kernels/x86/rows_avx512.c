@@ -1,4 +1,5 @@
-/* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. */
+/* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. Those with a
+ * scale for each element are read from so many places that AVX2 does them as fast. */
 #include "kernels/kernels.h"
 #include "kernels/reciprocal.h"
 
@@ -75,11 +76,13 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
     void dq_quantize_f32_##suffix##_avx512(const float *x, size_t n, const float *scale, const type *zero,   \
                                            size_t step, type *y)                                             \
     {                                                                                                        \
-        if (n == 0)                                                                                          \
+        if (step || n == 0) {                                                                                \
+            dq_quantize_f32_##suffix##_avx2(x, n, scale, zero, step, y);                                     \
             return;                                                                                          \
-        __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
-        bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                               \
-        bool fast = sizeof(type) == 1 && step == 0 && dq_reciprocal_serves(scale[0]);                        \
+        }                                                                                                    \
+        const __m512 s = _mm512_set1_ps(scale[0]);                                                           \
+        const bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                         \
+        const bool fast = sizeof(type) == 1 && dq_reciprocal_serves(scale[0]);                               \
         const float reciprocal = 1 / scale[0];                                                               \
         for (size_t i = 0; i < n; i += LANES) {                                                              \
             if (fast && n - i >= 4 * LANES && quantize_64(x + i, reciprocal, &b, (min) < 0, y + i)) {        \
@@ -87,11 +90,6 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
                 continue;                                                                                    \
             }                                                                                                \
             __mmask16 m = some(n - i);                                                                       \
-            if (step) {                                                                                      \
-                s = _mm512_maskz_loadu_ps(m, scale + i);                                                     \
-                if (zero)                                                                                    \
-                    b = bounds_of(load_##suffix(m, zero + i), min, max);                                     \
-            }                                                                                                \
             store_##suffix(y + i, m, quantize(_mm512_maskz_loadu_ps(m, x + i), s, &b));                      \
         }                                                                                                    \
     }
@@ -102,23 +100,25 @@ QUANTIZE(u16, uint16_t, 0, UINT16_MAX)
 QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
 
 #define DEQUANTIZE(suffix, type)                                                                             \
+    static inline void dequantize_##suffix(const type *x, __mmask16 m, __m512 scale, __m512i zero, float *y) \
+    {                                                                                                        \
+        __m512i d = _mm512_sub_epi32(load_##suffix(m, x), zero);                                             \
+        _mm512_mask_storeu_ps(y, m, _mm512_mul_ps(_mm512_cvtepi32_ps(d), scale));                            \
+    }                                                                                                        \
     void dq_dequantize_##suffix##_f32_avx512(const type *x, size_t n, const float *scale, const type *zero,  \
                                              size_t step, float *y)                                          \
     {                                                                                                        \
-        if (n == 0)                                                                                          \
+        if (step || n == 0) {                                                                                \
+            dq_dequantize_##suffix##_f32_avx2(x, n, scale, zero, step, y);                                   \
             return;                                                                                          \
-        __m512 s = _mm512_set1_ps(scale[0]);                                                                 \
-        __m512i z = _mm512_set1_epi32(zero ? zero[0] : 0);                                                   \
-        for (size_t i = 0; i < n; i += LANES) {                                                              \
-            __mmask16 m = some(n - i);                                                                       \
-            if (step) {                                                                                      \
-                s = _mm512_maskz_loadu_ps(m, scale + i);                                                     \
-                if (zero)                                                                                    \
-                    z = load_##suffix(m, zero + i);                                                          \
-            }                                                                                                \
-            __m512i d = _mm512_sub_epi32(load_##suffix(m, x + i), z);                                        \
-            _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(_mm512_cvtepi32_ps(d), s));                        \
         }                                                                                                    \
+        const __m512 s = _mm512_set1_ps(scale[0]);                                                           \
+        const __m512i z = _mm512_set1_epi32(zero ? zero[0] : 0);                                             \
+        size_t i = 0;                                                                                        \
+        for (; i + LANES <= n; i += LANES)                                                                   \
+            dequantize_##suffix(x + i, 0xffff, s, z, y + i);                                                 \
+        if (i < n)                                                                                           \
+            dequantize_##suffix(x + i, some(n - i), s, z, y + i);                                            \
     }
 
 DEQUANTIZE(u8, uint8_t)
