@@ -50,12 +50,15 @@ typedef struct b16 {
 #define STEP(name, T)                                                                                        \
     static void name(char *to, size_t to_step, const char *from, int64_t from_step, size_t n)                \
     {                                                                                                        \
-        T *y = (T *)(void *)to;                                                                              \
-        const T *x = (const T *)(const void *)from;                                                          \
-        if (from_step == 0) {                                                                                \
+        T *restrict y = (T *)(void *)to;                                                                     \
+        const T *restrict x = (const T *)(const void *)from;                                                 \
+        if (from_step == 0 && to_step == 1) {                                                                \
             const T v = *x;                                                                                  \
             for (size_t i = 0; i < n; i++)                                                                   \
-                y[i * to_step] = v;                                                                          \
+                y[i] = v;                                                                                    \
+        } else if (from_step == 2 && to_step == 1) {                                                         \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i] = x[2 * i];                                                                             \
         } else {                                                                                             \
             for (size_t i = 0; i < n; i++)                                                                   \
                 y[i * to_step] = x[(int64_t)i * from_step];                                                  \
@@ -195,7 +198,7 @@ static bool find_turn(const dq_move *m, size_t width, turn *t)
         return false;
     while (side < last && m->from[side] != 1)
         side++;
-    if (side == last || m->dims[side] < 2 || m->dims[last] < 2)
+    if (side == last || m->dims[side] <= 2 || m->dims[last] < 2) /* of two, `row` takes every second */
         return false;
     *t = (turn){.rows = m->dims[last],
                 .cols = m->dims[side],

@@ -55,6 +55,35 @@ START_TEST(transposes_in_many_pieces)
 }
 END_TEST
 
+/* Every second element, from both columns of pairs, and one element for a row, of each width. */
+START_TEST(second_elements)
+{
+    enum { N = 37 };
+    static const dq_dtype types[] = {DQ_UINT4, DQ_INT8, DQ_FLOAT16, DQ_FLOAT, DQ_DOUBLE};
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        double x[2 * N], columns[2 * N], rows[2 * N];
+        for (size_t i = 0; i < 2 * N; i++) {
+            x[i] = (double)(i * i % 7);
+            columns[i % 2 * N + i / 2] = x[i];
+        }
+        for (size_t i = 0; i < 2 * N; i++)
+            rows[i] = x[i / N];
+        ops_case c;
+        ops_begin(&c, "", "Transpose", 25);
+        ops_in(&c, types[t], OPS_DIMS(N, 2), x);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(2, N), columns);
+        ops_end(&c);
+        ops_begin(&c, "", "Expand", 13);
+        ops_in(&c, types[t], OPS_DIMS(2, 1), x);
+        ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(2, N));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(2, N), rows);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(slices)
 {
     ops_case c;
@@ -352,6 +381,7 @@ int main(void)
     TCase *tests = tcase_create("moves");
     tcase_add_test(tests, transposes);
     tcase_add_test(tests, transposes_in_many_pieces);
+    tcase_add_test(tests, second_elements);
     tcase_add_test(tests, slices);
     tcase_add_test(tests, concatenates);
     tcase_add_test(tests, splits);
