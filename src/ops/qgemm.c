@@ -284,6 +284,7 @@ static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
     for (size_t i = 0; i < block->rows; i += kernel->mr) {
         dq_qgemm_a a = block->a;
         a.rows += i;
+        a.sums = a.sums ? a.sums + i : NULL;
         size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
         kernel->tile(&a, rows, panel, block->init + at, block->c + i * block->c_stride + to, block->c_stride);
     }
@@ -294,6 +295,7 @@ void dq_qblock_run(dq_qblock *block)
     const dq_qweights *w = block->w;
     size_t nr = w->kernel->nr;
     block->c_stride = nr * block->together;
+    block->a.sums = block->any_zero ? block->row_sums : NULL;
     if (block->any_zero)
         w->kernel->sums(&block->a, block->rows, block->row_sums);
     if (w->kernel->turned_size)

@@ -127,7 +127,13 @@ static void check_tile(const product *p, size_t first, const void *panel)
     int32_t *c = kernel_bytes(((p->rows - 1) * stride + nr) * sizeof *c), before[DQ_QGEMM_MR_MAX] = {0};
     for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
         before[i] = c[i * stride + nr];
-    kernel->tile(&p->a, p->rows, panel, init, c, stride);
+    dq_qgemm_a a = p->a;
+    if (kernel_random(2)) {
+        int32_t *sums = kernel_bytes(p->rows * sizeof *sums);
+        kernel->sums(&a, p->rows, sums);
+        a.sums = sums;
+    }
+    kernel->tile(&a, p->rows, panel, init, c, stride);
     for (size_t i = 0; i < p->rows; i++)
         for (size_t j = 0; j < nr; j++) {
             uint32_t sum = (uint32_t)init[j];

@@ -441,7 +441,8 @@ static void begin_sums(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *hea
                        int32_t *c, size_t c_stride)
 {
     kept_head *kept = a->turned;
-    if (head->shifted && !(kept->kept & KEPT_SUMS)) {
+    const int32_t *sums = a->sums ? a->sums : kept->sums;
+    if (head->shifted && !a->sums && !(kept->kept & KEPT_SUMS)) {
         dq_qgemm_sums_u8_avx2(a, rows, kept->sums);
         kept->kept |= KEPT_SUMS;
     }
@@ -452,7 +453,7 @@ static void begin_sums(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *hea
         for (size_t i = 0; i < rows; i++) {
             __m256i sum = from;
             if (head->shifted)
-                sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(shift, _mm256_set1_epi32(kept->sums[i])));
+                sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(shift, _mm256_set1_epi32(sums[i])));
             _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + v), sum);
         }
     }
@@ -493,6 +494,7 @@ void dq_qgemm_sums_u8_avx2(const dq_qgemm_a *a, size_t rows, int32_t *out)
 {
     for (size_t i = 0; i < rows; i++) {
         __m256i sums = _mm256_setzero_si256();
+        __m128i few = _mm_setzero_si128();
         uint32_t rest = 0;
         for (size_t t = 0; t < a->runs; t++) {
             const uint8_t *x = a->rows[i] + a->offsets[t];
@@ -501,9 +503,14 @@ void dq_qgemm_sums_u8_avx2(const dq_qgemm_a *a, size_t rows, int32_t *out)
                 __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(x + p));
                 sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
             }
+            for (; p + 8 <= a->run; p += 8) {
+                __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(x + p));
+                few = _mm_add_epi64(few, _mm_sad_epu8(bytes, _mm_setzero_si128()));
+            }
             for (; p < a->run; p++)
                 rest += x[p];
         }
+        sums = _mm256_add_epi64(sums, _mm256_zextsi128_si256(few));
         uint64_t lanes[4];
         _mm256_storeu_si256((__m256i *)(void *)lanes, sums);
         out[i] = (int32_t)(rest + (uint32_t)(lanes[0] + lanes[1] + lanes[2] + lanes[3]));
