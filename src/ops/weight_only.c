@@ -180,9 +180,10 @@ typedef struct job {
     dq_weight_form form;
     const uint32_t *lengths, *words;
     const float *scales, *zeros;
-    float *x;     /* rows, each group from a word's first code on */
-    char *digits; /* dq_nbits_row of few rows */
-    uint8_t *odd; /* of those: no digits stand for it */
+    float *x;             /* rows, each group from a word's first code on … */
+    const float *rows_at; /* … unless they stand so already: of this chunk */
+    char *digits;         /* dq_nbits_row of few rows */
+    uint8_t *odd;         /* of those: no digits stand for it */
     size_t blocks, word_count, pitch;
     size_t first, rows; /* of this chunk */
     bool few;
@@ -238,7 +239,8 @@ static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_fbl
 {
     (void)room;
     const product *p = arg;
-    block->a = p->j->x + (p->first + part->row) * p->j->pitch + part->p;
+    const float *x = p->j->rows_at ? p->j->rows_at : p->j->x;
+    block->a = x + (p->first + part->row) * p->j->pitch + part->p;
     block->a_row = p->j->pitch;
 }
 
@@ -508,9 +510,11 @@ static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     float *row = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
-        float *x = j->x + i * j->pitch;
-        j->ends->load(j->ends->arg, j->first + i, row);
-        lay_out(j, row, x);
+        const float *x = j->rows_at ? j->rows_at + i * j->pitch : j->x + i * j->pitch;
+        if (!j->rows_at) {
+            j->ends->load(j->ends->arg, j->first + i, row);
+            lay_out(j, row, j->x + i * j->pitch);
+        }
         if (j->few)
             j->odd[i] = !pack_digits(j, x, i);
     }
@@ -551,9 +555,12 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     j.strip = matrix * strips_of(&w->form);
     j.ends = ends;
     j.few = m <= DQ_WEIGHTS_FEW && !w->table;
+    bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = least(CHUNK, m - j.first);
-        dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
+        j.rows_at = in_place ? ends->x + j.first * j.pitch : NULL;
+        if (j.few || !in_place)
+            dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
         if (j.few)
             multiply_digits(&j);
         else

@@ -63,12 +63,14 @@ typedef void dq_weights_store_fn(const void *arg, size_t row, size_t col, size_t
 /** Makes for this run what does not depend on constants alone. Fails when a block number of group_idx is
  * outside the blocks. */
 dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err);
-/** What a run reads and writes. With w->straight, many rows' results, plus `bias` unless it is NULL, go to
+/** What a run reads and writes: `x` is the rows that `load` gives, one after the other, or NULL when they are
+ * not floats in memory. With w->straight, many rows' results, plus `bias` unless it is NULL, go to
  * `out`, rows of n floats; else, and of few rows, `store` takes them. */
 typedef struct dq_weights_ends {
     dq_weights_load_fn *load;
     dq_weights_store_fn *store;
     const void *arg;
+    const float *x;
     float *out;
     const float *bias;
 } dq_weights_ends;

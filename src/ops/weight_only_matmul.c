@@ -212,6 +212,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const dq_weights_ends ends = {.load = load_row,
                                   .store = store,
                                   .arg = call,
+                                  .x = call->in[A]->dtype == DQ_FLOAT ? call->in[A]->data : NULL,
                                   .out = call->out[0] ? call->out[0]->data : NULL,
                                   .bias = bias ? bias->data : NULL};
     DQ_TRY(dq_weights_begin(call, w, call->scratch, err));
