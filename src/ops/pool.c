@@ -3,6 +3,7 @@
  * else row-major. Padding is never a maximum. */
 #include "base/checked.h"
 #include "base/codec.h"
+#include "ops/element.h"
 #include "ops/pool_rows.h"
 #include "ops/window_walk.h"
 
@@ -27,8 +28,8 @@ typedef struct state {
 /* The part of one window that lies on the input: its first element, and along each axis how many elements and
  * how far apart. */
 typedef struct patch {
-    size_t rank, count;
-    size_t base;
+    size_t rank, count, base;
+    size_t rows, row_base; /* of all axes but the last */
     size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
 } patch;
 
@@ -118,21 +119,33 @@ static dq_status prepare(dq_op_call *call, kind what, bool global, dq_error *err
     return choose_way(call, s, err);
 }
 
+/* Clips the window at `origin` along all axes but the last, which clip_last does for one window after the
+ * other. */
 static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], patch *p)
 {
-    size_t stride = 1;
+    size_t last = w->rank - 1, stride = (size_t)w->in[last];
     p->rank = w->rank;
-    p->count = 1;
-    p->base = 0;
-    for (size_t d = w->rank; d-- > 0;) {
+    p->rows = 1;
+    p->row_base = 0;
+    for (size_t d = last; d-- > 0;) {
         int64_t first;
         p->dims[d] = dq_pool_overlap(origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &first);
         p->strides[d] = (size_t)w->dilation[d] * stride;
-        p->count *= p->dims[d];
+        p->rows *= p->dims[d];
         if (p->dims[d])
-            p->base += (size_t)first * stride;
+            p->row_base += (size_t)first * stride;
         stride *= (size_t)w->in[d];
     }
+    p->strides[last] = (size_t)w->dilation[last];
+}
+
+static inline void clip_last(const dq_window *w, int64_t origin, patch *p)
+{
+    size_t last = w->rank - 1;
+    int64_t first;
+    p->dims[last] = dq_pool_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first);
+    p->count = p->rows * p->dims[last];
+    p->base = p->row_base + (p->dims[last] ? (size_t)first : 0);
 }
 
 /* How many elements of the window lie on the input or its pads: a window rounded up may hang over both. */
@@ -168,17 +181,19 @@ static bool next_row(const patch *p, size_t coord[DQ_MAX_RANK], size_t *at)
     static size_t name(const void *plane, const patch *p)                                                    \
     {                                                                                                        \
         const S *from = plane;                                                                               \
-        size_t coord[DQ_MAX_RANK] = {0}, at = p->base, best = at, last = p->rank - 1;                        \
+        size_t coord[DQ_MAX_RANK], at = p->base, best = at, last = p->rank - 1;                              \
+        size_t n = p->dims[last], step = p->strides[last];                                                   \
         S x = from[at];                                                                                      \
         C highest = value;                                                                                   \
+        for (size_t d = 0; d < last; d++)                                                                    \
+            coord[d] = 0;                                                                                    \
         do {                                                                                                 \
-            for (size_t i = 0; i < p->dims[last]; i++) {                                                     \
-                x = from[at + i * p->strides[last]];                                                         \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                x = from[at + i * step];                                                                     \
                 const C here = value;                                                                        \
-                if (here > highest || (here != here && highest == highest)) {                                \
-                    highest = here;                                                                          \
-                    best = at + i * p->strides[last];                                                        \
-                }                                                                                            \
+                const bool above = !(here <= highest) & (highest == highest);                                \
+                highest = above ? here : highest;                                                            \
+                best = above ? at + i * step : best;                                                         \
             }                                                                                                \
         } while (next_row(p, coord, &at));                                                                   \
         return best;                                                                                         \
@@ -243,12 +258,11 @@ static void put_lowest(dq_tensor *out, size_t i)
     dq_tensor_put_double(out, i, (double)-INFINITY);
 }
 
-static void pool_max(const state *s, const dq_op_call *call, size_t i, const patch *p)
+/* Window i, of the plane whose first element is number `plane`. */
+static void pool_max(const state *s, const dq_op_call *call, size_t i, size_t plane, const patch *p)
 {
     const dq_tensor *in = call->in[0];
     dq_tensor *out = call->out[0], *indices = call->out_count > 1 ? call->out[1] : NULL;
-    size_t plane = i / s->out_size * s->in_size;
-    unsigned bits = dq_dtype_get(in->dtype)->bits;
     if (p->count == 0) {
         if (out)
             put_lowest(out, i);
@@ -256,9 +270,9 @@ static void pool_max(const state *s, const dq_op_call *call, size_t i, const pat
             dq_data(indices, int64_t)[i] = (int64_t)plane;
         return;
     }
-    size_t best = find(in->dtype, (const char *)in->data + plane * (bits / 8), p);
+    size_t best = find(in->dtype, (const char *)in->data + plane * dq_move_width(in->dtype), p);
     if (out)
-        dq_put_bits(out->data, bits, i, dq_get_bits(in->data, bits, plane + best));
+        dq_copy_elements(in, plane + best, out, i, 1);
     if (indices)
         dq_data(indices, int64_t)[i] =
             (int64_t)(plane + (s->column_major ? column_major(&s->window, best) : best));
@@ -266,6 +280,15 @@ static void pool_max(const state *s, const dq_op_call *call, size_t i, const pat
 
 /* ---- All windows ----------------------------------------------------------------------------------------
  */
+
+static double mean_or_norm(const state *s, const dq_tensor *in, size_t plane,
+                           const int64_t origin[DQ_MAX_RANK], const patch *p)
+{
+    double total = sum(in, plane, p, s->kind == LP ? s->p : 0);
+    if (s->kind == LP)
+        return pow(total, 1 / s->p);
+    return total / (double)(s->count_pads ? with_pads(&s->window, origin) : p->count);
+}
 
 typedef struct job {
     const state *s;
@@ -278,21 +301,20 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     const dq_op_call *call = j->call;
-    for (size_t i = begin; i < end; i++) {
+    size_t last = s->window.rank - 1, columns = (size_t)s->window.out[last];
+    for (size_t i = begin; i < end;) {
         int64_t origin[DQ_MAX_RANK];
         patch p;
+        size_t row_end = i - i % columns + columns, plane = i / s->out_size * s->in_size;
         dq_window_origin(&s->window, i % s->out_size, origin);
         clip_window(&s->window, origin, &p);
-        if (s->kind == MAX) {
-            pool_max(s, call, i, &p);
-            continue;
+        for (; i < end && i < row_end; i++, origin[last] += s->window.stride[last]) {
+            clip_last(&s->window, origin[last], &p);
+            if (s->kind == MAX)
+                pool_max(s, call, i, plane, &p);
+            else
+                dq_tensor_put_double(call->out[0], i, mean_or_norm(s, call->in[0], plane, origin, &p));
         }
-        double total = sum(call->in[0], i / s->out_size * s->in_size, &p, s->kind == LP ? s->p : 0);
-        if (s->kind == LP)
-            total = pow(total, 1 / s->p);
-        else
-            total /= (double)(s->count_pads ? with_pads(&s->window, origin) : p.count);
-        dq_tensor_put_double(call->out[0], i, total);
     }
 }
 

@@ -30,6 +30,41 @@ START_TEST(max_with_indices)
 }
 END_TEST
 
+/* Rows of windows in many pieces, with pads, equals and NaNs, against the definition. */
+START_TEST(max_places)
+{
+    enum { N = 40, PLANES = 9, COUNT = PLANES * N * N };
+    static double x[COUNT], want[COUNT], where[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i % 53 == 7 ? (double)NAN : i * 7 % 13;
+    for (int i = 0; i < COUNT; i++) {
+        int best = -1;
+        for (int tap = 0; tap < 9; tap++) {
+            int row = i / N % N + tap / 3 - 1, col = i % N + tap % 3 - 1,
+                at = i / (N * N) * N * N + row * N + col;
+            bool on = row >= 0 && row < N && col >= 0 && col < N;
+            if (on && (best < 0 || x[at] > x[best] || (isnan(x[at]) && !isnan(x[best]))))
+                best = at;
+        }
+        want[i] = x[best];
+        where[i] = best;
+    }
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        ops_case c;
+        ops_begin(&c, "", "MaxPool", 12);
+        c.out_count = 2;
+        ops_ints(&c, "kernel_shape", INTS(3, 3));
+        ops_ints(&c, "pads", INTS(1, 1, 1, 1));
+        ops_in(&c, types[t], OPS_DIMS(1, PLANES, N, N), x);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t], OPS_DIMS(1, PLANES, N, N), want);
+        ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, PLANES, N, N), where);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(max_edges)
 {
     ops_case c;
@@ -234,6 +269,7 @@ int main(void)
 {
     TCase *tests = tcase_create("pools, softmax, normalization");
     tcase_add_test(tests, max_with_indices);
+    tcase_add_test(tests, max_places);
     tcase_add_test(tests, max_edges);
     tcase_add_test(tests, averages);
     tcase_add_test(tests, global_pools);
