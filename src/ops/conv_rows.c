@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-    FEW = 4,
+    FEW = 4,        /* output channels of a group, at most, of any number of input channels … */
+    SOME = 6,       /* … and of no more than as many */
     COPY = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
     WORK = 1 << 17, /* products of a piece of parallel work, at least about */
     ALIGN = 64
@@ -31,8 +32,8 @@ static bool reaches_far(const dq_window *w)
 
 bool dq_conv_rows_suits(const dq_conv_shape *s)
 {
-    return s->group_out < FEW && s->kernel_size > 1 && dq_conv_panels_suits(&s->window) &&
-           !reaches_far(&s->window);
+    return (s->group_out <= FEW || (s->group_out <= SOME && s->group_in <= SOME)) && s->kernel_size > 1 &&
+           dq_conv_panels_suits(&s->window) && !reaches_far(&s->window);
 }
 
 static size_t least(size_t a, size_t b)
