@@ -6,6 +6,14 @@
 #include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
 
+void dq_softmax_ends(const double *sums, size_t n, bool logs, float *factor, float *term)
+{
+    for (size_t l = 0; l < n; l++) {
+        factor[l] = logs ? 1.0f : (float)(1 / sums[l]);
+        term[l] = logs ? -(float)log(sums[l]) : -0.0f;
+    }
+}
+
 const dq_float_rows dq_float_rows_c = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_c = FLOAT_POOL;
 const dq_fwinograd dq_fwinograd_c = FWINOGRAD;

@@ -70,4 +70,7 @@ typedef struct dq_float_rows {
                 size_t n, float *y);
 } dq_float_rows;
 
+/** The factors and terms that softmax_columns ends with: the same code on every ISA. */
+void dq_softmax_ends(const double *sums, size_t n, bool logs, float *factor, float *term);
+
 #endif

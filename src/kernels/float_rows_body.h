@@ -3,7 +3,6 @@
 #include "kernels/float_math.h"
 #include "kernels/float_rows.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -293,45 +292,38 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     return fold_doubles(total);
 }
 
-/* What the columns of a group become: exponentials times `by`, or what is left when `by` is taken off. */
-static inline void softmax_group(const float *x, size_t x_step, size_t count, bool logs, float *y,
-                                 size_t y_step)
+/* A vector of columns: exponentials, or with logs what they are of, and then those by factors and terms. A
+ * NaN shows in the sum. */
+static inline void softmax_vector(const float *x, size_t x_step, size_t count, bool logs, float *y,
+                                  size_t y_step)
 {
-    vf most[PARTS];
+    const vm keep = vf_less(vf_set(0.0f), vf_set(logs ? 1.0f : 0.0f));
+    vf most = vf_set(-INFINITY);
     vd total[HALVES];
-    double sums[GROUP];
-    float by[GROUP];
-    for (int p = 0; p < PARTS; p++)
-        most[p] = vf_set(-INFINITY);
+    double sums[VF_LANES];
+    float by[2][VF_LANES];
     for (size_t t = 0; t < count; t++)
-        for (int p = 0; p < PARTS; p++)
-            most[p] = larger(vf_load(x + t * x_step + p * VF_LANES), most[p]);
-    clear_doubles(total);
-    for (size_t t = 0; t < count; t++)
-        for (int p = 0; p < PARTS; p++) {
-            vf e = exp_negative(vf_sub(vf_load(x + t * x_step + p * VF_LANES), most[p]));
-            add_to_doubles(total, p, e);
-            if (!logs)
-                vf_store(y + t * y_step + p * VF_LANES, e);
-        }
-    for (int p = 0; p < HALVES; p++)
-        vd_store(sums + p * VD_LANES, total[p]);
-    for (int l = 0; l < GROUP; l++)
-        by[l] = (float)(logs ? log(sums[l]) : 1 / sums[l]);
-    for (size_t t = 0; t < count; t++)
-        for (int p = 0; p < PARTS; p++) {
-            float *to = y + t * y_step + p * VF_LANES;
-            vf v = logs ? vf_sub(vf_load(x + t * x_step + p * VF_LANES), most[p]) : vf_load(to);
-            vf b = vf_load(by + p * VF_LANES);
-            vf_store(to, logs ? vf_sub(v, b) : vf_mul(v, b));
-        }
+        most = vf_max(vf_load(x + t * x_step), most);
+    for (int h = 0; h < VF_HALVES; h++)
+        total[h] = vd_zero();
+    for (size_t t = 0; t < count; t++) {
+        vf d = vf_sub(vf_load(x + t * x_step), most), e = exp_negative(d);
+        add_to_doubles(total, 0, e);
+        vf_store(y + t * y_step, vf_pick(keep, d, e));
+    }
+    for (int h = 0; h < VF_HALVES; h++)
+        vd_store(sums + h * VD_LANES, total[h]);
+    dq_softmax_ends(sums, VF_LANES, logs, by[0], by[1]);
+    const vf factor = vf_load(by[0]), term = vf_load(by[1]);
+    for (float *to = y; count > 0; count--, to += y_step)
+        vf_store(to, vf_fma(vf_load(to), factor, term));
 }
 
 static void softmax_columns(const float *x, size_t x_step, size_t count, size_t n, bool logs, float *y,
                             size_t y_step)
 {
-    for (size_t i = 0; i < n; i += GROUP)
-        softmax_group(x + i, x_step, count, logs, y + i, y_step);
+    for (size_t i = 0; i < n; i += VF_LANES)
+        softmax_vector(x + i, x_step, count, logs, y + i, y_step);
 }
 
 static double sum(const float *x, size_t n)

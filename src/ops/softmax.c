@@ -182,7 +182,7 @@ static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Neighbouring lines of an inner axis: whole groups of floats where they stand. */
+/* Neighbouring lines of an inner axis, brought together: what they are apart may be too much for a cache. */
 static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -193,11 +193,6 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
     for (size_t i = begin; i < end; i++) {
         size_t column = i % blocks * s->columns, base = i / blocks * s->n * s->inner + column;
         size_t count = s->inner - column < s->columns ? s->inner - column : s->columns;
-        if (j->in->dtype == DQ_FLOAT && count % GROUP == 0) {
-            k->float_rows->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
-                                           s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
-            continue;
-        }
         if (count < s->columns)
             memset(room, 0, s->n * s->columns * sizeof *room);
         for (size_t t = 0; t < s->n; t++)
