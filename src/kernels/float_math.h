@@ -13,6 +13,8 @@
 #ifndef DQ_KERNELS_FLOAT_MATH_H
 #define DQ_KERNELS_FLOAT_MATH_H
 
+#include <math.h>
+
 #define LOG2_E 1.44269504f
 #define LN2_HIGH 0.693145752f /* 16 bits: times a whole number below 256 it is exact */
 #define LN2_LOW 1.42860677e-6f
@@ -212,6 +214,62 @@ static inline vf gelu_tanh_any(vf x)
 {
     vf cubed = vf_mul(vf_mul(x, x), vf_set(2 * 0.0356774081f)); /* 2 sqrt(2/pi), times 0.044715 and 1 */
     return times_sigmoid(x, vf_mul(x, vf_add(cubed, vf_set(2 * 0.797884561f))));
+}
+
+#define PI_2_FAR 0x1p16f       /* from here on multiples of pi/2 in three parts do not do */
+#define WHOLE_PART 12582912.0f /* 1.5 * 2^23: adding it leaves no fraction bits */
+
+/* sin(x + turns pi/2) for |x| below PI_2_FAR: x = n pi/2 + r, |r| <= pi/4, and the sine (2^-28) or cosine
+ * (2^-33) of r. The first difference is exact, the others round what is left. */
+static inline vf sine_of(vf x, uint32_t turns)
+{
+    vf to = vf_fma(x, vf_set(0.636619772f), vf_set(WHOLE_PART)), n = vf_sub(to, vf_set(WHOLE_PART));
+    vi quarter = vi_add(vf_bits(to), vi_set(turns));
+    vf r = vf_fma(n, vf_set(-0x1.921fb6p+0f), x);
+    r = vf_fma(n, vf_set(0x1.ee59dap-50f), vf_fma(n, vf_set(0x1.777a5cp-25f), r));
+    vf s = vf_mul(r, r);
+    vf sine = vf_fma(vf_set(-0x1.994b3ep-13f), s, vf_set(0x1.110756p-7f));
+    sine = vf_fma(vf_mul(r, s), vf_fma(sine, s, vf_set(-0x1.555546p-3f)), r);
+    vf cosine = vf_fma(vf_set(0x1.99ff3ep-16f), s, vf_set(-0x1.6c0c82p-10f));
+    cosine = vf_fma(vf_mul(s, s), vf_fma(cosine, s, vf_set(0x1.55554ap-5f)),
+                    vf_fma(s, vf_set(-0.5f), vf_set(1.0f)));
+    vf y = vf_pick(vf_less(vi_to_float(vi_and(quarter, vi_set(1))), vf_set(1.0f)), sine, cosine);
+    return vf_pick(vf_less(vi_to_float(vi_and(quarter, vi_set(2))), vf_set(1.0f)), y,
+                   vf_sub(vf_set(0.0f), y));
+}
+
+/* y, but the C library's function where x is far, infinite or NaN. */
+static __attribute__((noinline)) vf far_by_library(vf x, vf y, float (*f)(float))
+{
+    float from[VF_LANES], to[VF_LANES];
+    vf_store(from, x);
+    vf_store(to, y);
+    for (int l = 0; l < VF_LANES; l++)
+        to[l] = fabsf(from[l]) < PI_2_FAR ? to[l] : f(from[l]);
+    return vf_load(to);
+}
+
+static inline vf sin_any(vf x)
+{
+    vf y = sine_of(x, 0);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_library(x, y, sinf);
+}
+
+static inline vf cos_any(vf x)
+{
+    vf y = sine_of(x, 1);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_library(x, y, cosf);
+}
+
+/* alpha x + beta, between 0 and 1 */
+static inline vf hard_sigmoid_any(vf x, vf alpha, vf beta)
+{
+    return vf_min(vf_set(1.0f), vf_max(vf_set(0.0f), vf_fma(x, alpha, beta)));
+}
+
+static inline vf hard_swish_any(vf x)
+{
+    return vf_mul(x, hard_sigmoid_any(x, vf_set(1.0f / 6.0f), vf_set(0.5f)));
 }
 
 static inline vf silu_any(vf x, vf alpha)

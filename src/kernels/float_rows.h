@@ -23,12 +23,17 @@ typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_
 
 typedef struct dq_float_rows {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
-    dq_map_f32_fn *softplus;  /* log(1 + exp(x)) */
-    dq_map_f32_fn *mish;      /* x * tanh(softplus(x)) */
-    dq_map_f32_fn *gelu;      /* h + h * erf(x * sqrt(1/2)), h = x / 2 */
-    dq_map_f32_fn *gelu_tanh; /* x * sigmoid(x * (0.0713548163 x^2 + 1.59576912)) */
-    dq_map1_f32_fn *silu;     /* x * sigmoid(alpha * x) */
-    dq_map1_f32_fn *elu;      /* x < 0 ? alpha * (exp(x) - 1) : x */
+    dq_map_f32_fn *sin, *cos;  /* of numbers from 2^16 on: the C library's */
+    dq_map_f32_fn *softplus;   /* log(1 + exp(x)) */
+    dq_map_f32_fn *mish;       /* x * tanh(softplus(x)) */
+    dq_map_f32_fn *gelu;       /* h + h * erf(x * sqrt(1/2)), h = x / 2 */
+    dq_map_f32_fn *gelu_tanh;  /* x * sigmoid(x * (0.0713548163 x^2 + 1.59576912)) */
+    dq_map_f32_fn *hard_swish; /* x * r, r that of hard_sigmoid with 1/6 and 1/2 */
+    /** y[i] = r with r = alpha * x[i] + beta, fused, but 0 where that is less and 1 where more; y may be x.
+     */
+    void (*hard_sigmoid)(const float *x, size_t n, float alpha, float beta, float *y);
+    dq_map1_f32_fn *silu; /* x * sigmoid(alpha * x) */
+    dq_map1_f32_fn *elu;  /* x < 0 ? alpha * (exp(x) - 1) : x */
     dq_pair_f32_fn *add, *sub, *mul, *div;
     dq_pair_f32_fn *min, *max; /* a NaN operand makes the result NaN */
     /** y[i] = x[i] < low ? low : x[i], and of that r > high ? high : r; y may be x. */
@@ -52,6 +57,9 @@ typedef struct dq_float_rows {
     double (*sum)(const float *x, size_t n);
     /** sum[i] += x[t * step + i] in double, for t from 0 to count - 1, one after the other. */
     void (*add_to)(const float *x, size_t step, size_t count, size_t n, double *sum);
+    /** y[i] = the largest (`least`: the smallest) of y[i] and x[t * step + i] for t below count, NaN when one
+     * of them is; which of zeros of both signs is open. */
+    void (*extreme_to)(const float *x, size_t step, size_t count, size_t n, bool least, float *y);
     /** The sum of d * d, d = (x[i] - high) - low in float, in lanes of double; a product and its sum are one
      * fused operation. */
     double (*squares)(const float *x, size_t n, float high, float low);

@@ -131,6 +131,9 @@ MAP(log)
 MAP(erf)
 MAP(tanh)
 MAP(sigmoid)
+MAP(sin)
+MAP(cos)
+MAP(hard_swish)
 MAP(softplus)
 MAP(mish)
 MAP(gelu)
@@ -152,6 +155,16 @@ static void scale_row(const float *x, size_t n, float factor, float *y)
         vf_store(y + i, vf_mul(vf_load(x + i), f));
     if (i < n)
         store_few(y + i, n - i, vf_mul(load_few(x + i, n - i), f));
+}
+
+static void hard_sigmoid_row(const float *x, size_t n, float alpha, float beta, float *y)
+{
+    const vf a = vf_set(alpha), b = vf_set(beta);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, hard_sigmoid_any(vf_load(x + i), a, b));
+    if (i < n)
+        store_few(y + i, n - i, hard_sigmoid_any(load_few(x + i, n - i), a, b));
 }
 
 static inline vf clipped(vf v, vf low, vf high)
@@ -357,6 +370,21 @@ static void add_to(const float *x, size_t step, size_t count, size_t n, double *
             sums[i] += (double)x[t * step + i];
 }
 
+static void extreme_to(const float *x, size_t step, size_t count, size_t n, bool least, float *y)
+{
+    const vi flip = vi_set(least ? 0x80000000 : 0);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
+        const float *from = x + i;
+        vf most = vi_float(vi_xor(vf_bits(load_few(y + i, few)), flip));
+        for (size_t t = 0; t < count && few == VF_LANES; t++, from += step)
+            most = larger(vi_float(vi_xor(vf_bits(vf_load(from)), flip)), most);
+        for (size_t t = 0; t < count && few < VF_LANES; t++, from += step)
+            most = larger(vi_float(vi_xor(vf_bits(load_few(from, few)), flip)), most);
+        store_few(y + i, few, vi_float(vi_xor(vf_bits(most), flip)));
+    }
+}
+
 static inline void add_squares(vd lane[HALVES], int part, vf a)
 {
     for (int h = 0; h < VF_HALVES; h++) {
@@ -494,9 +522,11 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
 #define FLOAT_ROWS                                                                                           \
     {                                                                                                        \
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
+        .sin = sin_row, .cos = cos_row, .hard_swish = hard_swish_row, .hard_sigmoid = hard_sigmoid_row,      \
         .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
         .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
         .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of,                \
-        .add_to = add_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns, .scale = scale_row,        \
-        .sum = sum, .squares = squares, .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn         \
+        .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns,  \
+        .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize, .dots = dots,            \
+        .mix = mix, .lrn = lrn                                                                               \
     }

@@ -110,8 +110,8 @@ FLOAT_OP(round, nearest(a), rint(a))
 ROW_OP(exp, exp(a))
 ROW_OP(log, log(a))
 ROW_OP(erf, erf(a))
-FLOAT_OP(sin, sinf(a), sin(a))
-FLOAT_OP(cos, cosf(a), cos(a))
+ROW_OP(sin, sin(a))
+ROW_OP(cos, cos(a))
 FLOAT_OP(tan, tanf(a), tan(a))
 FLOAT_OP(asin, asinf(a), asin(a))
 FLOAT_OP(acos, acosf(a), acos(a))
@@ -163,24 +163,10 @@ static double unit(double x)
     return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-/* x < 0 ? 0 : x > 1 ? 1 : x, chosen by masks: compilers do not make a choice of floats a vector, and a branch
- * would miss half of random signs. */
-static inline float unit_f32(float x)
-{
-    enum { INFINITE = 0x7f800000, ONE = 0x3f800000 };
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int32_t below = -((bits > INT32_MIN) & (bits <= INT32_MIN + INFINITE)); /* neither -0 nor NaN */
-    int32_t above = -((bits > ONE) & (bits <= INFINITE));
-    bits = (bits & ~(below | above)) | (ONE & above);
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 ROW_OP(sigmoid, sigmoid_of_f64(a))
 ROW_OP(softplus, softplus_of_f64(a))
 FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
-FLOAT_OP(hard_swish, a *unit_f32(a / 6 + 0.5f), a *unit(a / 6 + 0.5))
+ROW_OP(hard_swish, a *unit(a / 6 + 0.5))
 ROW_OP(mish, a *tanh(softplus_of_f64(a)))
 /* x < 0 ? x * slope : x, chosen by masks: compilers do not make a choice of floats a branch, which random
  * signs would miss half of the time. */
@@ -210,7 +196,10 @@ static const dq_ew_table leaky_relu_table = {.fn = {FLOAT_ROWS(leaky_relu)}, .pa
 DQ_EW_OP(dq_op_leaky_relu, leaky_relu_table);
 FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
               a > params->alpha || isnan(a) ? a : 0)
-FLOAT_OP_WITH(hard_sigmoid, read_alpha, unit_f32(ALPHA *a + BETA), unit(params->alpha *a + params->beta))
+DQ_EW_ROW(hard_sigmoid_f32, hard_sigmoid(in[0], n, ALPHA, BETA, out))
+DQ_EW_UNARY(hard_sigmoid_f64, double, double, unit(params->alpha *a + params->beta))
+static const dq_ew_table hard_sigmoid_table = {.fn = {FLOAT_ROWS(hard_sigmoid)}, .params = read_alpha};
+DQ_EW_OP(dq_op_hard_sigmoid, hard_sigmoid_table);
 ROW_OP_WITH(elu, elu, read_alpha, a < 0 ? params->alpha * expm1(a) : a)
 
 static void selu_f32(void *out, const void *const in[], const size_t step[], size_t n,

@@ -1,10 +1,11 @@
 /* MaxPool, AveragePool, LpPool over windows, and their global forms over all spatial elements. Sums are in
- * double and rounded once; their order is that of pool_rows.h, or of a kernel's sum over a whole plane, or
- * else row-major. Padding is never a maximum. */
+ * double and rounded once; their order is that of pool_rows.h, or of reduce.h over a whole plane, or else
+ * row-major. Padding is never a maximum. */
 #include "base/checked.h"
 #include "base/codec.h"
 #include "ops/element.h"
 #include "ops/pool_rows.h"
+#include "ops/reduce.h"
 #include "ops/window_walk.h"
 
 #include <inttypes.h>
@@ -87,12 +88,14 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
 {
     bool max = s->kind == MAX, indices = call->out_count > 1 && call->out[1];
     dq_dtype dtype = call->in[0]->dtype;
-    if (s->kind == LP || indices || s->in_size == 0 || !dq_pool_rows_fits(&s->window, dtype, max))
+    if (s->kind == LP || indices || s->in_size == 0)
         return DQ_OK;
-    if (one_window(&s->window) && !max) {
+    if (one_window(&s->window) && dtype != DQ_DOUBLE) {
         s->way = BY_PLANES;
         return DQ_OK;
     }
+    if (!dq_pool_rows_fits(&s->window, dtype, max))
+        return DQ_OK;
     s->way = BY_ROWS;
     if (!dq_pool_rows_room(&s->window, max, &call->worker_scratch_size) ||
         !dq_align_size(call->worker_scratch_size, ALIGN, &call->worker_scratch_size))
@@ -332,17 +335,6 @@ static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
                         end, room);
 }
 
-/* Averages of all of a plane. */
-static void planes_piece(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    size_t n = j->s->in_size;
-    for (size_t i = begin; i < end; i++)
-        dq_data(j->call->out[0], float)[i] =
-            (float)(j->call->kernels->float_rows->sum(dq_data(j->call->in[0], float) + i * n, n) / (double)n);
-}
-
 /* Pieces of parallel work for items of so many elements under windows. */
 static size_t grain(size_t work, size_t each)
 {
@@ -358,9 +350,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     size_t columns = (size_t)s->window.out[s->window.rank - 1];
     if (out->count == 0)
         return DQ_OK;
-    if (s->way == BY_PLANES)
-        dq_parallel(call->threads, out->count, grain(WORK, s->in_size), planes_piece, &j);
-    else if (s->way == BY_ROWS)
+    if (s->way == BY_PLANES) {
+        const dq_reduction planes = {s->kind == MAX ? DQ_REDUCE_MAX : DQ_REDUCE_MEAN,
+                                     {1, out->count, {out->count}, {s->in_size}},
+                                     {1, s->in_size, {s->in_size}, {1}}};
+        dq_reduce_by_vectors(call->threads, call->kernels, &planes, call->in[0], call->out[0]);
+    } else if (s->way == BY_ROWS)
         dq_parallel(call->threads, out->count / columns, grain(WORK_BY_ROWS, s->kernel_size * columns),
                     rows_piece, &j);
     else

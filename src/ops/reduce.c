@@ -1,8 +1,7 @@
-/* Reductions over axes. Floats of every width are accumulated in double, integers in 64 bits modulo 2^64: the
- * same bits for any number of threads. Stretches of floats that are added up, or whose largest or smallest is
- * wanted, are the kernels' (in lanes, see kernels/float_rows.h); others go in row-major order. A mean
- * of integers is cut toward zero; logarithms and roots of integers are taken in double and cut. */
-#include "kernels/kernels.h"
+/* Reductions over axes. Doubles are accumulated in double, integers in 64 bits modulo 2^64, in row-major
+ * order; floats up to 32 bits, and extremes of integers, by vectors (reduce_rows.c). A mean of integers is
+ * cut toward zero; logarithms and roots of integers are taken in double and cut. */
+#include "ops/reduce.h"
 #include "ops/lists.h"
 #include "ops/q8.h"
 #include "ops/rows.h"
@@ -10,24 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum kind { MIN, MAX, SUM, MEAN, PROD, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP } kind;
-
-enum {
-    BLOCK = 256,
-    LINE = 16,  /* results side by side that are worth a piece of parallel work */
-    WORK = 8192 /* elements of a piece of parallel work, about */
-};
-
-/* Dimensions walked in row-major order; strides in elements of the input. */
-typedef struct walk {
-    size_t rank, count;
-    size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
-} walk;
-
-typedef struct state {
-    kind kind;
-    walk kept, reduced;
-} state;
+enum { BLOCK = 256 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
@@ -68,7 +50,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return infer_as(call, call->in[0]->dtype, err);
 }
 
-static void walk_add(walk *w, size_t dim, size_t stride)
+static void add_dim(dq_walk *w, size_t dim, size_t stride)
 {
     w->count *= dim;
     if (dim == 1)
@@ -82,19 +64,19 @@ static void walk_add(walk *w, size_t dim, size_t stride)
     w->strides[w->rank++] = stride;
 }
 
-static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
+static dq_status prepare(dq_op_call *call, dq_reduce_kind what, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     bool reduced[DQ_MAX_RANK];
     size_t strides[DQ_MAX_RANK];
     DQ_TRY(reduced_axes(call, reduced, err));
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *s = call->state;
+    DQ_TRY(dq_call_state(call, sizeof(dq_reduction), err));
+    dq_reduction *s = call->state;
     s->kind = what;
     s->kept.count = s->reduced.count = 1;
     dq_strides(in->rank, in->dims, strides);
     for (size_t d = 0; d < in->rank; d++)
-        walk_add(reduced[d] ? &s->reduced : &s->kept, (size_t)in->dims[d], strides[d]);
+        add_dim(reduced[d] ? &s->reduced : &s->kept, (size_t)in->dims[d], strides[d]);
     return DQ_OK;
 }
 
@@ -106,57 +88,57 @@ typedef union number {
 } number;
 
 typedef struct accumulator {
-    kind kind;
+    dq_reduce_kind kind;
     dq_dtype dtype;
     bool is_float, is_signed;
-    double shift; /* LOG_SUM_EXP: what is taken off before the exponential */
+    double shift; /* DQ_REDUCE_LOG_SUM_EXP: what is taken off before the exponential */
     number value;
 } accumulator;
 
 static void start(accumulator *a)
 {
     const dq_dtype_row *row = dq_dtype_get(a->dtype);
-    bool one = a->kind == PROD;
+    bool one = a->kind == DQ_REDUCE_PROD;
     if (a->is_float)
-        a->value.d = a->kind == MIN ? HUGE_VAL : a->kind == MAX ? -HUGE_VAL : one ? 1 : 0;
-    else if (a->kind == MIN)
+        a->value.d = a->kind == DQ_REDUCE_MIN ? HUGE_VAL : a->kind == DQ_REDUCE_MAX ? -HUGE_VAL : one ? 1 : 0;
+    else if (a->kind == DQ_REDUCE_MIN)
         a->value.u = a->dtype == DQ_UINT64 ? UINT64_MAX : a->dtype == DQ_BOOL ? 1 : (uint64_t)row->max;
     else
-        a->value.u = a->kind == MAX ? (uint64_t)row->min : one ? 1 : 0;
+        a->value.u = a->kind == DQ_REDUCE_MAX ? (uint64_t)row->min : one ? 1 : 0;
 }
 
 static void fold_doubles(accumulator *a, const double *x, size_t n)
 {
     double v = a->value.d;
     switch (a->kind) {
-    case MIN: /* a NaN stays once met */
+    case DQ_REDUCE_MIN: /* a NaN stays once met */
         for (size_t i = 0; i < n; i++)
             v = x[i] < v || isnan(x[i]) ? x[i] : v;
         break;
-    case MAX:
+    case DQ_REDUCE_MAX:
         for (size_t i = 0; i < n; i++)
             v = x[i] > v || isnan(x[i]) ? x[i] : v;
         break;
-    case PROD:
+    case DQ_REDUCE_PROD:
         for (size_t i = 0; i < n; i++)
             v *= x[i];
         break;
-    case L1:
+    case DQ_REDUCE_L1:
         for (size_t i = 0; i < n; i++)
             v += fabs(x[i]);
         break;
-    case L2:
-    case SUM_SQUARE:
+    case DQ_REDUCE_L2:
+    case DQ_REDUCE_SUM_SQUARE:
         for (size_t i = 0; i < n; i++)
             v += x[i] * x[i];
         break;
-    case LOG_SUM_EXP:
+    case DQ_REDUCE_LOG_SUM_EXP:
         for (size_t i = 0; i < n; i++)
             v += exp(x[i] - a->shift);
         break;
-    case SUM:
-    case MEAN:
-    case LOG_SUM:
+    case DQ_REDUCE_SUM:
+    case DQ_REDUCE_MEAN:
+    case DQ_REDUCE_LOG_SUM:
         for (size_t i = 0; i < n; i++)
             v += x[i];
         break;
@@ -167,27 +149,32 @@ static void fold_doubles(accumulator *a, const double *x, size_t n)
 static void fold_integers(accumulator *a, const uint64_t *x, size_t n)
 {
     uint64_t v = a->value.u, sign = a->is_signed ? (uint64_t)1 << 63 : 0;
-    for (size_t i = 0; i < n; i++)
-        switch (a->kind) {
-        case MIN: /* flipping the sign bit orders signed numbers as unsigned ones */
+    switch (a->kind) {
+    case DQ_REDUCE_MIN: /* flipping the sign bit orders signed numbers as unsigned ones */
+        for (size_t i = 0; i < n; i++)
             v = (x[i] ^ sign) < (v ^ sign) ? x[i] : v;
-            break;
-        case MAX:
+        break;
+    case DQ_REDUCE_MAX:
+        for (size_t i = 0; i < n; i++)
             v = (x[i] ^ sign) > (v ^ sign) ? x[i] : v;
-            break;
-        case PROD:
+        break;
+    case DQ_REDUCE_PROD:
+        for (size_t i = 0; i < n; i++)
             v *= x[i];
-            break;
-        case L1:
+        break;
+    case DQ_REDUCE_L1:
+        for (size_t i = 0; i < n; i++)
             v += x[i] & sign ? 0 - x[i] : x[i];
-            break;
-        case SUM_SQUARE:
+        break;
+    case DQ_REDUCE_SUM_SQUARE:
+        for (size_t i = 0; i < n; i++)
             v += x[i] * x[i];
-            break;
-        default:
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
             v += x[i];
-            break;
-        }
+        break;
+    }
     a->value.u = v;
 }
 
@@ -213,7 +200,7 @@ static void fold(accumulator *a, const dq_tensor *in, size_t at, size_t stride, 
     fold_doubles(a, d, n);
 }
 
-static void fold_all(accumulator *a, const dq_tensor *in, const walk *w, size_t base)
+static void fold_all(accumulator *a, const dq_tensor *in, const dq_walk *w, size_t base)
 {
     size_t coord[DQ_MAX_RANK] = {0};
     size_t last = w->rank ? w->rank - 1 : 0;
@@ -233,106 +220,20 @@ static void fold_all(accumulator *a, const dq_tensor *in, const walk *w, size_t 
     }
 }
 
-/* ---- Floats by kernels --------------------------------------------------------------------------------- */
-
-static bool by_kernels(kind k)
-{
-    return k == SUM || k == MEAN || k == MIN || k == MAX || k == L2 || k == SUM_SQUARE || k == LOG_SUM;
-}
-
-/* The next stretch of a walk: its coordinates move on, and the offset is returned. */
-static size_t next_run(const walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
-{
-    size_t at = 0;
-    for (size_t d = 0; d < inner; d++)
-        at += coord[d] * w->strides[d];
-    for (size_t d = inner; d-- > 0; coord[d] = 0)
-        if (++coord[d] < w->dims[d])
-            break;
-    return at;
-}
-
-/* Elements side by side: each stretch by itself, then one after the other. */
-static double fold_rows(const dq_float_rows *rows, kind what, const float *x, const walk *w)
-{
-    size_t coord[DQ_MAX_RANK] = {0}, run = w->dims[w->rank - 1];
-    double value = what == MIN ? HUGE_VAL : what == MAX ? -HUGE_VAL : 0;
-    for (size_t done = 0; done < w->count; done += run) {
-        const float *from = x + next_run(w, coord, w->rank - 1);
-        if (what == MIN || what == MAX) {
-            double found = (double)(what == MIN ? rows->min_of(from, run) : rows->max_of(from, run));
-            bool better = what == MIN ? found < value : found > value;
-            value = better || isnan(found) ? found : value;
-        } else if (what == L2 || what == SUM_SQUARE) {
-            value += rows->squares(from, run, 0, 0);
-        } else {
-            value += rows->sum(from, run);
-        }
-    }
-    return value;
-}
-
-/* Results side by side, at most BLOCK: rows are joined one after the other. */
-static void fold_columns(const dq_float_rows *rows, kind what, const float *x, const walk *w, size_t n,
-                         double out[BLOCK])
-{
-    size_t coord[DQ_MAX_RANK] = {0}, inner = w->rank ? w->rank - 1 : 0;
-    size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
-    float extreme[BLOCK];
-    for (size_t i = 0; i < n; i++) {
-        extreme[i] = what == MIN ? INFINITY : -INFINITY;
-        out[i] = 0;
-    }
-    for (size_t done = 0; done < w->count; done += run) {
-        const float *row = x + next_run(w, coord, inner);
-        if (what == SUM || what == MEAN || what == LOG_SUM) {
-            rows->add_to(row, step, run, n, out);
-            continue;
-        }
-        for (size_t t = 0; t < run; t++, row += step)
-            if (what == MIN)
-                rows->min(row, 1, extreme, 1, n, extreme);
-            else if (what == MAX)
-                rows->max(row, 1, extreme, 1, n, extreme);
-            else
-                for (size_t i = 0; i < n; i++)
-                    out[i] += (double)row[i] * (double)row[i];
-    }
-    for (size_t i = 0; i < n && (what == MIN || what == MAX); i++)
-        out[i] = (double)extreme[i];
-}
-
 /* ---- Results ------------------------------------------------------------------------------------------ */
-
-static double finish(kind what, double shift, double sum, size_t count)
-{
-    switch (what) {
-    case MEAN:
-        return sum / (double)count;
-    case L2:
-        return sqrt(sum);
-    case LOG_SUM:
-        return log(sum);
-    case LOG_SUM_EXP:
-        return log(sum) + shift;
-    default:
-        return sum;
-    }
-}
 
 static void put_integer(dq_tensor *out, size_t i, const accumulator *a, size_t count)
 {
     uint64_t value = a->value.u;
-    if (a->kind == MEAN && count == 0)
+    if (a->kind == DQ_REDUCE_MEAN && count == 0)
         value = 0;
-    else if (a->kind == MEAN)
+    else if (a->kind == DQ_REDUCE_MEAN)
         value = a->is_signed ? (uint64_t)((int64_t)value / (int64_t)count) : value / count;
     dq_tensor_put_int(out, i, (int64_t)value);
 }
 
 typedef struct job {
-    const state *s;
-    const dq_float_rows *rows;
+    const dq_reduction *s;
     const dq_tensor *in;
     dq_tensor *out;
     const dq_q8 *q_in, *q_out; /* a quantized mean; else NULL */
@@ -348,14 +249,15 @@ static void put_quantized_mean(const job *j, size_t i, const accumulator *a, siz
 
 static void reduce_one(const job *j, size_t i, size_t base)
 {
-    const state *s = j->s;
+    const dq_reduction *s = j->s;
     dq_dtype dtype = j->in->dtype;
     unsigned cls = dq_dtype_get(dtype)->cls;
-    bool in_double = cls == DQ_CLASS_FLOAT || s->kind == L2 || s->kind == LOG_SUM || s->kind == LOG_SUM_EXP;
+    bool in_double = cls == DQ_CLASS_FLOAT || s->kind == DQ_REDUCE_L2 || s->kind == DQ_REDUCE_LOG_SUM ||
+                     s->kind == DQ_REDUCE_LOG_SUM_EXP;
     accumulator a = {s->kind, dtype, in_double, cls == DQ_CLASS_INT, 0, {0}};
-    if (s->kind == LOG_SUM_EXP) {
+    if (s->kind == DQ_REDUCE_LOG_SUM_EXP) {
         accumulator highest = a;
-        highest.kind = MAX;
+        highest.kind = DQ_REDUCE_MAX;
         fold_all(&highest, j->in, &s->reduced, base);
         a.shift = isfinite(highest.value.d) ? highest.value.d : 0;
     }
@@ -363,17 +265,9 @@ static void reduce_one(const job *j, size_t i, size_t base)
     if (j->q_in)
         put_quantized_mean(j, i, &a, s->reduced.count);
     else if (in_double)
-        dq_tensor_put_double(j->out, i, finish(s->kind, a.shift, a.value.d, s->reduced.count));
+        dq_tensor_put_double(j->out, i, dq_reduce_finish(s->kind, a.shift, a.value.d, s->reduced.count));
     else
         put_integer(j->out, i, &a, s->reduced.count);
-}
-
-static size_t base_of(const walk *w, size_t i)
-{
-    size_t base = 0;
-    for (size_t d = w->rank; d-- > 0; i /= w->dims[d])
-        base += i % w->dims[d] * w->strides[d];
-    return base;
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -381,60 +275,20 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const job *j = arg;
     for (size_t i = begin; i < end; i++)
-        reduce_one(j, i, base_of(&j->s->kept, i));
-}
-
-static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    const state *s = j->s;
-    for (size_t i = begin; i < end; i++) {
-        const float *x = dq_data(j->in, float) + base_of(&s->kept, i);
-        double value = fold_rows(j->rows, s->kind, x, &s->reduced);
-        dq_data(j->out, float)[i] = (float)finish(s->kind, 0, value, s->reduced.count);
-    }
-}
-
-static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    const state *s = j->s;
-    double value[BLOCK];
-    size_t row = s->kept.dims[s->kept.rank - 1];
-    for (size_t i = begin; i < end;) {
-        size_t n = row - i % row < end - i ? row - i % row : end - i;
-        n = n < BLOCK ? n : BLOCK;
-        fold_columns(j->rows, s->kind, dq_data(j->in, float) + base_of(&s->kept, i), &s->reduced, n, value);
-        for (size_t k = 0; k < n; k++)
-            dq_data(j->out, float)[i + k] = (float)finish(s->kind, 0, value[k], s->reduced.count);
-        i += n;
-    }
-}
-
-static bool contiguous(const walk *w)
-{
-    return w->rank && w->strides[w->rank - 1] == 1;
+        reduce_one(j, i, dq_walk_at(&j->s->kept, i));
 }
 
 static dq_status run_job(const dq_op_call *call, job *j)
 {
-    const state *s = call->state;
+    const dq_reduction *s = call->state;
     j->s = s;
-    j->rows = call->kernels->float_rows;
     j->in = call->in[0];
     j->out = call->out[0];
     if (!j->out || j->out->count == 0)
         return DQ_OK;
-    size_t grain = s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
-    bool floats = j->in->dtype == DQ_FLOAT && s->reduced.count && by_kernels(s->kind);
-    if (floats && contiguous(&s->reduced))
-        dq_parallel(call->threads, j->out->count, grain, piece_of_rows, j);
-    else if (floats && contiguous(&s->kept))
-        dq_parallel(call->threads, j->out->count, grain > LINE ? grain : LINE, piece_of_columns, j);
-    else
-        dq_parallel(call->threads, j->out->count, grain, piece, j);
+    if (j->q_in || j->in->dtype != j->out->dtype ||
+        !dq_reduce_by_vectors(call->threads, call->kernels, s, j->in, j->out))
+        dq_parallel(call->threads, j->out->count, dq_reduce_grain(s), piece, j);
     return DQ_OK;
 }
 
@@ -451,16 +305,16 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     }                                                                                                        \
     const dq_op_impl symbol = {infer, symbol##_prepare, run, 0};
 
-REDUCTION(dq_op_reduce_min, MIN)
-REDUCTION(dq_op_reduce_max, MAX)
-REDUCTION(dq_op_reduce_sum, SUM)
-REDUCTION(dq_op_reduce_mean, MEAN)
-REDUCTION(dq_op_reduce_prod, PROD)
-REDUCTION(dq_op_reduce_l1, L1)
-REDUCTION(dq_op_reduce_l2, L2)
-REDUCTION(dq_op_reduce_sum_square, SUM_SQUARE)
-REDUCTION(dq_op_reduce_log_sum, LOG_SUM)
-REDUCTION(dq_op_reduce_log_sum_exp, LOG_SUM_EXP)
+REDUCTION(dq_op_reduce_min, DQ_REDUCE_MIN)
+REDUCTION(dq_op_reduce_max, DQ_REDUCE_MAX)
+REDUCTION(dq_op_reduce_sum, DQ_REDUCE_SUM)
+REDUCTION(dq_op_reduce_mean, DQ_REDUCE_MEAN)
+REDUCTION(dq_op_reduce_prod, DQ_REDUCE_PROD)
+REDUCTION(dq_op_reduce_l1, DQ_REDUCE_L1)
+REDUCTION(dq_op_reduce_l2, DQ_REDUCE_L2)
+REDUCTION(dq_op_reduce_sum_square, DQ_REDUCE_SUM_SQUARE)
+REDUCTION(dq_op_reduce_log_sum, DQ_REDUCE_LOG_SUM)
+REDUCTION(dq_op_reduce_log_sum_exp, DQ_REDUCE_LOG_SUM_EXP)
 
 /* ---- com.microsoft ------------------------------------------------------------------------------------ */
 

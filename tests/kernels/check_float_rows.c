@@ -78,6 +78,23 @@ static double elu_of(double x)
     return x < 0 ? expm1(x) : x;
 }
 
+static double hard_sigmoid_of(double x)
+{
+    double r = x * 0.25 + 0.375;
+    return r < 0 ? 0 : r > 1 ? 1 : r;
+}
+
+static double hard_swish_of(double x)
+{
+    float r = fmaf((float)x, 1.0f / 6, 0.5f);
+    return x * (double)(r < 0 ? 0 : r > 1 ? 1 : r);
+}
+
+static void hard_sigmoid_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+{
+    f->hard_sigmoid(x, n, 0.25f, 0.375f, y);
+}
+
 static void silu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
 {
     f->silu(x, n, 1.0f, y);
@@ -98,6 +115,9 @@ ROW(log)
 ROW(erf)
 ROW(tanh)
 ROW(sigmoid)
+ROW(sin)
+ROW(cos)
+ROW(hard_swish)
 ROW(softplus)
 ROW(mish)
 ROW(gelu)
@@ -116,6 +136,10 @@ static const struct {
     {"erf", erf_row, erf, 6},
     {"tanh", tanh_row, tanh, 5.25},
     {"sigmoid", sigmoid_row, sigmoid_of, 2.25},
+    {"sin", sin_row, sin, 1.5},
+    {"cos", cos_row, cos, 1.5},
+    {"hard_sigmoid", hard_sigmoid_row, hard_sigmoid_of, 0.5},
+    {"hard_swish", hard_swish_row, hard_swish_of, 0.5},
     {"softplus", softplus_row, softplus_of, 1.75},
     {"mish", mish_row, mish_of, 4},
     {"gelu", gelu_row, gelu_of, 4.25},
@@ -304,6 +328,28 @@ static void check_add_to(const dq_float_rows *k, size_t n)
     }
 }
 
+static void check_extreme_to(const dq_float_rows *k, size_t n)
+{
+    for (size_t count = 0; count < 20; count += 6)
+        for (int form = 0; form < 4; form++) {
+            bool least = form & 1;
+            size_t step = n + kernel_random(3);
+            float *x = form & 2 ? kernel_floats(n + 19 * step) : ordinary(n + 19 * step), *y = ordinary(n),
+                  *z = kernel_memory(n * sizeof *z);
+            for (size_t i = 0; i < n; i++) {
+                z[i] = y[i];
+                for (size_t t = 0; t < count; t++) {
+                    float v = x[t * step + i];
+                    z[i] = isnan(v) || (least ? v < z[i] : v > z[i]) ? v : z[i];
+                }
+            }
+            k->extreme_to(x, step, count, n, least, y);
+            for (size_t i = 0; i < n; i++)
+                same_number("extreme_to", (double)y[i], (double)z[i], n);
+            kernel_done();
+        }
+}
+
 static void check_normalize(const dq_float_rows *k, size_t n)
 {
     float *x = ordinary(n), *gamma = ordinary(n), *beta = ordinary(n), *y = kernel_memory(n * sizeof *y),
@@ -397,6 +443,7 @@ void check_float_rows(const dq_kernels *k)
         check_extremes(k->float_rows, ordinary(n), n);
         check_extremes(k->float_rows, kernel_floats(n), n);
         check_add_to(k->float_rows, n);
+        check_extreme_to(k->float_rows, n);
         check_normalize(k->float_rows, n);
         check_softmax_columns(k->float_rows, n);
         check_matrices(k->float_rows, n);

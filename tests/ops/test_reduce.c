@@ -96,6 +96,79 @@ START_TEST(axes_by_attribute_and_input)
 }
 END_TEST
 
+enum { MOST = 270 * 2 };
+
+static double scaled(dq_dtype dtype, size_t i)
+{
+    double v = (double)(i * 7 % 113) - 56; /* a number of all float types */
+    switch (dtype) {
+    case DQ_UINT8:
+        return v + 128;
+    case DQ_UINT32:
+        return (v + 128) * 0x1p24; /* on both sides of the sign bit */
+    case DQ_UINT64:
+        return (v + 128) * 0x1p56;
+    default:
+        return v;
+    }
+}
+
+static size_t reduce(const char *name, dq_dtype dtype, const int64_t dims[3], int axes, const double *x,
+                     double *y)
+{
+    int64_t list[3];
+    size_t count = 0;
+    for (int64_t d = 0; d < 3; d++)
+        if (axes >> d & 1)
+            list[count++] = d;
+    ops_case c;
+    ops_begin(&c, "", name, 12);
+    ops_ints(&c, "axes", count, list);
+    ops_in(&c, dtype, OPS_DIMS(dims[0], dims[1], dims[2]), x);
+    ops_must_run(&c);
+    size_t n = c.out[0]->count;
+    for (size_t i = 0; i < n; i++)
+        y[i] = dq_tensor_get_double(c.out[0], i);
+    ops_end(&c);
+    return n;
+}
+
+/* One kind over all sets of axes, near what doubles give. */
+static void near_doubles(const char *name, dq_dtype dtype, double unit)
+{
+    static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17}, {270, 1, 2}, {1, 2, 65}, {2, 3, 1}};
+    static double x[MOST], y[MOST], z[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = scaled(dtype, i);
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+        for (int axes = 1; axes < 8; axes++) {
+            size_t n = reduce(name, DQ_DOUBLE, dims[d], axes, x, z);
+            ck_assert_uint_eq(reduce(name, dtype, dims[d], axes, x, y), n);
+            for (size_t i = 0; i < n; i++)
+                if (!((isnan(y[i]) && isnan(z[i])) || y[i] == z[i] ||
+                      fabs(y[i] - z[i]) <= unit * (fabs(z[i]) + 0x1p-3)))
+                    ck_abort_msg("%s of type %d, case %zu, axes %d: element %zu is %g, wanted %g", name,
+                                 dtype, d, axes, i, y[i], z[i]);
+        }
+}
+
+START_TEST(shapes_and_types)
+{
+    static const char *const names[] = {"ReduceMax",       "ReduceMin",    "ReduceSum",
+                                        "ReduceMean",      "ReduceL1",     "ReduceL2",
+                                        "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+    static const dq_dtype integers[] = {DQ_UINT8, DQ_INT8, DQ_INT32, DQ_UINT32, DQ_INT64, DQ_UINT64};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        near_doubles(names[k], DQ_FLOAT, 0x1p-22);
+        if (k == 0 || k == 3 || k == 8) /* the others share their way */
+            near_doubles(names[k], k ? DQ_BFLOAT16 : DQ_FLOAT16, 0x1p-8);
+    }
+    for (size_t k = 0; k < 2; k++)
+        for (size_t t = 0; t < sizeof integers / sizeof *integers; t++)
+            near_doubles(names[k], integers[t], 0);
+}
+END_TEST
+
 START_TEST(long_sums)
 {
     enum { ROWS = 50, COLS = 1000 };
@@ -178,6 +251,7 @@ int main(void)
     tcase_add_test(tests, kinds);
     tcase_add_test(tests, extremes);
     tcase_add_test(tests, axes_by_attribute_and_input);
+    tcase_add_test(tests, shapes_and_types);
     tcase_add_test(tests, long_sums);
     tcase_add_test(tests, where_extremes_are);
     tcase_add_test(tests, where_extremes_of_floats_are);
