@@ -16,12 +16,17 @@ static split split_of(double x)
     return (split){high, isfinite(high) ? (float)(x - (double)high) : 0};
 }
 
+double dq_row_squares(const dq_op_call *call, double mean, const float *x, size_t n)
+{
+    split off = split_of(mean);
+    return call->kernels->float_rows->squares(x, n, off.high, off.low);
+}
+
 dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon)
 {
-    const dq_float_rows *rows = call->kernels->float_rows;
-    dq_row_stats stats = {.mean = rows->sum(x, n) / (double)n};
-    split off = split_of(centre ? stats.mean : 0);
-    stats.inverse = 1 / sqrt(rows->squares(x, n, off.high, off.low) / (double)n + epsilon);
+    dq_row_stats stats = {.mean = call->kernels->float_rows->sum(x, n) / (double)n};
+    double squares = dq_row_squares(call, centre ? stats.mean : 0, x, n);
+    stats.inverse = 1 / sqrt(squares / (double)n + epsilon);
     return stats;
 }
 

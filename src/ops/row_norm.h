@@ -17,6 +17,8 @@ typedef struct dq_row_stats {
     double mean, inverse; /* inverse: of the standard deviation, or of the root mean square */
 } dq_row_stats;
 
+/** The sum of the squares of differences from `mean`. */
+double dq_row_squares(const dq_op_call *call, double mean, const float *x, size_t n);
 /** The mean is that of the row also when it is not taken off. */
 dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon);
 /** y[i] from x[i] for n elements of a row, y may be x; `step` of gamma and beta: 1, or 0 where one number is

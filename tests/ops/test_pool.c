@@ -195,6 +195,43 @@ static void run_along(const char *name, dq_dtype dtype, const int64_t dims[3], i
 }
 
 /* Those of narrower types are near those of double, whatever way the shape makes them go. */
+/* Norms and deviations of floats beside those of doubles. */
+START_TEST(norms)
+{
+    static const int64_t dims[][3] = {{2, 70, 5}, {1, 3, 300}, {3, 7, 17}, {2, 1, 1}};
+    static double x[MOST], y[MOST], z[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = i % 70 < 5 ? 0 : (double)(i * 7 % 113) / 16 - 3;
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+        for (int64_t axis = 0; axis < 3; axis++)
+            for (int form = 0; form < 4; form++) {
+                size_t n = (size_t)(dims[d][0] * dims[d][1] * dims[d][2]);
+                for (int narrow = 0; narrow < 2; narrow++) {
+                    const int64_t axes[] = {axis, axis ? axis - 1 : 2};
+                    ops_case c;
+                    ops_begin(&c, "", form < 2 ? "LpNormalization" : "MeanVarianceNormalization",
+                              form < 2 ? 22 : 13);
+                    if (form < 2) {
+                        ops_int(&c, "axis", axis);
+                        ops_int(&c, "p", form + 1);
+                    } else {
+                        ops_ints(&c, "axes", form == 2 ? 1 : 2, axes);
+                    }
+                    ops_in(&c, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(dims[d][0], dims[d][1], dims[d][2]),
+                           x);
+                    ops_must_run(&c);
+                    for (size_t i = 0; i < n; i++)
+                        (narrow ? y : z)[i] = dq_tensor_get_double(c.out[0], i);
+                    ops_end(&c);
+                }
+                for (size_t i = 0; i < n; i++)
+                    if (!(fabs(y[i] - z[i]) <= 0x1p-21 * (fabs(z[i]) + 1)))
+                        ck_abort_msg("form %d, case %zu, axis %d: element %zu is %g, wanted %g", form, d,
+                                     (int)axis, i, y[i], z[i]);
+            }
+}
+END_TEST
+
 START_TEST(softmax_shapes)
 {
     static const int64_t dims[][3] = {{1, 70, 5}, {1, 3, 65},  {1, 3, 64},  {2, 66, 1}, {1, 1, 10},
@@ -212,9 +249,9 @@ START_TEST(softmax_shapes)
                     double unit = t == 0 ? 0x1p-22 : t == 1 ? 0x1p-11 : 0x1p-8;
                     run_along(names[k], types[t], dims[d], axis, x, y);
                     for (int64_t i = 0; i < dims[d][0] * dims[d][1] * dims[d][2]; i++)
-                        ck_assert_msg(fabs(y[i] - z[i]) <= (k == 2 ? 0 : unit * (fabs(z[i]) + 0x1p-14)),
-                                      "%s, case %zu, axis %d, type %zu: element %d is %g, wanted %g",
-                                      names[k], d, (int)axis, t, (int)i, y[i], z[i]);
+                        if (!(fabs(y[i] - z[i]) <= (k == 2 ? 0 : unit * (fabs(z[i]) + 0x1p-14))))
+                            ck_abort_msg("%s, case %zu, axis %d, type %zu: element %d is %g, wanted %g",
+                                         names[k], d, (int)axis, t, (int)i, y[i], z[i]);
                 }
             }
 }
@@ -274,6 +311,7 @@ int main(void)
     tcase_add_test(tests, averages);
     tcase_add_test(tests, global_pools);
     tcase_add_test(tests, softmax_axes);
+    tcase_add_test(tests, norms);
     tcase_add_test(tests, softmax_shapes);
     tcase_add_test(tests, normalizations);
     return ops_main(tests);
