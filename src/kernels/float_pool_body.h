@@ -43,9 +43,10 @@ static void pool_max_rows(const float *x, const size_t *at, size_t rows, size_t 
     }
 }
 
-static void pool_sum_rows(const float *x, const size_t *at, size_t rows, size_t n, double *line)
+/* Whole vectors; `rows` is constant in some calls. */
+static inline void pool_sum_vectors(const float *x, const size_t *at, size_t rows, size_t n, double *line)
 {
-    for (size_t i = 0; i < n && n >= VF_LANES; i = pool_next(i, VF_LANES, n)) {
+    for (size_t i = 0; i < n; i = pool_next(i, VF_LANES, n)) {
         vd sum[VF_HALVES];
         for (int h = 0; h < VF_HALVES; h++)
             sum[h] = vd_zero();
@@ -58,6 +59,14 @@ static void pool_sum_rows(const float *x, const size_t *at, size_t rows, size_t 
         for (int h = 0; h < VF_HALVES; h++)
             vd_store(line + i + (size_t)h * VD_LANES, sum[h]);
     }
+}
+
+static void pool_sum_rows(const float *x, const size_t *at, size_t rows, size_t n, double *line)
+{
+    if (n >= VF_LANES && rows == 3)
+        pool_sum_vectors(x, at, 3, n, line);
+    else if (n >= VF_LANES)
+        pool_sum_vectors(x, at, rows, n, line);
     for (size_t i = 0; i < n && n < VF_LANES; i++) {
         line[i] = 0;
         for (size_t r = 0; r < rows; r++)
@@ -104,37 +113,44 @@ static void pool_max_windows(const float *line, const dq_line_windows *w, float 
         }
 }
 
-static inline vd pool_sum_at(const double *line, const dq_line_windows *w, size_t stride)
+/* `stride` is constant in each call, `taps` in some. */
+static inline vd pool_sum_at(const double *line, size_t taps, size_t dilation, size_t stride)
 {
     vd sum = stride == 2 ? vd_load_even(line) : vd_load(line);
-    for (size_t t = 1; t < w->taps; t++) {
-        const double *at = line + t * w->dilation;
+    for (size_t t = 1; t < taps; t++) {
+        const double *at = line + t * dilation;
         sum = vd_add(sum, stride == 2 ? vd_load_even(at) : vd_load(at));
     }
     return sum;
 }
 
-static inline size_t pool_mean_by(const double *line, const dq_line_windows *w, size_t stride, double factor,
-                                  const double *shares, float *y)
+static inline __attribute__((always_inline)) void pool_mean_by(const double *line, const dq_line_windows *w,
+                                                               size_t taps, size_t stride, double factor,
+                                                               const double *shares, float *y)
 {
     const vd f = vd_set(factor);
-    size_t i = 0;
-    for (; i < w->count && w->count >= VD_LANES; i = pool_next(i, VD_LANES, w->count)) {
-        vd sum = pool_sum_at(line + i * stride, w, stride);
+    for (size_t i = 0; i < w->count; i = pool_next(i, VD_LANES, w->count)) {
+        vd sum = pool_sum_at(line + i * stride, taps, w->dilation, stride);
         vd_store_floats(y + i, vd_mul(sum, vd_mul(f, vd_load(shares + i))));
     }
-    return i;
 }
 
 static void pool_mean_windows(const double *line, const dq_line_windows *w, double factor,
                               const double *shares, float *y)
 {
-    size_t i = 0;
-    if (w->stride == 1)
-        i = pool_mean_by(line, w, 1, factor, shares, y);
-    else if (w->stride == 2)
-        i = pool_mean_by(line, w, 2, factor, shares, y);
-    for (; i < w->count; i++) {
+    if (w->count >= VD_LANES && w->stride == 1 && w->taps == 3) {
+        pool_mean_by(line, w, 3, 1, factor, shares, y);
+        return;
+    }
+    if (w->count >= VD_LANES && w->stride == 1) {
+        pool_mean_by(line, w, w->taps, 1, factor, shares, y);
+        return;
+    }
+    if (w->count >= VD_LANES && w->stride == 2) {
+        pool_mean_by(line, w, w->taps, 2, factor, shares, y);
+        return;
+    }
+    for (size_t i = 0; i < w->count; i++) {
         const double *at = line + i * w->stride;
         double sum = *at;
         for (size_t t = 1; t < w->taps; t++)
