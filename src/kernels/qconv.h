@@ -42,12 +42,13 @@ typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const 
 typedef void dq_qconv_3x3_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
                              size_t n, int32_t *out);
 
-/** The codes that dq_requantize_fn makes of those outputs. What it wants to know of a channel is made before,
- * from its weights, init and to->scale[0], zero_point and lo, in DQ_QCONV_3X3_PACKED bytes aligned to 8;
- * where that gives false, outputs become codes in two steps. */
+/** The codes that dq_requantize_fn makes of such outputs, or, at `stride` 2, of every other one of every
+ * other row. What it wants to know of a channel is made before, from its weights, init and to->scale[0],
+ * zero_point, lo and hi, in DQ_QCONV_3X3_PACKED bytes aligned to 8; where that gives false, outputs become
+ * codes in two steps. */
 typedef bool dq_qconv_3x3_pack_fn(const int16_t *w, int32_t init, const dq_requantize_to *to, void *packed);
-typedef void dq_qconv_3x3_codes_fn(const uint8_t *x, size_t step, size_t rows, const void *packed, size_t n,
-                                   uint8_t *out);
+typedef void dq_qconv_3x3_codes_fn(const uint8_t *x, size_t step, size_t stride, size_t rows,
+                                   const void *packed, size_t n, uint8_t *out);
 
 enum { DQ_QCONV_3X3_PACKED = 56 };
 

@@ -6,8 +6,8 @@
  * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
  * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
  * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
- * stride 1 take the plane itself where that is faster (dq_qconv_3x3), and give codes without sums in between
- * where weights, scales and zero points are known beforehand. */
+ * stride 1 take the plane itself where that is faster (dq_qconv_3x3); and give codes without sums in between,
+ * at stride 2, too, where weights, scales and zero points are known beforehand. */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
@@ -15,13 +15,25 @@
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
 
-/* Whether rows need not be written as pairs. */
-static bool takes_bytes(const dq_op_call *call, const dq_window *w)
+/* Kernels of 3×3, which dq_qconv_3x3 may take, at stride 1 or 2. */
+static bool is_3x3(const dq_op_call *call, const dq_window *w)
 {
-    const dq_qconv_3x3 *kernel = call->kernels->qconv_3x3;
-    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
-           w->dilation[0] == 1 && w->dilation[1] == 1 && kernel->beats == call->kernels->qconv_rows &&
-           w->out[1] >= kernel->least;
+    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == w->stride[1] &&
+           w->stride[0] <= 2 && w->dilation[0] == 1 && w->dilation[1] == 1 &&
+           call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
+}
+
+/* Whether all that codes depend on is known. */
+static bool makes_codes(const dq_op_call *call, const dq_qconv *conv)
+{
+    const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
+    double scale;
+    dq_requantize_to to;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (dq_call_in(call, known[i]) && !dq_call_constant(call, known[i]))
+            return false;
+    return is_3x3(call, &conv->s.window) && call->kernels->qconv_3x3->pack && conv->codes &&
+           conv->codes(call, 0, &scale, &to);
 }
 
 static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
@@ -112,28 +124,20 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
                      (uint32_t)run->x_zero * (uint32_t)sum);
 }
 
-/* Where all that codes depend on is known. */
 static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
-    const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
+    const run_state run = begin_run(call, conv);
     const size_t n = conv->s.out_channels;
-    dq_qchannel *channels;
-    double scale;
-    dq_requantize_to to;
-    bool fits = conv->planes.as_bytes && call->kernels->qconv_3x3->pack && conv->codes;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        fits = fits && (!dq_call_in(call, known[i]) || dq_call_constant(call, known[i]));
-    if (!fits || !conv->codes(call, 0, &scale, &to))
-        return DQ_OK;
-    channels = DQ_NEW_ARRAY(call->arena, n, dq_qchannel);
+    dq_qchannel *channels = DQ_NEW_ARRAY(call->arena, n, dq_qchannel);
     if (!channels)
         return dq_no_memory(err, n, "channels of a convolution");
-    const run_state run = begin_run(call, conv);
     for (size_t j = 0; j < n; j++) {
         int16_t w[12];
         int32_t init = take_weights(&run, j, w);
-        conv->codes(call, j, &scale, &to);
-        channels[j].is_packed = call->kernels->qconv_3x3->pack(w, init, &to, channels[j].packed);
+        double scale;
+        dq_requantize_to to;
+        channels[j].is_packed = conv->codes(call, j, &scale, &to) &&
+                                call->kernels->qconv_3x3->pack(w, init, &to, channels[j].packed);
     }
     conv->planes.channels = channels;
     return DQ_OK;
@@ -147,7 +151,9 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     size_t *used = &call->worker_scratch_size;
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
-    p->as_bytes = takes_bytes(call, &s->window);
+    bool codes = makes_codes(call, conv);
+    p->as_bytes = is_3x3(call, &s->window) && s->window.stride[0] == 1 &&
+                  (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
     /* pairs are written for whole rows, past whose ends the last elements of windows may lie */
     bool fits = lay_out_lines(s, &conv->image, p) && dq_add_size(conv->image.rows, 1, &bytes) &&
                 dq_mul_size(bytes, p->pitch, &bytes) && dq_add_size(bytes, p->distance, &bytes) &&
@@ -163,7 +169,7 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     DQ_TRY(find_rows(call, conv, err));
     if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), ALIGN, &conv->weights_offset))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
-    return pack_channels(call, conv, err);
+    return codes ? pack_channels(call, conv, err) : DQ_OK;
 }
 
 /* One input channel of an image. */
@@ -171,7 +177,7 @@ typedef struct plane {
     const run_state *run;
     const uint8_t *x;
     char *scratch;
-    size_t image, rows; /* of them, so many are written as pairs */
+    size_t image, taken, rows; /* so many rows are padded, and so many written as pairs */
 } plane;
 
 static int16_t *lines_of(const plane *p)
@@ -182,9 +188,15 @@ static int16_t *lines_of(const plane *p)
 /* A row in pieces of a fixed size, which take no call; the last one reaches back. */
 static inline void copy_row(uint8_t *to, const uint8_t *from, size_t n)
 {
-    enum { PIECE = 16 };
-    if (n < PIECE) {
+    enum { PIECE = 16, SHORT = 4 };
+    if (n < SHORT) {
         memcpy(to, from, n);
+        return;
+    }
+    if (n < PIECE) {
+        for (size_t i = 0; i < n - SHORT; i += SHORT)
+            memcpy(to + i, from + i, SHORT);
+        memcpy(to + n - SHORT, from + n - SHORT, SHORT);
         return;
     }
     for (size_t i = 0; i < n - PIECE; i += PIECE)
@@ -192,22 +204,20 @@ static inline void copy_row(uint8_t *to, const uint8_t *from, size_t n)
     memcpy(to + n - PIECE, from + n - PIECE, PIECE);
 }
 
-/* Rows first … end - 1 of the padded plane. Padding is there already. */
-static void take_rows(const plane *p, size_t first, size_t end)
+/* Rows of the padded plane before `end`. Padding is there already. */
+static void take_rows(plane *p, size_t end)
 {
     const dq_qconv *conv = p->run->conv;
     const size_t last = conv->image.rank - 1, width = conv->image.width, pitch = conv->planes.pitch;
     const size_t begin = (size_t)conv->s.window.begin[last], in = (size_t)conv->s.window.in[last];
     const ptrdiff_t *sources = conv->planes.sources;
     const uint8_t flip = p->run->flip, *x = p->x;
-    uint8_t *row = (uint8_t *)p->scratch + first * pitch + begin;
-    if (begin >= width)
-        return;
-    const size_t n = in < width - begin ? in : width - begin;
-    for (size_t number = first; number < end; number++, row += pitch) {
-        if (sources[number] < 0)
+    const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
+    for (; p->taken < end; p->taken++) {
+        uint8_t *row = (uint8_t *)p->scratch + p->taken * pitch + begin;
+        if (n == 0 || sources[p->taken] < 0)
             continue;
-        copy_row(row, x + sources[number], n);
+        copy_row(row, x + sources[p->taken], n);
         for (size_t i = 0; flip && i < n; i++)
             row[i] ^= flip;
     }
@@ -222,7 +232,7 @@ static void write_rows(plane *p, size_t last)
     size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
     if (p->rows > last)
         return;
-    take_rows(p, p->rows, last + 1);
+    take_rows(p, last + 1);
     for (size_t i = 0; i < q->lines && !q->as_bytes; i++)
         p->run->call->kernels->qconv_pairs((uint8_t *)p->scratch + p->rows * q->pitch + 2 * i * q->distance,
                                            stride, q->distance, (last + 1 - p->rows) * q->line,
@@ -288,9 +298,9 @@ static void codes_of(plane *p, size_t channel)
     size_t rows = (size_t)conv->s.window.out[0], width = (size_t)conv->s.window.out[1];
     uint8_t *out =
         dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
-    write_rows(p, rows + 1);
-    call->kernels->qconv_3x3->codes((const uint8_t *)p->scratch, q->pitch, rows, q->channels[channel].packed,
-                                    width, out);
+    take_rows(p, conv->image.rows);
+    call->kernels->qconv_3x3->codes((const uint8_t *)p->scratch, q->pitch, (size_t)conv->s.window.stride[0],
+                                    rows, q->channels[channel].packed, width, out);
 }
 
 /* Planes: an input channel of an image, with all output channels that it makes. */
@@ -302,7 +312,7 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
     char *scratch = dq_call_worker_scratch(run->call, worker);
     memset(scratch, run->pad, run->conv->image.rows * run->conv->planes.pitch);
     for (size_t i = begin; i < end; i++) {
-        plane p = {run, x + i * s->in_size, scratch, i / s->group, 0};
+        plane p = {.run = run, .x = x + i * s->in_size, .scratch = scratch, .image = i / s->group};
         const dq_qchannel *channels = run->conv->planes.channels;
         size_t first = i % s->group * s->group_out;
         for (size_t j = first; j < first + s->group_out; j++)

@@ -218,7 +218,7 @@ static void run_qconv_3x3(call *c)
     if (kernel->pack && kept != kernel && kernel->pack(w, 3, &to, packed))
         kept = kernel;
     if (kept == kernel)
-        kernel->codes(X(uint8_t), STEP, ROWS, packed, OUTPUTS, Y(uint8_t));
+        kernel->codes(X(uint8_t), STEP, 1, ROWS, packed, OUTPUTS, Y(uint8_t));
     else
         kernel->rows(X(uint8_t), STEP, ROWS, w, 3, OUTPUTS, Y(int32_t));
     c->work = (bench_work){.products = 9.0 * OUTPUTS * ROWS, .bytes = true};

@@ -106,33 +106,35 @@ static int16_t some_weight(uint32_t kind)
     }
 }
 
-static size_t check_3x3_codes(const dq_kernels *k, size_t n, bool tie)
+static size_t check_3x3_codes(const dq_kernels *k, size_t n, size_t stride, bool tie)
 {
-    size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
-    size_t size = rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0;
-    uint8_t *x = kernel_bytes(size), *codes = kernel_bytes(rows * n), *wanted = kernel_bytes(rows * n);
+    const size_t rows = kernel_random(6), whole = stride * n, step = whole + 2 + kernel_random(4),
+                 all = stride * rows;
+    const size_t size = rows ? (all + 1) * step + whole + 2 + DQ_QGEMM_SLACK : 0;
+    uint8_t *x = kernel_bytes(size), *codes = kernel_bytes(rows * n), wanted;
     uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
-    int32_t *sums = kernel_bytes(rows * n * sizeof *sums), init = (int32_t)kernel_random(100000) - 50000;
-    uint32_t kind = kernel_random(4), end = kernel_random(4);
-    int32_t lo = kernel_random(2) ? -128 : 0;
+    int32_t *sums = kernel_bytes(all * whole * sizeof *sums), init = (int32_t)kernel_random(100000) - 50000;
+    const uint32_t kind = kernel_random(4), end = kernel_random(4);
+    const int32_t lo = kernel_random(2) ? -128 : 0;
     int16_t w[12];
     for (size_t t = 0; t < 12; t++)
         w[t] = t % 4 == 3 ? 0 : some_weight(kind);
     for (size_t i = 0; end < 2 && i < size; i++)
         x[i] = kernel_random(8) ? (uint8_t)(255 * end) : x[i];
-    dq_qconv_3x3_rows_c(x, step, rows, w, init, n, sums);
+    dq_qconv_3x3_rows_c(x, step, all, w, init, whole, sums);
     double scale = ldexp(1 + kernel_random(1 << 30), -36 - (int)kernel_random(8));
     if (tie && rows && n)
-        scale = fabs(near_tie(sums[kernel_random((uint32_t)(rows * n))]));
-    dq_requantize_to to = {
+        scale = fabs(near_tie(sums[kernel_random((uint32_t)(all * whole))]));
+    const dq_requantize_to to = {
         .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
-    bool taken = k->qconv_3x3->pack(w, init, &to, packed);
-    if (taken) {
-        k->qconv_3x3->codes(x, step, rows, packed, n, codes);
-        dq_requantize_c(sums, rows * n, &scale, 0, to.zero_point, lo, to.hi, wanted);
-        for (size_t j = 0; j < rows * n; j++)
-            KERNEL_FAIL_UNLESS(codes[j] == wanted[j], "n %zu, row %zu, element %zu, sum %d, scale %.17g", n,
-                               j / n, j % n, sums[j], scale);
+    const bool taken = k->qconv_3x3->pack(w, init, &to, packed);
+    if (taken)
+        k->qconv_3x3->codes(x, step, stride, rows, packed, n, codes);
+    for (size_t j = 0; taken && j < rows * n; j++) {
+        const int32_t *sum = sums + j / n * stride * whole + j % n * stride;
+        dq_requantize_c(sum, 1, &scale, 0, to.zero_point, lo, to.hi, &wanted);
+        KERNEL_FAIL_UNLESS(codes[j] == wanted, "n %zu, stride %zu, row %zu, element %zu, sum %d, scale %.17g",
+                           n, stride, j / n, j % n, *sum, scale);
     }
     kernel_done();
     return taken;
@@ -146,8 +148,9 @@ void check_qconv_3x3(const dq_kernels *k)
     if (!k->qconv_3x3->pack)
         return;
     for (size_t i = 0; kernel_size(i / 16, &n); i++, all++)
-        taken += check_3x3_codes(k, n, i % 2);
-    check_3x3_codes(k, LONG_ROW, false);
+        taken += check_3x3_codes(k, n, 1 + i / 2 % 2, i % 2);
+    for (size_t stride = 1; stride <= 2; stride++)
+        check_3x3_codes(k, LONG_ROW, stride, false);
     KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
 }
 

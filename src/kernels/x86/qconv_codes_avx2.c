@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 3, STEP = 32, VECTORS = 4, SOME = 1024 /* outputs at a time */ };
+enum { ROWS = 3, STEP = 32, HALF = 16, VECTORS = 4, SOME = 1024 /* outputs at a time */ };
 enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* what weights of a tap and of a group come to */
 
 typedef struct packed {
@@ -41,20 +41,29 @@ static inline __m256i rounded(__m256 v, __m256 scale)
     return _mm256_castps_si256(_mm256_fmadd_ps(v, scale, _mm256_set1_ps(magic)));
 }
 
+static inline __m256d whole(__m256d v)
+{
+    return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
 /* Whether products with the float are rounded as those with the double are, for the sums next to where the
- * result goes from one whole number to the next, of numbers first … end. */
+ * result goes from one whole number to the next, of numbers first … end and some more. */
 static bool is_sure(double scale, float with, int first, int end)
 {
-    for (int k = first; k < end; k++) {
-        double sum = nearbyint((k + 0.5) / scale);
+    const __m256d scales = _mm256_set1_pd(scale), inverse = _mm256_set1_pd(1 / scale);
+    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(magic);
+    __m128 differ = _mm_setzero_ps();
+    for (; first < end; first += 4) {
+        __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
+        __m256d sum = whole(_mm256_mul_pd(half, inverse));
         for (int i = -1; i <= 1; i++) {
-            float code = fmaf((float)(sum + i), with, magic) - magic;
-            double exact = nearbyint((sum + i) * scale);
-            if (exact != (double)code)
-                return false;
+            __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
+            __m128 exact = _mm256_cvtpd_ps(whole(_mm256_mul_pd(here, scales)));
+            __m128 code = _mm_sub_ps(_mm_fmadd_ps(_mm256_cvtpd_ps(here), floats, middle), middle);
+            differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, code));
         }
     }
-    return true;
+    return _mm_movemask_ps(differ) == 0;
 }
 
 /* 0: there is none. */
@@ -161,43 +170,66 @@ static inline __m256i products(__m256i x, const __m256i *w)
     return _mm256_maddubs_epi16(x, *w);
 }
 
-/* Sums of both groups for 32 outputs: even ones, odd ones; of a single group only the first two. */
+/* Sums of both groups for 32 outputs, 16 and 16 others; of a single group only the first ones. */
 typedef struct sums16 {
-    __m256i even[2], odd[2];
+    __m256i ones[2], others[2];
 } sums16;
 
-/* Windows one after the other, of which n count. `single` is constant in each call. */
+/* A channel's numbers as vectors. */
+typedef struct taps {
+    const uint8_t *rows[ROWS];
+    __m256i w[2 * ROWS], begin[2];
+} taps;
+
+static inline __attribute__((always_inline)) taps taps_of(const uint8_t *x, size_t step, const packed *p)
+{
+    taps t = {.begin = {_mm256_set1_epi16(p->begin[0]), _mm256_set1_epi16(p->begin[1])}};
+    for (size_t r = 0; r < ROWS; r++)
+        t.rows[r] = x + p->rows[r] * step;
+    for (size_t i = 0; i < 2 * ROWS; i++) {
+        int16_t both;
+        memcpy(&both, &p->w[i / 2][i % 2 * 2], sizeof both);
+        t.w[i] = _mm256_set1_epi16(both);
+    }
+    return t;
+}
+
+/* n windows one after the other: even ones and odd ones. `single` is constant in each call. */
 static inline __attribute__((always_inline)) void sum_taps(const uint8_t *x, size_t step, const packed *p,
                                                            bool single, size_t n, sums16 *out)
 {
-    const uint8_t *rows[ROWS];
-    const __m256i begin = _mm256_set1_epi16(p->begin[0]), other = _mm256_set1_epi16(p->begin[1]);
-    __m256i w[2 * ROWS];
-    for (size_t r = 0; r < ROWS; r++)
-        rows[r] = x + p->rows[r] * step;
-    for (size_t t = 0; t < 2 * ROWS; t++) {
-        int16_t both;
-        memcpy(&both, &p->w[t / 2][t % 2 * 2], sizeof both);
-        w[t] = _mm256_set1_epi16(both);
-    }
+    const taps t = taps_of(x, step, p);
     for (size_t i = 0; i < n; i += STEP, out++) {
-        __m256i even = begin, odd = begin, even2 = other, odd2 = other;
+        __m256i even[2] = {t.begin[0], t.begin[1]}, odd[2] = {t.begin[0], t.begin[1]};
         for (int r = 0; r < ROWS; r++) {
-            __m256i *second = r == 0 || single ? &even : &even2,
-                    *second_odd = r == 0 || single ? &odd : &odd2;
-            __m256i *first = r < 2 || single ? &even : &even2, *first_odd = r < 2 || single ? &odd : &odd2;
-            __m256i a = load(rows[r] + i), b = load(rows[r] + i + 1), c = load(rows[r] + i + 2);
-            add_now(first, products(a, w + 2 * r));
-            add_now(first_odd, products(b, w + 2 * r));
-            add_now(second, products(b, w + 2 * r + 1));
-            add_now(second_odd, products(c, w + 2 * r + 1));
+            const int first = !single && r == 2, second = !single && r > 0;
+            __m256i a = load(t.rows[r] + i), b = load(t.rows[r] + i + 1), c = load(t.rows[r] + i + 2);
+            add_now(&even[first], products(a, t.w + 2 * r));
+            add_now(&odd[first], products(b, t.w + 2 * r));
+            add_now(&even[second], products(b, t.w + 2 * r + 1));
+            add_now(&odd[second], products(c, t.w + 2 * r + 1));
         }
-        out->even[0] = even;
-        out->odd[0] = odd;
-        if (!single) {
-            out->even[1] = even2;
-            out->odd[1] = odd2;
+        for (int g = 0; g < (single ? 1 : 2); g++) {
+            out->ones[g] = even[g];
+            out->others[g] = odd[g];
         }
+    }
+}
+
+/* The same of windows two bytes apart: n vectors of 16. */
+static inline __attribute__((always_inline)) void sum_apart(const uint8_t *x, size_t step, const packed *p,
+                                                            bool single, size_t n, __m256i *out)
+{
+    const taps t = taps_of(x, step, p);
+    for (size_t i = 0; i < n; i++, out += 2) {
+        __m256i sums[2] = {t.begin[0], t.begin[1]};
+        for (int r = 0; r < ROWS; r++) {
+            add_now(&sums[!single && r == 2], products(load(t.rows[r] + i * STEP), t.w + 2 * r));
+            add_now(&sums[!single && r > 0], products(load(t.rows[r] + i * STEP + 1), t.w + 2 * r + 1));
+        }
+        out[0] = sums[0];
+        if (!single)
+            out[1] = sums[1];
     }
 }
 
@@ -212,47 +244,58 @@ static inline __m256 sum_floats(__m256i halves, __m256i init)
     return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(halves, _mm256_set1_epi16(1)), init));
 }
 
-/* `single` as above. */
+/* The lower halves of both hold results: those of the second go into the upper halves of the first. */
+static inline __m256i halves_of(__m256i first, __m256i second, __m256i zero_point)
+{
+    return _mm256_adds_epi16(_mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa), zero_point);
+}
+
+/* n outputs; `single` as above, `apart`: the ones are 16 in a row, not even ones. */
 static inline __attribute__((always_inline)) void put_codes(const sums16 *s, const packed *p, bool single,
-                                                            size_t n, uint8_t *out)
+                                                            bool apart, size_t n, uint8_t *out)
 {
     const __m256i init = _mm256_set1_epi32(p->init), zero_point = _mm256_set1_epi16(p->zero_point);
     const __m256i flip = _mm256_set1_epi8((char)p->flip), upper = _mm256_set1_epi16(0x4b00);
+    const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1,
+                                          3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const __m256 scale = _mm256_set1_ps(p->scale), taken = _mm256_set1_ps(0x1p23f - (float)p->init);
     for (size_t i = 0; i < n; i += STEP, s++) {
-        __m256 v[VECTORS];
-        if (single) {
-            v[0] = as_float(_mm256_unpacklo_epi16(s->even[0], upper), taken);
-            v[1] = as_float(_mm256_unpackhi_epi16(s->even[0], upper), taken);
-            v[2] = as_float(_mm256_unpacklo_epi16(s->odd[0], upper), taken);
-            v[3] = as_float(_mm256_unpackhi_epi16(s->odd[0], upper), taken);
-        } else {
-            v[0] = sum_floats(_mm256_unpacklo_epi16(s->even[0], s->even[1]), init);
-            v[1] = sum_floats(_mm256_unpackhi_epi16(s->even[0], s->even[1]), init);
-            v[2] = sum_floats(_mm256_unpacklo_epi16(s->odd[0], s->odd[1]), init);
-            v[3] = sum_floats(_mm256_unpackhi_epi16(s->odd[0], s->odd[1]), init);
-        }
-        /* lower halves hold the results: those of odd outputs go into the upper halves of the others */
-        __m256i low =
-            _mm256_blend_epi16(rounded(v[0], scale), _mm256_slli_epi32(rounded(v[2], scale), 16), 0xaa);
-        __m256i high =
-            _mm256_blend_epi16(rounded(v[1], scale), _mm256_slli_epi32(rounded(v[3], scale), 16), 0xaa);
-        low = _mm256_adds_epi16(low, zero_point);
-        high = _mm256_adds_epi16(high, zero_point);
-        _mm256_storeu_si256((void *)(out + i), _mm256_xor_si256(_mm256_packus_epi16(low, high), flip));
+        const __m256i *a = s->ones, *b = s->others;
+        __m256i v[VECTORS] = {_mm256_unpacklo_epi16(a[0], single ? upper : a[1]),
+                              _mm256_unpackhi_epi16(a[0], single ? upper : a[1]),
+                              _mm256_unpacklo_epi16(b[0], single ? upper : b[1]),
+                              _mm256_unpackhi_epi16(b[0], single ? upper : b[1])};
+        for (int j = 0; j < VECTORS; j++)
+            v[j] = rounded(single ? as_float(v[j], taken) : sum_floats(v[j], init), scale);
+        __m256i low = halves_of(v[0], v[apart ? 1 : 2], zero_point);
+        __m256i high = halves_of(v[apart ? 2 : 1], v[3], zero_point);
+        __m256i codes = _mm256_packus_epi16(low, high);
+        if (apart)
+            codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
+        _mm256_storeu_si256((void *)(out + i), _mm256_xor_si256(codes, flip));
     }
 }
 
-static void some_codes(const uint8_t *x, size_t step, const packed *p, size_t n, uint8_t *out)
+/* Outputs of some rows, `pitch` apart: windows of all rows are taken as one row, and those between rows are
+ * left out when codes are put in their place. */
+static inline __attribute__((always_inline)) void
+some_codes(const uint8_t *x, size_t step, size_t rows, const packed *p, bool single, size_t n, uint8_t *out)
 {
     sums16 sums[SOME / STEP];
-    if (p->single) {
-        sum_taps(x, step, p, true, n, sums);
-        put_codes(sums, p, true, n, out);
-    } else {
-        sum_taps(x, step, p, false, n, sums);
-        put_codes(sums, p, false, n, out);
-    }
+    size_t all = (rows - 1) * step + n;
+    sum_taps(x, step, p, single, all, sums);
+    put_codes(sums, p, single, false, all, out);
+}
+
+/* The same at stride 2: rows begin with a vector. */
+static inline __attribute__((always_inline)) void
+some_apart(const uint8_t *x, size_t step, size_t rows, const packed *p, bool single, size_t n, uint8_t *out)
+{
+    sums16 sums[SOME / STEP];
+    __m256i *to = sums[0].ones;
+    for (size_t i = 0, vectors = (n + HALF - 1) / HALF; i < rows; i++, to += 2 * vectors)
+        sum_apart(x + 2 * i * step, step, p, single, vectors, to);
+    put_codes(sums, p, single, true, rows * ((n + HALF - 1) / HALF * HALF), out);
 }
 
 /* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
@@ -275,22 +318,28 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
     }
 }
 
-/* Windows of some rows are taken as one row: those between rows are left out when codes are put in their
- * place. */
-void dq_qconv_3x3_codes_avx2(const uint8_t *x, size_t step, size_t rows, const void *from, size_t n,
-                             uint8_t *out)
+void dq_qconv_3x3_codes_avx2(const uint8_t *x, size_t step, size_t stride, size_t rows, const void *from,
+                             size_t n, uint8_t *out)
 {
     uint8_t made[SOME];
     packed p;
     memcpy(&p, from, sizeof p);
-    size_t together = n < SOME ? 1 + (SOME - n) / step : 1;
+    const size_t pitch = stride == 1 ? step : (n + HALF - 1) / HALF * HALF;
+    const size_t together = n < SOME ? 1 + (SOME - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < together ? rows - i : together;
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < SOME ? n - j : SOME;
-            const uint8_t *corner = x + i * step + j;
-            some_codes(corner, step, &p, (some - 1) * step + width, made);
-            put_rows(made, step, some, width, out + i * n + j);
+            const uint8_t *corner = x + (i * step + j) * stride;
+            if (stride == 1 && p.single)
+                some_codes(corner, step, some, &p, true, width, made);
+            else if (stride == 1)
+                some_codes(corner, step, some, &p, false, width, made);
+            else if (p.single)
+                some_apart(corner, step, some, &p, true, width, made);
+            else
+                some_apart(corner, step, some, &p, false, width, made);
+            put_rows(made, pitch, some, width, out + i * n + j);
         }
     }
 }
