@@ -325,7 +325,7 @@ void dq_qconv_3x3_codes_avx2(const uint8_t *x, size_t step, size_t stride, size_
     packed p;
     memcpy(&p, from, sizeof p);
     const size_t pitch = stride == 1 ? step : (n + HALF - 1) / HALF * HALF;
-    const size_t together = n < SOME ? 1 + (SOME - n) / pitch : 1;
+    const size_t together = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < together ? rows - i : together;
         for (size_t j = 0, width; j < n; j += width) {
