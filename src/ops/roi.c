@@ -163,6 +163,12 @@ static inline const sample_at *sample_of(const state *s, const region *r, size_t
     return room;
 }
 
+/* fmax, but of 0 and -0 the first on every machine. */
+static double larger(double a, double b)
+{
+    return a >= b || isnan(b) ? a : b;
+}
+
 /* The largest of the weighted pixels of a bin's samples, of which those outside the image are 0. */
 static double largest_in_bin(const state *s, const dq_tensor *x, const region *r, size_t bin,
                              const sample_at *list)
@@ -173,8 +179,8 @@ static double largest_in_bin(const state *s, const dq_tensor *x, const region *r
         const sample_at *here = sample_of(s, r, bin, i, list, &made);
         double value = here->inside ? -(double)INFINITY : 0;
         for (int n = 0; n < 4 && here->inside; n++)
-            value = fmax(value, here->at.weight[n] * dq_tensor_get_double(x, r->plane + here->at.at[n]));
-        most = i ? fmax(most, value) : value;
+            value = larger(value, here->at.weight[n] * dq_tensor_get_double(x, r->plane + here->at.at[n]));
+        most = i ? larger(most, value) : value;
     }
     return most;
 }
@@ -305,7 +311,7 @@ static double largest(const state *s, const dq_tensor *x, size_t plane, const do
     bin_range(edge[0], edge[2], bin % s->bins_wide, s->bins_wide, s->width, &left, &right);
     for (size_t row = top; row < bottom; row++)
         for (size_t col = left; col < right; col++)
-            most = fmax(most, dq_tensor_get_double(x, plane + row * s->width + col));
+            most = larger(most, dq_tensor_get_double(x, plane + row * s->width + col));
     return top < bottom && left < right ? most : 0;
 }
 
