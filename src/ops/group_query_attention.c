@@ -2,7 +2,9 @@
  * values, over a cache of those of earlier positions. New ones are normalized and rotated when asked to, put
  * into the cache, and read back as the cache has them. Computed in float.
  *
- * A run whose total length is that of its queries begins new sequences: what the cache holds is forgotten. */
+ * A run whose total length is that of its queries begins new sequences: what the cache holds is forgotten.
+ * Where the new rows of each sequence are counted (query_seqlens), those behind them are padding: they do not
+ * come into the cache, and their results are 0. */
 #include "base/checked.h"
 #include "ops/attention_core.h"
 #include "ops/kv_cache.h"
@@ -29,7 +31,8 @@ enum {
     K_SCALE,
     V_SCALE,
     Q_NORM,
-    K_NORM
+    K_NORM,
+    NEW_ROWS
 };
 enum { OUTPUT, PRESENT_KEY, PRESENT_VALUE, SCORES };
 enum { NO_SCORES, SCORES_BEFORE, SCORES_AFTER };
@@ -52,7 +55,7 @@ typedef struct state {
     size_t window; /* 0: none */
     int64_t look;
     float scale, softcap;
-    double epsilon;
+    double q_epsilon, k_epsilon;
     size_t q_at, sinks_at; /* in scratch */
 } state;
 
@@ -156,7 +159,9 @@ static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
     s->scale = dq_node_float(call->node, "scale", 0);
     if (s->scale == 0)
         s->scale = 1 / sqrtf((float)s->size);
-    s->epsilon = (double)dq_node_float(call->node, "qk_norm_epsilon", 1e-6f);
+    float epsilon = dq_node_float(call->node, "qk_norm_epsilon", 1e-6f);
+    s->q_epsilon = (double)dq_node_float(call->node, "q_norm_epsilon", epsilon);
+    s->k_epsilon = (double)dq_node_float(call->node, "k_norm_epsilon", epsilon);
     if (s->window && !s->causal)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'local_window_size' is %" PRId64 ", but not causal", window);
@@ -190,6 +195,12 @@ static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
         return wrong(call, LENGTHS, err, "one element a sequence");
     if (call->in[TOTAL]->count != 1)
         return wrong(call, TOTAL, err, "one element");
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    if (counts && counts->count != s->batch)
+        return wrong(call, NEW_ROWS, err, "one element a sequence");
+    if (counts && (!s->causal || !dq_call_in(call, PAST_KEY)))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has query_seqlens, which need a past and causal attention");
     return DQ_OK;
 }
 
@@ -258,10 +269,19 @@ static void *at_scratch(const dq_op_call *call, size_t offset)
     return (char *)call->scratch + offset;
 }
 
+/* Rows of a sequence that are no padding, where they are counted. */
+static size_t new_rows(const dq_op_call *call, size_t batch)
+{
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    return counts ? (size_t)dq_data(counts, int32_t)[batch] : ((const state *)call->state)->rows;
+}
+
 /* Positions of a sequence before its first query. */
 static size_t past_of(const dq_op_call *call, size_t batch)
 {
     const state *s = call->state;
+    if (dq_call_in(call, NEW_ROWS))
+        return (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
     return s->rows == s->total ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - s->rows;
 }
 
@@ -273,16 +293,16 @@ static int64_t position_of(const dq_op_call *call, size_t batch, size_t row)
     if (!given)
         return (int64_t)(past_of(call, batch) + row);
     const int64_t *positions = given->data;
-    return s->rows == s->total ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
+    bool begins = s->rows == s->total && !dq_call_in(call, NEW_ROWS);
+    return begins ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
 }
 
-static void normalize(const dq_op_call *call, const dq_tensor *weight, float *x, size_t n)
+static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t n)
 {
-    const state *s = call->state;
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += (double)x[i] * (double)x[i];
-    double inverse = 1 / sqrt(sum / (double)n + s->epsilon);
+    double inverse = 1 / sqrt(sum / (double)n + epsilon);
     for (size_t i = 0; i < n; i++)
         x[i] = (float)((double)x[i] * inverse * dq_tensor_get_double(weight, i));
 }
@@ -294,7 +314,7 @@ static void new_row(const dq_op_call *call, const dq_attention_source *from, uin
     const state *s = call->state;
     dq_attention_load(call, from, batch, head, row, s->size, NULL, 0, to);
     if (dq_call_in(call, norm))
-        normalize(call, call->in[norm], to, s->size);
+        normalize(call->in[norm], norm == Q_NORM ? s->q_epsilon : s->k_epsilon, to, s->size);
     if (!turned || !s->rotary)
         return;
     dq_rotary_row(call, COS, SIN, (size_t)position_of(call, batch, row), table);
@@ -317,12 +337,12 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
     bool wanted = h->present < call->out_count && call->out[h->present];
     const dq_tensor *old = dq_call_in(call, h->past);
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
-    size_t filled = past + s->rows;
+    size_t added = new_rows(call, batch), filled = past + added;
     char *cache = wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
     cache += number * s->capacity * bytes;
     if (past)
         memcpy(cache, (const char *)old->data + number * s->past * bytes, past * bytes);
-    for (size_t t = 0; t < s->rows; t++) {
+    for (size_t t = 0; t < added; t++) {
         new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
@@ -341,8 +361,10 @@ static void fill(void *arg, size_t begin, size_t end, unsigned worker)
     float *own = dq_call_worker_scratch(call, worker), *q = at_scratch(call, s->q_at);
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / s->heads, head = i % s->heads;
-        for (size_t t = 0; t < s->rows; t++)
+        size_t rows = new_rows(call, batch);
+        for (size_t t = 0; t < rows; t++)
             new_row(call, &s->q, Q_NORM, true, batch, head, t, q + (i * s->rows + t) * s->size, own);
+        memset(q + (i * s->rows + rows) * s->size, 0, (s->rows - rows) * s->size * sizeof *q);
         if (head < s->kv_heads) {
             fill_cache(call, &s->k, true, batch, head, own);
             fill_cache(call, &s->v, false, batch, head, own);
@@ -362,7 +384,8 @@ static void range(const void *arg, dq_attention_row *row)
     const dq_op_call *call = ((const job *)arg)->call;
     const state *s = call->state;
     size_t past = past_of(call, row->batch), end = past + row->row + 1;
-    row->end = s->causal ? end : (size_t)dq_data(call->in[LENGTHS], int32_t)[row->batch] + 1;
+    size_t length = (size_t)dq_data(call->in[LENGTHS], int32_t)[row->batch] + 1;
+    row->end = s->causal && row->row < new_rows(call, row->batch) ? end : length;
     row->first = s->window && end > s->window ? end - s->window : 0;
 }
 
@@ -380,7 +403,33 @@ static void put_scores(const void *arg, const dq_attention_row *row)
     dq_store_from_floats(call->kernels, to->dtype, to->data, at, s->total, row->scores, false);
 }
 
-static dq_status check_values(const dq_op_call *call, dq_error *err)
+/* Counts of new rows, and what they leave for the past. */
+static dq_status check_counts(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    for (size_t b = 0; counts && b < s->batch; b++) {
+        int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1, n = dq_data(counts, int32_t)[b];
+        int64_t most = (int64_t)s->rows < length ? (int64_t)s->rows : length, past = length - n;
+        if (length < 1 || length > (int64_t)s->total)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d says %" PRId64 " positions for sequence %zu, wanted 1 to %zu",
+                                LENGTHS, length, b, s->total);
+        if (n < 0 || n > most)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d says %" PRId64 " new rows for sequence %zu, wanted 0 to %" PRId64,
+                                NEW_ROWS, n, b, most);
+        if ((size_t)past > s->past || (size_t)past + s->rows > s->capacity)
+            return dq_call_fail(
+                call, err, DQ_BAD_INPUT,
+                "input %d leaves a past of %" PRId64
+                " positions for sequence %zu: there are %zu, and with %zu new rows room for %zu",
+                NEW_ROWS, past, b, s->past, s->rows, s->capacity);
+    }
+    return DQ_OK;
+}
+
+static dq_status check_lengths(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
     for (size_t b = 0; b < s->batch; b++) {
@@ -395,7 +444,16 @@ static dq_status check_values(const dq_op_call *call, dq_error *err)
                                 " to %" PRId64,
                                 LENGTHS, length, b, least, most);
     }
+    return DQ_OK;
+}
+
+static dq_status check_values(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    DQ_TRY(dq_call_in(call, NEW_ROWS) ? check_counts(call, err) : check_lengths(call, err));
     for (size_t i = 0; s->rotary && i < s->batch * s->rows; i++) {
+        if (i % s->rows >= new_rows(call, i / s->rows))
+            continue;
         int64_t at = position_of(call, i / s->rows, i % s->rows);
         if (at < 0 || at >= call->in[COS]->dims[0])
             return dq_call_fail(call, err, DQ_BAD_INPUT,
@@ -413,6 +471,18 @@ static const float *read_sinks(const dq_op_call *call)
     for (size_t n = 0; n < s->heads; n++)
         to[n] = given ? (float)dq_tensor_get_double(given, n) : 0;
     return given || s->smooth ? to : NULL;
+}
+
+/* Results of padding. */
+static void clear_padding(const dq_op_call *call)
+{
+    const state *s = call->state;
+    const dq_tensor *out = call->out[OUTPUT];
+    size_t row = out->count ? out->size / (s->batch * s->rows) : 0;
+    for (size_t b = 0; b < s->batch && row; b++) {
+        size_t rows = new_rows(call, b);
+        memset((char *)out->data + (b * s->rows + rows) * row, 0, (s->rows - rows) * row);
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -448,6 +518,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         memset(call->out[SCORES]->data, 0, call->out[SCORES]->size);
     dq_parallel(call->threads, s->batch * s->heads, 1, fill, &call);
     dq_attention_run(call, &a);
+    clear_padding(call);
     return DQ_OK;
 }
 

@@ -3,7 +3,9 @@
  * precision whatever `accuracy_level` would allow.
  *
  *   h = input · fc1' + bias1, and likewise fc3 where there is one
- *   swiglu: G = min(gate, limit), L = clamp(value, ±limit), h = G * sigmoid(alpha * G) * (L + beta)
+ *   swiglu: G = min(gate, limit), L = clamp(value, ±limit), h = G * sigmoid(alpha * G) * (L + beta), or
+ *           h = min(gate * sigmoid(alpha * gate), limit) * (L + beta)
+ *   geglu:  h = gelu(gate) * value
  *   else h = activation(h), times what fc3 gives
  *   output = sum of weight * (h · fc2' + bias2), expert after expert
  *
@@ -22,7 +24,7 @@
 enum { INPUT, ROUTER = 1, ROUTER_WEIGHTS = 14, LAYERS = 3, ALIGN = 64 };
 enum { NOT_FUSED, ALTERNATING, HALVES }; /* swiglu_fusion */
 
-typedef enum function { RELU, GELU, SILU, SWIGLU, IDENTITY, FUNCTIONS } function;
+typedef enum function { RELU, RELU2, GELU, SILU, SWIGLU, GEGLU, IDENTITY, FUNCTIONS } function;
 
 typedef struct layer {
     uint32_t weights, scales, bias, zeros; /* inputs */
@@ -43,6 +45,7 @@ typedef struct state {
     function function;
     int64_t fusion;
     double alpha, beta, limit;
+    bool limits_result; /* of the activated gate */
     bool normalize;
     /* of the scratch */
     size_t chosen, weights, members, shares, gathered, first, third, middle, sums;
@@ -52,7 +55,7 @@ typedef struct state {
 
 static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err)
 {
-    static const char *const names[] = {"relu", "gelu", "silu", "swiglu", "identity"};
+    static const char *const names[] = {"relu", "relu2", "gelu", "silu", "swiglu", "geglu", "identity"};
     const char *name = dq_node_string(call->node, "activation_type", "relu");
     int i = 0;
     while (i < FUNCTIONS && strcmp(names[i], name) != 0)
@@ -60,19 +63,24 @@ static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err
     if (i == FUNCTIONS)
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
-            "attribute 'activation_type' is '%s', wanted relu, gelu, silu, swiglu or identity", name);
+            "attribute 'activation_type' is '%s', wanted relu, relu2, gelu, silu, swiglu, geglu or identity",
+            name);
     s->function = (function)i;
     s->fusion = dq_node_int(call->node, "swiglu_fusion", NOT_FUSED);
     if (s->fusion < NOT_FUSED || s->fusion > HALVES)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'swiglu_fusion' is %" PRId64 ", wanted 0, 1 or 2", s->fusion);
-    if (s->function != SWIGLU)
+    bool pairs = s->function == SWIGLU || s->function == GEGLU;
+    if (!pairs)
         s->fusion = NOT_FUSED;
     s->alpha = (double)dq_node_float(call->node, "activation_alpha", 1);
     s->beta = (double)dq_node_float(call->node, "activation_beta", 0);
     s->limit = (double)dq_node_float(call->node, "swiglu_limit", INFINITY);
     s->gated = dq_call_in(call, s->layers[2].weights) != NULL;
-    if (s->function == SWIGLU && s->gated == (s->fusion != NOT_FUSED))
+    s->limits_result = dq_node_int(call->node, "swiglu_limit_after_activation", 0) != 0;
+    if (s->function == GEGLU && s->fusion == NOT_FUSED)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "needs attribute 'swiglu_fusion' 1 or 2 for geglu");
+    if (pairs && s->gated == (s->fusion != NOT_FUSED))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             s->gated
                                 ? "has weights of layer 3 beside those that swiglu_fusion puts in layer 1"
@@ -387,9 +395,10 @@ static double swish(double x, double alpha)
 
 static double swiglu(const state *s, double gate, double value)
 {
-    gate = gate > s->limit ? s->limit : gate;
+    double result = swish(!s->limits_result && gate > s->limit ? s->limit : gate, s->alpha);
+    result = s->limits_result && result > s->limit ? s->limit : result;
     value = value > s->limit ? s->limit : value < -s->limit ? -s->limit : value;
-    return swish(gate, s->alpha) * (value + s->beta);
+    return result * (value + s->beta);
 }
 
 static double apply(const state *s, double x)
@@ -398,7 +407,10 @@ static double apply(const state *s, double x)
     switch (s->function) {
     case RELU:
         return x < 0 ? 0 : x;
+    case RELU2:
+        return x < 0 ? 0 : x * x;
     case GELU:
+    case GEGLU:
         return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
     case SILU:
         return swish(x, 1);
@@ -418,10 +430,10 @@ static void activate(void *arg, size_t begin, size_t end, unsigned worker)
         float *to = j->middle + row * n;
         for (size_t i = 0; i < n; i++) {
             double x = (double)first[i * step];
-            if (s->function == SWIGLU)
-                to[i] = (float)swiglu(s, x, (double)(s->gated ? third[i] : first[i * step + value_at]));
-            else
-                to[i] = (float)(apply(s, x) * (s->gated ? (double)third[i] : 1));
+            double value = s->gated                 ? (double)third[i]
+                           : s->fusion != NOT_FUSED ? (double)first[i * step + value_at]
+                                                    : 1;
+            to[i] = (float)(s->function == SWIGLU ? swiglu(s, x, value) : apply(s, x) * value);
         }
     }
 }

@@ -79,7 +79,7 @@ class Cache:
         return kept.astype(np.float64) * self.scale
 
 
-def root_mean_square(x, weight, epsilon=np.float32(1e-6)):
+def root_mean_square(x, weight, epsilon):
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * wide(weight)
 
 
@@ -107,19 +107,28 @@ def group_query(rng):
         past = [None, None]
         if room or kind:
             past = [c.put(normal(rng, np.float32, batch, kv, room, size)) for c in caches]
+        valid, counts = np.full(batch, rows), None
+        if past[0] is not None and rng.integers(4) == 0:  # padded behind
+            valid = np.array([rng.integers(0 if b else 1, rows + 1) for b in before])
+            counts, lengths, total = valid.astype(np.int32), before + valid, int(before.max()) + rows
         q, k, v = heads_first(wide(q), heads), heads_first(wide(k), kv), heads_first(wide(v), kv)
         where = before[:, None] + np.arange(rows)
         norms = [None, None]
         if rng.integers(6) == 0:
             norms = [normal(rng, dtype, size) for _ in range(2)]
-            q, k = root_mean_square(q, norms[0]), root_mean_square(k, norms[1])
+            both, own_q, own_k = np.float32(rng.uniform(1e-6, 1, 3))
+            attrs |= {name: float(e) for name, e in (("qk_norm_epsilon", both), ("q_norm_epsilon", own_q),
+                                                     ("k_norm_epsilon", own_k)) if rng.integers(2)}
+            both = attrs.get("qk_norm_epsilon", np.float32(1e-6))
+            q = root_mean_square(q, norms[0], attrs.get("q_norm_epsilon", both))
+            k = root_mean_square(k, norms[1], attrs.get("k_norm_epsilon", both))
         cos = sin = positions = None
         if rng.integers(2) and size >= 16:
             cos, sin = tables(rng, dtype, 24, size // 2)
             attrs |= {"do_rotary": 1, "rotary_interleaved": int(rng.integers(2))}
             if rng.integers(3) == 0:
                 positions = where = rng.integers(0, 18, (batch, rows))
-                if rows == total:  # of sequences that begin, only the first position counts
+                if rows == total and counts is None:  # of sequences that begin, only the first position counts
                     where = np.broadcast_to(positions[0, 0] + np.arange(rows), (batch, rows))
             q, k = (rotate(x, wide(cos)[where][:, None], wide(sin)[where][:, None], attrs["rotary_interleaved"]) for x in (q, k))
         capacity = max(total, room)
@@ -130,7 +139,7 @@ def group_query(rng):
             for b in range(batch):
                 if before[b]:
                     present[b, :, : before[b]] = old[b, :, : before[b]]
-                present[b, :, before[b] : lengths[b]] = kept[b]
+                present[b, :, before[b] : lengths[b]] = kept[b, :, : valid[b]]
             presents.append(present)
         bias = sink = None
         if rng.integers(4) == 0:
@@ -149,7 +158,7 @@ def group_query(rng):
         if rng.integers(4) == 0:
             attrs["local_window_size"] = int(rng.integers(1, 6))
             seen = seen & (t > own - attrs["local_window_size"])
-        elif rng.integers(4) == 0:
+        elif rng.integers(4) == 0 and counts is None:
             attrs["causal"] = 0
             seen = np.broadcast_to(t < lengths[:, None, None], seen.shape)
         keys, values = (c.get(p)[:, :, :total].repeat(heads // kv, 1) for c, p in zip(caches, presents))
@@ -162,18 +171,21 @@ def group_query(rng):
             below = np.zeros((1, heads, 1, 1)) if sink is None else wide(sink)[None, :, None, None]
         weights = softmax(np.where(seen[:, None], scores, -np.inf), below)
         out = (weights @ values).transpose(0, 2, 1, 3).reshape(batch, rows, -1)
-        look = int(rng.integers(3)) if rng.integers(4) == 0 else 0
+        out[np.arange(rows) >= valid[:, None]] = 0
+        look = int(rng.integers(3)) if rng.integers(4) == 0 and counts is None else 0
         attrs["qk_output"] = look
         looked = [None, np.where(seen[:, None], scores, 0), weights][look]
         types = [dtype, caches[0].store, caches[1].store, dtype if look else None]
         reference = [out.astype(dtype), *presents, looked.astype(dtype) if look else None]
         refused = kind == "fp8" or norms[0] is not None or dtype != np.float32 or (rows > 1 and batch > 1 and not fresh)
+        refused |= counts is not None  # padding's results are left unwritten
         refused |= look and lengths.min() < total  # its scores behind a sequence's end are left unwritten
         relative = RELATIVE[dtype]
-        yield Case("GroupQueryAttention",
-                   [*inputs, *past, (lengths - 1).astype(np.int32), np.array(total, np.int32), cos, sin, positions, bias,
-                    sink, caches[0].scale, caches[1].scale, *norms],
-                   types, attrs, reference, ort=not refused, fed=[(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6)][rng.integers(2)],
+        inputs += [*past, (lengths - 1).astype(np.int32), np.array(total, np.int32), cos, sin, positions, bias, sink,
+                   caches[0].scale, caches[1].scale, *norms, counts]
+        while inputs[-1] is None:
+            inputs.pop()
+        yield Case("GroupQueryAttention", inputs, types, attrs, reference, ort=not refused, fed=[(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6)][rng.integers(2)],
                    quantum=1 if kind else 0, rtol=relative, atol=(20 if kind is None else 2000) * relative)
 
 
