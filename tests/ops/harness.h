@@ -12,7 +12,7 @@
 
 #include <check.h>
 
-enum { OPS_MAX = 16 };
+enum { OPS_MAX = 20 };
 
 typedef struct ops_case {
     const dq_op *op;

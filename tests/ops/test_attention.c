@@ -139,6 +139,41 @@ START_TEST(group)
 }
 END_TEST
 
+/* New rows that are counted, of one: the others are padding. */
+static void begin_counted(ops_case *c, double length, double count)
+{
+    begin_group(c, length);
+    for (int i = 0; i < 9; i++)
+        ops_skip(c);
+    ops_in(c, DQ_INT32, OPS_DIMS(1), (double[]){count});
+}
+
+START_TEST(counted)
+{
+    ops_case c;
+    begin_counted(&c, 1, 1);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4), OPS_VALUES(8, 0, 8, 0));
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(4, 0, 12, 0));
+    ops_end(&c);
+
+    begin_counted(&c, 1, 2);
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 16 says 2 new rows for sequence 0, wanted 0 to 1");
+    ops_end(&c);
+
+    begin_counted(&c, 1, 0);
+    ops_must_refuse(
+        &c, DQ_BAD_INPUT,
+        "input 16 leaves a past of 2 positions for sequence 0: there are 2, and with 1 new rows room for 2");
+    ops_end(&c);
+
+    begin_counted(&c, 1, 1);
+    ops_int(&c, "causal", 0);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has query_seqlens, which need a past and causal attention");
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(rotary)
 {
     ops_case c;
@@ -171,6 +206,7 @@ int main(void)
     tcase_add_test(tests, quantized);
     tcase_add_test(tests, many_heads);
     tcase_add_test(tests, group);
+    tcase_add_test(tests, counted);
     tcase_add_test(tests, rotary);
     return ops_main(tests);
 }

@@ -115,7 +115,7 @@ static void refuse(const char *function, const char *name, int64_t value, dq_sta
 START_TEST(refused)
 {
     refuse("elu", NULL, 0, DQ_BAD_MODEL,
-           "attribute 'activation_type' is 'elu', wanted relu, gelu, silu, swiglu or identity");
+           "attribute 'activation_type' is 'elu', wanted relu, relu2, gelu, silu, swiglu, geglu or identity");
     refuse("relu", "k", 4, DQ_BAD_MODEL, "attribute 'k' is 4, wanted 1 to 3 (experts)");
     refuse("relu", "use_sparse_mixer", 1, DQ_UNSUPPORTED, "attribute 'use_sparse_mixer' is not supported");
     refuse("relu", "weights_prepacked", 1, DQ_UNSUPPORTED,
