@@ -16,7 +16,8 @@ enum {
     FEW = 8,      /* rows that go on side by side */
     SHORT = 64,   /* rows up to this length become columns */
     COLUMNS = 64, /* at a time, and of long ones: */
-    GROUP = 16
+    GROUP = 16,
+    FAR = 1024 /* elements of a line apart: from there on, transposing them costs more than it saves */
 };
 
 typedef struct state {
@@ -222,6 +223,33 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
     }
 }
 
+/* Long lines of an inner axis, not far apart, as rows, and back: floats from and to where they stand. */
+static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_kernels *k = j->call->kernels;
+    bool in_place = j->in->dtype == DQ_FLOAT;
+    float *lines_of = dq_call_worker_scratch(j->call, worker), *rows = lines_of + s->n * GROUP;
+    size_t blocks = (s->inner + GROUP - 1) / GROUP;
+    for (size_t i = begin; i < end; i++) {
+        size_t column = i % blocks * GROUP, base = i / blocks * s->n * s->inner + column;
+        size_t count = s->inner - column < GROUP ? s->inner - column : GROUP;
+        const float *from = in_place ? dq_data(j->in, float) + base : lines_of;
+        float *to = in_place ? dq_data(j->out, float) + base : lines_of;
+        size_t stride = in_place ? s->inner : count;
+        for (size_t t = 0; t < s->n && !in_place; t++)
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
+        k->transpose_x32(words(from), stride, s->n, count, (uint32_t *)(void *)rows, s->n);
+        for (size_t c = 0; c < count; c += FEW)
+            few_rows(j, rows + c * s->n, count - c < FEW ? count - c : FEW, rows + c * s->n, lines_of);
+        k->transpose_x32(words(rows), s->n, count, s->n, (uint32_t *)(void *)to, stride);
+        for (size_t t = 0; t < s->n && !in_place; t++)
+            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
+                                 lines_of + t * count, false);
+    }
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
@@ -237,6 +265,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_parallel(call->threads, count, grain, rows_of_last_axis, &j);
     else if (s->inner == 1)
         dq_parallel(call->threads, count, (grain + COLUMNS - 1) / COLUMNS * COLUMNS, short_rows, &j);
+    else if (s->n > SHORT && s->inner < FAR)
+        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * GROUP) + 1, rows_of_inner_axis,
+                    &j);
     else
         dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * s->columns) + 1,
                     lines_of_inner_axis, &j);
