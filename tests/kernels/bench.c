@@ -262,28 +262,11 @@ static void run_winograd(call *c)
     c->work = (bench_work){.products = (double)ROWS * CHANNELS * DQ_WINOGRAD_COLS, .bytes = true};
 }
 
-static void run_fblock(call *c)
-{
-    enum { ROWS = 24, STEPS = 128, COLS = 2 * DQ_FPANEL };
-    const dq_fblock block = {.rows = ROWS,
-                             .cols = COLS,
-                             .k = STEPS,
-                             .a = X(float),
-                             .b = Z(float),
-                             .a_row = STEPS,
-                             .b_step = DQ_FPANEL,
-                             .b_panel = STEPS * DQ_FPANEL,
-                             .c = Y(float),
-                             .c_row = COLS};
-    c->k->fblock(&block);
-    c->work = (bench_work){.products = (double)ROWS * STEPS * COLS};
-}
-
-/* One row, over panels that fill half of the first-level cache. */
-static void run_fblock_row(call *c)
+/* `rows` of them with two panels. */
+static void multiply_block(call *c, size_t rows)
 {
     enum { STEPS = 128, COLS = 2 * DQ_FPANEL };
-    const dq_fblock block = {.rows = 1,
+    const dq_fblock block = {.rows = rows,
                              .cols = COLS,
                              .k = STEPS,
                              .a = X(float),
@@ -294,7 +277,19 @@ static void run_fblock_row(call *c)
                              .c = Y(float),
                              .c_row = COLS};
     c->k->fblock(&block);
-    c->work = (bench_work){.read = STEPS * COLS * sizeof(float)};
+    c->work = rows > 1 ? (bench_work){.products = (double)rows * STEPS * COLS}
+                       : (bench_work){.read = STEPS * COLS * sizeof(float)};
+}
+
+static void run_fblock(call *c)
+{
+    multiply_block(c, 24);
+}
+
+/* The panels fill half of the first-level cache. */
+static void run_fblock_row(call *c)
+{
+    multiply_block(c, 1);
 }
 
 static void run_fgemv(call *c)
