@@ -276,13 +276,17 @@ static size_t new_rows(const dq_op_call *call, size_t batch)
     return counts ? (size_t)dq_data(counts, int32_t)[batch] : ((const state *)call->state)->rows;
 }
 
+/* Whether the rows, which are not counted, are all of their sequences. */
+static bool begins(const dq_op_call *call)
+{
+    const state *s = call->state;
+    return s->rows == s->total && !dq_call_in(call, NEW_ROWS);
+}
+
 /* Positions of a sequence before its first query. */
 static size_t past_of(const dq_op_call *call, size_t batch)
 {
-    const state *s = call->state;
-    if (dq_call_in(call, NEW_ROWS))
-        return (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
-    return s->rows == s->total ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - s->rows;
+    return begins(call) ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
 }
 
 /* Of sequences that begin, only the first of the given positions counts: the others follow it. */
@@ -293,8 +297,7 @@ static int64_t position_of(const dq_op_call *call, size_t batch, size_t row)
     if (!given)
         return (int64_t)(past_of(call, batch) + row);
     const int64_t *positions = given->data;
-    bool begins = s->rows == s->total && !dq_call_in(call, NEW_ROWS);
-    return begins ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
+    return begins(call) ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
 }
 
 static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t n)
@@ -434,7 +437,7 @@ static dq_status check_lengths(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     for (size_t b = 0; b < s->batch; b++) {
         int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1;
-        bool fresh = s->rows == s->total; /* padded behind */
+        bool fresh = begins(call); /* padded behind */
         int64_t least = fresh ? 1 : (int64_t)s->rows, most = (int64_t)(fresh ? s->rows : s->rows + s->past);
         if (most > (int64_t)s->total)
             most = (int64_t)s->total;
