@@ -21,7 +21,8 @@ def help_and_version(h):
         assert all(len(line) <= 110 for line in text.splitlines()), "a line of --help is too long"
         for option in ("--out", "--expect", "--rtol", "--atol", "--labels", "--output", "--random", "--dim",
                        "--threads", "--isa", "--no-fuse", "--schema-dir", "--verbose", "--why", "--quiet", "--help",
-                       "--version", "--json", "--warmup", "--runs", "--seconds"):
+                       "--version", "--json", "--warmup", "--runs", "--seconds",
+                       "--profile"):
             assert option in text, f"--help does not name {option}"
     h.case("--help", readable)
     h.check("help", ["help"], out=text)
@@ -151,9 +152,18 @@ def lists(h):
 
 
 def benches(h):
+    scale = helper.make_tensor("scale", TensorProto.FLOAT, [], [0.5])
+    save_model(h.path("qq.onnx"), [helper.make_node("QuantizeLinear", ["image", "scale"], ["codes"], name="there"),
+                                   helper.make_node("DequantizeLinear", ["codes", "scale"], ["y"], name="\\back\n")],
+               [("image", TensorProto.FLOAT, ["N", 4])], [("y", TensorProto.FLOAT, ["N", 4])], [scale])
+    h.path("bytes.onnx").write_bytes(h.path("qq.onnx").read_bytes().replace(b"there", b"ther\xff"))
     h.check("bench", ["bench", "q.onnx", "q.npz", "--runs", "3", "--threads", "1", "--isa", "c"], out=re.compile(
         "".join(rf"{name} +\d+\.\d{{3}} ms\n" for name in ("load", "first run", "min", "median", "mean", "p90", "p99")) +
         r"runs +3\npeak memory +\d+ KiB\nthreads +1\nISA +c\n"))
+    h.check("bench --profile", ["bench", "qq.onnx", "q.npz", "--runs", "3", "--profile", "--no-fuse"], out=re.compile(
+        r"load .*\n\noperator +steps +least ms +share\n(QuantizeLinear-25 +1 +\d+\.\d{3} +\d+\.\d %\n|DequantizeLinear-25 +1 .*\n)"
+        r"{2}outside of steps +\d+\.\d{3} +\d+\.\d %\n"
+        r"\nstep +least ms +share +node\n(QuantizeLinear-25 .* %  there\n|DequantizeLinear-25 .* %  \\back\?\n){2}", re.DOTALL))
     h.check("bench of an input that is missing", ["bench", "q.onnx"], code=4, err=re.compile(
         r"dqrun: .*'image'.*\n"))
 
@@ -167,6 +177,14 @@ def benches(h):
         assert 0 < got["min_ms"] <= got["median_ms"] <= got["p90_ms"] <= got["p99_ms"], got
         assert got["min_ms"] <= got["mean_ms"] and got["load_ms"] > 0 and got["first_run_ms"] > 0, got
         assert 500 < got["peak_rss_kib"] < 10 ** 6, got
+
+    def profile():
+        done = h.run(["bench", "bytes.onnx", "q.npz", "--json", "--runs", "3", "--profile", "--no-fuse"])
+        got = json.loads(done.stdout)
+        assert [(s["node"], s["op"]) for s in got["steps"]] == [
+            ("ther\N{REPLACEMENT CHARACTER}", "QuantizeLinear-25"), ("\\back\n", "DequantizeLinear-25")], got
+        assert 0 < sum(s["ms"] for s in got["steps"]) <= got["min_ms"], got
+    h.case("bench --profile --json", profile)
     h.case("bench --runs", lambda: figures(["--runs", "5000"], 5000, 5000))
     h.case("bench --seconds 0 runs once", lambda: figures(["--seconds", "0", "--warmup", "0"], 1, 1))
     h.case("bench --seconds", lambda: figures(["--seconds", "0.1"], 2, 10 ** 6))

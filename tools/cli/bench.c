@@ -1,6 +1,7 @@
 #include "cli/bench.h"
 
 #include "cli/inputs.h"
+#include "cli/profile.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -18,6 +19,7 @@ typedef struct bench {
     double load_ms, first_run_ms;
     double *times; /* of the measured runs, in ms */
     size_t count, room;
+    cli_profile profile;
 } bench;
 
 static double now_ms(void)
@@ -31,6 +33,10 @@ static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_er
 {
     dq_load_options load_options = {.schemas = schemas, .limits = o->limits};
     dq_session_options session_options = {.threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse};
+    if (o->profile) {
+        session_options.trace = cli_profile_trace;
+        session_options.arg = &b->profile;
+    }
     double start = now_ms();
     dq_status status = dq_model_load(o->model, &load_options, &b->model, err);
     if (status == DQ_OK)
@@ -44,8 +50,9 @@ static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_er
     return status;
 }
 
-static dq_status run_once(bench *b, double *ms, dq_error *err)
+static dq_status run_once(bench *b, bool counts, double *ms, dq_error *err)
 {
+    cli_profile_begin(&b->profile, counts);
     double start = now_ms();
     dq_status status = dq_session_run(b->session, err);
     *ms = now_ms() - start;
@@ -69,15 +76,17 @@ static dq_status keep(bench *b, double ms, dq_error *err)
 static dq_status measure(bench *b, const cli_options *o, dq_error *err)
 {
     double ms = 0;
-    dq_status status = run_once(b, &b->first_run_ms, err);
+    dq_status status = run_once(b, false, &b->first_run_ms, err);
     for (uint64_t i = 0; i < o->warmup && status == DQ_OK; i++)
-        status = run_once(b, &ms, err);
+        status = run_once(b, false, &ms, err);
     double end = now_ms() + o->seconds * 1e3;
     while (status == DQ_OK && (o->runs ? b->count < o->runs : !b->count || now_ms() < end)) {
-        status = run_once(b, &ms, err);
+        status = run_once(b, true, &ms, err);
         if (status == DQ_OK)
             status = keep(b, ms, err);
     }
+    if (status == DQ_OK && b->profile.status != DQ_OK)
+        status = io_fail(err, b->profile.status, "out of memory for the times of %zu steps", b->profile.at);
     return status;
 }
 
@@ -114,7 +123,7 @@ static long peak_kib(void)
     return peak < 0 ? usage.ru_maxrss : peak;
 }
 
-static void report(bench *b, const cli_options *o)
+static dq_status report(bench *b, const cli_options *o, dq_error *err)
 {
     qsort(b->times, b->count, sizeof *b->times, ascending);
     double sum = 0;
@@ -142,12 +151,18 @@ static void report(bench *b, const cli_options *o)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf(o->json ? "\"%s\": %.6f, " : "%-12s %12.3f ms\n", o->json ? rows[i].key : rows[i].label,
                rows[i].ms);
-    if (o->json)
-        printf("\"runs\": %zu, \"peak_rss_kib\": %ld, \"threads\": %u, \"isa\": \"%s\"}\n", b->count, peak,
-               threads, isa);
-    else
+    if (!o->json) {
         printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n", "runs", b->count, "peak memory",
                peak, "threads", threads, "ISA", isa);
+        return o->profile ? cli_profile_print(&b->profile, b->times[0], err) : DQ_OK;
+    }
+    if (o->profile) {
+        cli_profile_print_json(&b->profile);
+        printf(", ");
+    }
+    printf("\"runs\": %zu, \"peak_rss_kib\": %ld, \"threads\": %u, \"isa\": \"%s\"}\n", b->count, peak,
+           threads, isa);
+    return DQ_OK;
 }
 
 dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
@@ -157,10 +172,11 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
     if (status == DQ_OK)
         status = measure(&b, o, err);
     if (status == DQ_OK)
-        report(&b, o);
+        status = report(&b, o, err);
     dq_session_free(b.session);
     cli_inputs_clear(&b.inputs);
     dq_model_free(b.model);
+    cli_profile_clear(&b.profile);
     free(b.times);
     return status;
 }

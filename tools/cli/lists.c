@@ -69,21 +69,6 @@ static char *types_of(listing *l, const dq_operator_info *info)
     return text;
 }
 
-static void print_string(const char *text, size_t length)
-{
-    putchar('"');
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
-}
-
 /* "float, int8" as a JSON list; `end` is past it. */
 static void print_list(const char *text, const char *end)
 {
@@ -92,7 +77,7 @@ static void print_list(const char *text, const char *end)
         next = strstr(text, ", ");
         if (!next || next > end)
             next = end;
-        print_string(text, (size_t)(next - text));
+        io_print_json(text, (size_t)(next - text));
         if (next == end)
             break;
         printf(", ");
@@ -109,7 +94,7 @@ static void print_types(const char *text)
         end = end ? end : text + strlen(text);
         if (!colon || colon > end)
             break;
-        print_string(text, (size_t)(colon - text));
+        io_print_json(text, (size_t)(colon - text));
         printf(": ");
         print_list(colon + 2, end);
         text = *end ? end + 2 : end;
@@ -122,9 +107,9 @@ static void print_types(const char *text)
 static void print_json(listing *l, const dq_operator_info *info, const char *types)
 {
     printf("%s\n  {\"domain\": ", l->count ? "," : "");
-    print_string(domain_name(info->domain), strlen(domain_name(info->domain)));
+    io_print_json(domain_name(info->domain), strlen(domain_name(info->domain)));
     printf(", \"name\": ");
-    print_string(info->name, strlen(info->name));
+    io_print_json(info->name, strlen(info->name));
     printf(", \"since_version\": %d, \"deprecated\": %s, \"implemented\": %s, \"types\": ",
            info->since_version, info->deprecated ? "true" : "false", info->implemented ? "true" : "false");
     print_types(types);

@@ -53,6 +53,7 @@ const char cli_help[] =
     "  --warmup N          runs after the first that do not count (default: 1)\n"
     "  --runs N            runs that count, or\n"
     "  --seconds S         how long to go on running (default: 2)\n"
+    "  --profile           also where the time goes: operators and steps, the slowest first\n"
     "  --json              the figures as JSON\n"
     "\n"
     "  -v, --verbose       say what is used and the time of each step, on stderr\n"
@@ -86,7 +87,8 @@ enum id {
     ID_JSON,
     ID_WARMUP,
     ID_RUNS,
-    ID_SECONDS
+    ID_SECONDS,
+    ID_PROFILE
 };
 
 enum {
@@ -129,6 +131,7 @@ static const option options_table[] = {
     {"warmup", 0, true, FOR_BENCH, ID_WARMUP},
     {"runs", 0, true, FOR_BENCH, ID_RUNS},
     {"seconds", 0, true, FOR_BENCH, ID_SECONDS},
+    {"profile", 0, false, FOR_BENCH, ID_PROFILE},
 };
 
 typedef struct reader {
@@ -329,6 +332,9 @@ static void set_flag(cli_options *to, enum id id)
         break;
     case ID_QUIET:
         to->quiet = true;
+        break;
+    case ID_PROFILE:
+        to->profile = true;
         break;
     case ID_HELP:
         to->command = CLI_HELP;

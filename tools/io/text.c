@@ -90,3 +90,43 @@ char *io_printable(char *text)
     }
     return text;
 }
+
+/* Bytes of the well-formed UTF-8 sequence that text begins with, 0 if there is none (RFC 3629). */
+static size_t utf8_length(const unsigned char *text, size_t length)
+{
+    unsigned char c = text[0];
+    size_t size = c < 0x80                ? 1
+                  : c >= 0xC2 && c < 0xE0 ? 2
+                  : c >= 0xE0 && c < 0xF0 ? 3
+                  : c >= 0xF0 && c < 0xF5 ? 4
+                                          : 0;
+    if (!size || size > length)
+        return 0;
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    bool overlong = (c == 0xE0 && text[1] < 0xA0) || (c == 0xF0 && text[1] < 0x90);
+    bool no_character = (c == 0xED && text[1] > 0x9F) || (c == 0xF4 && text[1] > 0x8F);
+    return overlong || no_character ? 0 : size;
+}
+
+void io_print_json(const char *text, size_t length)
+{
+    putchar('"');
+    for (size_t i = 0, size; i < length; i += size) {
+        unsigned char c = (unsigned char)text[i];
+        size = utf8_length((const unsigned char *)text + i, length - i);
+        if (!size) {
+            printf("\\ufffd");
+            size = 1;
+        } else if (c == '"' || c == '\\') {
+            printf("\\%c", c);
+        } else if (c < 0x20) {
+            printf("\\u%04x", c);
+        } else {
+            fwrite(text + i, 1, size, stdout);
+        }
+    }
+    putchar('"');
+}

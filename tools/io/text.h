@@ -23,6 +23,9 @@ double io_part(const dq_tensor *tensor, size_t i, int which);
 /** A number as text shall show it: the sign of a NaN means nothing, and differs between CPUs. */
 double io_unsigned_nan(double value);
 
+/** Prints text as a JSON string to stdout; bytes that are not UTF-8 become U+FFFD, one each. */
+void io_print_json(const char *text, size_t length);
+
 /** Replaces control characters by '?', so that names from a file cannot steer a terminal. Returns text. */
 char *io_printable(char *text);
 
