@@ -10,16 +10,25 @@
 
 enum { DQ_POOL_SLACK = 32 /* elements of a line behind the last one that may be read */ };
 
-/** Windows along a line: `count` of them, `stride` apart, each of `taps` elements `dilation` apart. */
+/** `lines` lines that are `apart` from each other, each made of `under` rows, 1 or more for maxima: row r of
+ * line l is the n elements from x + at[r] + l * step on. */
+typedef struct dq_pool_lines {
+    const float *x;
+    const size_t *at;
+    size_t under, step, n, lines, apart;
+} dq_pool_lines;
+
+/** Windows along `lines` lines that are `apart` from each other: `count` of them on each, `stride` apart,
+ * each of `taps` elements `dilation` apart. The results of a line follow those of the one before. */
 typedef struct dq_line_windows {
-    size_t count, stride, taps, dilation;
+    size_t count, stride, taps, dilation, lines, apart;
 } dq_line_windows;
 
 typedef struct dq_float_pool {
-    /** line[i] = the maximum of x[at[r] + i] for r from 0 to rows - 1; rows is at least 1. */
-    void (*max_rows)(const float *x, const size_t *at, size_t rows, size_t n, float *line);
-    /** line[i] = their sum, from +0 on, one after the other. */
-    void (*sum_rows)(const float *x, const size_t *at, size_t rows, size_t n, double *line);
+    /** Element i of a line = the maximum of elements i of its rows, from the first on. */
+    void (*max_rows)(const dq_pool_lines *p, float *line);
+    /** Their sum, from +0 on, one after the other. */
+    void (*sum_rows)(const dq_pool_lines *p, double *line);
     /** y[i] = the maximum of line[i * stride + t * dilation] for t from 0 up. */
     void (*max_windows)(const float *line, const dq_line_windows *w, float *y);
     /** y[i] = their sum, one after the other, times factor * shares[i]; rounded once more to float. */

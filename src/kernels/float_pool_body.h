@@ -18,99 +18,134 @@ static inline size_t pool_next(size_t i, size_t lanes, size_t n)
     return i >= n || i + lanes <= n ? i : n - lanes;
 }
 
-/* Whole vectors; `rows` is constant in some calls. */
-static inline void pool_max_vectors(const float *x, const size_t *at, size_t rows, size_t n, float *line)
+/* One line. Three rows are the usual number, and have their pointers in registers. */
+static void pool_max_line(const dq_pool_lines *p, const float *x, float *line)
 {
-    for (size_t i = 0; i < n; i = pool_next(i, VF_LANES, n)) {
-        vf most = vf_load(x + at[0] + i);
-        for (size_t r = 1; r < rows; r++)
-            most = pool_larger(most, vf_load(x + at[r] + i));
-        vf_store(line + i, most);
-    }
-}
-
-static void pool_max_rows(const float *x, const size_t *at, size_t rows, size_t n, float *line)
-{
-    if (n >= VF_LANES && rows == 3)
-        pool_max_vectors(x, at, 3, n, line);
-    else if (n >= VF_LANES)
-        pool_max_vectors(x, at, rows, n, line);
+    const size_t *at = p->at, under = p->under, n = p->n;
+    const float *first = x + at[0], *second = x + at[under > 1], *third = x + at[under - 1];
     for (size_t i = 0; i < n && n < VF_LANES; i++) {
-        float most = x[at[0] + i];
-        for (size_t r = 1; r < rows; r++)
+        float most = first[i];
+        for (size_t r = 1; r < under; r++)
             most = most > x[at[r] + i] || most != most ? most : x[at[r] + i];
         line[i] = most;
     }
+    if (n < VF_LANES)
+        return;
+    for (size_t i = 0; i < n; i = pool_next(i, VF_LANES, n)) {
+        vf most = pool_larger(vf_load(first + i), vf_load(second + i));
+        for (size_t r = 2; r + 1 < under; r++)
+            most = pool_larger(most, vf_load(x + at[r] + i));
+        vf_store(line + i, pool_larger(most, vf_load(third + i)));
+    }
 }
 
-/* Whole vectors; `rows` is constant in some calls. */
-static inline void pool_sum_vectors(const float *x, const size_t *at, size_t rows, size_t n, double *line)
+static void pool_max_rows(const dq_pool_lines *p, float *line)
 {
+    for (size_t l = 0; l < p->lines; l++)
+        pool_max_line(p, p->x + l * p->step, line + l * p->apart);
+}
+
+static inline void pool_add(vd sum[VF_HALVES], vf v)
+{
+    sum[0] = vd_add(sum[0], vf_half(v, 0));
+    if (VF_HALVES > 1)
+        sum[VF_HALVES - 1] = vd_add(sum[VF_HALVES - 1], vf_half(v, 1));
+}
+
+static void pool_sum_line(const dq_pool_lines *p, const float *x, double *line)
+{
+    const size_t n = p->n;
+    for (size_t i = 0; i < n && n < VF_LANES; i++) {
+        line[i] = 0;
+        for (size_t r = 0; r < p->under; r++)
+            line[i] += (double)x[p->at[r] + i];
+    }
+    if (n < VF_LANES)
+        return;
     for (size_t i = 0; i < n; i = pool_next(i, VF_LANES, n)) {
         vd sum[VF_HALVES];
         for (int h = 0; h < VF_HALVES; h++)
             sum[h] = vd_zero();
-        for (size_t r = 0; r < rows; r++) {
-            vf v = vf_load(x + at[r] + i);
-            sum[0] = vd_add(sum[0], vf_half(v, 0));
-            if (VF_HALVES > 1)
-                sum[VF_HALVES - 1] = vd_add(sum[VF_HALVES - 1], vf_half(v, 1));
-        }
+        for (size_t r = 0; r < p->under; r++)
+            pool_add(sum, vf_load(x + p->at[r] + i));
         for (int h = 0; h < VF_HALVES; h++)
             vd_store(line + i + (size_t)h * VD_LANES, sum[h]);
     }
 }
 
-static void pool_sum_rows(const float *x, const size_t *at, size_t rows, size_t n, double *line)
+/* Lines of three rows, each of which is the next line's row before it: they are made double once. */
+static void pool_sum_threes(const dq_pool_lines *p, const float *x, double *lines)
 {
-    if (n >= VF_LANES && rows == 3)
-        pool_sum_vectors(x, at, 3, n, line);
-    else if (n >= VF_LANES)
-        pool_sum_vectors(x, at, rows, n, line);
-    for (size_t i = 0; i < n && n < VF_LANES; i++) {
-        line[i] = 0;
-        for (size_t r = 0; r < rows; r++)
-            line[i] += (double)x[at[r] + i];
+    const vd zero = vd_zero();
+    for (size_t i = 0; i < p->n; i = pool_next(i, VD_LANES, p->n)) {
+        const float *from = x + i;
+        double *line = lines + i;
+        vd first = vd_add(zero, vd_load_floats(from)), second = vd_load_floats(from + p->step);
+        from += 2 * p->step;
+        for (size_t l = 0; l < p->lines; l++, from += p->step, line += p->apart) {
+            vd third = vd_load_floats(from);
+            vd_store(line, vd_add(vd_add(first, second), third));
+            first = vd_add(zero, second);
+            second = third;
+        }
     }
 }
 
-/* `stride` is constant in each call. */
-static inline vf pool_max_at(const float *line, const dq_line_windows *w, size_t stride)
+static void pool_sum_rows(const dq_pool_lines *p, double *line)
+{
+    const size_t *at = p->at;
+    if (p->n >= VD_LANES && p->under == 3 && at[1] - at[0] == p->step && at[2] - at[1] == p->step) {
+        pool_sum_threes(p, p->x + at[0], line);
+        return;
+    }
+    for (size_t l = 0; l < p->lines; l++)
+        pool_sum_line(p, p->x + l * p->step, line + l * p->apart);
+}
+
+/* `stride` is constant in each call, `taps` in some. */
+static inline vf pool_max_at(const float *line, size_t taps, size_t dilation, size_t stride)
 {
     vf most = stride == 2 ? vf_load_even(line) : vf_load(line);
-    for (size_t t = 1; t < w->taps; t++) {
-        const float *at = line + t * w->dilation;
+    for (size_t t = 1; t < taps; t++) {
+        const float *at = line + t * dilation;
         most = pool_larger(most, stride == 2 ? vf_load_even(at) : vf_load(at));
     }
     return most;
 }
 
-static inline void pool_max_by(const float *line, const dq_line_windows *w, size_t stride, float *y)
+static inline __attribute__((always_inline)) void pool_max_by(const float *line, const dq_line_windows *w,
+                                                              size_t taps, size_t stride, float *y)
 {
-    if (w->count < VF_LANES) {
+    const size_t dilation = w->dilation, count = w->count;
+    for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count) {
         float few[VF_LANES];
-        vf_store(few, pool_max_at(line, w, stride));
-        memcpy(y, few, w->count * sizeof *y);
-        return;
+        if (count < VF_LANES) {
+            vf_store(few, pool_max_at(line, taps, dilation, stride));
+            memcpy(y, few, count * sizeof *y);
+            continue;
+        }
+        for (size_t i = 0; i < count; i = pool_next(i, VF_LANES, count))
+            vf_store(y + i, pool_max_at(line + i * stride, taps, dilation, stride));
     }
-    for (size_t i = 0; i < w->count; i = pool_next(i, VF_LANES, w->count))
-        vf_store(y + i, pool_max_at(line + i * stride, w, stride));
 }
 
 static void pool_max_windows(const float *line, const dq_line_windows *w, float *y)
 {
-    if (w->stride == 1)
-        pool_max_by(line, w, 1, y);
+    if (w->stride == 1 && w->taps == 3)
+        pool_max_by(line, w, 3, 1, y);
+    else if (w->stride == 1)
+        pool_max_by(line, w, w->taps, 1, y);
     else if (w->stride == 2)
-        pool_max_by(line, w, 2, y);
+        pool_max_by(line, w, w->taps, 2, y);
     else
-        for (size_t i = 0; i < w->count; i++) {
-            const float *at = line + i * w->stride;
-            float most = *at;
-            for (size_t t = 1; t < w->taps; t++)
-                most = most > at[t * w->dilation] || most != most ? most : at[t * w->dilation];
-            y[i] = most;
-        }
+        for (size_t l = 0; l < w->lines; l++)
+            for (size_t i = 0; i < w->count; i++) {
+                const float *at = line + l * w->apart + i * w->stride;
+                float most = *at;
+                for (size_t t = 1; t < w->taps; t++)
+                    most = most > at[t * w->dilation] || most != most ? most : at[t * w->dilation];
+                *y++ = most;
+            }
 }
 
 /* `stride` is constant in each call, `taps` in some. */
@@ -129,34 +164,32 @@ static inline __attribute__((always_inline)) void pool_mean_by(const double *lin
                                                                const double *shares, float *y)
 {
     const vd f = vd_set(factor);
-    for (size_t i = 0; i < w->count; i = pool_next(i, VD_LANES, w->count)) {
-        vd sum = pool_sum_at(line + i * stride, taps, w->dilation, stride);
-        vd_store_floats(y + i, vd_mul(sum, vd_mul(f, vd_load(shares + i))));
-    }
+    const size_t dilation = w->dilation, count = w->count;
+    for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count)
+        for (size_t i = 0; i < count; i = pool_next(i, VD_LANES, count)) {
+            vd sum = pool_sum_at(line + i * stride, taps, dilation, stride);
+            vd_store_floats(y + i, vd_mul(sum, vd_mul(f, vd_load(shares + i))));
+        }
 }
 
 static void pool_mean_windows(const double *line, const dq_line_windows *w, double factor,
                               const double *shares, float *y)
 {
-    if (w->count >= VD_LANES && w->stride == 1 && w->taps == 3) {
+    if (w->count >= VD_LANES && w->stride == 1 && w->taps == 3)
         pool_mean_by(line, w, 3, 1, factor, shares, y);
-        return;
-    }
-    if (w->count >= VD_LANES && w->stride == 1) {
+    else if (w->count >= VD_LANES && w->stride == 1)
         pool_mean_by(line, w, w->taps, 1, factor, shares, y);
-        return;
-    }
-    if (w->count >= VD_LANES && w->stride == 2) {
+    else if (w->count >= VD_LANES && w->stride == 2)
         pool_mean_by(line, w, w->taps, 2, factor, shares, y);
-        return;
-    }
-    for (size_t i = 0; i < w->count; i++) {
-        const double *at = line + i * w->stride;
-        double sum = *at;
-        for (size_t t = 1; t < w->taps; t++)
-            sum += at[t * w->dilation];
-        y[i] = (float)(sum * (factor * shares[i]));
-    }
+    else
+        for (size_t l = 0; l < w->lines; l++)
+            for (size_t i = 0; i < w->count; i++) {
+                const double *at = line + l * w->apart + i * w->stride;
+                double sum = *at;
+                for (size_t t = 1; t < w->taps; t++)
+                    sum += at[t * w->dilation];
+                *y++ = (float)(sum * (factor * shares[i]));
+            }
 }
 
 #define FLOAT_POOL                                                                                           \

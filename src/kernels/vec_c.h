@@ -143,6 +143,10 @@ static inline vd vd_load(const double *p)
 {
     return *p;
 }
+static inline vd vd_load_floats(const float *p)
+{
+    return (double)*p;
+}
 static inline void vd_store(double *p, vd a)
 {
     *p = a;

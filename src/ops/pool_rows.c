@@ -19,11 +19,19 @@ bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
            line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
 }
 
-/* Places of a line that are as many as the stride apart. */
-static size_t phase_length(const dq_window *w)
+/* Elements of a line's room: whole strides. */
+static bool line_room(const dq_window *w, size_t *room)
 {
     size_t step = (size_t)w->stride[w->rank - 1];
-    return (line_length(w) + step - 1) / step;
+    return dq_mul_size((line_length(w) + step - 1) / step, step, room) &&
+           dq_add_size(*room, DQ_POOL_SLACK, room);
+}
+
+/* Lines of floats that are made before their windows are. */
+static size_t lines_at_once(size_t room)
+{
+    enum { LINES = 8, ELEMENTS = 2048 };
+    return room < ELEMENTS / LINES ? LINES : room < ELEMENTS ? ELEMENTS / room : 1;
 }
 
 /* Rows under a window, at most. */
@@ -39,12 +47,12 @@ static bool most_rows(const dq_window *w, size_t *rows)
 bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
 {
     _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
-    /* where rows begin, the line, and the columns' counts */
+    /* where rows begin, the lines, and the columns' counts */
     size_t size = max ? sizeof(float) : sizeof(double), line, rows;
-    return dq_mul_size(phase_length(w), (size_t)w->stride[w->rank - 1], &line) &&
-           dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_add_size(line, DQ_POOL_SLACK, &line) &&
-           dq_mul_size(line, size, bytes) && most_rows(w, &rows) &&
-           dq_mul_size(rows, sizeof(size_t), &rows) && dq_add_size(*bytes, rows, bytes);
+    return line_room(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
+           dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_mul_size(line, size, bytes) &&
+           most_rows(w, &rows) && dq_mul_size(rows, sizeof(size_t), &rows) &&
+           dq_add_size(*bytes, rows, bytes);
 }
 
 size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
@@ -94,17 +102,42 @@ static under find_rows(const dq_window *w, size_t row)
     return u;
 }
 
-static void next_rows(const dq_window *w, under *u)
+/* `rows` on, which lie in one plane. */
+static void next_rows(const dq_window *w, size_t rows, under *u)
 {
     size_t d = w->rank - 1;
-    bool whole = true;
-    while (whole && d-- > 0) {
-        whole = ++u->index[d] == (size_t)w->out[d];
+    if (d == 0) {
+        u->plane += rows;
+        return;
+    }
+    for (; d-- > 0; rows = 1) {
+        u->index[d] += rows;
+        bool whole = u->index[d] == (size_t)w->out[d];
         u->index[d] = whole ? 0 : u->index[d];
         find_axis(w, d, u);
+        if (!whole)
+            break;
+        u->plane += d == 0;
     }
-    u->plane += whole;
     count_rows(w, u);
+}
+
+/* Rows of results from u on, at most `most`, whose windows lie on the input along the axis before the last:
+ * their rows are evenly apart, by *step elements. Without that axis, rows are planes. */
+static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t *step)
+{
+    if (w->rank < 2) {
+        *step = (size_t)w->in[0];
+        return most;
+    }
+    const size_t d = w->rank - 2;
+    *step = (size_t)(w->stride[d] * w->in[d + 1]);
+    if (u->counts[d] != (size_t)w->kernel[d])
+        return 1;
+    size_t left = (size_t)w->out[d] - u->index[d];
+    size_t room = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
+    left = left < most ? left : most;
+    return left < room ? left : room;
 }
 
 /* Where row number i of those begins, in elements. */
@@ -144,23 +177,25 @@ static void row_offsets(const dq_window *w, const under *u, size_t *at)
         at[r] += u->plane * size;
 }
 
-static dq_line_windows line_windows(const dq_window *w)
+/* Makes lines of the rows from u on, no more than `most`, by max_rows and sum_rows. */
+static dq_pool_lines pool_lines(const dq_window *w, const under *u, const float *in, size_t *at, size_t n,
+                                size_t apart, size_t most)
 {
-    size_t last = w->rank - 1;
-    return (dq_line_windows){(size_t)w->out[last], (size_t)w->stride[last], (size_t)w->kernel[last],
-                             (size_t)w->dilation[last]};
+    dq_pool_lines p = {.x = in, .at = at, .under = u->rows, .n = n, .apart = apart};
+    const size_t room = lines_at_once(apart);
+    row_offsets(w, u, at);
+    p.lines = even_rows(w, u, most < room ? most : room, &p.step);
+    return p;
 }
 
-/* Rows of results from `row` on, before `end`, that lie in one plane and whose windows lie on the input along
- * the outer axis: their rows are evenly apart. */
-static size_t even_rows(const dq_window *w, const under *u, size_t row, size_t end)
+static dq_line_windows line_windows(const dq_window *w, size_t apart)
 {
-    if (w->rank != 2 || u->rows != (size_t)w->kernel[0])
-        return 1;
-    size_t left = (size_t)w->out[0] - row % (size_t)w->out[0];
-    size_t room = (size_t)((w->in[0] - dq_window_span(w, 0) - u->origin[0]) / w->stride[0]) + 1;
-    left = left < end - row ? left : end - row;
-    return left < room ? left : room;
+    size_t last = w->rank - 1;
+    return (dq_line_windows){.count = (size_t)w->out[last],
+                             .stride = (size_t)w->stride[last],
+                             .taps = (size_t)w->kernel[last],
+                             .dilation = (size_t)w->dilation[last],
+                             .apart = apart};
 }
 
 /* line[j] becomes the larger of itself and x[j], where `flip` brings codes to the order of uint8. */
@@ -176,8 +211,8 @@ static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t
 static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_signed, const uint8_t *in,
                       uint8_t *out, size_t begin, size_t end, uint8_t *line)
 {
-    const size_t last = w->rank - 1, length = phase_length(w) * (size_t)w->stride[last];
-    size_t from;
+    const size_t last = w->rank - 1;
+    size_t from, length, step;
     dq_max_windows rows = {.n = reach(w, &from),
                            .line = line,
                            .from = from,
@@ -186,16 +221,18 @@ static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_sig
                            .dilation = (size_t)w->dilation[last],
                            .width = (size_t)w->out[last],
                            .is_signed = is_signed};
+    if (!line_room(w, &length))
+        return;
     memset(line, is_signed ? 0x80 : 0, length);
     for (size_t row = begin; row < end; row += rows.rows) {
         under u = find_rows(w, row);
         rows.out = out + row * rows.width;
-        rows.rows = even_rows(w, &u, row, end);
         rows.under = w->rank == 2 ? u.rows : 0;
+        rows.rows = w->rank == 2 ? even_rows(w, &u, end - row, &step) : 1;
         if (rows.under) {
             rows.x = in + row_offset(w, &u, 0);
             rows.x_step = (size_t)(w->dilation[0] * w->in[1]);
-            rows.row_step = (size_t)(w->stride[0] * w->in[1]);
+            rows.row_step = step;
         } else {
             memset(line, is_signed ? 0x80 : 0, length);
             for (size_t i = 0; i < u.rows; i++)
@@ -209,17 +246,23 @@ static void max_floats(const dq_float_pool *kernels, const dq_window *w, const f
                        size_t begin, size_t end, size_t *at, size_t most)
 {
     float *line = (float *)(void *)(at + most);
-    size_t from, n = reach(w, &from), length = phase_length(w) * (size_t)w->stride[w->rank - 1];
-    const dq_line_windows windows = line_windows(w);
+    size_t from, n = reach(w, &from), apart;
     under u = find_rows(w, begin);
-    for (size_t row = begin; row < end; row++, next_rows(w, &u)) {
-        if (row == begin || u.rows == 0)
-            for (size_t i = 0; i < length; i++)
-                line[i] = -INFINITY;
-        row_offsets(w, &u, at);
-        if (u.rows)
-            kernels->max_rows(in, at, u.rows, n, line + from);
-        kernels->max_windows(line, &windows, out + row * windows.count);
+    if (!line_room(w, &apart))
+        return;
+    dq_line_windows windows = line_windows(w, apart);
+    for (size_t i = 0; i < lines_at_once(apart) * apart; i++)
+        line[i] = -INFINITY;
+    while (begin < end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
+        if (p.under)
+            kernels->max_rows(&p, line + from);
+        for (size_t i = 0; i < n && p.under == 0; i++) /* then it is one line */
+            line[from + i] = -INFINITY;
+        windows.lines = p.lines;
+        kernels->max_windows(line, &windows, out + begin * windows.count);
+        next_rows(w, p.lines, &u);
+        begin += p.lines;
     }
 }
 
@@ -244,22 +287,25 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
                      size_t begin, size_t end, void *room)
 {
-    size_t last = w->rank - 1, from, n = reach(w, &from), most, *at = room;
-    size_t length = phase_length(w) * (size_t)w->stride[last] + DQ_POOL_SLACK;
-    const dq_line_windows windows = line_windows(w);
+    size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = room;
     under u = find_rows(w, begin);
-    if (!most_rows(w, &most))
+    if (!most_rows(w, &most) || !line_room(w, &apart))
         return;
+    dq_line_windows windows = line_windows(w, apart);
+    const size_t length = lines_at_once(apart) * apart;
     double *line = (double *)(void *)(at + most), *shares = line + length;
     memset(line, 0, length * sizeof *line);
     for (size_t x = 0; x < windows.count; x++)
         shares[x] = 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
-    for (size_t row = begin; row < end; row++, next_rows(w, &u)) {
+    while (begin < end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
         double count = 1;
-        row_offsets(w, &u, at);
-        kernels->float_pool->sum_rows(in, at, u.rows, n, line + from);
+        kernels->float_pool->sum_rows(&p, line + from);
         for (size_t d = 0; d < last; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
-        kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + row * windows.count);
+        windows.lines = p.lines;
+        kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + begin * windows.count);
+        next_rows(w, p.lines, &u);
+        begin += p.lines;
     }
 }

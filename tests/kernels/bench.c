@@ -145,9 +145,11 @@ static void run_float_rows(call *c)
 static void run_float_pool(call *c)
 {
     static const size_t at[] = {0, 1, 2};
-    const dq_line_windows w = {c->n / 2 - DQ_POOL_SLACK, 2, 3, 1};
+    const dq_pool_lines p = {.x = X(float), .at = at, .under = 3, .n = c->n - 2, .lines = 1};
+    const dq_line_windows w = {
+        .count = c->n / 2 - DQ_POOL_SLACK, .stride = 2, .taps = 3, .dilation = 1, .lines = 1};
     WORK(4, 2);
-    c->k->float_pool->max_rows(X(float), at, 3, c->n - 2, Y(float));
+    c->k->float_pool->max_rows(&p, Y(float));
     c->k->float_pool->max_windows(Z(float), &w, Y(float));
 }
 

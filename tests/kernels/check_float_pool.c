@@ -19,53 +19,65 @@ static float larger(float u, float v)
 
 static void check_rows_of(const dq_float_pool *k, size_t n)
 {
-    size_t at[ROWS], rows = 1 + kernel_random(ROWS), apart = n + kernel_random(3);
-    float *x = kernel_floats((rows - 1) * apart + n), *line = kernel_memory(n * sizeof *line);
-    double *sums = kernel_memory(n * sizeof *sums);
-    for (size_t r = 0; r < rows; r++)
-        at[r] = kernel_random((uint32_t)rows) * apart;
-    k->max_rows(x, at, rows, n, line);
-    k->sum_rows(x, at, rows, n, sums);
-    for (size_t i = 0; i < n; i++) {
-        float most = x[at[0] + i];
+    size_t at[ROWS], under = 1 + kernel_random(ROWS), lines = 1 + kernel_random(4),
+                     step = n + kernel_random(3);
+    size_t apart = n + kernel_random(3), total = (lines - 1) * apart + n;
+    const bool in_turn = kernel_random(2); /* each line's rows are those of the line before but one */
+    float *x = kernel_floats((under + lines - 2) * step + n), *line = kernel_memory(total * sizeof *line);
+    double *sums = kernel_memory(total * sizeof *sums);
+    for (size_t r = 0; r < under; r++)
+        at[r] = (in_turn ? r : kernel_random((uint32_t)under)) * step;
+    dq_pool_lines p = {x, at, under, step, n, lines, apart};
+    k->max_rows(&p, line);
+    k->sum_rows(&p, sums);
+    for (size_t i = 0; i < lines * n; i++) {
+        const float *from = x + i / n * step + i % n;
+        float most = from[at[0]];
         double sum = 0;
-        for (size_t r = 0; r < rows; r++) {
-            most = r ? larger(most, x[at[r] + i]) : most;
-            sum += (double)x[at[r] + i];
+        for (size_t r = 0; r < under; r++) {
+            most = r ? larger(most, from[at[r]]) : most;
+            sum += (double)from[at[r]];
         }
-        want("max_rows", (double)line[i], (double)most, i, n);
-        want("sum_rows", sums[i], sum, i, n);
+        want("max_rows", (double)line[i / n * apart + i % n], (double)most, i, n);
+        want("sum_rows", sums[i / n * apart + i % n], sum, i, n);
     }
-    k->sum_rows(x, at, 0, n, sums);
-    for (size_t i = 0; i < n; i++)
-        want("sum_rows of none", sums[i], 0, i, n);
+    p.under = 0;
+    k->sum_rows(&p, sums);
+    for (size_t i = 0; i < lines * n; i++)
+        want("sum_rows of none", sums[i / n * apart + i % n], 0, i, n);
     kernel_done();
 }
 
 static void check_windows(const dq_float_pool *k, size_t n)
 {
-    const dq_line_windows w = {n, 1 + kernel_random(3), 1 + kernel_random(4), 1 + kernel_random(2)};
-    size_t length = n ? (n - 1) * w.stride + (w.taps - 1) * w.dilation + 1 : 0;
-    float *line = kernel_floats(length + DQ_POOL_SLACK), *y = kernel_memory(n * sizeof *y);
-    double *sums = kernel_memory((length + DQ_POOL_SLACK) * sizeof *sums),
-           *counts = kernel_memory(n * sizeof *counts);
+    dq_line_windows w = {.count = n,
+                         .stride = 1 + kernel_random(3),
+                         .taps = 1 + kernel_random(4),
+                         .dilation = 1 + kernel_random(2),
+                         .lines = 1 + kernel_random(3)};
+    w.apart = (n - 1) * w.stride + (w.taps - 1) * w.dilation + 1 + kernel_random(3);
+    size_t length = w.lines * w.apart + DQ_POOL_SLACK, results = w.lines * n;
+    float *lines = kernel_floats(length), *y = kernel_memory(results * sizeof *y);
+    double *sums = kernel_memory(length * sizeof *sums), *shares = kernel_memory(n * sizeof *shares);
     for (size_t i = 0; i < length; i++)
-        sums[i] = (double)line[i];
+        sums[i] = (double)lines[i];
     for (size_t i = 0; i < n; i++)
-        counts[i] = 1 + kernel_random(9);
-    k->max_windows(line, &w, y);
-    for (size_t i = 0; i < n; i++) {
-        float most = line[i * w.stride];
+        shares[i] = 1 + kernel_random(9);
+    k->max_windows(lines, &w, y);
+    for (size_t i = 0; i < results; i++) {
+        const float *line = lines + i / n * w.apart + i % n * w.stride;
+        float most = line[0];
         for (size_t t = 1; t < w.taps; t++)
-            most = larger(most, line[i * w.stride + t * w.dilation]);
+            most = larger(most, line[t * w.dilation]);
         want("max_windows", (double)y[i], (double)most, i, n);
     }
-    k->mean_windows(sums, &w, 3, counts, y);
-    for (size_t i = 0; i < n; i++) {
-        double sum = sums[i * w.stride];
+    k->mean_windows(sums, &w, 3, shares, y);
+    for (size_t i = 0; i < results; i++) {
+        const double *line = sums + i / n * w.apart + i % n * w.stride;
+        double sum = line[0];
         for (size_t t = 1; t < w.taps; t++)
-            sum += sums[i * w.stride + t * w.dilation];
-        want("mean_windows", (double)y[i], (double)(float)(sum * (3 * counts[i])), i, n);
+            sum += line[t * w.dilation];
+        want("mean_windows", (double)y[i], (double)(float)(sum * (3 * shares[i % n])), i, n);
     }
     kernel_done();
 }

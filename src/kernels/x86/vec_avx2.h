@@ -60,6 +60,7 @@ typedef __m256d vd;
 #define vd_add(a, b) _mm256_add_pd(a, b)
 #define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define vd_load(p) _mm256_loadu_pd(p)
+#define vd_load_floats(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define vd_store(p, a) _mm256_storeu_pd(p, a)
 #define vd_set(a) _mm256_set1_pd(a)
 #define vd_mul(a, b) _mm256_mul_pd(a, b)

@@ -50,6 +50,7 @@ typedef __m512d vd;
 #define vd_add(a, b) _mm512_add_pd(a, b)
 #define vd_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define vd_load(p) _mm512_loadu_pd(p)
+#define vd_load_floats(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define vd_store(p, a) _mm512_storeu_pd(p, a)
 #define vd_set(a) _mm512_set1_pd(a)
 #define vd_mul(a, b) _mm512_mul_pd(a, b)

@@ -65,6 +65,7 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 /* a and b are floats wherever it is used: their product is exact */
 #define vd_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
 #define vd_load(p) _mm_loadu_pd(p)
+#define vd_load_floats(p) _mm_cvtps_pd(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(p)))
 #define vd_store(p, a) _mm_storeu_pd(p, a)
 #define vd_set(a) _mm_set1_pd(a)
 #define vd_mul(a, b) _mm_mul_pd(a, b)
