@@ -45,6 +45,13 @@ dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, c
     return stats;
 }
 
+void dq_row_stats_of_nothing(const dq_op_call *call, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end && i < call->out_count; i++)
+        for (size_t row = 0; call->out[i] && row < call->out[i]->count; row++)
+            dq_tensor_put_double(call->out[i], row, (double)NAN);
+}
+
 const float *dq_row_floats(const dq_op_call *call, const dq_tensor *t, float *to)
 {
     if (t->dtype == DQ_FLOAT)

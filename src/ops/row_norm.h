@@ -28,6 +28,9 @@ void dq_row_apply(const dq_op_call *call, const dq_row_stats *stats, bool centre
 /** Both. */
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y);
 
+/** Of rows of no elements there is no mean: the outputs from `first` up to `end` are filled with NaN. */
+void dq_row_stats_of_nothing(const dq_op_call *call, uint32_t first, uint32_t end);
+
 /** A whole input as floats: its own data, or `to` (as many floats as it has elements) filled from it. */
 const float *dq_row_floats(const dq_op_call *call, const dq_tensor *t, float *to);
 

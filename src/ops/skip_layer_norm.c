@@ -137,8 +137,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     job j = {.call = call, .norm = s->norm};
     size_t n = s->norm.n;
-    if (call->in[INPUT]->count == 0)
+    if (call->in[INPUT]->count == 0) {
+        dq_row_stats_of_nothing(call, MEAN, SUM);
         return DQ_OK;
+    }
     float *room = call->scratch;
     const dq_tensor *beta = s->norm.centre ? dq_call_in(call, GAMMA + 1) : NULL,
                     *bias = dq_call_in(call, s->bias);

@@ -14,8 +14,9 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* As Python slices: an end counted from the back is moved to the front, then both are clamped to what the
- * direction can reach. */
+/* Ends counted from the back are moved to the front, then both are clamped to what the direction can reach;
+ * the start to an element, so that a slice that begins before the first and goes back has that one, as the
+ * text has it (Python's has none). */
 static void cut_axis(cut *c, size_t d, int64_t n, int64_t start, int64_t end, int64_t step)
 {
     start = start < 0 ? start + n : start;
@@ -25,7 +26,7 @@ static void cut_axis(cut *c, size_t d, int64_t n, int64_t start, int64_t end, in
         end = clamp(end, 0, n);
         c->length[d] = end > start ? (end - start - 1) / step + 1 : 0;
     } else {
-        start = clamp(start, -1, n - 1);
+        start = clamp(start, n ? 0 : -1, n - 1);
         end = clamp(end, -1, n - 1);
         /* the lowest number has no negation, and steps further than any axis is long */
         int64_t back = step == INT64_MIN ? INT64_MAX : -step;

@@ -82,7 +82,7 @@ static void one_line(const job *j, size_t base)
     double highest = -(double)INFINITY, total = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = dq_tensor_get_double(j->in, base + i * step);
-        if (x > highest || isnan(x)) {
+        if (x > highest || (isnan(x) && !isnan(highest))) {
             highest = x;
             where = i;
         }

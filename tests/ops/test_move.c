@@ -97,6 +97,25 @@ START_TEST(slices)
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(3, 1, 7, 5));
     ops_end(&c);
 
+    ops_begin(&c, "", "Slice", 13); /* back from before the first; there is none to begin at */
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
+    ops_in(&c, DQ_INT64, LIST(-30));
+    ops_in(&c, DQ_INT64, LIST(-30));
+    ops_in(&c, DQ_INT64, LIST(0));
+    ops_in(&c, DQ_INT64, LIST(-1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(1));
+    ops_end(&c);
+    ops_begin(&c, "", "Slice", 13);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
+    ops_in(&c, DQ_INT64, LIST(-30));
+    ops_in(&c, DQ_INT64, LIST(-30));
+    ops_in(&c, DQ_INT64, LIST(0));
+    ops_in(&c, DQ_INT64, LIST(-1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(0), NULL);
+    ops_end(&c);
+
     ops_begin(&c, "", "Slice", 13); /* the extreme numbers */
     ops_in(&c, DQ_INT8, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
     ops_in(&c, DQ_INT64, LIST(2));

@@ -175,6 +175,13 @@ START_TEST(softmax_axes)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(0, 1, 0));
     ops_end(&c);
+
+    ops_begin(&c, "", "Hardmax", 13); /* the first NaN, as ArgMax has it */
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), (const double[]){5, (double)NAN, 7, (double)NAN});
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(0, 1, 0, 0));
+    ops_end(&c);
 }
 END_TEST
 
@@ -288,6 +295,16 @@ START_TEST(normalizations)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(-2, 4, -2, 4));
     ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(2, 20));
+    ops_end(&c);
+
+    ops_begin(&c, "", "LayerNormalization", 17); /* of nothing */
+    c.out_count = 3;
+    ops_int(&c, "axis", -1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
+    ops_must_run(&c);
+    for (uint32_t i = 1; i < 3; i++)
+        ops_want(&c, i, DQ_FLOAT, OPS_DIMS(2, 1), (const double[]){(double)NAN, (double)NAN});
     ops_end(&c);
 
     ops_begin(&c, "", "GroupNormalization", 21);

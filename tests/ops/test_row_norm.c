@@ -45,6 +45,22 @@ START_TEST(skip_simplified)
 }
 END_TEST
 
+START_TEST(skip_nothing)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "SkipLayerNormalization", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
+    c.out_count = 4;
+    ops_must_run(&c);
+    for (uint32_t i = 1; i < 3; i++)
+        ops_want(&c, i, DQ_FLOAT, OPS_DIMS(1, 2, 1), (const double[]){(double)NAN, (double)NAN});
+    ops_want(&c, 3, DQ_FLOAT, OPS_DIMS(1, 2, 0), NULL);
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(skip_refused)
 {
     ops_case c;
@@ -101,6 +117,7 @@ int main(void)
     TCase *tests = tcase_create("sums of rows, normalized");
     tcase_add_test(tests, skip);
     tcase_add_test(tests, skip_simplified);
+    tcase_add_test(tests, skip_nothing);
     tcase_add_test(tests, skip_refused);
     tcase_add_test(tests, embed);
     return ops_main(tests);
