@@ -5,6 +5,7 @@
 #include "ops/conv_float.h"
 #include "ops/conv_gather.h"
 #include "ops/conv_rows.h"
+#include "ops/conv_small.h"
 #include "ops/conv_winograd.h"
 #include "ops/half_floats.h"
 #include "ops/rnn_activation.h"
@@ -17,8 +18,9 @@ enum { X, W, BIAS, Z /* FusedConv */ };
 
 typedef struct state {
     dq_conv_shape shape;
-    enum { BY_ROWS, BY_FLOATS, BY_WINOGRAD, BY_CALLBACKS } way;
+    enum { BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_CALLBACKS } way;
     dq_conv_rows rows;
+    dq_conv_small small;
     dq_conv_float floats;
     dq_conv_winograd winograd;
     dq_half_floats halves;
@@ -191,10 +193,15 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->way = BY_ROWS;
         return dq_conv_rows_prepare(call, shape, &s->rows, err);
     }
+    const bool winograd = dq_conv_winograd_suits(shape);
+    if (single && !winograd && dq_conv_small_suits(call, W, shape)) {
+        s->way = BY_SMALL;
+        return dq_conv_small_prepare(call, W, shape, &s->small, err);
+    }
     if (single) {
         s->way = BY_FLOATS;
         DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err));
-        if (!dq_conv_winograd_suits(shape))
+        if (!winograd)
             return DQ_OK;
         s->way = BY_WINOGRAD;
         return dq_conv_winograd_prepare(call, &s->floats, &s->winograd, err);
@@ -231,6 +238,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                              .finish = &s->finish};
     if (s->way == BY_ROWS)
         dq_conv_rows_run(call, &s->rows, &floats);
+    else if (s->way == BY_SMALL)
+        dq_conv_small_run(call, &s->small, &floats);
     else if (s->way == BY_WINOGRAD)
         dq_conv_winograd_run(call, &s->winograd, &floats);
     else

@@ -87,10 +87,7 @@ bool dq_conv_float_suits(const dq_conv_shape *s)
 dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
                                 dq_error *err)
 {
-    const dq_window *w = &shape->window;
-    *f = (dq_conv_float){.shape = shape, .pointwise = shape->kernel_size == 1};
-    for (size_t d = 0; d < w->rank; d++)
-        f->pointwise = f->pointwise && w->stride[d] == 1 && w->begin[d] == 0 && w->out[d] == w->in[d];
+    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     f->product = (dq_fproduct){.batches = shape->batch * shape->group,
                                .m = shape->group_out,
                                .n = shape->out_size,

@@ -177,6 +177,15 @@ dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bo
     return DQ_OK;
 }
 
+bool dq_conv_pointwise(const dq_conv_shape *s)
+{
+    const dq_window *w = &s->window;
+    bool pointwise = s->kernel_size == 1;
+    for (size_t d = 0; d < w->rank; d++)
+        pointwise = pointwise && w->stride[d] == 1 && w->begin[d] == 0 && w->out[d] == w->in[d];
+    return pointwise;
+}
+
 dq_status dq_conv_param_check(const dq_op_call *call, uint32_t i, bool per_channel, const dq_conv_shape *s,
                               dq_error *err)
 {

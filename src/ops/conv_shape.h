@@ -43,6 +43,9 @@ typedef struct dq_conv_shape {
 dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool x_last, bool y_last,
                               dq_conv_shape *out, dq_error *err);
 
+/** Whether output places are those of the image, each from one of it. */
+bool dq_conv_pointwise(const dq_conv_shape *s);
+
 /** Refuses input i (when given) unless it has one element, or, where `per_channel`, one for each output
  * channel. */
 dq_status dq_conv_param_check(const dq_op_call *call, uint32_t i, bool per_channel, const dq_conv_shape *s,

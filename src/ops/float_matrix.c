@@ -93,7 +93,7 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .c = part_c};
     f->product.laid_out = panels;
     if (f->product.laid_out)
-        DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
+        DQ_TRY(dq_fpanels_constant(call, b, 1, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }
 

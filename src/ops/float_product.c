@@ -216,7 +216,7 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 
 typedef struct matrix {
     dq_transpose_x32_fn *transpose;
-    size_t n, k, col_stride, step_stride;
+    size_t batches, n, k, col_stride, step_stride;
 } matrix;
 
 enum { STEPS = 64 /* of a panel at a time */ };
@@ -233,13 +233,14 @@ static void gather(const char *from, size_t first, const matrix *m, bool along, 
             memcpy(room + j, from + (first + j * each) * sizeof *room, n * sizeof *room);
 }
 
-static void make_part(const matrix *m, const dq_tensor *from, size_t col, size_t p, float *packed)
+static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
+                      float *packed)
 {
     float room[DQ_FPANEL * STEPS];
     bool along = m->step_stride == 1 && m->col_stride != 1;
     size_t cols = least(DQ_FPANEL, m->n - col), steps = least(STEPS, m->k - p);
-    size_t first = col * m->col_stride + p * m->step_stride;
-    float *to = packed + col * m->k + p * DQ_FPANEL;
+    size_t first = batch * m->n * m->k + col * m->col_stride + p * m->step_stride;
+    float *to = packed + (batch * pieces(m->n, DQ_FPANEL) * DQ_FPANEL + col) * m->k + p * DQ_FPANEL;
     if (from->loose) {
         gather(from->data, first, m, along, cols, steps, room);
         panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
@@ -258,24 +259,27 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
     size_t lines = by_steps ? m->k : m->n, others = by_steps ? m->n : m->k, given_back = 0;
     size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
     size_t line = (by_steps ? m->step_stride : m->col_stride) * sizeof(float);
-    for (size_t i = 0; i < lines; i += piece) {
-        for (size_t j = 0; j < others; j += other)
-            make_part(m, from, by_steps ? j : i, by_steps ? i : j, packed);
-        if (from->mapped)
-            dq_file_forget_behind(from->data, &given_back, least(i + piece, lines) * line);
-    }
+    for (size_t batch = 0; batch < m->batches; batch++)
+        for (size_t i = 0; i < lines; i += piece) {
+            for (size_t j = 0; j < others; j += other)
+                make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
+            if (from->mapped)
+                dq_file_forget_behind(from->data, &given_back,
+                                      (batch * lines + least(i + piece, lines)) * line);
+        }
 }
 
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, size_t col_stride,
-                              size_t step_stride, const float **panels, dq_error *err)
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
+                              size_t col_stride, size_t step_stride, const float **panels, dq_error *err)
 {
     size_t cols, size;
     matrix key;
     if (!dq_align_size(n, DQ_FPANEL, &cols) || !dq_mul_size(cols, k, &size) ||
-        !dq_mul_size(size, sizeof(float), &size))
+        !dq_mul_size(size, batches, &size) || !dq_mul_size(size, sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     memset(&key, 0, sizeof key); /* compared as bytes */
     key.transpose = call->kernels->transpose_x32;
+    key.batches = batches;
     key.n = n;
     key.k = k;
     key.col_stride = col_stride;

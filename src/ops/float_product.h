@@ -41,9 +41,9 @@ void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
                 const dq_fpart *part, float *room, dq_fblock *block);
 
-/** Constant input i, one float matrix of n columns and k steps, in panels for all runs: panel j begins at
- *  j * DQ_FPANEL * k. In prepare. */
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t n, size_t k, size_t col_stride,
-                              size_t step_stride, const float **panels, dq_error *err);
+/** Constant input i, float matrices of n columns and k steps behind each other, in panels for all runs: panel
+ * j of them all begins at j * DQ_FPANEL * k, and a matrix with a panel. In prepare. */
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
+                              size_t col_stride, size_t step_stride, const float **panels, dq_error *err);
 
 #endif

@@ -229,7 +229,7 @@ typedef double number_fn(uint64_t *state);
 static void run_bits(const conv_case *k, number_fn *number, uint64_t *state, double odd)
 {
     enum { MOST = 40000 };
-    static double x[MOST], w[MOST], bias[64], z[MOST], want[MOST];
+    static double x[MOST], w[MOST], bias[128], z[MOST], want[MOST];
     int64_t x_dims[5] = {k->images, k->group * k->ins}, w_dims[5] = {k->group * k->outs, k->ins};
     int64_t y_dims[5] = {k->images, k->group * k->outs}, pads[6], x_size = k->images * k->group * k->ins;
     int64_t w_size = k->group * k->outs * k->ins, places = 1, channels = k->group * k->outs;
@@ -245,7 +245,7 @@ static void run_bits(const conv_case *k, number_fn *number, uint64_t *state, dou
         w_size *= k->kernel[d];
         places *= y_dims[d + 2];
     }
-    ck_assert(x_size <= MOST && w_size <= MOST && k->images * channels * places <= MOST && channels <= 64);
+    ck_assert(x_size <= MOST && w_size <= MOST && k->images * channels * places <= MOST && channels <= 128);
     for (int64_t i = 0; i < x_size; i++)
         x[i] = number(state);
     if (odd != 0)
@@ -300,6 +300,13 @@ START_TEST(bits)
         {2, 2, 1, 3, 6, {9, 37}, {2, 3}, {1, 1}, {1, 2}, {1, 0}, {0, 1}},
         {1, 2, 1, 6, 9, {150}, {9}, {1}, {2}, {5}, {7}},
         {3, 1, 1, 3, 6, {5, 6, 7}, {2, 3, 3}, {1, 2, 1}, {1, 1, 2}, {1, 0, 2}, {0, 1, 2}},
+        /* small images: windows at every second place, over borders, one; and larger ones, of many channels
+         */
+        {2, 2, 2, 20, 24, {9, 10}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 0}},
+        {1, 2, 1, 70, 18, {31}, {5}, {1}, {3}, {7}, {8}},
+        {2, 3, 1, 40, 33, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}},
+        {2, 1, 1, 300, 40, {8, 9}, {1, 1}, {2, 2}, {1, 1}, {0}, {0}},
+        {2, 1, 1, 97, 103, {9, 14}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}},
         /* few output channels: row by row */
         {2, 2, 6, 1, 1, {14, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
         {2, 1, 5, 1, 1, {15, 37}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
