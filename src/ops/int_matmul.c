@@ -105,10 +105,8 @@ static void point_rows(const dq_int_matmul *mm, const dq_tensor *a, size_t first
     const uint8_t *from = (const uint8_t *)a->data + first_row * k;
     uint8_t flip = dq_qgemm_flip(a->dtype, mm->w.kernel->a_signed);
     if (flip || a->size - first_row * k < bytes + DQ_QGEMM_SLACK) {
-        uint8_t *copy = memcpy(block->extra, from, bytes);
-        for (size_t i = 0; flip && i < bytes; i++)
-            copy[i] ^= flip;
-        from = copy;
+        dq_qgemm_copy(from, bytes, flip, (uint8_t *)block->extra);
+        from = (const uint8_t *)block->extra;
     }
     for (size_t i = 0; i < block->rows; i++)
         block->row_pointers[i] = from + i * k;

@@ -66,8 +66,13 @@ size_t dq_qconv_images(const dq_qconv *conv)
     return images < conv->s.batch ? images : conv->s.batch;
 }
 
+static uint8_t flip_of(const dq_op_call *call, const dq_qconv *conv)
+{
+    return dq_qgemm_flip(call->in[conv->x]->dtype, conv->image_signed);
+}
+
 /* Blocks of about equal size: a short last one would waste most of a tile. */
-static void cut_rows(dq_qconv *conv)
+static void cut_rows(const dq_op_call *call, dq_qconv *conv)
 {
     size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr;
     size_t most = dq_qgemm_block_rows(conv->weights.kernel);
@@ -77,17 +82,25 @@ static void cut_rows(dq_qconv *conv)
     conv->pass = dq_qconv_images(conv);
     conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
     conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
+    if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
+        return;
     /* where a block's rows are used once, they need not stand in memory before */
-    if (conv->rows == DQ_QCONV_WINDOWS && conv->s.kernel_size == 1 && conv->image.whole &&
-        conv->s.out_size == conv->s.in_size && conv->chunks == 1 && !conv->s.x_last)
+    if (conv->s.x_last && (conv->chunks == 1 || flip_of(call, conv) == 0))
+        conv->rows = DQ_QCONV_PLACED;
+    else if (!conv->s.x_last && conv->chunks == 1 && conv->s.out_size == conv->s.in_size)
         conv->rows = DQ_QCONV_TURNED;
+}
+
+static bool has_images(const dq_qconv *conv)
+{
+    return conv->rows != DQ_QCONV_TURNED && conv->rows != DQ_QCONV_PLACED;
 }
 
 static bool lay_out(dq_op_call *call, dq_qconv *conv)
 {
     const dq_qweights *w = &conv->weights;
     size_t *used = &call->scratch_size, columns, copy = 0;
-    size_t images = conv->rows == DQ_QCONV_TURNED ? 0 : conv->pass;
+    size_t images = has_images(conv) ? conv->pass : 0;
     bool fits = dq_mul_size(conv->own, conv->s.out_channels, used) && dq_align_size(*used, ALIGN, used) &&
                 dq_mul_size(w->panels * w->matrices, w->kernel->nr, &columns) &&
                 dq_place_size(used, columns, 3 * sizeof(int32_t), ALIGN, &conv->columns_offset) &&
@@ -128,7 +141,7 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     DQ_TRY(find_offsets(call, conv, conv->runs, conv->run_step, err));
     DQ_TRY(dq_qweights_constant(call, conv->w, &conv->weights, &conv->packed, err));
-    cut_rows(conv);
+    cut_rows(call, conv);
     if (!lay_out(call, conv))
         return dq_no_memory(err, SIZE_MAX, "padded images");
     call->worker_scratch_size = conv->layout.size;
@@ -181,7 +194,7 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_qconv *conv = run->conv;
     const dq_qimage *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
-    uint8_t flip = dq_qgemm_flip(x->dtype, conv->image_signed);
+    uint8_t flip = flip_of(run->call, conv);
     uint8_t pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip;
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
@@ -204,7 +217,7 @@ static void fill_images(const dq_qconv_pass *run)
     const dq_qimage *image = &run->conv->image;
     size_t row_bytes = image->width * image->unit;
     filling f = {run, 1};
-    if (row_bytes == 0 || run->conv->rows == DQ_QCONV_TURNED)
+    if (row_bytes == 0 || !has_images(run->conv))
         return;                         /* no channels: rows without bytes, of any number */
     if (image->whole && !image->pixels) /* few rows of many channels */
         f.parts += image->unit * run->conv->s.in_size / image->rows / PIECE;
@@ -291,12 +304,32 @@ static void turn(const dq_qconv_pass *run, const where *at, dq_qblock *block)
 {
     const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *x = run->call->in[run->conv->x];
-    uint8_t *to = (uint8_t *)block->extra, flip = dq_qgemm_flip(x->dtype, run->conv->image_signed);
+    uint8_t *to = (uint8_t *)block->extra, flip = flip_of(run->call, run->conv);
     size_t plane = at->image * s->in_channels + at->group * s->group_in;
     run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + at->first, s->in_size,
                                      s->group_in, block->rows, flip, to, s->group_in);
     for (size_t i = 0; i < block->rows; i++)
         block->row_pointers[i] = to + i * s->group_in;
+}
+
+/* Pixels first … of x. Those that have another sign, and the last ones, behind which nothing may be read, are
+ * copied. */
+static void place(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    const dq_qconv *conv = run->conv;
+    const dq_conv_shape *s = &conv->s;
+    const dq_tensor *x = run->call->in[conv->x];
+    const uint8_t *from = x->data, *end = from + x->size, flip = flip_of(run->call, conv);
+    uint8_t *to = (uint8_t *)block->extra;
+    set_windows(conv, from + at->image * s->in_channels * s->in_size + at->group * s->group_in, at->first,
+                block);
+    for (size_t i = 0; i < block->rows; i++, to += s->group_in) {
+        const uint8_t *pixel = block->row_pointers[i];
+        if (flip == 0 && (size_t)(end - pixel) >= s->group_in + DQ_QGEMM_SLACK)
+            continue;
+        dq_qgemm_copy(pixel, s->group_in, flip, to);
+        block->row_pointers[i] = to;
+    }
 }
 
 static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *block)
@@ -309,6 +342,10 @@ static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *bloc
     block->a.run = conv->weights.b.run;
     if (conv->rows == DQ_QCONV_TURNED) {
         turn(run, at, block);
+        return;
+    }
+    if (conv->rows == DQ_QCONV_PLACED) {
+        place(run, at, block);
         return;
     }
     set_windows(conv, image + at->group * conv->s.group_in, at->first, block);

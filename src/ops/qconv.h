@@ -108,7 +108,8 @@ typedef struct dq_qlanes_way {
 typedef enum dq_qconv_rows {
     DQ_QCONV_WINDOWS,  /* in the padded image */
     DQ_QCONV_GATHERED, /* each block copies its windows from there, as their runs are short */
-    DQ_QCONV_TURNED    /* 1×1: each block makes its pixels from the planes; there is no image */
+    DQ_QCONV_TURNED,   /* 1×1: each block makes its pixels from the planes; there is no image */
+    DQ_QCONV_PLACED    /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
 } dq_qconv_rows;
 
 struct dq_qconv {

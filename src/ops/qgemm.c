@@ -8,6 +8,12 @@
 
 enum { ALIGN = 64 };
 
+void dq_qgemm_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
 void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows)
 {
     enum { FEW = 6, FEW_EACH_RUN = 12 };

@@ -106,5 +106,7 @@ static inline int32_t dq_qgemm_zero(int32_t zero_point, dq_dtype dtype, bool wan
         return zero_point;
     return want_signed ? zero_point - 128 : zero_point + 128;
 }
+/** to[i] = from[i] ^ flip for i < n. */
+void dq_qgemm_copy(const uint8_t *from, size_t n, uint8_t flip, uint8_t *to);
 
 #endif

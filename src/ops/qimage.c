@@ -7,10 +7,21 @@
 /* Bytes of a piece of a whole image, about, and what its pixels are a multiple of. */
 enum { PIECE = 1 << 14, SQUARE = 64 };
 
+/* Whether windows are pixels of x as it stands, some of them or all. */
+static bool are_pixels(const dq_conv_shape *s)
+{
+    const dq_window *w = &s->window;
+    bool are = s->x_last && s->kernel_size == 1;
+    for (size_t i = 0; are && i < w->rank; i++)
+        are = w->begin[i] == 0 && w->out[i] > 0 && (w->out[i] - 1) * w->stride[i] < w->in[i];
+    return are;
+}
+
 bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image)
 {
     const dq_window *w = &s->window;
     size_t rank = w->rank, step = unit;
+    bool pixels = are_pixels(s);
     memset(image, 0, sizeof *image);
     image->rank = rank;
     image->unit = unit;
@@ -18,7 +29,9 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimag
     image->pixels = s->x_last;
     for (size_t i = rank; i-- > 0;) {
         /* dq_window_infer has seen that this fits */
-        int64_t extent = w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i) : 0;
+        int64_t extent = pixels      ? w->in[i]
+                         : w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i)
+                                     : 0;
         image->extent[i] = (size_t)extent;
         image->step[i] = step;
         image->whole = image->whole && w->begin[i] == 0 && extent == w->in[i];
@@ -67,12 +80,6 @@ bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, si
     return true;
 }
 
-static void copy(const uint8_t *from, size_t n, uint8_t flip, uint8_t *to)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i] ^ flip;
-}
-
 void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
                       const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out)
 {
@@ -98,7 +105,7 @@ void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_c
     memset(out, pad, begin * unit);
     out += begin * unit;
     if (image->pixels)
-        copy(x + from * unit, inside * unit, flip, out);
+        dq_qgemm_copy(x + from * unit, inside * unit, flip, out);
     else if (inside)
         kernels->transpose_x8(x + from, s->in_size, unit, inside, flip, out, unit);
     memset(out + inside * unit, pad, (width - begin - inside) * unit);
