@@ -233,6 +233,7 @@ typedef struct kept {
     const dq_graph *graph;
     const dq_value **wanted;
     uint32_t wanted_count;
+    bool turns;
 } kept;
 
 struct dq_fusions {
@@ -264,17 +265,17 @@ void dq_fusions_free(dq_fusions *fusions)
 }
 
 static kept *find(const dq_fusions *fusions, const dq_graph *graph, const dq_value *const *wanted,
-                  uint32_t count)
+                  uint32_t count, bool turns)
 {
     for (kept *k = fusions->first; k; k = k->next)
-        if (k->graph == graph && k->wanted_count == count &&
+        if (k->graph == graph && k->wanted_count == count && k->turns == turns &&
             (count == 0 || memcmp(k->wanted, wanted, count * sizeof *wanted) == 0))
             return k;
     return NULL;
 }
 
 static dq_status make(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t count,
-                      dq_why_fn why, void *why_arg, kept **out, dq_error *err)
+                      bool turns, dq_why_fn why, void *why_arg, kept **out, dq_error *err)
 {
     dq_fusions *fusions = program->fusions;
     dq_arena passing = {0};
@@ -282,6 +283,7 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
                   .graph = graph,
                   .arena = &fusions->arena,
                   .passing = &passing,
+                  .turns = turns,
                   .why = why,
                   .why_arg = why_arg,
                   .err = err};
@@ -299,21 +301,24 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
         .fused = {.nodes = f.nodes, .node_count = f.count, .values = f.values, .made_count = f.value_count},
         .graph = graph,
         .wanted = values,
-        .wanted_count = count};
+        .wanted_count = count,
+        .turns = turns};
     fusions->first = k;
     *out = k;
     return DQ_OK;
 }
 
 dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t wanted_count,
-                  dq_why_fn why, void *why_arg, const dq_fused **out, dq_error *err)
+                  const dq_kernels *kernels, dq_why_fn why, void *why_arg, const dq_fused **out,
+                  dq_error *err)
 {
     dq_status status = DQ_OK;
+    const bool turns = kernels->qlanes->beats != kernels->qgemm;
     pthread_mutex_lock(&program->fusions->lock);
     /* someone who asks why gets told: the pass runs again */
-    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count);
+    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count, turns);
     if (!k)
-        status = make(program, graph, wanted, wanted_count, why, why_arg, &k, err);
+        status = make(program, graph, wanted, wanted_count, turns, why, why_arg, &k, err);
     if (status == DQ_OK)
         *out = &k->fused;
     pthread_mutex_unlock(&program->fusions->lock);

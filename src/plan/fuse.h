@@ -19,10 +19,12 @@ typedef struct dq_fused {
 typedef void (*dq_why_fn)(void *arg, const char *sentence);
 
 /** The fused nodes of a graph, the main one or an inner one, for callers that want these values. Made once
- * for each set of values and kept by the program, so that packed weights are shared; thread-safe. `why` is
- * told what was fused, and what stopped the rest. */
+ * for each set of values and kept by the program, so that packed weights are shared; thread-safe. `kernels`
+ * decides in what layout codes go from convolution to convolution, and nothing else. `why` is told what was
+ * fused, and what stopped the rest. */
 dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t wanted_count,
-                  dq_why_fn why, void *why_arg, const dq_fused **out, dq_error *err);
+                  const dq_kernels *kernels, dq_why_fn why, void *why_arg, const dq_fused **out,
+                  dq_error *err);
 
 /** What a program keeps of it. */
 typedef struct dq_fusions dq_fusions;

@@ -8,16 +8,20 @@
  *
  * With channels last a pool takes whole vectors of channels. Whether that gains more than the rest costs is
  * reckoned without sizes, which a plan learns later: everything by channels, in times of what a convolution
- * takes longer for a channel of its result (the enum below). Exact: the same integers in another order. */
+ * takes longer for a channel of its result (the enum below). Kernels that turn planes into pixels for a
+ * convolution, and have none that takes planes as they are, write either layout in the same time, and gain
+ * where they find pixels. Exact: the same integers in another order. */
 #include "plan/fuser.h"
 
 #include <string.h>
 
 enum { AXES = 4, MOST_INPUTS = 256 };
 
-/* Costs and gains of a channel, as measured (AVX2; the sizes of image classifiers). */
+/* Costs and gains of a channel, as measured (AVX2, with and without kernels that take planes; the sizes of
+ * image classifiers). */
 enum {
-    COST_WRITE = 1, /* a convolution's result */
+    COST_WRITE = 1, /* a convolution's result, where kernels take planes; where not … */
+    GAIN_READ = 1,  /* … its operand */
     COST_TURN = 2,  /* a Transpose */
     COST_CONCAT = 2,
     GAIN_MAX = 8, /* windows at every place … */
@@ -249,10 +253,12 @@ static void weigh(const pass *p)
         int64_t channels = at(p, node->out[0])->channels;
         if (k == GLOBAL)
             continue;
-        if (k == CONV)
-            region->cost += channels * COST_WRITE;
-        else
+        if (k != CONV)
             region->nodes++;
+        else if (p->f->turns)
+            region_of(p, node->in[0])->gain += at(p, node->in[0])->channels * GAIN_READ;
+        else
+            region->cost += channels * COST_WRITE;
         region->cost += k == CONCAT ? channels * COST_CONCAT : 0;
         region->gain += gain_of(node, k, channels);
     }

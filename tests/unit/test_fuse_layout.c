@@ -13,6 +13,7 @@ enum { CONSTANTS = 16 };
 static dq_tensor constants[CONSTANTS];
 static char weight_names[CONSTANTS][8];
 static unsigned constant_count;
+static dq_qlanes lanes;
 
 static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_t *dims, void *data)
 {
@@ -31,6 +32,9 @@ static void begin_codes(void)
     static int8_t none = 0;
     dq_type type = {.dtype = DQ_UINT8};
     set_up();
+    lanes = *kernels.qlanes;
+    kernels.qlanes = &lanes;
+    lanes.beats = kernels.qgemm;
     constant_count = 0;
     ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
     constant("s", DQ_FLOAT, 0, NULL, &scale);
@@ -102,9 +106,9 @@ static const char *list(void)
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
     ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
     ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
-    ck_assert_int_eq(
-        dq_fuse(program, g, (const dq_value *const *)g->outputs, g->output_count, NULL, NULL, &fused, &err),
-        DQ_OK);
+    ck_assert_int_eq(dq_fuse(program, g, (const dq_value *const *)g->outputs, g->output_count, &kernels, NULL,
+                             NULL, &fused, &err),
+                     DQ_OK);
     names[0] = 0;
     for (uint32_t i = 0; i < fused->node_count; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes[i]->op_type);
@@ -169,6 +173,50 @@ START_TEST(a_transpose_may_cost_too_much)
     wanted("b");
     ck_assert_str_eq(list(), " QLinearConv MaxPool QLinearConv");
     ck_assert_uint_eq(fused->made_count, 0);
+}
+END_TEST
+
+/* Kernels that make pixels of planes for a convolution gain by every one that finds them made. */
+START_TEST(between_convolutions_that_turn_planes)
+{
+    lanes.beats = _i ? NULL : kernels.qgemm;
+    conv("x", "a", 4, 8, 1);
+    conv("a", "b", 8, 8, 1);
+    conv("a", "c", 8, 4, 1);
+    add(microsoft, "QLinearConcat", (const char *const[]){"s", "z", "b", "s", "z", "c", "s", "z", NULL}, "d",
+        1)
+        ->attrs[0] = whole("axis", 1);
+    conv("d", "y", 12, 4, 1);
+    wanted("y");
+    ck_assert_str_eq(list(), " QLinearConv QLinearConv QLinearConv QLinearConcat QLinearConv");
+    ck_assert_str_eq(fused->nodes[0]->domain, _i ? "dqrun" : "");
+    if (!_i)
+        return;
+    ck_assert_int_eq(flag_of(0, "x_channels_last"), 0);
+    ck_assert_int_eq(flag_of(0, "y_channels_last"), 1);
+    for (uint32_t i = 1; i < 3; i++) { /* a concatenation of pixels costs more than its one reader gains */
+        ck_assert_int_eq(flag_of(i, "x_channels_last"), 1);
+        ck_assert_int_eq(flag_of(i, "y_channels_last"), 0);
+    }
+    ck_assert_str_eq(fused->nodes[4]->domain, "");
+}
+END_TEST
+
+/* What one session's kernels like is not given to another's. */
+START_TEST(each_kind_of_kernels_has_its_list)
+{
+    conv("x", "a", 4, 8, 1);
+    conv("a", "y", 8, 4, 1);
+    wanted("y");
+    (void)list();
+    const dq_fused *planes = fused, *pixels, *again;
+    const dq_value *const *outputs = (const dq_value *const *)g->outputs;
+    lanes.beats = NULL;
+    ck_assert_int_eq(dq_fuse(program, g, outputs, 1, &kernels, NULL, NULL, &pixels, &err), DQ_OK);
+    ck_assert_int_eq(dq_fuse(program, g, outputs, 1, &kernels, NULL, NULL, &again, &err), DQ_OK);
+    ck_assert_ptr_eq(pixels, again);
+    ck_assert_str_eq(planes->nodes[0]->domain, "");
+    ck_assert_str_eq(pixels->nodes[0]->domain, "dqrun");
 }
 END_TEST
 
@@ -297,6 +345,8 @@ int main(void)
     tcase_add_test(c, a_pool_between_convolutions_needs_no_transpose);
     tcase_add_loop_test(c, windows_apart_want_many_channels, 0, 2);
     tcase_add_test(c, a_transpose_may_cost_too_much);
+    tcase_add_loop_test(c, between_convolutions_that_turn_planes, 0, 2);
+    tcase_add_test(c, each_kind_of_kernels_has_its_list);
     tcase_add_test(c, what_a_caller_wants_is_turned_back);
     tcase_add_test(c, what_is_given_is_turned);
     tcase_add_test(c, depthwise_convolutions_are_outside);
