@@ -130,24 +130,56 @@ typedef struct job {
     const char *from;
 } job;
 
-static void row(const job *j, size_t to, int64_t from)
+/* Up to SHORT bytes, without a call. */
+enum { SHORT = 64 };
+static inline void copy_short(char *to, const char *from, size_t n)
+{
+    if (n >= 16) {
+        for (size_t i = 0; i + 16 < n; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+static void packed_row(const job *j, size_t to, int64_t from)
 {
     const dq_move *m = j->m;
     size_t last = m->rank - 1, n = m->rank ? m->dims[last] : 1;
-    int64_t from_step = m->rank ? m->from[last] : 1;
-    size_t to_step = m->rank ? m->to[last] : 1;
-    if (j->width == 0) {
-        for (size_t i = 0; i < n; i++)
-            dq_put_bits(j->to, j->bits, to + i * to_step,
-                        dq_get_bits(j->from, j->bits, (size_t)(from + (int64_t)i * from_step)));
-        return;
-    }
-    char *y = j->to + to * j->width;
-    const char *x = j->from + from * (int64_t)j->width;
-    if (from_step == 1 && to_step == 1)
-        memcpy(y, x, n * j->width);
-    else
-        j->step(y, to_step, x, from_step, n);
+    for (size_t i = 0; i < n; i++)
+        dq_put_bits(
+            j->to, j->bits, to + i * (m->rank ? m->to[last] : 1),
+            dq_get_bits(j->from, j->bits, (size_t)(from + (int64_t)i * (m->rank ? m->from[last] : 1))));
+}
+
+/* `rows` rows along the last axis, neighbours on the axis before it. */
+static void some_rows(const job *j, size_t to, int64_t from, size_t rows)
+{
+    const dq_move *m = j->m;
+    const size_t last = m->rank - 1, n = m->rank ? m->dims[last] : 1, width = j->width;
+    const int64_t from_step = m->rank ? m->from[last] : 1;
+    const size_t to_step = m->rank ? m->to[last] : 1;
+    const size_t to_next = rows > 1 ? m->to[last - 1] * width : 0;
+    const int64_t from_next = rows > 1 ? m->from[last - 1] * (int64_t)width : 0;
+    char *y = j->to + to * width;
+    const char *x = j->from + from * (int64_t)width;
+    const bool dense = from_step == 1 && to_step == 1;
+    if (dense && n * width <= SHORT)
+        for (; rows > 0; rows--, y += to_next, x += from_next)
+            copy_short(y, x, n * width);
+    for (; rows > 0; rows--, y += to_next, x += from_next)
+        if (dense)
+            memcpy(y, x, n * width);
+        else
+            j->step(y, to_step, x, from_step, n);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -155,19 +187,26 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const job *j = arg;
     const dq_move *m = j->m;
-    size_t outer = m->rank ? m->rank - 1 : 0, coord[DQ_MOVE_RANK] = {0}, to = m->to_base;
+    size_t outer = m->rank ? m->rank - 1 : 0, coord[DQ_MOVE_RANK] = {0}, to = m->to_base, rows = 1;
     int64_t from = (int64_t)m->from_base;
     for (size_t d = outer, rest = begin; d-- > 0; rest /= m->dims[d]) {
         coord[d] = rest % m->dims[d];
         to += coord[d] * m->to[d];
         from += (int64_t)coord[d] * m->from[d];
     }
-    for (size_t i = begin; i < end; i++) {
-        row(j, to, from);
-        for (size_t d = outer; d-- > 0;) {
-            to += m->to[d];
-            from += m->from[d];
-            if (++coord[d] < m->dims[d])
+    for (size_t i = begin; i < end; i += rows) {
+        if (j->width == 0) {
+            packed_row(j, to, from);
+        } else {
+            rows = outer ? m->dims[outer - 1] - coord[outer - 1] : 1;
+            rows = rows < end - i ? rows : end - i;
+            some_rows(j, to, from, rows);
+        }
+        for (size_t d = outer, step = rows; d-- > 0; step = 1) {
+            to += step * m->to[d];
+            from += (int64_t)step * m->from[d];
+            coord[d] += step;
+            if (coord[d] < m->dims[d])
                 break;
             to -= m->dims[d] * m->to[d];
             from -= (int64_t)m->dims[d] * m->from[d];
