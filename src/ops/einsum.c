@@ -3,9 +3,11 @@
  * float as MatMul does: one operand alone whose letters all stay is only moved. */
 #include "base/checked.h"
 #include "ops/float_matmul.h"
+#include "ops/float_product.h"
 #include "ops/move.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
@@ -22,10 +24,16 @@ typedef struct state {
     size_t labels, terms;  /* all labels; terms of a sum */
     size_t dims[LABELS];
     size_t strides[OPERANDS][LABELS];
-    bool product;                    /* two operands of float, by mm: */
+    bool product;                    /* two operands of float, by mm or blocks: */
+    group group[LABELS];             /* of each label */
     const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
     size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
     dq_fmm mm;
+    bool by_blocks;   /* places are even, as dq_fproduct wants them: */
+    group rows, cols; /* of the result, … */
+    size_t a, b;      /* … and the operands that have them */
+    dq_fproduct blocks;
+    const float *panels; /* b's, when it is constant */
 } state;
 
 typedef struct parse {
@@ -195,6 +203,28 @@ static group group_of(const state *s, size_t label)
     return ROWS;
 }
 
+/* Labels of a side that are no one even stretch with those behind them, in the operand and in the result, go
+ * to the batch, when what is left is worth a product. */
+static void split_side(state *s, group side, const size_t out_strides[])
+{
+    enum { FEW = 8 };
+    const size_t *strides = s->strides[side == ROWS ? LEFT : RIGHT];
+    size_t count = 1, last = s->rank, end = 0; /* of the stretch, which is labels last … end */
+    for (size_t d = s->rank; d-- > 0;) {
+        if (s->group[d] != side || s->dims[d] == 1)
+            continue;
+        if (count > 1 && (strides[d] != strides[last] * s->dims[last] ||
+                          out_strides[d] != out_strides[last] * s->dims[last])) {
+            end = d + 1;
+            break;
+        }
+        count *= s->dims[d];
+        last = d;
+    }
+    for (size_t d = 0; d < end && count >= FEW; d++)
+        s->group[d] = s->group[d] == side ? BATCH : s->group[d];
+}
+
 /* Lists where the places of a group are. False: there are too many. */
 static bool list_places(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
                         dq_status *failed, dq_error *err)
@@ -202,7 +232,7 @@ static bool list_places(dq_op_call *call, state *s, group which, const size_t ou
     const size_t most = which == STEPS ? MOST_STEPS : MOST;
     *count = 1;
     for (size_t d = 0; d < s->labels; d++)
-        if (group_of(s, d) == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
+        if (s->group[d] == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
             return false;
     for (size_t side = LEFT; side < SIDES; side++) {
         size_t *at = DQ_NEW_ARRAY(call->arena, *count ? *count : 1, size_t);
@@ -212,7 +242,7 @@ static bool list_places(dq_op_call *call, state *s, group which, const size_t ou
         }
         for (size_t i = 0; i < *count; i++)
             for (size_t d = s->labels, rest = i; d-- > 0;) {
-                if (group_of(s, d) != which)
+                if (s->group[d] != which)
                     continue;
                 size_t stride = side != RESULT ? s->strides[side][d] : d < s->rank ? out_strides[d] : 0;
                 at[i] += rest % s->dims[d] * stride;
@@ -229,6 +259,7 @@ static bool list_places(dq_op_call *call, state *s, group which, const size_t ou
 
 typedef struct operands {
     const state *s;
+    const dq_kernels *kernels;
     const float *in[2];
     float *out;
 } operands;
@@ -280,6 +311,80 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     }
 }
 
+static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    const size_t step = s->even[STEPS][s->a];
+    block->a_row = s->even[s->rows][s->a];
+    block->a = o->in[s->a] + s->at[BATCH][s->a][part->batch] + part->row * block->a_row + part->p * step;
+    if (!s->blocks.a_room)
+        return;
+    o->kernels->transpose_x32((const uint32_t *)(const void *)block->a, step, part->k, part->rows,
+                              (uint32_t *)(void *)room, part->k);
+    block->a = room;
+    block->a_row = part->k;
+}
+
+static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    if (!s->panels) {
+        dq_fpanels(o->kernels->transpose_x32, o->in[s->b] + s->at[BATCH][s->b][part->batch],
+                   s->even[s->cols][s->b], s->even[STEPS][s->b], part, room, block);
+        return;
+    }
+    block->b = s->panels + part->col * s->blocks.k + part->p * DQ_FPANEL;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * s->blocks.k;
+}
+
+static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const operands *o = arg;
+    const state *s = o->s;
+    block->c_row = s->even[s->rows][RESULT];
+    block->c = o->out + s->at[BATCH][RESULT][part->batch] + part->row * block->c_row + part->col;
+    block->low = -INFINITY;
+    block->high = INFINITY;
+}
+
+/* Whether the sides, in this order or the other, are as blocks want them: columns of the result side by side,
+ * and of the operand that has its rows either these or the steps. */
+static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
+{
+    s->a = swapped ? RIGHT : LEFT;
+    s->b = swapped ? LEFT : RIGHT;
+    s->rows = swapped ? COLS : ROWS;
+    s->cols = swapped ? ROWS : COLS;
+    const size_t a_row = s->even[s->rows][s->a], a_step = s->even[STEPS][s->a];
+    s->blocks = (dq_fproduct){.batches = counts[BATCH],
+                              .m = counts[s->rows],
+                              .n = counts[s->cols],
+                              .k = counts[STEPS],
+                              .a_room = a_step != 1,
+                              .a = part_a,
+                              .b = part_b,
+                              .c = part_c};
+    return a_row != UNEVEN && a_step != UNEVEN && (a_row == 1 || a_step == 1) &&
+           s->even[s->cols][s->b] != UNEVEN && s->even[STEPS][s->b] != UNEVEN &&
+           s->even[s->rows][RESULT] != UNEVEN && s->even[s->cols][RESULT] == 1;
+}
+
+static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
+{
+    const uint32_t b = s->b == LEFT ? 0 : 1;
+    dq_fproduct *f = &s->blocks;
+    if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
+        call->in[b]->count % f->n == 0)
+        DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, s->even[s->cols][s->b], s->even[STEPS][s->b],
+                                   &s->panels, err));
+    f->laid_out = s->panels != NULL;
+    return dq_fproduct_prepare(call, f, err);
+}
+
 static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *out = call->out[0];
@@ -288,10 +393,17 @@ static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
     if (s->operands != 2 || out->dtype != DQ_FLOAT || out->count == 0)
         return DQ_OK;
     dq_strides(out->rank, out->dims, strides);
+    for (size_t d = 0; d < s->labels; d++)
+        s->group[d] = group_of(s, d);
+    split_side(s, ROWS, strides);
+    split_side(s, COLS, strides);
     for (group g = BATCH; g < GROUPS; g++)
         if (!list_places(call, s, g, strides, &counts[g], &failed, err))
             return failed;
     s->product = true;
+    s->by_blocks = find_blocks(s, false, counts) || find_blocks(s, true, counts);
+    if (s->by_blocks)
+        return plan_blocks(call, s, err);
     s->mm = (dq_fmm){.type = DQ_FLOAT,
                      .batches = counts[BATCH],
                      .m = counts[ROWS],
@@ -395,8 +507,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     const dq_tensor *out = call->out[0];
     if (s->product) {
-        const operands o = {s, {call->in[LEFT]->data, call->in[RIGHT]->data}, dq_data(out, float)};
-        dq_fmm_run(call, &s->mm, &o);
+        const operands o = {
+            s, call->kernels, {call->in[LEFT]->data, call->in[RIGHT]->data}, dq_data(out, float)};
+        if (s->by_blocks)
+            dq_fproduct_run(call, &s->blocks, &o);
+        else
+            dq_fmm_run(call, &s->mm, &o);
     } else if (s->operands == 1 && s->labels == s->rank && out->count) {
         dq_move m = {0};
         size_t strides[DQ_MAX_RANK];

@@ -90,6 +90,8 @@ START_TEST(einsum_as_a_product)
         {"bhid,bhjd->bhij", {4, 4}, {{2, 3, 9, 5}, {2, 3, 20, 5}}},
         {"bsnh,btnh->bnst", {4, 4}, {{2, 7, 3, 5}, {2, 17, 3, 5}}},
         {"bhwc,hkc->bhwk", {4, 3}, {{2, 3, 4, 5}, {3, 6, 5}}},
+        {"bhwc,hkc->bhwk", {4, 3}, {{2, 3, 9, 5}, {3, 6, 5}}},      /* rows are even on one axis only */
+        {"bsnh,btnh->bnts", {4, 4}, {{2, 7, 3, 5}, {2, 17, 3, 5}}}, /* the right operand has the rows */
         {"abc,cd->dba", {3, 2}, {{2, 3, 40}, {40, 5}}},
         {"abc,bcd->ad", {3, 3}, {{4, 3, 5}, {3, 5, 6}}}, /* two axes are summed */
         {"abc,cbd->ad", {3, 3}, {{4, 3, 5}, {5, 3, 6}}}, /* in another order on the right */
