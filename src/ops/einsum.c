@@ -379,7 +379,7 @@ static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
     dq_fproduct *f = &s->blocks;
     if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
         call->in[b]->count % f->n == 0)
-        DQ_TRY(dq_fpanels_constant(call, b, f->n, f->k, s->even[s->cols][s->b], s->even[STEPS][s->b],
+        DQ_TRY(dq_fpanels_constant(call, b, 1, f->n, f->k, s->even[s->cols][s->b], s->even[STEPS][s->b],
                                    &s->panels, err));
     f->laid_out = s->panels != NULL;
     return dq_fproduct_prepare(call, f, err);
