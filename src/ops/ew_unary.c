@@ -194,8 +194,7 @@ static void leaky_relu_f32(void *out, const void *const in[], const size_t step[
 DQ_EW_UNARY(leaky_relu_f64, double, double, a < 0 ? params->alpha * a : a)
 static const dq_ew_table leaky_relu_table = {.fn = {FLOAT_ROWS(leaky_relu)}, .params = read_alpha};
 DQ_EW_OP(dq_op_leaky_relu, leaky_relu_table);
-FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA || isnan(a) ? a : 0,
-              a > params->alpha || isnan(a) ? a : 0)
+FLOAT_OP_WITH(thresholded_relu, read_alpha, a > ALPHA ? a : 0, a > params->alpha ? a : 0)
 DQ_EW_ROW(hard_sigmoid_f32, hard_sigmoid(in[0], n, ALPHA, BETA, out))
 DQ_EW_UNARY(hard_sigmoid_f64, double, double, unit(params->alpha *a + params->beta))
 static const dq_ew_table hard_sigmoid_table = {.fn = {FLOAT_ROWS(hard_sigmoid)}, .params = read_alpha};
@@ -369,7 +368,7 @@ DQ_EW_UNARY(shrink_i64, int64_t, int64_t, shrunk((double)a, params))
 DQ_EW_UNARY(shrink_u8, uint8_t, uint8_t, shrunk((double)a, params))
 DQ_EW_UNARY(shrink_u16, uint16_t, uint16_t, shrunk((double)a, params))
 DQ_EW_UNARY(shrink_u32, uint32_t, uint32_t, shrunk((double)a, params))
-DQ_EW_UNARY(shrink_u64, uint64_t, uint64_t, shrunk((double)a, params))
+DQ_EW_UNARY(shrink_u64, uint64_t, uint64_t, dq_cast_to_int(shrink((double)a, params), DQ_UINT64))
 static const dq_ew_table shrink_table = {
     .fn = {FLOAT_ROWS(shrink), [DQ_INT8] = shrink_i8, [DQ_INT16] = shrink_i16, [DQ_INT32] = shrink_i32,
            [DQ_INT64] = shrink_i64, [DQ_UINT8] = shrink_u8, [DQ_UINT16] = shrink_u16,

@@ -397,6 +397,23 @@ START_TEST(alpha_and_beta)
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(-2, 8));
     ops_end(&c);
 
+    for (int narrow = 0; narrow < 2; narrow++) { /* NaN is not over the threshold */
+        ops_begin(&c, "", "ThresholdedRelu", 22);
+        ops_float(&c, "alpha", 0.5f);
+        ops_in(&c, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(NAN, 0.5, 1, INFINITY));
+        ops_must_run(&c);
+        ops_want(&c, 0, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(0, 0, 1, INFINITY));
+        ops_end(&c);
+    }
+
+    ops_begin(&c, "", "Shrink", 9); /* beyond int64 */
+    ops_float(&c, "lambd", 0.5f);
+    ops_float(&c, "bias", 4096);
+    ops_in(&c, DQ_UINT64, OPS_DIMS(2), OPS_VALUES(18446744073709547520.0, 5000));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT64, OPS_DIMS(2), OPS_VALUES(18446744073709543424.0, 904));
+    ops_end(&c);
+
     ops_begin(&c, "", "HardSigmoid", 22);
     ops_float(&c, "alpha", 0.25f);
     ops_float(&c, "beta", 0.5f);
