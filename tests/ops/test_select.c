@@ -448,6 +448,26 @@ START_TEST(grids)
 }
 END_TEST
 
+/* A cubic beside the border's pixel, a quarter outside its centre: the grid's range ends at the pixel's
+ * corner. */
+START_TEST(cubic_at_the_border)
+{
+    for (int align = 0; align < 2; align++) {
+        ops_case c;
+        ops_begin(&c, "", "GridSample", 22);
+        ops_string(&c, "mode", "cubic");
+        ops_string(&c, "padding_mode", "border");
+        ops_int(&c, "align_corners", align);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 4), OPS_VALUES(0, 1, 5, 9));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 3, 2), OPS_VALUES(-0.875, 0, -1.5, 0, 1.5, 0));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 1, 3),
+                 align ? OPS_VALUES(0.0780029296875, 0, 9) : OPS_VALUES(-0.10546875, 0, 9));
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(attention)
 {
     ops_case c;
@@ -493,6 +513,7 @@ int main(void)
     tcase_add_test(tests, random_numbers);
     tcase_add_test(tests, outside);
     tcase_add_test(tests, grids);
+    tcase_add_test(tests, cubic_at_the_border);
     tcase_add_test(tests, attention);
     return ops_main(tests);
 }
