@@ -1,5 +1,6 @@
 /* dq_fconv_plane_fn and dq_fevery_fn over the vector that a vec_<isa>.h defines: included once by the file of
  * each ISA, after that header. The last vectors may go on behind the last result. */
+#include "kernels/fgate_body.h"
 #include "kernels/fproduct.h"
 
 #include <stdbool.h>
@@ -26,6 +27,11 @@ static inline __attribute__((always_inline)) void fconv_vectors(const dq_fconv *
         vf s = vf_add(sum[v], bias);
         s = vf_pick(vf_less(s, low), low, s);
         sum[v] = vf_pick(vf_less(high, s), high, s);
+    }
+    if (f->last && f->gate) {
+        const fgate gate = fgate_of(f->gate);
+        for (int v = 0; v < vectors; v++)
+            sum[v] = fgate_any(&gate, sum[v]);
     }
     for (int v = 0; v < vectors; v++)
         vf_store(y + v * VF_LANES, sum[v]);

@@ -1,4 +1,7 @@
 #include "kernels/kernels.h"
+#include "kernels/vec_c.h"
+
+#include "kernels/fgate_body.h"
 
 #include <math.h>
 
@@ -19,7 +22,11 @@ static float finished(const dq_fblock *g, size_t i, size_t j, float x)
     if (g->z)
         x += g->z[i * g->z_row + j];
     x = x < g->low ? g->low : x;
-    return x > g->high ? g->high : x;
+    x = x > g->high ? g->high : x;
+    if (!g->gate)
+        return x;
+    const fgate gate = fgate_of(g->gate);
+    return fgate_any(&gate, x);
 }
 
 void dq_fblock_c(const dq_fblock *g)

@@ -13,6 +13,13 @@
 
 enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
 
+/** A function of a finished result: with t = fmaf(x, scale, shift), t < low ? low : t, then t > high ? high :
+ * t, x becomes x * t / divisor * factor + term, each of the four rounded. Hard swish is one, however it is
+ * written. */
+typedef struct dq_fgate {
+    float scale, shift, low, high, divisor, factor, term;
+} dq_fgate;
+
 /** A block of a product: C (rows by cols) from A (rows by k) and B (k by cols).
  *
  *  A's row i, step p is a[i * a_row + p]. B's column j, step p is
@@ -25,7 +32,8 @@ enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
  *
  *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
- * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x. */
+ * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x, and then what
+ * `gate` makes of it, unless that is NULL. */
 typedef struct dq_fblock {
     size_t rows, cols, k;
     const float *a, *b;
@@ -37,6 +45,7 @@ typedef struct dq_fblock {
     float alpha, low, high;
     const float *bias, *z;
     size_t z_row;
+    const dq_fgate *gate;
 } dq_fblock;
 
 typedef void dq_fblock_fn(const dq_fblock *block);
@@ -51,7 +60,8 @@ typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t c
                            size_t step, float *to);
 
 /** A convolution without a matrix product: y[i] = the sum over t < taps of w[t] * x[offsets[t] + i], for i <
- * n; `more`: on top of the sum that stands in y. `last`: then clamp(sum + bias), as in a block. */
+ * n; `more`: on top of the sum that stands in y. `last`: then clamp(sum + bias), and `gate`, as in a block.
+ */
 typedef struct dq_fconv {
     const float *x, *w;
     const size_t *offsets;
@@ -59,6 +69,7 @@ typedef struct dq_fconv {
     float *y;
     bool more, last;
     float bias, low, high;
+    const dq_fgate *gate;
 } dq_fconv;
 
 enum { DQ_FCONV_SLACK = 64 /* floats behind the last one of x and y that may be read, and of y written */ };

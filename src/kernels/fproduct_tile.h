@@ -5,6 +5,7 @@
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
+#include "kernels/fgate_body.h"
 #include "kernels/fproduct.h"
 
 #include <string.h>
@@ -61,6 +62,17 @@ INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row,
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
             sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
+}
+
+/* Upon a strip that stands in the first cache: in tiles each of their sizes would have this code, and wait
+ * for it. */
+static __attribute__((noinline)) void gate_rows(const dq_fgate *gate, float *c, size_t c_row, size_t rows,
+                                                size_t cols)
+{
+    const fgate g = fgate_of(gate);
+    for (; rows; rows--, c += c_row)
+        for (size_t j = 0; j < cols; j += VF_LANES)
+            vf_store(c + j, fgate_any(&g, vf_load(c + j)));
 }
 
 /* What is fetched into the cache meanwhile: each tile takes its share of the panels that come next; those of
@@ -189,6 +201,8 @@ INLINE void strip_tiles(const strip *s, int vectors)
         tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
                   s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
     }
+    if (g->last && g->gate)
+        gate_rows(g->gate, s->c, s->c_row, s->rows, (size_t)vectors * VF_LANES);
 }
 
 /* Each is much code, which stands once. */

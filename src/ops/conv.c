@@ -1,7 +1,7 @@
 /* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
- * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid) come upon the finished sum, before the one
- * rounding to a 16-bit type. */
+ * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
+ * upon the finished sum, before the one rounding to a 16-bit type. */
 #include "ops/conv_float.h"
 #include "ops/conv_gather.h"
 #include "ops/conv_rows.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { X, W, BIAS, Z /* FusedConv */ };
+enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 
 typedef struct state {
     dq_conv_shape shape;
@@ -27,12 +27,14 @@ typedef struct state {
     dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
     dq_conv_finish finish;        /* the same for floats */
+    dq_fgate gate;
 } state;
 
 typedef struct operands {
     const state *s;
     const dq_tensor *x, *w, *bias, *z;
     dq_tensor *out;
+    const dq_kernels *kernels;
 } operands;
 
 /* Rows: the output channels of a group. */
@@ -72,8 +74,24 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
     }
 
 /* Z and the activation function, for n results of which the first is element `at`. */
-FINISH(finish_f32, float)
+FINISH(add_function_f32, float)
 FINISH(finish_f64, double)
+
+static void finish_f32(const operands *o, size_t at, size_t n, float *v)
+{
+    const dq_fblock rest = {.rows = 1,
+                            .cols = n,
+                            .c = v,
+                            .more = true,
+                            .last = true,
+                            .alpha = 1,
+                            .low = -INFINITY,
+                            .high = INFINITY,
+                            .gate = o->s->finish.gate};
+    add_function_f32(o, at, n, v);
+    if (rest.gate)
+        o->kernels->fblock(&rest);
+}
 
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
                   const void *tile)
@@ -110,7 +128,8 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
     static const struct {
         const char *name;
         size_t params;
-    } known[] = {{"Relu", 0}, {"Tanh", 0}, {"Sigmoid", 0}, {"LeakyRelu", 1}, {"HardSigmoid", 2}, {"Clip", 2}};
+    } known[] = {{"Relu", 0},        {"Tanh", 0}, {"Sigmoid", 0},       {"LeakyRelu", 1},
+                 {"HardSigmoid", 2}, {"Clip", 2}, {"Gate", GATE_PARAMS}};
     enum { KNOWN = sizeof known / sizeof known[0] };
     const char *name = dq_node_string(call->node, "activation", "");
     const dq_attr *params = dq_node_attr(call->node, "activation_params");
@@ -130,6 +149,9 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'activation_params' has %zu values, wanted %zu for %s", given,
                             known[i].params, name);
+    if (known[i].params == GATE_PARAMS && call->in[X]->dtype == DQ_DOUBLE)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                            "attribute 'activation' is 'Gate', which wants floats");
     to->fn = strcmp(name, "Clip") == 0 ? clip : dq_rnn_activation_find(name);
     to->alpha = known[i].params > 0 ? (double)params->u.floats[0] : 0;
     to->beta = known[i].params > 1 ? (double)params->u.floats[1] : 0;
@@ -158,14 +180,23 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
 
+static dq_fgate read_gate(const dq_op_call *call)
+{
+    const float *p = dq_node_attr(call->node, "activation_params")->u.floats;
+    return (dq_fgate){p[0], p[1], p[2], p[3], p[4], p[5], p[6]};
+}
+
 /* Relu and Clip are bounds; the other functions are operators of these names, with the same bits. */
-static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation)
+static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation, dq_fgate *gate)
 {
     dq_conv_finish f = {.low = -INFINITY, .high = INFINITY};
     const char *name = dq_node_string(call->node, "activation", "");
     const dq_ew_named *named = dq_ew_find(name, strlen(name));
     if (strcmp(name, "Relu") == 0) {
         f.low = 0;
+    } else if (strcmp(name, "Gate") == 0) {
+        *gate = read_gate(call);
+        f.gate = gate;
     } else if (activation->fn == clip) {
         f.low = (float)activation->alpha;
         f.high = (float)activation->beta;
@@ -186,7 +217,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     const dq_conv_shape *shape = &s->shape;
     DQ_TRY(check(call, &s->shape, &s->activation, err));
     bool single = dq_half_floats_take(call->in[X]->dtype) && dq_conv_float_suits(shape);
-    s->finish = finish_of(call, &s->activation);
+    s->finish = finish_of(call, &s->activation, &s->gate);
     if (single)
         DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
     if (single && dq_conv_rows_suits(shape)) {
@@ -223,7 +254,13 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), dq_call_in(call, Z), call->out[0]};
+    operands o = {s,
+                  call->in[X],
+                  call->in[W],
+                  dq_call_in(call, BIAS),
+                  dq_call_in(call, Z),
+                  call->out[0],
+                  call->kernels};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
     if (s->way == BY_CALLBACKS) {

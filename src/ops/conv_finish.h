@@ -10,6 +10,7 @@ typedef struct dq_conv_finish {
     float low, high; /* Relu and Clip, and what bounds nothing */
     dq_ew_fn *fn;    /* the operator of the other functions' names; NULL: the bounds are all */
     dq_ew_params params;
+    const dq_fgate *gate; /* or NULL; without a function */
 } dq_conv_finish;
 
 /** The function upon n results, in place. */

@@ -70,6 +70,7 @@ static void part_result(const void *arg, const dq_fpart *part, float *room, dq_f
     block->bias = j->o->bias ? j->o->bias + channel_of(s, part) : NULL;
     block->low = j->o->finish->low;
     block->high = j->o->finish->high;
+    block->gate = j->o->finish->gate;
 }
 
 static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)

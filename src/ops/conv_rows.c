@@ -245,7 +245,8 @@ static void sums(const job *j, const float *copy, size_t in, size_t channel, siz
                         .last = in + 1 == s->group_in && !j->o->z,
                         .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
                         .low = to->low,
-                        .high = to->high};
+                        .high = to->high,
+                        .gate = to->gate};
     j->call->kernels->fconv_plane(&f);
 }
 
@@ -281,7 +282,8 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
                       .low = to->low,
                       .high = to->high,
                       .bias = o->bias ? o->bias + channel : NULL,
-                      .z = o->z ? o->z + at : NULL};
+                      .z = o->z ? o->z + at : NULL,
+                      .gate = to->gate};
     if (o->z)
         j->call->kernels->fblock(&rest);
     dq_conv_function(to, o->out + at, n);

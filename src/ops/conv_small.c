@@ -67,6 +67,7 @@ static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_fbl
     block->z_row = 0;
     block->low = j->o->z ? -INFINITY : j->o->finish->low;
     block->high = j->o->z ? INFINITY : j->o->finish->high;
+    block->gate = j->o->z ? NULL : j->o->finish->gate;
 }
 
 /* Sums to the planes of their channels, and what comes upon them there. */
@@ -88,7 +89,8 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
                             .low = o->finish->low,
                             .high = o->finish->high,
                             .z = o->z ? o->z + at : NULL,
-                            .z_row = s->out_size};
+                            .z_row = s->out_size,
+                            .gate = o->finish->gate};
     if (o->z)
         j->call->kernels->fblock(&rest);
     for (size_t i = 0; i < part->cols && o->finish->fn; i++)

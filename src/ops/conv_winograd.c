@@ -225,8 +225,9 @@ static void finish(const job *j, const dq_fpart *part)
                             .low = o->finish->low,
                             .high = o->finish->high,
                             .z = o->z ? o->z + first : NULL,
-                            .z_row = s->out_size};
-    if (o->z)
+                            .z_row = s->out_size,
+                            .gate = o->finish->gate};
+    if (o->z || o->finish->gate)
         j->call->kernels->fblock(&rest);
     for (size_t i = 0; i < part->rows && o->finish->fn; i++)
         dq_conv_function(o->finish, o->out + first + i * s->out_size, part->cols);

@@ -1,5 +1,7 @@
 #include "plan/fuse_behind.h"
 
+#include <string.h>
+
 dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
 {
     return (dq_chain){.rank = weights->rank,
@@ -141,18 +143,107 @@ void dq_chain_clips(const dq_fuser *f, dq_chain *c)
     }
 }
 
-bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+/* A constant float that spreads over all of the values. */
+static bool is_scalar(const dq_chain *c, dq_value *v, float *to)
 {
-    float *bounds = DQ_NEW_ARRAY(f->arena, 2, float);
-    if (!bounds) {
-        f->failed = true;
-        dq_no_memory(f->err, 2 * sizeof *bounds, "fused nodes");
+    const dq_tensor *t = v ? dq_fuser_constant(v) : NULL;
+    bool is = t && t->count == 1 && dq_chain_channels(c, v) == v;
+    *to = is ? dq_fuser_float(t, 0) : 0;
+    return is && isfinite(*to);
+}
+
+/* The hard sigmoid that the node begins, as far as its last node, whose position is *at then. */
+static const dq_node *read_sigmoid(const dq_fuser *f, dq_chain *c, const dq_node *node, uint32_t *at)
+{
+    dq_fgate *g = &c->gate;
+    dq_clip clip = {-INFINITY, INFINITY};
+    *g = (dq_fgate){1, 0, 0, 1, 1, 1, -0.0f};
+    if (dq_fuser_is(node, "HardSigmoid")) {
+        g->scale = dq_node_float(node, "alpha", 0.2f);
+        g->shift = dq_node_float(node, "beta", 0.5f);
+        return node;
+    }
+    if (!dq_fuser_is(node, "Add") || !is_scalar(c, node->in[node->in[0] == c->last], &g->shift) ||
+        !dq_fuser_once(f, node->out[0]))
+        return NULL;
+    const dq_node *bounds = reader_of(f, *at, node->out[0], at);
+    if (!bounds || bounds->in[0] != node->out[0] || !dq_fuser_read_clip(bounds, &clip))
+        return NULL;
+    g->low = clip.lo;
+    g->high = clip.hi;
+    c->inner[c->inner_count++] = node->out[0];
+    return bounds;
+}
+
+/* Over the product with the sigmoid; what was taken from the values on the way is given back where there is
+ * none.
+ */
+static bool join_gate(const dq_fuser *f, dq_chain *c)
+{
+    const uint32_t inner = c->inner_count;
+    uint32_t at = c->at, product_at;
+    dq_value *x = c->last, *other;
+    const dq_node *whole = dq_chain_next(f, c, "HardSwish", &at, &other);
+    if (whole) {
+        c->gate = (dq_fgate){1.0f / 6.0f, 0.5f, 0, 1, 1, 1, -0.0f};
+        dq_chain_go_on(c, whole, at);
+        return true;
+    }
+    if (x->id >= f->use_count || f->uses[x->id] != 2)
+        return false;
+    const dq_node *node = reader_of(f, c->at, x, &at);
+    const dq_node *product = node ? reader_of(f, at, x, &product_at) : NULL;
+    const dq_node *sigmoid = product ? read_sigmoid(f, c, node, &at) : NULL;
+    dq_value *t = sigmoid ? sigmoid->out[0] : NULL;
+    if (!t || !dq_fuser_is(product, "Mul") || !dq_fuser_once(f, t) || product->in[product->in[0] == x] != t) {
+        c->inner_count = inner;
         return false;
     }
-    bounds[0] = c->clip.lo;
-    bounds[1] = c->clip.hi;
-    *attr = (dq_attr){.name = name, .kind = DQ_ATTR_FLOATS, .count = 2, .u.floats = bounds};
+    c->inner[c->inner_count++] = t;
+    dq_chain_go_on(c, product, product_at);
     return true;
+}
+
+void dq_chain_gate(const dq_fuser *f, dq_chain *c)
+{
+    static const char *const ops[] = {"Div", "Mul", "Add"};
+    enum { MOST = 6 /* values that it takes in */ };
+    if (c->inner_count + MOST > DQ_CHAIN_STEPS || !join_gate(f, c))
+        return;
+    c->gated = true;
+    float *const to[] = {&c->gate.divisor, &c->gate.factor, &c->gate.term};
+    for (int i = 0; i < 3; i++) {
+        dq_value *other;
+        uint32_t at;
+        float number;
+        const dq_node *node = dq_chain_next(f, c, ops[i], &at, &other);
+        if (!node || !is_scalar(c, other, &number) || (i == 0 && node->in[0] != c->last))
+            continue;
+        *to[i] = number;
+        dq_chain_go_on(c, node, at);
+    }
+}
+
+static bool set_floats(dq_fuser *f, const char *name, size_t count, const float *from, dq_attr *attr)
+{
+    float *floats = DQ_NEW_ARRAY(f->arena, count, float);
+    if (!floats)
+        return dq_fuser_no_memory(f);
+    memcpy(floats, from, count * sizeof *floats);
+    *attr = (dq_attr){.name = name, .kind = DQ_ATTR_FLOATS, .count = count, .u.floats = floats};
+    return true;
+}
+
+bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+{
+    return set_floats(f, name, 2, (const float[]){c->clip.lo, c->clip.hi}, attr);
+}
+
+bool dq_chain_gate_params(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+{
+    const dq_fgate *g = &c->gate;
+    const float params[] = {g->scale, g->shift, g->low, g->high, g->divisor, g->factor, g->term};
+    return set_floats(f, name, sizeof params / sizeof *params, params, attr);
 }
 
 void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made)

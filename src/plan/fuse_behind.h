@@ -20,6 +20,8 @@ typedef struct dq_chain {
     /* what was found */
     dq_value *z;
     dq_clip clip;
+    bool gated;
+    dq_fgate gate;
 } dq_chain;
 
 dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights);
@@ -35,12 +37,16 @@ dq_value *dq_chain_channels(const dq_chain *c, dq_value *v);
 void dq_chain_sum(const dq_fuser *f, dq_chain *c);
 /** Goes on over bounds. */
 void dq_chain_clips(const dq_fuser *f, dq_chain *c);
+/** Goes on over a value times its own hard sigmoid (hard swish, written in one way or another), a divisor, a
+ * factor and a term. */
+void dq_chain_gate(const dq_fuser *f, dq_chain *c);
 static inline bool dq_chain_bounded(const dq_chain *c)
 {
     return c->clip.lo > -HUGE_VALF || c->clip.hi < HUGE_VALF;
 }
-/** The bounds as an attribute. */
+/** The bounds, and the gate's numbers, as an attribute. */
 bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr);
+bool dq_chain_gate_params(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr);
 /** Puts `made` in place of the chain's last node, and makes the others needless. */
 void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made);
 

@@ -10,8 +10,9 @@
  * magnitudes: less than what the float sum of the graph as written is off by, where it has more than one
  * product.
  *
- * Functions other than bounds stay chains of their own behind the product (fuse_chain.c): upon its blocks
- * they take longer, as the product's stores are no longer waited for in the background. */
+ * A value times its hard sigmoid goes into Conv, too, as its kernels end with it: the same bits. Functions
+ * other than that and bounds stay chains of their own behind the product (fuse_chain.c): upon its blocks they
+ * take longer, as the product's stores are no longer waited for in the background. */
 #include "plan/fuse_behind.h"
 
 #include <string.h>
@@ -197,20 +198,21 @@ static bool begin_affine(dq_fuser *f, const product *p, affine *a)
     return true;
 }
 
-/* The activation function of FusedConv that bounds a result. */
+/* The activation function of FusedConv: what bounds a result, or gates it. */
 static bool set_activation(dq_fuser *f, const dq_chain *c, dq_attr *attrs)
 {
     bool relu = c->clip.lo == 0 && c->clip.hi == INFINITY;
-    dq_string name = {relu ? "Relu" : "Clip", 4};
+    dq_string name = {c->gated ? "Gate" : relu ? "Relu" : "Clip", 4};
     attrs[0] = (dq_attr){.name = "activation", .kind = DQ_ATTR_STRING, .u.s = name};
-    return dq_chain_bounds(f, c, "activation_params", &attrs[1]);
+    return c->gated ? dq_chain_gate_params(f, c, "activation_params", &attrs[1])
+                    : dq_chain_bounds(f, c, "activation_params", &attrs[1]);
 }
 
 static dq_node *make(dq_fuser *f, const product *p, dq_value *const *in)
 {
     const dq_node *node = p->node;
     const dq_chain *c = &p->chain;
-    bool bounded = dq_chain_bounded(c), conv = p->kind == CONV;
+    bool bounded = dq_chain_bounded(c) || c->gated, conv = p->kind == CONV;
     bool own = bounded || c->z || (p->kind == MATMUL && in[2]);
     uint32_t inputs = c->z ? 4 : in[2] ? 3 : 2;
     const char *domain = !own ? "" : conv ? "com.microsoft" : "dqrun";
@@ -233,7 +235,7 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
 {
     product p;
     affine a = {0};
-    if (!read_product(f->nodes[at], at, &p) || !dq_fuser_once(f, p.chain.last))
+    if (!read_product(f->nodes[at], at, &p))
         return false;
     const dq_node *node = p.node;
     dq_chain *c = &p.chain;
@@ -245,6 +247,8 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
     if (p.kind == CONV)
         dq_chain_sum(f, c);
     dq_chain_clips(f, c);
+    if (p.kind == CONV && !dq_chain_bounded(c))
+        dq_chain_gate(f, c);
     if (c->inner_count == 0)
         return false;
     dq_value *in[4] = {node->in[0], node->in[1], node->in_count > 2 ? node->in[2] : NULL, c->z};
@@ -255,6 +259,10 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
         return false;
     dq_chain_replace(f, c, made);
     dq_fuser_tell(f, node, "fused with%s%s%s behind it into %s", a.moved ? " factors and terms" : "",
-                  c->z ? " a sum" : "", dq_chain_bounded(c) ? " bounds" : "", made->op_type);
+                  c->z ? " a sum" : "",
+                  c->gated              ? " a hard sigmoid"
+                  : dq_chain_bounded(c) ? " bounds"
+                                        : "",
+                  made->op_type);
     return true;
 }

@@ -120,6 +120,31 @@ def normalize(case, value, channels):
     return case.node("Add", [value, case.constant("shift", np.float32(case.rng.normal()))], "shifted")
 
 
+def gate(case, x):
+    """A value times its hard sigmoid, in the ways that models write it, and numbers behind that."""
+    def number(name, value):
+        return case.constant(name, np.float32(value).reshape(case.pick((), (1,), (1, 1, 1))))
+
+    way = case.pick("whole" if case.opset >= 14 else "sigmoid", "sigmoid", "bounds", "bounds")
+    if way == "whole":
+        y = case.node("HardSwish", [x], "swish")
+    else:
+        if way == "sigmoid":
+            t = case.node("HardSigmoid", [x], "t", alpha=case.pick(0.2, 1 / 6), beta=0.5)
+        else:
+            shift = number("shift3", 3)
+            t = case.node("Add", case.pick([x, shift], [shift, x]), "t0")
+            t = case.node("Clip", [t, case.constant("zero", np.float32(0)), case.constant("six", np.float32(6))], "t")
+        y = case.node("Mul", case.pick([x, t], [t, x]), "gated")
+    if case.chance(0.5):
+        y = case.node("Div", [y, number("divisor", 6)], "divided")
+    if case.chance(0.3):
+        y = case.node("Mul", case.pick(lambda *both: list(both), lambda a, b: [b, a])(y, number("gain", 0.7)), "gained")
+    if case.chance(0.3):
+        y = case.node("Add", [y, number("offset", -0.3)], "offset_by")
+    return y
+
+
 def float_conv(case):
     groups, channels, filters = case.pick((1, 3, 8), (1, 8, 8), (2, 4, 6), (6, 6, 6), (1, 16, 40))
     kernel, size = case.pick(1, 3), case.size(3, 12)
@@ -142,8 +167,11 @@ def float_conv(case):
             y = case.node("Add", [y, along_channels(case, "term", case.rng.normal(0, 1, filters).astype(np.float32),
                                                     4)], "moved")
             case.rtol, case.atol = 1e-6, 1e-5
-    end = case.clip(y)
+    gated = steps != ("sum", "normal") and case.chance(0.4)
+    end = gate(case, y) if gated else case.clip(y)
     case.note = f"{steps} {end}"
+    if gated:
+        case.expect("conv", "a hard sigmoid")
     if steps and steps[0] != "sum":
         case.expect("conv", "factors and terms")
     if "sum" in steps:

@@ -29,6 +29,29 @@ static float *numbers(int round, role what, size_t n)
     return x;
 }
 
+static const dq_fgate gates[] = {
+    {1, 3, 0, 6, 6, 1, -0.0f}, {1.0f / 6, 0.5f, 0, 1, 1, 1, -0.0f}, {0.2f, 0.5f, 0, 1, 1, 0.7f, 0.3f}};
+
+/* Often none. */
+static const dq_fgate *some_gate(void)
+{
+    uint32_t i = kernel_random(6);
+    return i < sizeof gates / sizeof *gates ? &gates[i] : NULL;
+}
+
+static float gated(const dq_fgate *g, float x)
+{
+    if (!g)
+        return x;
+    float t = fmaf(x, g->scale, g->shift);
+    t = t < g->low ? g->low : t;
+    t = t > g->high ? g->high : t;
+    x = x * t;
+    x = x / g->divisor;
+    x = x * g->factor;
+    return x + g->term;
+}
+
 static float finished(const dq_fblock *g, size_t i, size_t j, float x)
 {
     if (g->alpha != 1)
@@ -38,7 +61,7 @@ static float finished(const dq_fblock *g, size_t i, size_t j, float x)
     if (g->z)
         x += g->z[i * g->z_row + j];
     x = x < g->low ? g->low : x;
-    return x > g->high ? g->high : x;
+    return gated(g->gate, x > g->high ? g->high : x);
 }
 
 static void check_block(const dq_kernels *k, const dq_fblock *g, const float *was, size_t size)
@@ -73,7 +96,8 @@ void check_fblock(const dq_kernels *k)
                        .last = kernel_random(2),
                        .alpha = kernel_random(2) ? 1 : 0.3f,
                        .low = kernel_random(2) ? 0 : -INFINITY,
-                       .high = kernel_random(2) ? 1 : INFINITY};
+                       .high = kernel_random(2) ? 1 : INFINITY,
+                       .gate = some_gate()};
         size_t panels = (g.cols + DQ_FPANEL - 1) / DQ_FPANEL;
         bool plain = kernel_random(2);
         size_t b_size = panels * DQ_FPANEL * g.k;
@@ -158,7 +182,8 @@ void check_fconv_plane(const dq_kernels *k)
                       .last = kernel_random(2),
                       .bias = kernel_random(2) ? -0.0f : 0.3f,
                       .low = kernel_random(2) ? 0 : -INFINITY,
-                      .high = kernel_random(2) ? 1 : INFINITY};
+                      .high = kernel_random(2) ? 1 : INFINITY,
+                      .gate = some_gate()};
         for (size_t t = 0; t < f.taps; t++) {
             offsets[t] = kernel_random(60);
             most = offsets[t] > most ? offsets[t] : most;
@@ -176,7 +201,7 @@ void check_fconv_plane(const dq_kernels *k)
             if (f.last) {
                 wanted += f.bias;
                 wanted = wanted < f.low ? f.low : wanted;
-                wanted = wanted > f.high ? f.high : wanted;
+                wanted = gated(f.gate, wanted > f.high ? f.high : wanted);
             }
             KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu of %zu%s%s: %.9g, wanted %.9g", i, f.n,
                                f.more ? ", more" : "", f.last ? ", last" : "", (double)f.y[i],

@@ -108,7 +108,7 @@ END_TEST
 typedef struct fused_case {
     const char *activation;
     size_t params;
-    float values[2];
+    float values[7];
     double want[3];
 } fused_case;
 
@@ -145,6 +145,7 @@ START_TEST(fused)
         {"LeakyRelu", 1, {0.5f}, {-2, 1, 9}},
         {"Clip", 2, {-3, 5}, {-3, 1, 5}},
         {"HardSigmoid", 2, {0.25f, 0.5f}, {0, 0.75, 1}},
+        {"Gate", 7, {0.125f, 0.5f, 0, 1, 4, 2, 1}, {1, 1.3125, 5.5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         run_fused(&cases[i], 1); /* without a matrix product */

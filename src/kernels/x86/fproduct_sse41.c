@@ -6,6 +6,9 @@
  * large enough for their products to be multiples of 2^-149, as floats are: it is exact then. */
 #include "kernels/kernels.h"
 #include "kernels/x86/fused_sse41.h"
+#include "kernels/x86/vec_sse41.h"
+
+#include "kernels/fgate_body.h"
 
 #include <string.h>
 
@@ -117,6 +120,10 @@ static void finish(const dq_fblock *g, size_t i, const float *z, float sums[DQ_F
         if (z)
             x = _mm_add_ps(x, _mm_loadu_ps(z + v * LANES));
         x = _mm_min_ps(_mm_set1_ps(g->high), _mm_max_ps(_mm_set1_ps(g->low), x));
+        if (g->gate) {
+            const fgate gate = fgate_of(g->gate);
+            x = fgate_any(&gate, x);
+        }
         _mm_storeu_ps(sums + v * LANES, x);
     }
 }
