@@ -352,7 +352,8 @@ def moved(case, x):
 
 def move(case):
     x, dtype, scale, zero = case.input("x", (2, 4, 6, 6))
-    case.pad_value = np.float32(-3) * scale if zero is None or 3 <= zero <= 200 else 0
+    fits = (0 if zero is None else int(zero)) - 3 >= np.iinfo(dtype).min
+    case.pad_value = np.float32(-3) * scale if fits else 0
     y = moved(case, x)
     case.quanta = 0
     if case.chance(0.75):
