@@ -225,6 +225,7 @@ int main(int argc, char **argv)
     dq_error err = {0};
     cli_options options;
     bool differ = false;
+    signal(SIGXFSZ, SIG_IGN); /* writing past the limit on files fails instead, and leaves none behind */
     dq_status status = cli_parse(argc, argv, &options, &err);
     if (status == DQ_OK)
         status = obey(&options, &differ, &err);

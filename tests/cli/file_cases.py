@@ -271,6 +271,8 @@ def broken_npz(h):
     h.check("duplicate names", ["float.onnx", "twice.npz"], code=4, err="twice.npz: holds two arrays named 'x'")
     archive("none.npz", [("readme.txt", b"hello")])
     h.check("no arrays", ["float.onnx", "none.npz"], code=4, err="none.npz: holds no .npy array")
+    archive("empty.npz", [])
+    h.check("nothing at all", ["float.onnx", "empty.npz"], code=4, err="empty.npz: holds no .npy array")
     h.path("text.npz").write_text("this is no archive, whatever its name says\n")
     h.check("no archive", ["float.onnx", "text.npz"], code=4, err="text.npz: is no .npz archive: its zip directory is missing or damaged")
     h.check("no such archive", ["float.onnx", "absent.npz"], code=4,

@@ -42,10 +42,10 @@ class Harness:
             self.failed += 1
             print(f"FAILED: {name}: {type(why).__name__}: {why}")
 
-    def expect(self, args, code=0, out="", err=""):
+    def expect(self, args, code=0, out="", err="", **more):
         """Runs and compares. `out` and `err`: exact text, a compiled pattern for the whole, or None for anything. An
-        error is given without its 'dqrun: ' and newline."""
-        done = self.run(args)
+        error is given without its 'dqrun: ' and newline. More is subprocess.run's."""
+        done = self.run(args, **more)
         got_out, got_err = done.stdout.decode(), done.stderr.decode()
         if isinstance(err, str) and err:
             err = f"dqrun: {err}\n"

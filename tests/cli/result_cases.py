@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -288,6 +289,16 @@ def full_disk(h):
         finally:
             subprocess.run(["umount", folder], check=True)
     h.case("a full disk", full)
+
+    def limited():
+        folder = h.path("limited")
+        folder.mkdir()
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+        h.expect(["big.onnx", "--random", "1", "-o", "limited/out.npz"], code=74, preexec_fn=limit,
+                 err=re.compile(r"dqrun: limited/out\.npz: cannot be written: .*File too large\n"))
+        assert files_left(h, "limited") == [], files_left(h, "limited")
+    h.case("a limit on the size of files", limited)
 
 
 def interrupted(h):

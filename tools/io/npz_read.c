@@ -11,6 +11,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     ENCRYPTED = 1,      /* a flag of members */
+    END_RECORD = 22,    /* bytes of the record at the end */
     DEFLATE_BEST = 1032 /* no deflated stream is smaller than that part of what it unpacks to */
 };
 
@@ -34,6 +35,21 @@ static dq_status out_of_memory(dq_error *err)
 static dq_status no_archive(dq_error *err)
 {
     return io_fail(err, DQ_BAD_INPUT, "is no .npz archive: its zip directory is missing or damaged");
+}
+
+static dq_status no_array(dq_error *err)
+{
+    return io_fail(err, DQ_BAD_INPUT, "holds no .npy array");
+}
+
+/* Whether a file is the record that ends an archive, and nothing else: minizip takes that for no archive. */
+static bool holds_nothing(FILE *file, uint64_t size)
+{
+    char head[4];
+    bool nothing = size == END_RECORD && fread(head, 1, sizeof head, file) == sizeof head &&
+                   memcmp(head, "PK\5\6", sizeof head) == 0;
+    rewind(file);
+    return nothing;
 }
 
 /* minizip before 1.2 does not find the sizes and offsets that stand in a zip64 entry, which numpy writes from
@@ -128,7 +144,7 @@ static dq_status list_members(npz *archive, dq_error *err)
     if (code != UNZ_END_OF_LIST_OF_FILE)
         return no_archive(err);
     if (!archive->count)
-        return io_fail(err, DQ_BAD_INPUT, "holds no .npy array");
+        return no_array(err);
     return refuse_duplicates(archive, err);
 }
 
@@ -148,6 +164,7 @@ static dq_status open_archive(FILE *file, uint64_t size, npz **out, dq_error *er
         return out_of_memory(err);
     }
     archive->size = size;
+    bool nothing = holds_nothing(file, size);
     zlib_filefunc64_def calls;
     fill_fopen64_filefunc(&calls);
     calls.zopen64_file = same_file;
@@ -158,7 +175,7 @@ static dq_status open_archive(FILE *file, uint64_t size, npz **out, dq_error *er
     if (archive->zip)
         status = list_members(archive, err);
     else
-        status = errno == ENOMEM ? out_of_memory(err) : no_archive(err);
+        status = errno == ENOMEM ? out_of_memory(err) : nothing ? no_array(err) : no_archive(err);
     if (status == DQ_OK)
         *out = archive;
     else
