@@ -86,11 +86,12 @@ def signs(make, name, *sizes, pairs=PAIRS):
     return cases | {title.format("u8", "s8") + " uniform": make(*sizes, uniform=True)}
 
 
-def n_bits(m, k, n):
+def n_bits(m, k, n, level=0):
     def make():
         blob = random.integers(0, 256, [n, k // 32, 16], dtype=np.uint8)
         scales = random.uniform(0.01, 0.1, [n * k // 32]).astype(np.float32)
-        return MS, "MatMulNBits", {"K": k, "N": n, "bits": 4, "block_size": 32}, [x([m, k]), (blob, True), (scales, True)], [T.FLOAT]
+        attributes = {"K": k, "N": n, "bits": 4, "block_size": 32, "accuracy_level": level}
+        return MS, "MatMulNBits", attributes, [x([m, k]), (blob, True), (scales, True)], [T.FLOAT]
     return make
 
 
@@ -146,6 +147,9 @@ CASES = {
     "DynamicQuantizeMatMul 128x768x3072 uniform": dynamic_matmul(128, 768, 3072, uniform=True),
     "MatMulNBits 1x4096x4096": n_bits(1, 4096, 4096),
     "MatMulNBits 128x768x3072": n_bits(128, 768, 3072),
+    "MatMulNBits 1x4096x4096, level 4": n_bits(1, 4096, 4096, level=4),
+    "MatMulNBits 8x4096x4096, level 4": n_bits(8, 4096, 4096, level=4),
+    "MatMulNBits 128x768x3072, level 4": n_bits(128, 768, 3072, level=4),
     "QLinearConv 3x3 64-64 at 56": conv(64, 56, 64, 3),
     "QLinearConv 3x3 stride 2 64-64 at 56": conv(64, 56, 64, 3, 2),
     "QLinearConv 1x1 256-64 at 56": conv(256, 56, 64, 1),

@@ -8,6 +8,7 @@ Without models, the operators of cases.py. FOLDER holds models as tests/models/m
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
 where it refuses a model. --history adds the ratios to history.tsv beside this file, --plot draws them.
+Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
 Needs the Python packages numpy, onnx, and those of the peers."""
 
 import argparse
@@ -55,7 +56,7 @@ def save_case(case, folder):
 
 
 def time_dqrun(model, inputs, options):
-    arguments = ["--threads", str(options.threads), "--seconds", str(options.seconds)]
+    arguments = ["--threads", str(options.threads), "--seconds", str(options.seconds), "--honor-accuracy-level"]
     if options.isa:
         arguments += ["--isa", options.isa]
     done = subprocess.run([options.dqrun, "bench", str(model), str(inputs), "--json", *arguments],

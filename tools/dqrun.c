@@ -75,8 +75,11 @@ static void why(void *arg, const char *sentence)
 static dq_status open_session(dq_model *model, const cli_options *o, double *seconds, dq_session **session,
                               dq_error *err)
 {
-    dq_session_options options = {
-        .threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse, .arg = seconds};
+    dq_session_options options = {.threads = o->threads,
+                                  .isa = o->isa,
+                                  .no_fuse = o->no_fuse,
+                                  .honor_accuracy_level = o->honor_accuracy_level,
+                                  .arg = seconds};
     if (o->verbose)
         options.trace = trace;
     if (o->why)

@@ -358,6 +358,11 @@ typedef struct dq_session_options {
     const char *isa;
     /** Run the graph as written. */
     bool no_fuse;
+    /** Let nodes whose attribute accuracy_level is 4 round their activations to 8 bits, block by block, as
+     *  ONNX Runtime does: com.microsoft's MatMulNBits and QMoE with weights of 4 bits
+     * (docs/com-microsoft.md). Faster; otherwise such products have float precision, whatever the node
+     * allows. */
+    bool honor_accuracy_level;
     /** Called after each step; NULL: none. */
     void (*trace)(void *arg, const dq_trace_event *event);
     /** Called with the planner's decisions, one sentence each; NULL: none. */

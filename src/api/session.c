@@ -21,7 +21,7 @@ struct dq_session {
     dq_kernels kernels;
     dq_threads *threads;
     unsigned isa;
-    bool fuse;
+    bool fuse, honor_accuracy_level;
     const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     planned plans[PLANS]; /* the last run's first, then those of runs before it; plan NULL: none */
@@ -56,6 +56,7 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     DQ_TRY(dq_threads_create(count, &session->threads, err));
     session->fuse = !options || !options->no_fuse;
     if (options) {
+        session->honor_accuracy_level = options->honor_accuracy_level;
         session->exec.trace = options->trace;
         session->exec.trace_arg = options->arg;
         session->why = options->why;
@@ -278,6 +279,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                                .kernels = &session->kernels,
                                .threads = session->threads,
                                .fuse = fuse,
+                               .honor_accuracy_level = session->honor_accuracy_level,
                                .why = session->why,
                                .why_arg = session->why_arg};
     if (fuse && !session->fused)

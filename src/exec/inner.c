@@ -190,6 +190,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .kernels = outer->kernels,
                                .threads = outer->threads,
                                .fuse = outer->fuse,
+                               .honor_accuracy_level = outer->honor_accuracy_level,
                                .why = outer->why,
                                .why_arg = outer->why_arg};
     if (outer->fuse && !inner->fused)

@@ -5,17 +5,17 @@
 
 enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS };
 
-/* The sums of a piece of `count` words with each digit. */
-static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits,
-                  int32_t sums[DIGITS][COLS])
+/* The sums of a piece of `count` words with each of some lines of digits. */
+static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
+                  int32_t sums[][COLS])
 {
     const unsigned parts = 8 / bits;
     const uint32_t mask = (1u << bits) - 1;
-    memset(sums, 0, sizeof(int32_t[DIGITS][COLS]));
+    memset(sums, 0, lines * sizeof *sums);
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++, digits += 4 * DIGITS)
+        for (unsigned part = 0; part < parts; part++, digits += 4 * lines)
             for (unsigned i = 0; i < 4; i++)
-                for (size_t e = 0; e < DIGITS; e++)
+                for (size_t e = 0; e < lines; e++)
                     for (size_t j = 0; j < COLS; j++)
                         sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digits[4 * e + i];
 }
@@ -31,7 +31,7 @@ void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
         for (size_t left = b->lengths[g], n; left; p++) {
             const float f = fabsf(x->factors[p]);
             n = left < most ? left : most;
-            piece(words, n, b->bits, digits, sums);
+            piece(words, n, b->bits, digits, DIGITS, sums);
             for (size_t j = 0; j < COLS; j++) {
                 float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle, t[DIGITS];
                 for (size_t e = 0; e < DIGITS; e++)
@@ -44,6 +44,28 @@ void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
                 continue;
             words += n * COLS;
             left -= n;
+        }
+}
+
+void dq_nbits_rounded_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
+{
+    const uint32_t *words = b->words;
+    const int8_t *digits = x->digits;
+    const size_t most = DQ_NBITS_PIECE / 8;
+    int32_t sums[DQ_NBITS_ROWS][COLS];
+    memset(y, 0, x->rows * COLS * sizeof *y);
+    for (size_t g = 0, p = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, p += x->rows) {
+            n = left < most ? left : most;
+            piece(words, n, 4, digits, x->rows, sums);
+            for (size_t i = 0; i < x->rows; i++)
+                for (size_t j = 0; j < COLS; j++) {
+                    float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
+                    float value = fmaf(-zero, x->sums[p + i], (float)sums[i][j]) * x->factors[p + i];
+                    y[i * COLS + j] = fmaf(b->scales[g * COLS + j], value, y[i * COLS + j]);
+                }
+            digits += n * 8 * x->rows;
+            words += n * COLS;
         }
 }
 

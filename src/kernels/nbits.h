@@ -1,4 +1,4 @@
-/* Products of a float row with weights of 2, 4 or 8 bits that have a scale and a zero point a block. */
+/* Products of float rows with weights of 2, 4 or 8 bits that have a scale and a zero point a block. */
 #ifndef DQ_KERNELS_NBITS_H
 #define DQ_KERNELS_NBITS_H
 
@@ -8,7 +8,8 @@
 enum {
     DQ_NBITS_COLS = 64,
     DQ_NBITS_PIECE = 32, /* codes of a block that are summed as integers, at most */
-    DQ_NBITS_DIGITS = 3
+    DQ_NBITS_DIGITS = 3,
+    DQ_NBITS_ROWS = 4 /* side by side, of rounded ones */
 };
 
 /** A strip of DQ_NBITS_COLS columns. A word holds 32 / bits codes of one column, the first in its low bits.
@@ -43,6 +44,24 @@ typedef struct dq_nbits_row {
  * where f = |factor|, and De, the sum of code * de, is exact. te is, too, when the zero point is a whole
  * number: a large x whose weight is 0 takes nothing from the others. */
 typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
+
+/** Rows of x rounded to 8 bits: in each piece x is factor * digit. Digit of row i for code t + 2 * l of word
+ * n, t < 2 and l < 4, stands at digits[((n * 2 + t) * rows + i) * 4 + l]. */
+typedef struct dq_nbits_rounded {
+    size_t rows; /* 1 or DQ_NBITS_ROWS */
+    const int8_t *digits;
+    const float *factors; /* [piece][row] */
+    const float *sums;    /* of each piece's digits, [piece][row] */
+} dq_nbits_rounded;
+
+/** y[i * DQ_NBITS_COLS + j] for all rows i and columns j of weights of 4 bits without a table: from 0, with
+ * piece after piece
+ *
+ *      y = fma(scale, factor * fma(-zero, sum, D), y)
+ *
+ * where D, the sum of code * digit, is exact, and so is the inner fma when the zero point is a whole number.
+ */
+typedef void dq_nbits_rounded_fn(const dq_nbits *b, const dq_nbits_rounded *x, float *y);
 
 /** Weights as floats, (value - zero) * scale with a rounding each, where a value is a code's number or what
  * the table has for it: of `count` words from number `first` on, all of block `block`, and all columns j.

@@ -1,5 +1,5 @@
 /* Codes stand in the bytes of a word: masked, they are multiplied with digits of x. Some vectors of columns
- * with three sums each.
+ * with a sum for each line of digits: the three of a row, or one of each of some rounded rows.
  *
  * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
  *
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS };
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, ROWS = DQ_NBITS_ROWS, LINES = 4 };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_digits(const int8_t *p)
@@ -25,29 +25,35 @@ ALWAYS_INLINE vi four_digits(const int8_t *p)
     return vi_set(bytes);
 }
 
-/* Sums of two vectors of columns, of codes' bits `shift` … `shift` + `bits` - 1; `parts`, `bits` and `shift`
- * are constants in each call. */
-ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
-                         const int8_t *digits, vi sum[VECTORS][DIGITS])
+/* Adds the products of a word of some vectors of columns with `lines` of digits, of codes' bits `shift` …
+ * `shift` + `bits` - 1; all but the pointers are constants in each call. */
+ALWAYS_INLINE void word_products(const uint32_t *words, int parts, int bits, int shift, const int8_t *digits,
+                                 int lines, vi sum[VECTORS][LINES])
 {
     const vi mask = vi_set(((1u << bits) - 1) * 0x01010101);
+#pragma GCC unroll 4
+    for (int part = 0; part < parts; part++, digits += 4 * lines) {
+        vi d[LINES];
+        for (int e = 0; e < lines; e++)
+            d[e] = four_digits(digits + 4 * e);
+        for (int v = 0; v < VECTORS; v++) {
+            vi in_place = vi_right(vi_load(words + v * VF_LANES), part * bits + shift);
+            vi codes = vi_and(in_place, mask);
+            for (int e = 0; e < lines; e++)
+                add_products(&sum[v][e], codes, d[e]);
+        }
+    }
+}
+
+/* Sums of `count` words. */
+ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
+                         const int8_t *digits, vi sum[VECTORS][LINES])
+{
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
             sum[v][e] = vi_set(0);
-    for (; count > 0; count--, words += COLS) {
-#pragma GCC unroll 4
-        for (int part = 0; part < parts; part++, digits += 4 * DIGITS) {
-            vi d[DIGITS];
-            for (int e = 0; e < DIGITS; e++)
-                d[e] = four_digits(digits + 4 * e);
-            for (int v = 0; v < VECTORS; v++) {
-                vi in_place = vi_right(vi_load(words + v * VF_LANES), part * bits + shift);
-                vi codes = vi_and(in_place, mask);
-                for (int e = 0; e < DIGITS; e++)
-                    add_products(&sum[v][e], codes, d[e]);
-            }
-        }
-    }
+    for (; count > 0; count--, words += COLS, digits += 4 * DIGITS * parts)
+        word_products(words, parts, bits, shift, digits, DIGITS, sum);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
             sum[v][e] = in_32(sum[v][e]);
@@ -63,7 +69,7 @@ ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint
              middle = vf_set(b->middle);
     const float *scales = b->scales + block * COLS, *zeros = b->zeros ? b->zeros + block * COLS : NULL;
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
-        vi sum[VECTORS][DIGITS], upper[VECTORS][DIGITS];
+        vi sum[VECTORS][LINES], upper[VECTORS][LINES];
         piece(words + at, count, 8 / bits, bits < CODE_BITS ? bits : CODE_BITS, 0, digits, sum);
         if (bits > CODE_BITS)
             piece(words + at, count, 1, 4, 4, digits, upper);

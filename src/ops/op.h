@@ -86,6 +86,7 @@ struct dq_op_call {
     void *worker_scratch;       /* in run: use dq_call_worker_scratch */
     dq_threads *threads;
     const dq_kernels *kernels;
+    bool honor_accuracy_level; /* see dq_session_options */
     dq_arena *strings;     /* in run: for the bytes of output strings, and for items; lives until the next run
                               of the session */
     dq_packs *packs;       /* NULL: nothing is cached, dq_call_pack makes it in `arena` */

@@ -1,6 +1,6 @@
 /* com.microsoft QMoE: each row of the input goes through the k experts of the highest logits, whose results
- * are weighted and added. Weights become floats as they are multiplied, and all sums are of floats: float
- * precision whatever `accuracy_level` would allow.
+ * are weighted and added. Weights become floats as they are multiplied, and all sums are of floats, in float
+ * precision unless `accuracy_level` allows less and the session honors it (ops/weight_only.h).
  *
  *   h = input · fc1' + bias1, and likewise fc3 where there is one
  *   swiglu: G = min(gate, limit), L = clamp(value, ±limit), h = G * sigmoid(alpha * G) * (L + beta), or

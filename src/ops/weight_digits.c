@@ -1,7 +1,6 @@
 #include "ops/weight_digits.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 static uint32_t bits_of(float x)
@@ -90,7 +89,9 @@ static void divide(const float *x, size_t n, float *larger, float *smaller)
     }
 }
 
-size_t dq_weight_digits(const float *x, size_t n, size_t in_byte, float *factors, float *sums, int8_t *digits)
+/* A piece: the number of its parts, or 0. */
+static size_t make_piece(const float *x, size_t n, size_t in_byte, float *factors, float *sums,
+                         int8_t *digits)
 {
     int32_t integers[DQ_NBITS_PIECE];
     float part[DQ_WEIGHT_PARTS][DQ_NBITS_PIECE];
@@ -108,4 +109,72 @@ size_t dq_weight_digits(const float *x, size_t n, size_t in_byte, float *factors
         put_digits(integers, n, in_byte, sums + i * DQ_NBITS_DIGITS, digits + i * n * DQ_NBITS_DIGITS);
     }
     return DQ_WEIGHT_PARTS;
+}
+
+bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
+{
+    const size_t fields = row->fields;
+    const float *x = row->x;
+    for (size_t g = 0; g < row->blocks; g++)
+        for (size_t left = row->lengths[g], n, parts; left; left -= n) {
+            n = left < DQ_NBITS_PIECE / fields ? left : DQ_NBITS_PIECE / fields;
+            parts = make_piece(x, n * fields, fields / 4, to.factors, to.sums, to.digits);
+            if (parts == 0)
+                return false;
+            for (size_t i = 0; i + 1 < parts; i++)
+                to.factors[i] = -to.factors[i];
+            to.factors += parts;
+            to.sums += parts * DQ_NBITS_DIGITS;
+            to.digits += parts * n * fields * DQ_NBITS_DIGITS;
+            x += n * fields;
+        }
+    return true;
+}
+
+/* ---- Rounded to 8 bits --------------------------------------------------------------------------------- */
+
+/* Codes of 4 bits stand two in a byte: digits for the lower ones of a word, then those for the upper ones. */
+static void put_rounded(const int8_t *q, size_t words, size_t rows, int8_t *out)
+{
+    for (; words > 0; words--, q += 8)
+        for (size_t t = 0; t < 2; t++, out += 4 * rows)
+            for (size_t i = 0; i < 4; i++)
+                out[i] = q[t + 2 * i];
+}
+
+static float factor_of(const dq_kernels *kernels, const float *x, size_t n)
+{
+    float low = 0, high = 0;
+    kernels->minmax_f32(x, n, &low, &high);
+    float factor = (high > -low ? high : -low) / 127;
+    return factor == 0 ? 1 : factor;
+}
+
+bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
+                            dq_weight_digits to)
+{
+    enum { MOST = DQ_NBITS_PIECE / 8 };
+    const float *x = row->x;
+    bool all = true;
+    for (size_t g = 0; g < row->blocks; g++) {
+        float factor = factor_of(kernels, x, 8 * row->lengths[g]);
+        for (size_t left = row->lengths[g], n; left; left -= n) {
+            int8_t q[DQ_NBITS_PIECE];
+            int32_t sum = 0;
+            n = left < MOST ? left : MOST;
+            kernels->quantize_f32_s8(x, 8 * n, &factor, NULL, 0, q);
+            for (size_t i = 0; i < 8 * n; i++) {
+                sum += q[i];
+                all &= q[i] > INT8_MIN;
+            }
+            put_rounded(q, n, rows, to.digits);
+            *to.factors = factor;
+            *to.sums = (float)sum;
+            to.factors += rows;
+            to.sums += rows;
+            to.digits += 8 * n * rows;
+            x += 8 * n;
+        }
+    }
+    return all;
 }

@@ -2,16 +2,35 @@
 #ifndef DQ_OPS_WEIGHT_DIGITS_H
 #define DQ_OPS_WEIGHT_DIGITS_H
 
-#include "kernels/nbits.h"
+#include "kernels/kernels.h"
+
+#include <stdbool.h>
 
 enum { DQ_WEIGHT_PARTS = 2 };
 
-/** A piece of a dq_nbits_row: n values (at most DQ_NBITS_PIECE, of whole words with `in_byte` codes in a
- * byte) times a power of two, rounded, so that the largest is 2^22 or more in size and three digits can say
- * it. Those up to a quarter of the largest lose at most 2^-18 of the sum of their sizes by it: else they make
- * a second part. Returns the number of parts (each with its factor, its DQ_NBITS_DIGITS sums and n *
- * DQ_NBITS_DIGITS digits), or 0 when two are not enough or one leaves the range of floats. */
-size_t dq_weight_digits(const float *x, size_t n, size_t in_byte, float *factors, float *sums,
-                        int8_t *digits);
+/** A row of weights' blocks, and x as it meets them: each block from a word's first code on. */
+typedef struct dq_weight_row {
+    const float *x;
+    const uint32_t *lengths; /* of blocks, in words */
+    size_t blocks, fields;   /* codes of a word */
+} dq_weight_row;
+
+/** Where digits go, and the factors and sums of their pieces. */
+typedef struct dq_weight_digits {
+    float *factors, *sums;
+    int8_t *digits;
+} dq_weight_digits;
+
+/** A dq_nbits_row. A piece's n values are integers times a power of two, rounded, so that the largest is 2^22
+ * or more in size and three digits can say it. Those up to a quarter of the largest lose at most 2^-18 of the
+ * sum of their sizes by it: else they make a second part, with its own factor, DQ_NBITS_DIGITS sums and n *
+ * DQ_NBITS_DIGITS digits. False when DQ_WEIGHT_PARTS are not enough or one leaves the range of floats. */
+bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to);
+
+/** A row of a dq_nbits_rounded of `rows` rows: in each block factor = max |x| / 127 (or 1 when that is 0),
+ * digits are saturate(round(x / factor)), ties to even. False when one is none of -127 … 127: x holds an
+ * infinity or NaN, or a block nothing but values so small that its factor is no longer exact. */
+bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
+                            dq_weight_digits to);
 
 #endif

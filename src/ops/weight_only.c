@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, CHUNK = 192, ALIGN = 64 };
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, ROWS = DQ_NBITS_ROWS, CHUNK = 192, ALIGN = 64 };
 
 /* ---- Order of the codes -------------------------------------------------------------------------------- */
 
@@ -368,10 +368,11 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
-/* Of a dq_nbits_row, for each word: digits in all parts, and room as for pieces of one word. */
-static size_t word_bytes(const dq_weight_form *f)
+/* Of a row, for each word: digits in all parts, and room as for pieces of one word. */
+static size_t word_bytes(const dq_weights *w)
 {
-    return DQ_WEIGHT_PARTS * (fields_of(f) * DIGITS + sizeof(float) + sizeof(float[DIGITS]));
+    size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS, digits = w->rounded ? 1 : DIGITS;
+    return parts * (fields_of(&w->form) * digits + sizeof(float) + digits * sizeof(float));
 }
 
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
@@ -379,10 +380,11 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
     size_t few = w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
-    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) ||
-        !dq_mul_size(w->words, word_bytes(&w->form), &row) || !dq_align_size(row, ALIGN, &row) ||
-        !dq_place_size(used, few, row, ALIGN, &w->digits_at) || !dq_mul_size(pitch, sizeof(float), &row) ||
-        !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
+    if (w->rounded)
+        few = (rows + ROWS - 1) / ROWS * ROWS;
+    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !dq_mul_size(w->words, word_bytes(w), &row) ||
+        !dq_align_size(row, ALIGN, &row) || !dq_place_size(used, few, row, ALIGN, &w->digits_at) ||
+        !dq_mul_size(pitch, sizeof(float), &row) || !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
         !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
         !dq_align_size(row, ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
@@ -407,6 +409,8 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     size_t used = 0;
     bool known;
+    w->rounded = call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
+                 w->form.bits == 4 && !w->table;
     DQ_TRY(prepare_order(call, w, &known, &used, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
     w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
@@ -455,38 +459,36 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
 
 /* ---- Few rows ------------------------------------------------------------------------------------------ */
 
-/* Where a dq_nbits_row stands. */
-typedef struct digits {
-    float *factors, *sums;
-    int8_t *digits;
-} digits;
-
-static digits digits_of(const job *j, size_t row)
+/* Of a row's dq_nbits_row. */
+static dq_weight_digits digits_of(const job *j, size_t row)
 {
-    size_t each = (j->word_count * word_bytes(&j->form) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t each = (j->word_count * word_bytes(j->w) + ALIGN - 1) / ALIGN * ALIGN;
     float *factors = (float *)(void *)(j->digits + row * each);
     float *sums = factors + DQ_WEIGHT_PARTS * j->word_count;
-    return (digits){factors, sums, (int8_t *)(sums + DQ_WEIGHT_PARTS * DIGITS * j->word_count)};
+    return (dq_weight_digits){factors, sums, (int8_t *)(sums + DQ_WEIGHT_PARTS * DIGITS * j->word_count)};
 }
 
-static bool pack_digits(const job *j, const float *x, size_t row)
+/* Of the rounded rows from `first` on, a multiple of ROWS: side by side, but for one that is left alone. */
+static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
 {
-    digits to = digits_of(j, row);
-    size_t fields = fields_of(&j->form);
-    for (size_t g = 0; g < j->blocks; g++)
-        for (size_t left = j->lengths[g], n, parts; left; left -= n) {
-            n = least(left, DQ_NBITS_PIECE / fields);
-            parts = dq_weight_digits(x, n * fields, fields / 4, to.factors, to.sums, to.digits);
-            if (parts == 0)
-                return false;
-            for (size_t i = 0; i + 1 < parts; i++)
-                to.factors[i] = -to.factors[i];
-            to.factors += parts;
-            to.sums += parts * DIGITS;
-            to.digits += parts * n * fields * DIGITS;
-            x += n * fields;
-        }
-    return true;
+    dq_weight_digits d = digits_of(j, first);
+    *rows = j->rows - first == 1 ? 1 : ROWS;
+    d.sums = d.factors + *rows * j->word_count;
+    d.digits = (int8_t *)(d.sums + *rows * j->word_count);
+    return d;
+}
+
+static bool pack_row(const job *j, const float *x, size_t i)
+{
+    const dq_weight_row row = {x, j->lengths, j->blocks, fields_of(&j->form)};
+    if (!j->w->rounded)
+        return dq_weight_digits_make(&row, digits_of(j, i));
+    size_t in_group = i % ROWS, rows;
+    dq_weight_digits to = rounded_of(j, i - in_group, &rows);
+    to.factors += in_group;
+    to.sums += in_group;
+    to.digits += 4 * in_group;
+    return dq_weight_digits_round(j->call->kernels, &row, rows, to);
 }
 
 /* A row in the order of the codes. */
@@ -516,7 +518,7 @@ static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
             lay_out(j, row, j->x + i * j->pitch);
         }
         if (j->few)
-            j->odd[i] = !pack_digits(j, x, i);
+            j->odd[i] = !pack_row(j, x, i);
     }
 }
 
@@ -528,7 +530,7 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t strip = begin; strip < end; strip++) {
         dq_nbits b = strip_of(j, j->strip + strip);
         for (size_t i = 0; i < j->rows; i++) {
-            digits from = digits_of(j, i);
+            dq_weight_digits from = digits_of(j, i);
             dq_nbits_row x = {from.digits, from.factors, from.sums};
             if (j->odd[i])
                 continue;
@@ -539,10 +541,29 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    float y[ROWS * COLS];
+    for (size_t strip = begin; strip < end; strip++) {
+        dq_nbits b = strip_of(j, j->strip + strip);
+        for (size_t i = 0; i < j->rows; i += ROWS) {
+            size_t rows;
+            dq_weight_digits from = rounded_of(j, i, &rows);
+            dq_nbits_rounded x = {rows, from.digits, from.factors, from.sums};
+            j->call->kernels->nbits_rounded(&b, &x, y);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, least(ROWS, j->rows - i),
+                           least(COLS, j->form.n - strip * COLS), y, COLS);
+        }
+    }
+}
+
 static void multiply_digits(job *j)
 {
     size_t products = j->rows * COLS * (j->form.k + 1);
-    dq_parallel(j->call->threads, strips_of(&j->form), dq_qgemm_grain(products), run_strips, j);
+    dq_parallel(j->call->threads, strips_of(&j->form), dq_qgemm_grain(products),
+                j->w->rounded ? run_rounded : run_strips, j);
     for (size_t i = 0; i < j->rows; i++)
         if (j->odd[i])
             multiply_floats(j, i, 1);
@@ -554,7 +575,7 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     job j = job_of(call, w, scratch);
     j.strip = matrix * strips_of(&w->form);
     j.ends = ends;
-    j.few = m <= DQ_WEIGHTS_FEW && !w->table;
+    j.few = w->rounded || (m <= DQ_WEIGHTS_FEW && !w->table);
     bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = least(CHUNK, m - j.first);

@@ -11,6 +11,16 @@
  * largest has 22 bits or more; the sum of a piece is exact, and what x loses is less than the sum in floats
  * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
  * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
+ *
+ * Where the session honors the node's accuracy_level and that is 4, and codes have 4 bits:
+ * dq_nbits_rounded_fn, whatever the number of rows. Each block of a row of x becomes round(x / s), s = max
+ * |x| / 127, and
+ *
+ *   y = sum over the blocks, in pieces of 32 codes in their order, of scale · (s · sum of (code - zero) · x)
+ *
+ * by fused multiply-adds, where the inner sum is exact (zero points that are not whole: rounded once). A row
+ * with an infinity or NaN has float precision.
+ *
  * Results depend neither on threads nor on the processor. */
 #ifndef DQ_OPS_WEIGHT_ONLY_H
 #define DQ_OPS_WEIGHT_ONLY_H
@@ -45,6 +55,7 @@ typedef struct dq_weights {
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
     bool with_zeros;
     float middle;
+    bool rounded;        /* x to 8 bits */
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
     size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
     dq_fproduct product; /* of many rows */

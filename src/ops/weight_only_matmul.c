@@ -1,5 +1,5 @@
 /* com.microsoft MatMulNBits and MatMulBnb4: products of float activations with weights of 2, 4 or 8 bits
- * (ops/weight_only.h): float precision whatever `accuracy_level` would allow.
+ * (ops/weight_only.h): in float precision, unless `accuracy_level` allows less and the session honors it.
  *
  *   MatMulNBits: w[n][k] = (code - zero point) * scale, the last two of block g_idx[k], by default
  *                k / block_size; codes of a row in blocks of block_size, low bits first

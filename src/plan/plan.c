@@ -133,6 +133,7 @@ static dq_status make_step(dq_builder *b, const dq_node *node, dq_step *step, dq
                          .arena = &plan->arena,
                          .kernels = plan->kernels,
                          .threads = plan->threads,
+                         .honor_accuracy_level = plan->honor_accuracy_level,
                          .packs = plan->program->packs,
                          .tensor_limit = plan->program->ir->limits.tensor_bytes};
     call->in = DQ_NEW_ARRAY(&plan->arena, node->in_count, const dq_tensor *);
@@ -230,6 +231,7 @@ static dq_status fold(dq_builder *b, dq_step *step, dq_error *err)
     if (fixed && take_folded(b, step))
         return DQ_OK;
     step->call.arena = fixed ? &temporary : &b->plan->arena;
+    step->call.honor_accuracy_level = false; /* what is folded is for all sessions */
     status = run_now(step, step->call.arena, err);
     for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {
         dq_slot *slot = dq_builder_out(b, step, i);
@@ -453,6 +455,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->kernels = request->kernels;
     plan->threads = request->threads;
     plan->fuse = request->fuse;
+    plan->honor_accuracy_level = request->honor_accuracy_level;
     plan->why = request->why;
     plan->why_arg = request->why_arg;
     dq_builder b = {.plan = plan, .request = request};

@@ -78,6 +78,7 @@ typedef struct dq_plan {
     const dq_kernels *kernels;
     dq_threads *threads;
     bool fuse; /* inner graphs' nodes are fused, too */
+    bool honor_accuracy_level;
 } dq_plan;
 
 /** A value whose tensor the caller has. */
@@ -103,6 +104,7 @@ typedef struct dq_plan_request {
     const dq_kernels *kernels; /* live longer than the plan */
     dq_threads *threads;
     bool fuse;                                    /* inner graphs are to be fused */
+    bool honor_accuracy_level;                    /* see dq_session_options */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

@@ -20,9 +20,8 @@ def help_and_version(h):
         assert text.startswith("usage: dqrun MODEL [INPUTS…] [options]"), text
         assert all(len(line) <= 110 for line in text.splitlines()), "a line of --help is too long"
         for option in ("--out", "--expect", "--rtol", "--atol", "--labels", "--output", "--random", "--dim",
-                       "--threads", "--isa", "--no-fuse", "--schema-dir", "--verbose", "--why", "--quiet", "--help",
-                       "--version", "--json", "--warmup", "--runs", "--seconds",
-                       "--profile"):
+                       "--threads", "--isa", "--no-fuse", "--honor-accuracy-level", "--schema-dir", "--verbose", "--why",
+                       "--quiet", "--help", "--version", "--json", "--warmup", "--runs", "--seconds", "--profile"):
             assert option in text, f"--help does not name {option}"
     h.case("--help", readable)
     h.check("help", ["help"], out=text)

@@ -120,7 +120,7 @@ class Dqrun:
         model, feeds = model_of(cases)
         (self.folder / "model.onnx").write_bytes(model.SerializeToString())
         np.savez(self.folder / "in.npz", **{name: to_file(x) for name, x in feeds.items()})
-        command = [self.program, "model.onnx", "in.npz", "-o", "out.npz", "-q"]
+        command = [self.program, "model.onnx", "in.npz", "-o", "out.npz", "-q", "--honor-accuracy-level"]
         command += ["--isa", self.isa] if self.isa else []
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         if done.returncode == 0:

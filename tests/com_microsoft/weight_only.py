@@ -29,6 +29,21 @@ def positive(rng, shape, dtype):
 # ---- MatMulNBits -------------------------------------------------------------------------------------------------
 
 
+def rounded(a, groups):
+    """Activations as accuracy_level 4 takes them: in 8 bits with a scale for each row and group; rows that are not
+    finite as they are."""
+    out = a.astype(f64)
+    finite = np.isfinite(out).all(-1)
+    for group in np.unique(groups):
+        x = a.astype(f32)[..., groups == group]
+        scale = np.abs(x).max(-1, keepdims=True) / f32(127)
+        scale[scale == 0] = 1
+        with np.errstate(invalid="ignore"):
+            codes = np.rint(x / scale).astype(f64) * scale
+        out[..., groups == group] = np.where(finite[..., None], codes, x)
+    return out
+
+
 def matmul_nbits(rng):
     sizes = [16, 32, 64, 128, 256, 512, 24, 8]  # the last three: not in ONNX Runtime
     for number in itertools.count():
@@ -62,27 +77,29 @@ def matmul_nbits(rng):
             a[..., high] *= dtype(2.0 ** int(rng.integers(4, 15 if dtype == f32 else 6)))
             codes[:, high] = zeros[:, at[high]]
         weights = (codes[:, :k] - zeros.astype(f64)[:, at]) * scales.astype(f64)[:, at]
-        want = a.astype(f64) @ weights.T + (0 if bias is None else bias.astype(f64))
+        level = 4 if bits == 4 and rng.random() < 0.4 else 0
+        if factor == 1 and a.ndim > 1 and rng.random() < 0.1:  # a row of its own
+            a[0, ..., k // 2] = either(rng, np.inf, -np.inf, np.nan)
+        x = rounded(a, at) if level else a.astype(f64)
+        with np.errstate(invalid="ignore"):
+            want = (x[..., None, :] * weights).sum(-1) + (0 if bias is None else bias.astype(f64))
         if rng.random() < 0.2:
             scales = scales.reshape(-1)
         inputs = [a, pack(codes, bits).reshape(n, blocks, -1), scales, given, groups, bias]
         while inputs[-1] is None:
             inputs.pop()
         rtol, atol = bounds(dtype, 4 * (k * factor + (bias is not None)) * np.abs(weights).max(initial=0))
-        if factor == 1 and a.ndim > 1 and rng.random() < 0.1:  # a row of its own
-            a[0, ..., k // 2] = either(rng, np.inf, -np.inf, np.nan)
-            with np.errstate(invalid="ignore"):
-                want = (a.astype(f64)[..., None, :] * weights).sum(-1) + (0 if bias is None else bias.astype(f64))
         # ONNX Runtime dequantizes to float16 first.
         ort_atol = 2e-3 * k * np.abs(weights).max(initial=0) if dtype == np.float16 else 0
         yield Case(
             "MatMulNBits",
             inputs,
             [dtype],
-            {"K": k, "N": n, "bits": bits, "block_size": block},
+            {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level},
             reference=[want.astype(dtype)],
-            # With groups, even when all are 0, it multiplies something else for these.
-            ort=groups is None or (kind != "packed" and bits != 2),
+            # With groups, even when all are 0, it multiplies something else for these. Of level 4 it multiplies with
+            # 127 / max, so that what lies near a tie becomes another code.
+            ort=not level and (groups is None or (kind != "packed" and bits != 2)),
             fed=either(rng, (0,), (0,), (0, 1, 2), (0, 4)),
             rtol=rtol,
             atol=atol + ort_atol,

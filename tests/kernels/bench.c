@@ -381,6 +381,16 @@ static void run_nbits(call *c)
     c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};
 }
 
+static void run_nbits_rounded(call *c)
+{
+    static const float parts[NBITS_BLOCKS * DQ_NBITS_ROWS];
+    const dq_nbits b = some_weights();
+    const dq_nbits_rounded x = {DQ_NBITS_ROWS, Z(int8_t), parts, parts};
+    c->k->nbits_rounded(&b, &x, Y(float));
+    c->work = (bench_work){.products = (double)DQ_NBITS_ROWS * NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES *
+                                       DQ_NBITS_COLS};
+}
+
 static void run_nbits_floats(call *c)
 {
     const dq_nbits b = some_weights();
@@ -433,6 +443,7 @@ static const measure measures[] = {
     PRODUCT(qconv_3x3),
     PRODUCT(fgemm),
     PRODUCT(nbits),
+    PRODUCT(nbits_rounded),
     PRODUCT(nbits_floats),
     PRODUCT(wgemm),
     ROW(requantize_wide),

@@ -133,3 +133,48 @@ void check_nbits_floats(const dq_kernels *k)
         kernel_done();
     }
 }
+
+static float expected_rounded(const dq_nbits *b, const dq_nbits_rounded *x, size_t row, size_t column)
+{
+    size_t most = DQ_NBITS_PIECE / 8, word = 0, p = 0;
+    float y = 0;
+    for (size_t g = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, p += x->rows) {
+            int64_t sum = 0;
+            for (n = 0; n < left && n < most; n++, word++)
+                for (size_t t = 0; t < 8; t++) {
+                    size_t at = ((word * 2 + t % 2) * x->rows + row) * 4 + t / 2;
+                    sum += (int64_t)code_at(b, word, t, column) * x->digits[at];
+                }
+            float value = fmaf(-zero_of(b, g, column), x->sums[p + row], (float)sum) * x->factors[p + row];
+            y = fmaf(b->scales[g * COLS + column], value, y);
+        }
+    return y;
+}
+
+void check_nbits_rounded(const dq_kernels *k)
+{
+    for (int round = 0; round < 200; round++) {
+        size_t words;
+        dq_nbits b = random_strip(round, &words);
+        b.bits = 4;
+        const size_t rows = round % 2 ? 1 : DQ_NBITS_ROWS, codes = words * 8;
+        int8_t *digits = kernel_bytes(codes * rows);
+        if (round % 8 < 2) { /* the largest sums */
+            memset(digits, -128, codes * rows);
+            memset((void *)(uintptr_t)b.words, 0xff, words * COLS * sizeof *b.words);
+        }
+        bool plain = round % 4 != 0;
+        float *factors = some_floats(words * rows, plain), *sums = some_floats(words * rows, plain);
+        dq_nbits_rounded x = {rows, digits, factors, sums};
+        float *y = kernel_memory(rows * COLS * sizeof *y);
+        k->nbits_rounded(&b, &x, y);
+        for (size_t i = 0; i < rows * COLS; i++) {
+            float wanted = expected_rounded(&b, &x, i / COLS, i % COLS);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted),
+                               "%zu blocks, row %zu, column %zu: %.9g, wanted %.9g", b.blocks, i / COLS,
+                               i % COLS, (double)y[i], (double)wanted);
+        }
+        kernel_done();
+    }
+}

@@ -47,7 +47,7 @@ class Error(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
-                ("trace", ctypes.c_void_p), ("why", ctypes.c_void_p), ("arg", ctypes.c_void_p)]
+                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("why", ctypes.c_void_p), ("arg", ctypes.c_void_p)]
 
 
 class Dqrun:

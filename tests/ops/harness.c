@@ -161,6 +161,7 @@ static void fill_call(ops_case *c, setup *s)
                            .arena = &c->arena,
                            .threads = s->threads,
                            .kernels = &s->kernels,
+                           .honor_accuracy_level = c->honor_accuracy_level,
                            .strings = &c->arena};
     for (uint32_t i = 0; i < c->in_count; i++) {
         s->in[i] = c->in[i];

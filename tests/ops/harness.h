@@ -26,7 +26,8 @@ typedef struct ops_case {
     dq_dtype out_types[OPS_MAX];  /* types that the schema would decide; DQ_UNDEFINED: the operator does */
     const char *formals[OPS_MAX]; /* input names for sentences; NULL: none */
     bool float_kernels_differ; /* float outputs may depend on the ISA: only the first run's are looked at */
-    dq_tensor *out[OPS_MAX];   /* after ops_run */
+    bool honor_accuracy_level;
+    dq_tensor *out[OPS_MAX]; /* after ops_run */
     dq_error err;
 } ops_case;
 

@@ -112,6 +112,30 @@ static void refuse(const char *function, const char *name, int64_t value, dq_sta
     ops_end(&c);
 }
 
+/* One expert of weights 1 in 4 bits: 127 and 0.25 add up to 127 where the session lets them be rounded. */
+START_TEST(rounded_to_8_bits)
+{
+    for (int honor = 0; honor < 2; honor++) {
+        ops_case c;
+        begin(&c, "identity");
+        ops_int(&c, "accuracy_level", 4);
+        ops_int(&c, "fc1_expert_weight_bits", 4);
+        c.honor_accuracy_level = honor;
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(127, 0.25));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1), OPS_VALUES(0));
+        ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 1), OPS_VALUES(0x99));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1), OPS_VALUES(1));
+        ops_skip(&c);
+        ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2, 1), OPS_VALUES(129, 129));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(1, 1));
+        ops_must_run(&c);
+        double sum = honor ? 127 : 127.25;
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2), OPS_VALUES(sum, sum));
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(refused)
 {
     refuse("elu", NULL, 0, DQ_BAD_MODEL,
@@ -137,6 +161,7 @@ int main(void)
     tcase_add_test(tests, weights_given);
     tcase_add_test(tests, softmax_of_the_chosen);
     tcase_add_test(tests, swiglu);
+    tcase_add_test(tests, rounded_to_8_bits);
     tcase_add_test(tests, refused);
     return ops_main(tests);
 }

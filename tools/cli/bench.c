@@ -32,7 +32,10 @@ static double now_ms(void)
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
     dq_load_options load_options = {.schemas = schemas, .limits = o->limits};
-    dq_session_options session_options = {.threads = o->threads, .isa = o->isa, .no_fuse = o->no_fuse};
+    dq_session_options session_options = {.threads = o->threads,
+                                          .isa = o->isa,
+                                          .no_fuse = o->no_fuse,
+                                          .honor_accuracy_level = o->honor_accuracy_level};
     if (o->profile) {
         session_options.trace = cli_profile_trace;
         session_options.arg = &b->profile;

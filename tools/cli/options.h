@@ -25,7 +25,7 @@ typedef struct cli_options {
     size_t dim_count;
     const char *out, *expect, *labels, *isa;
     unsigned threads; /**< 0: as many as there are cores */
-    bool no_fuse, quiet, verbose, why, json, profile;
+    bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile;
     bool random;
     uint64_t seed;
     double rtol, atol;

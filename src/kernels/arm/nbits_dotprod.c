@@ -9,3 +9,4 @@ enum { VECTORS = 4, CODE_BITS = 4 };
 #define in_32(sum) (sum)
 
 #include "kernels/nbits_body.h"
+#include "kernels/nbits_rounded_body.h"

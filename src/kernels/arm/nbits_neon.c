@@ -10,6 +10,7 @@ static inline void add_now(vi *sum, vi term)
 #include "kernels/nbits_pairs.h"
 
 #include "kernels/nbits_body.h"
+#include "kernels/nbits_rounded_body.h"
 
 /* The bytes of each element, by their places in the table's 64. */
 ALWAYS_INLINE vf looked_up(const float *table, vi codes)

@@ -6,6 +6,7 @@
 #include "kernels/nbits_pairs.h"
 
 #include "kernels/nbits_body.h"
+#include "kernels/nbits_rounded_body.h"
 
 ALWAYS_INLINE vf looked_up(const float *table, vi codes)
 {

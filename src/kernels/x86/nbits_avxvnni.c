@@ -8,3 +8,4 @@ enum { VECTORS = 2, CODE_BITS = 8 };
 #define in_32(sum) (sum)
 
 #include "kernels/nbits_body.h"
+#include "kernels/nbits_rounded_body.h"

@@ -1,0 +1,54 @@
+/* dq_nbits_rounded_fn. Before this, an instruction set's file includes nbits_body.h. */
+
+/* A piece of all columns; `rows` is a constant in each call. */
+ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, const float *scales,
+                                   const float *zeros, const dq_nbits_rounded *x, int rows, float *y)
+{
+    for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
+        vi sum[VECTORS][LINES];
+        for (int v = 0; v < VECTORS; v++)
+            for (int i = 0; i < rows; i++)
+                sum[v][i] = vi_set(0);
+#pragma GCC unroll 1
+        for (size_t n = 0; n < count; n++)
+            word_products(words + n * COLS + at, 2, 4, 0, x->digits + n * (size_t)(8 * rows), rows, sum);
+        for (int v = 0; v < VECTORS; v++) {
+            size_t j = at + (size_t)(v * VF_LANES);
+            const vf scale = vf_load(scales + j), minus = vf_sub(vf_set(0), vf_load(zeros + j));
+            for (int i = 0; i < rows; i++) {
+                vf value = vf_fma(minus, vf_set(x->sums[i]), vi_to_float(in_32(sum[v][i])));
+                float *to = y + (size_t)i * COLS + j;
+                vf_store(to, vf_fma(scale, vf_mul(value, vf_set(x->factors[i])), vf_load(to)));
+            }
+        }
+    }
+}
+
+ALWAYS_INLINE void rounded_strip(const dq_nbits *b, dq_nbits_rounded x, int rows, float *y)
+{
+    const size_t most = DQ_NBITS_PIECE / 8;
+    const uint32_t *words = b->words;
+    float middle[COLS];
+    for (size_t j = 0; j < COLS; j += VF_LANES)
+        vf_store(middle + j, vf_set(b->middle));
+    memset(y, 0, (size_t)(rows * COLS) * sizeof *y);
+    for (size_t g = 0; g < b->blocks; g++) {
+        const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
+        for (size_t left = b->lengths[g], n; left; left -= n) {
+            n = left < most ? left : most;
+            rounded_columns(words, n, b->scales + g * COLS, zeros, &x, rows, y);
+            words += n * COLS;
+            x.digits += n * (size_t)(8 * rows);
+            x.factors += rows;
+            x.sums += rows;
+        }
+    }
+}
+
+void ISA(dq_nbits_rounded)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
+{
+    if (x->rows == 1)
+        rounded_strip(b, *x, 1, y);
+    else
+        rounded_strip(b, *x, ROWS, y);
+}

@@ -1,0 +1,127 @@
+/* MatMulNBits whose activations may be rounded to 8 bits; the rest is compared with numpy elsewhere. */
+#include "harness.h"
+
+#include <math.h>
+
+enum { ROWS = 6, COLS = 3, BLOCK = 32, BLOCKS = 3, PITCH = BLOCK * BLOCKS, K = PITCH - 2 };
+
+typedef struct numbers {
+    double a[ROWS * K], codes[COLS * PITCH], bytes[COLS * PITCH / 2];
+    double scales[COLS * BLOCKS], zeros[COLS][BLOCKS], zero_bytes[COLS * (BLOCKS + 1) / 2];
+} numbers;
+
+/* Whole numbers and powers of two, so that all sums are exact: in each block of a row of a the largest is 127
+ * times a power of two, and others lie between such multiples. */
+static void make(numbers *x)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t k = 0; k < K; k++) {
+            double unit = (double)(1 << (i + k / BLOCK) % 3);
+            x->a[i * K + k] = k % BLOCK == 5 ? -127 * unit : (double)((i * 31 + k * 17) % 201) / 4 - 25;
+        }
+    for (size_t j = 0; j < COLS; j++)
+        for (size_t k = 0; k < PITCH; k++)
+            x->codes[j * PITCH + k] = (double)((j * 7 + k * 5 + k / 9) % 16);
+    for (size_t i = 0; i < sizeof x->bytes / sizeof *x->bytes; i++)
+        x->bytes[i] = x->codes[2 * i] + 16 * x->codes[2 * i + 1];
+    for (size_t j = 0; j < COLS; j++)
+        for (size_t g = 0; g < BLOCKS; g++) {
+            x->scales[j * BLOCKS + g] = ldexp(1, (int)(j + g) % 4);
+            x->zeros[j][g] = (double)((j * 3 + g * 5) % 16);
+            x->zero_bytes[j * 2 + g / 2] += x->zeros[j][g] * (g % 2 ? 16 : 1);
+        }
+}
+
+static double wanted(const numbers *x, size_t i, size_t j, bool rounded)
+{
+    double sum = 0;
+    for (size_t k = 0; k < K; k++) {
+        size_t g = k / BLOCK;
+        double unit = (double)(1 << (i + g) % 3), a = x->a[i * K + k];
+        sum += x->scales[j * BLOCKS + g] * (x->codes[j * PITCH + k] - x->zeros[j][g]) *
+               (rounded ? nearbyint(a / unit) * unit : a);
+    }
+    return sum;
+}
+
+static void run(numbers *x, size_t rows, int level, bool honor, double *want)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "MatMulNBits", 1);
+    ops_int(&c, "K", K);
+    ops_int(&c, "N", COLS);
+    ops_int(&c, "bits", 4);
+    ops_int(&c, "block_size", BLOCK);
+    ops_int(&c, "accuracy_level", level);
+    c.honor_accuracy_level = honor;
+    ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)rows, K), x->a);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS, BLOCKS, BLOCK / 2), x->bytes);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(COLS * BLOCKS), x->scales);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS * (BLOCKS + 1) / 2), x->zero_bytes);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS((int64_t)rows, COLS), want);
+    ops_end(&c);
+}
+
+START_TEST(rounds_only_when_both_agree)
+{
+    numbers x = {0};
+    make(&x);
+    for (size_t rows = 1; rows <= ROWS; rows++)
+        for (int way = 0; way < 4; way++) {
+            int level = way & 1 ? 4 : 1;
+            bool honor = way & 2, differ = false;
+            double want[ROWS * COLS];
+            for (size_t i = 0; i < rows * COLS; i++) {
+                want[i] = wanted(&x, i / COLS, i % COLS, level == 4 && honor);
+                differ |= want[i] != wanted(&x, i / COLS, i % COLS, !(level == 4 && honor));
+            }
+            ck_assert(differ);
+            run(&x, rows, level, honor, want);
+        }
+}
+END_TEST
+
+/* A row that 8 bits cannot say has float precision, the others beside it are rounded. */
+START_TEST(rows_with_infinities)
+{
+    numbers x = {0};
+    double want[ROWS * COLS];
+    make(&x);
+    for (size_t i = 0; i < (size_t)ROWS * COLS; i++)
+        want[i] = wanted(&x, i / COLS, i % COLS, true);
+    x.a[2 * K + 40] = -(double)INFINITY;
+    x.a[5 * K + 7] = (double)NAN;
+    for (size_t j = 0; j < COLS; j++) {
+        double factor = x.codes[j * PITCH + 40] - x.zeros[j][1];
+        want[2 * COLS + j] = factor == 0 ? (double)NAN : -(double)INFINITY * factor;
+        want[5 * COLS + j] = (double)NAN;
+    }
+    run(&x, ROWS, 4, true, want);
+}
+END_TEST
+
+/* Also a block of nothing but zeros, and one so small that its factor is 0. */
+START_TEST(blocks_of_zeros)
+{
+    numbers x = {0};
+    double want[COLS] = {0};
+    make(&x);
+    for (size_t k = 0; k < K; k++)
+        x.a[k] = k < BLOCK ? 0 : k < (size_t)2 * BLOCK ? ldexp(1, -149) : x.a[k];
+    for (size_t j = 0; j < COLS; j++)
+        for (size_t k = 2 * BLOCK; k < K; k++)
+            want[j] += x.scales[j * BLOCKS + 2] * (x.codes[j * PITCH + k] - x.zeros[j][2]) *
+                       nearbyint(x.a[k] / 4) * 4;
+    run(&x, 1, 4, true, want);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("MatMulNBits");
+    tcase_add_test(t, rounds_only_when_both_agree);
+    tcase_add_test(t, rows_with_infinities);
+    tcase_add_test(t, blocks_of_zeros);
+    return ops_main(t);
+}
