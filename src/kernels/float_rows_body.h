@@ -346,8 +346,8 @@ static double sum(const float *x, size_t n)
     clear_doubles(total);
     for (size_t i = 0; i < n; i += GROUP) {
         const float *from = group_at(x, i, n, 0, room);
-        for (int p = 0; p < PARTS; p++)
-            add_to_doubles(total, p, vf_load(from + p * VF_LANES));
+        for (int p = 0; p < HALVES; p++)
+            total[p] = vd_add(total[p], vd_load_floats(from + p * VD_LANES));
     }
     return fold_doubles(total);
 }
@@ -359,9 +359,10 @@ static void add_to(const float *x, size_t step, size_t count, size_t n, double *
         vd total[HALVES];
         for (int p = 0; p < HALVES; p++)
             total[p] = vd_load(sums + i + p * VD_LANES);
-        for (size_t t = 0; t < count; t++)
-            for (int p = 0; p < PARTS; p++)
-                add_to_doubles(total, p, vf_load(x + t * step + i + p * VF_LANES));
+        const float *from = x + i;
+        for (size_t t = 0; t < count; t++, from += step)
+            for (int p = 0; p < HALVES; p++)
+                total[p] = vd_add(total[p], vd_load_floats(from + p * VD_LANES));
         for (int p = 0; p < HALVES; p++)
             vd_store(sums + i + p * VD_LANES, total[p]);
     }

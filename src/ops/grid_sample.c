@@ -165,6 +165,12 @@ static void axis_taps(const state *s, size_t d, double place, taps *t)
         add_pixel(s, d, trunc(x), 1, t);
         return;
     }
+    if (s->mode == LINEAR && x >= 0 && x < last) { /* between two pixels */
+        size_t index = (size_t)(int64_t)x;
+        double part = x - (double)(int64_t)x;
+        *t = (taps){2, {index * s->strides[d], (index + 1) * s->strides[d]}, {1 - part, part}};
+        return;
+    }
     double first = floor(x), weight[TAPS] = {1 - (x - first), x - first};
     if (s->mode == CUBIC) {
         cubic(x - first, weight);
@@ -187,15 +193,24 @@ static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d,
     return sum;
 }
 
-/* The same of two pixels along each of two axes. */
-static double blend_four(const float *x, const taps t[2])
+/* The same of two pixels along each of two axes; where there are fewer, the long way. */
+static void put_floats(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
 {
-    const float *high = x + t[0].at[0], *low = x + t[0].at[1];
-    const size_t *at = t[1].at;
-    const double *across = t[1].weight, *down = t[0].weight;
-    double first = 0 + across[0] * (double)high[at[0]] + across[1] * (double)high[at[1]];
-    double second = 0 + across[0] * (double)low[at[0]] + across[1] * (double)low[at[1]];
-    return 0 + down[0] * first + down[1] * second;
+    const state *s = call->state;
+    const float *x = dq_data(call->in[X], float) + base;
+    float *y = dq_data(call->out[0], float) + to;
+    for (size_t k = 0; k < n; k++, t += 2) {
+        if (t[0].count != 2 || t[1].count != 2) {
+            y[k] = (float)blend(s, call->in[X], t, 0, base);
+            continue;
+        }
+        const float *high = x + t[0].at[0], *low = x + t[0].at[1];
+        const size_t left = t[1].at[0], right = t[1].at[1];
+        const double across = t[1].weight[0], on = t[1].weight[1];
+        double first = across * (double)high[left] + on * (double)high[right];
+        double second = across * (double)low[left] + on * (double)low[right];
+        y[k] = (float)(0 + t[0].weight[0] * first + t[0].weight[1] * second);
+    }
 }
 
 static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t to)
@@ -218,12 +233,13 @@ static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t b
 {
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
-    bool floats = x->dtype == DQ_FLOAT && s->axes == 2;
+    if (x->dtype == DQ_FLOAT && s->axes == 2 && s->mode == LINEAR) {
+        put_floats(call, t, n, base, to);
+        return;
+    }
     for (size_t k = 0; k < n; k++, t += s->axes)
         if (s->mode == NEAREST)
             nearest(call, t, base, to + k);
-        else if (floats && t[0].count == 2 && t[1].count == 2)
-            dq_data(call->out[0], float)[to + k] = (float)blend_four(dq_data(x, float) + base, t);
         else
             dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
 }
