@@ -261,6 +261,74 @@ static inline vf cos_any(vf x)
     return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_library(x, y, cosf);
 }
 
+#define HALF_PI 0x1.921fb6p+0f
+#define HALF_PI_LOW -0x1.777a5cp-25f
+
+static inline vi sign_of(vf x)
+{
+    return vi_and(vf_bits(x), vi_set(0x80000000));
+}
+
+/* Arcs are a part of |x| that is known well and a small rest, which are taken off pi/2 one after the other.
+ */
+typedef struct arc {
+    vm far;
+    vf most, rest;
+} arc;
+
+/* asin(|x|), but of |x| above 1/2 (far) half of what is left to pi/2, which is asin(sqrt((1 - |x|) / 2)):
+ * 2^-27.6. */
+static inline arc arc_of_sine(vf x)
+{
+    vf a = vf_abs(x);
+    vm far = vf_less(vf_set(0.5f), a);
+    vf s = vf_pick(far, vf_fma(a, vf_set(-0.5f), vf_set(0.5f)), vf_mul(a, a));
+    vf r = vf_pick(far, vf_sqrt(s), a), p = vf_set(0x1.596d2cp-5f);
+    p = vf_fma(p, s, vf_set(0x1.8c2838p-6f));
+    p = vf_fma(p, s, vf_set(0x1.747e4ap-5f));
+    p = vf_fma(p, s, vf_set(0x1.3301e4p-4f));
+    p = vf_fma(p, s, vf_set(0x1.5555c8p-3f));
+    return (arc){far, r, vf_mul(vf_mul(r, s), p)};
+}
+
+/* Where it is far, pi/2 - times * arc; with the sign of x. */
+static inline vf arc_whole(arc a, float times, vf x)
+{
+    vf left = vf_sub(vf_fma(a.most, vf_set(-times), vf_set(HALF_PI)),
+                     vf_fma(a.rest, vf_set(times), vf_set(-HALF_PI_LOW)));
+    vf y = vf_pick(a.far, left, vf_add(a.most, a.rest));
+    return vi_float(vi_xor(vf_bits(y), sign_of(x)));
+}
+
+static inline vf asin_any(vf x)
+{
+    return arc_whole(arc_of_sine(x), 2.0f, x);
+}
+
+/* pi/2 - asin(x); far from 0, twice the half, or pi less that */
+static inline vf acos_any(vf x)
+{
+    arc a = arc_of_sine(x);
+    vf times = vi_float(vi_xor(vf_bits(vf_pick(a.far, vf_set(-2.0f), vf_set(1.0f))), sign_of(x)));
+    vf turns = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(2.0f), vf_set(0.0f));
+    turns = vf_pick(a.far, turns, vf_set(1.0f));
+    vf low = vf_mul(turns, vf_set(-HALF_PI_LOW)), off = vf_fma(a.rest, times, low);
+    return vf_sub(vf_sub(vf_mul(turns, vf_set(HALF_PI)), vf_mul(a.most, times)), off);
+}
+
+/* Of |x| above 1, pi/2 - atan(1 / |x|): 2^-28.5. */
+static inline vf atan_any(vf x)
+{
+    static const float c[] = {0x1.65a64ap-7f, -0x1.fed150p-6f, 0x1.dac9dcp-5f, -0x1.58348ep-4f,
+                              0x1.c099fep-4f, -0x1.2421b6p-3f, 0x1.9991fep-3f, -0x1.55553ep-2f};
+    vf a = vf_abs(x), p = vf_set(-0x1.d62fd0p-10f);
+    vm far = vf_less(vf_set(1.0f), a);
+    vf t = vf_pick(far, vf_div(vf_set(1.0f), a), a), s = vf_mul(t, t);
+    for (int i = 0; i < (int)(sizeof c / sizeof *c); i++)
+        p = vf_fma(p, s, vf_set(c[i]));
+    return arc_whole((arc){far, t, vf_mul(vf_mul(t, s), p)}, 1.0f, x);
+}
+
 /* alpha x + beta, between 0 and 1 */
 static inline vf hard_sigmoid_any(vf x, vf alpha, vf beta)
 {

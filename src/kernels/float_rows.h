@@ -23,7 +23,8 @@ typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_
 
 typedef struct dq_float_rows {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
-    dq_map_f32_fn *sin, *cos;  /* of numbers from 2^16 on: the C library's */
+    dq_map_f32_fn *sin, *cos; /* of numbers from 2^16 on: the C library's */
+    dq_map_f32_fn *asin, *acos, *atan;
     dq_map_f32_fn *softplus;   /* log(1 + exp(x)) */
     dq_map_f32_fn *mish;       /* x * tanh(softplus(x)) */
     dq_map_f32_fn *gelu;       /* h + h * erf(x * sqrt(1/2)), h = x / 2 */

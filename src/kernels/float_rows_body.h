@@ -133,6 +133,9 @@ MAP(tanh)
 MAP(sigmoid)
 MAP(sin)
 MAP(cos)
+MAP(asin)
+MAP(acos)
+MAP(atan)
 MAP(hard_swish)
 MAP(softplus)
 MAP(mish)
@@ -523,11 +526,11 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
 #define FLOAT_ROWS                                                                                           \
     {                                                                                                        \
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
-        .sin = sin_row, .cos = cos_row, .hard_swish = hard_swish_row, .hard_sigmoid = hard_sigmoid_row,      \
-        .softplus = softplus_row, .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row,            \
-        .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row,    \
-        .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of, .min_of = min_of,                \
-        .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns,  \
-        .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize, .dots = dots,            \
-        .mix = mix, .lrn = lrn                                                                               \
+        .sin = sin_row, .cos = cos_row, .asin = asin_row, .acos = acos_row, .atan = atan_row,                \
+        .hard_swish = hard_swish_row, .hard_sigmoid = hard_sigmoid_row, .softplus = softplus_row,            \
+        .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row, .silu = silu_row, .elu = elu_row,    \
+        .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row, .min = min_row, .max = max_row,      \
+        .clip = clip_row, .max_of = max_of, .min_of = min_of, .add_to = add_to, .extreme_to = extreme_to,    \
+        .exp_sum = exp_sum, .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum,              \
+        .squares = squares, .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                     \
     }

@@ -117,6 +117,9 @@ ROW(tanh)
 ROW(sigmoid)
 ROW(sin)
 ROW(cos)
+ROW(asin)
+ROW(acos)
+ROW(atan)
 ROW(hard_swish)
 ROW(softplus)
 ROW(mish)
@@ -138,6 +141,9 @@ static const struct {
     {"sigmoid", sigmoid_row, sigmoid_of, 2.25},
     {"sin", sin_row, sin, 1.5},
     {"cos", cos_row, cos, 1.5},
+    {"asin", asin_row, asin, 2.25},
+    {"acos", acos_row, acos, 1.5},
+    {"atan", atan_row, atan, 1.5},
     {"hard_sigmoid", hard_sigmoid_row, hard_sigmoid_of, 0.5},
     {"hard_swish", hard_swish_row, hard_swish_of, 0.5},
     {"softplus", softplus_row, softplus_of, 1.75},
