@@ -10,6 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq_error *err)
+{
+    if (S_ISDIR(mode))
+        return dq_fail(err, fault, "%s: is a folder, wanted a file", path);
+    return S_ISREG(mode) ? DQ_OK : dq_fail(err, fault, "%s: is not a regular file", path);
+}
+
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
                          dq_error *err)
 {
@@ -17,10 +24,7 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fau
     struct stat info;
     if (fstat(fd, &info) != 0)
         return dq_fail(err, fault, "%s: cannot be read: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return dq_fail(err, fault, "%s: is a folder, wanted a file", path);
-    if (!S_ISREG(info.st_mode))
-        return dq_fail(err, fault, "%s: is not a regular file", path);
+    DQ_TRY(need_regular(info.st_mode, path, fault, err));
     uint64_t size = (uint64_t)info.st_size;
     if (size > limit || size > SIZE_MAX)
         return dq_fail(err, DQ_OUT_OF_MEMORY, "%s: has %" PRIu64 " bytes, over the limit of %" PRIu64, path,
@@ -76,7 +80,10 @@ void dq_file_forget_behind(const void *data, size_t *given_back, size_t end)
 dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
 {
     static const char suffix[] = ".XXXXXX";
+    struct stat info;
     *out = (dq_file_out){0};
+    if (stat(path, &info) == 0) /* a device must not be renamed over */
+        DQ_TRY(need_regular(info.st_mode, path, DQ_IO, err));
     out->path = strdup(path);
     out->temporary = malloc(strlen(path) + sizeof suffix);
     if (!out->path || !out->temporary) {

@@ -62,7 +62,7 @@ unsigned dq_dtype_bits(dq_dtype dtype)
 
 dq_dtype dq_dtype_from_name(const char *name)
 {
-    for (int dtype = DQ_UNDEFINED + 1; dtype < DQ_DTYPE_COUNT; dtype++)
+    for (int dtype = DQ_UNDEFINED + 1; name && dtype < DQ_DTYPE_COUNT; dtype++)
         if (strcmp(dq_dtype_rows[dtype].name, name) == 0)
             return (dq_dtype)dtype;
     return DQ_UNDEFINED;

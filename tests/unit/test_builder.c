@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static dq_error err;
@@ -168,6 +169,14 @@ START_TEST(links_are_checked_at_the_end)
 }
 END_TEST
 
+START_TEST(types_by_name)
+{
+    ck_assert_int_eq(dq_dtype_from_name("int4"), DQ_INT4);
+    ck_assert_int_eq(dq_dtype_from_name("int"), DQ_UNDEFINED);
+    ck_assert_int_eq(dq_dtype_from_name(NULL), DQ_UNDEFINED);
+}
+END_TEST
+
 START_TEST(saving_is_whole_or_not_at_all)
 {
     const char *codes;
@@ -175,6 +184,14 @@ START_TEST(saving_is_whole_or_not_at_all)
     must(dq_builder_finish(per_column(&codes), NULL, &model, &err));
     must_refuse(dq_model_save(model, "/nonexistent/m.onnx", &err), DQ_IO,
                 "/nonexistent/m.onnx: cannot be written: No such file or directory");
+    char folder[] = "/tmp/dqrun-built-XXXXXX", pipe[sizeof folder + 8], wanted[sizeof pipe + 32];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    snprintf(wanted, sizeof wanted, "%s: is not a regular file", pipe);
+    ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+    must_refuse(dq_model_save(model, pipe, &err), DQ_IO, wanted);
+    unlink(pipe);
+    rmdir(folder);
     dq_model_free(model);
 }
 END_TEST
@@ -189,6 +206,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, what_is_wrong_is_said);
     tcase_add_test(tests, schemas_decide_as_for_files);
     tcase_add_test(tests, links_are_checked_at_the_end);
+    tcase_add_test(tests, types_by_name);
     tcase_add_test(tests, saving_is_whole_or_not_at_all);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
