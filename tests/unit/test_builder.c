@@ -4,6 +4,7 @@
 
 #include <dqrun/dqrun.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
