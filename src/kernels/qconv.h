@@ -42,23 +42,30 @@ typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const 
 typedef void dq_qconv_3x3_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
                              size_t n, int32_t *out);
 
-/** The codes that dq_requantize_fn makes of such outputs, or, at `stride` 2, of every other one of every
- * other row. What it wants to know of a channel is made before, from its weights, init and to->scale[0],
- * zero_point, lo and hi, in DQ_QCONV_3X3_PACKED bytes aligned to 8; where that gives false, outputs become
- * codes in two steps. */
-typedef bool dq_qconv_3x3_pack_fn(const int16_t *w, int32_t init, const dq_requantize_to *to, void *packed);
-typedef void dq_qconv_3x3_codes_fn(const uint8_t *x, size_t step, size_t stride, size_t rows,
-                                   const void *packed, size_t n, uint8_t *out);
-
-enum { DQ_QCONV_3X3_PACKED = 56 };
-
 typedef struct dq_qconv_3x3 {
     dq_qconv_rows_fn *beats; /* the rows of pairs that this is faster than, … NULL: none */
     int64_t least;           /* … from so many outputs of a row on */
     dq_qconv_3x3_fn *rows;
-    dq_qconv_3x3_pack_fn *pack; /* NULL, and the other: there is none */
-    dq_qconv_3x3_codes_fn *codes;
 } dq_qconv_3x3;
+
+/** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_fn makes
+ * of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down not
+ * 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ *
+ * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
+ * to->scale[0], zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where that
+ * gives false, sums become codes in two steps. */
+typedef size_t dq_qconv_codes_size_fn(size_t elements);
+typedef bool dq_qconv_codes_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
+                                    const dq_requantize_to *to, void *packed);
+typedef void dq_qconv_codes_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
+                                   const void *packed, size_t n, uint8_t *out);
+
+typedef struct dq_qconv_codes {
+    dq_qconv_codes_size_fn *size;
+    dq_qconv_codes_pack_fn *pack; /* NULL, and the others: there is none */
+    dq_qconv_codes_put_fn *put;
+} dq_qconv_codes;
 
 /** In portable C, for short rows. */
 dq_qconv_3x3_fn dq_qconv_3x3_rows_c;

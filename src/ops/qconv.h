@@ -53,24 +53,19 @@ void dq_conv_sums_turn(const dq_conv_sums *sums, void *out);
  * known before a run. */
 typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to);
 
-/** An output channel as dq_qconv_3x3 makes codes of it, if it does. */
-typedef struct dq_qchannel {
-    uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
-    bool is_packed;
-} dq_qchannel;
-
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
-    size_t pitch;                /* bytes of a row of the padded plane: whole strides */
-    size_t steps;                /* pairs of a kernel row */
-    size_t pairs;                /* of the kernel */
-    size_t distance;             /* between the elements of a pair */
-    size_t line, lines;          /* pairs of a row; times that the plane is written as pairs */
-    size_t shift;                /* one time: from the pairs of a step to those of the next */
-    size_t reach;                /* rows below a window's first */
-    size_t together;             /* rows of outputs that are stored together */
-    bool as_bytes;               /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
-    const dq_qchannel *channels; /* each output channel that becomes codes at once; NULL: none */
+    size_t pitch;          /* bytes of a row of the padded plane: whole strides */
+    size_t steps;          /* pairs of a kernel row */
+    size_t pairs;          /* of the kernel */
+    size_t distance;       /* between the elements of a pair */
+    size_t line, lines;    /* pairs of a row; times that the plane is written as pairs */
+    size_t shift;          /* one time: from the pairs of a step to those of the next */
+    size_t reach;          /* rows below a window's first */
+    size_t together;       /* rows of outputs that are stored together */
+    size_t size, padded;   /* bytes of a padded plane, and how many of them stand side by side */
+    bool as_bytes;         /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
+    const void **channels; /* of each output channel what dq_qconv_codes packed, or NULL; NULL: of none */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */

@@ -6,20 +6,22 @@
  * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
  * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
  * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
- * stride 1 take the plane itself where that is faster (dq_qconv_3x3); and give codes without sums in between,
- * at stride 2, too, where weights, scales and zero points are known beforehand. */
+ * stride 1 take the plane itself where that is faster (dq_qconv_3x3). Where weights, scales and zero points
+ * are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give codes
+ * without sums in between (dq_qconv_codes). */
 #include "base/checked.h"
 #include "ops/qconv.h"
 
 #include <string.h>
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
+enum { PADDED_MOST = 16 }; /* planes that are padded together */
 
-/* Kernels of 3×3, which dq_qconv_3x3 may take, at stride 1 or 2. */
+/* Kernels of 3×3 that dq_qconv_3x3 takes. */
 static bool is_3x3(const dq_op_call *call, const dq_window *w)
 {
-    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == w->stride[1] &&
-           w->stride[0] <= 2 && w->dilation[0] == 1 && w->dilation[1] == 1 &&
+    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
+           w->dilation[0] == 1 && w->dilation[1] == 1 &&
            call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
 }
 
@@ -32,7 +34,8 @@ static bool makes_codes(const dq_op_call *call, const dq_qconv *conv)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (dq_call_in(call, known[i]) && !dq_call_constant(call, known[i]))
             return false;
-    return is_3x3(call, &conv->s.window) && call->kernels->qconv_3x3->pack && conv->codes &&
+    const dq_window *w = &conv->s.window;
+    return w->rank <= 2 && w->stride[w->rank - 1] <= 2 && call->kernels->qconv_codes->pack && conv->codes &&
            conv->codes(call, 0, &scale, &to);
 }
 
@@ -51,6 +54,19 @@ static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qpl
         p->shift = twice / stride;
     }
     return dq_mul_size(p->line, stride, &p->pitch);
+}
+
+/* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
+ * padded some at a time, so that the first one is in the cache when it is read. */
+static bool lay_out_planes(const dq_qimage *image, dq_qplanes *p)
+{
+    enum { TOGETHER = 4096 };
+    bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
+                dq_add_size(p->size, p->distance + DQ_QGEMM_SLACK, &p->size) &&
+                dq_align_size(p->size, ALIGN, &p->size);
+    p->padded = fits ? TOGETHER / p->size : 0;
+    p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
+    return fits;
 }
 
 /* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
@@ -127,19 +143,31 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
 static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const run_state run = begin_run(call, conv);
-    const size_t n = conv->s.out_channels;
-    dq_qchannel *channels = DQ_NEW_ARRAY(call->arena, n, dq_qchannel);
-    if (!channels)
+    const dq_qconv_codes *kernel = call->kernels->qconv_codes;
+    const dq_window *window = &conv->s.window;
+    dq_qplanes *p = &conv->planes;
+    size_t n = conv->s.out_channels, elements = 2 * p->pairs, size = kernel->size(elements), all;
+    size_t kernel_row = (size_t)window->kernel[window->rank - 1];
+    size_t *at = DQ_NEW_ARRAY(call->arena, elements, size_t);
+    int16_t *w = DQ_NEW_ARRAY(call->arena, elements, int16_t);
+    p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
+    uint64_t *packed =
+        dq_mul_size(size / sizeof *packed, n, &all) ? DQ_NEW_ARRAY(call->arena, all, uint64_t) : NULL;
+    if (!at || !w || !p->channels || !packed)
         return dq_no_memory(err, n, "channels of a convolution");
-    for (size_t j = 0; j < n; j++) {
-        int16_t w[12];
+    for (size_t t = 0; t < elements; t++) { /* an element that makes a row even is weighted with 0 */
+        size_t row = t / 2 / p->steps, column = t - row * 2 * p->steps;
+        at[t] =
+            (size_t)dq_qimage_offset(&conv->image, window, row * kernel_row) / conv->image.width * p->pitch +
+            column * p->distance;
+    }
+    for (size_t j = 0; j < n; j++, packed += size / sizeof *packed) {
         int32_t init = take_weights(&run, j, w);
         double scale;
         dq_requantize_to to;
-        channels[j].is_packed = conv->codes(call, j, &scale, &to) &&
-                                call->kernels->qconv_3x3->pack(w, init, &to, channels[j].packed);
+        if (conv->codes(call, j, &scale, &to) && kernel->pack(w, at, elements, init, &to, packed))
+            p->channels[j] = packed;
     }
-    conv->planes.channels = channels;
     return DQ_OK;
 }
 
@@ -152,12 +180,9 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
     bool codes = makes_codes(call, conv);
-    p->as_bytes = is_3x3(call, &s->window) && s->window.stride[0] == 1 &&
-                  (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
-    /* pairs are written for whole rows, past whose ends the last elements of windows may lie */
-    bool fits = lay_out_lines(s, &conv->image, p) && dq_add_size(conv->image.rows, 1, &bytes) &&
-                dq_mul_size(bytes, p->pitch, &bytes) && dq_add_size(bytes, p->distance, &bytes) &&
-                dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) && dq_place_size(used, bytes, 1, ALIGN, &at) &&
+    p->as_bytes = is_3x3(call, &s->window) && (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
+    bool fits = lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
+                dq_place_size(used, p->size, p->padded, ALIGN, &at) &&
                 dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
                 dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
                 dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
@@ -176,6 +201,7 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
 typedef struct plane {
     const run_state *run;
     const uint8_t *x;
+    uint8_t *padded;
     char *scratch;
     size_t image, taken, rows; /* so many rows are padded, and so many written as pairs */
 } plane;
@@ -214,7 +240,7 @@ static void take_rows(plane *p, size_t end)
     const uint8_t flip = p->run->flip, *x = p->x;
     const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
     for (; p->taken < end; p->taken++) {
-        uint8_t *row = (uint8_t *)p->scratch + p->taken * pitch + begin;
+        uint8_t *row = p->padded + p->taken * pitch + begin;
         if (n == 0 || sources[p->taken] < 0)
             continue;
         copy_row(row, x + sources[p->taken], n);
@@ -234,8 +260,8 @@ static void write_rows(plane *p, size_t last)
         return;
     take_rows(p, last + 1);
     for (size_t i = 0; i < q->lines && !q->as_bytes; i++)
-        p->run->call->kernels->qconv_pairs((uint8_t *)p->scratch + p->rows * q->pitch + 2 * i * q->distance,
-                                           stride, q->distance, (last + 1 - p->rows) * q->line,
+        p->run->call->kernels->qconv_pairs(p->padded + p->rows * q->pitch + 2 * i * q->distance, stride,
+                                           q->distance, (last + 1 - p->rows) * q->line,
                                            lines_of(p) + (p->rows * q->line + i * whole) * 2);
     p->rows = last + 1;
 }
@@ -250,8 +276,8 @@ static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *
     size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
     size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
     if (q->as_bytes) {
-        p->run->call->kernels->qconv_3x3->rows((const uint8_t *)p->scratch + q->corners[first] * q->pitch,
-                                               q->pitch, count, weights, init, width, sums);
+        p->run->call->kernels->qconv_3x3->rows(p->padded + q->corners[first] * q->pitch, q->pitch, count,
+                                               weights, init, width, sums);
         return;
     }
     for (size_t i = 0, n; i < count; i += n) {
@@ -290,17 +316,28 @@ static void run_channel(plane *p, size_t channel)
 }
 
 /* One output channel to codes at once. */
-static void codes_of(plane *p, size_t channel)
+static void put_codes(const plane *p, size_t channel)
 {
     const dq_op_call *call = p->run->call;
     const dq_qconv *conv = p->run->conv;
     const dq_qplanes *q = &conv->planes;
-    size_t rows = (size_t)conv->s.window.out[0], width = (size_t)conv->s.window.out[1];
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], down = (w->rank > 1 ? (size_t)w->stride[0] : 1) * q->pitch;
     uint8_t *out =
         dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
-    take_rows(p, conv->image.rows);
-    call->kernels->qconv_3x3->codes((const uint8_t *)p->scratch, q->pitch, (size_t)conv->s.window.stride[0],
-                                    rows, q->channels[channel].packed, width, out);
+    call->kernels->qconv_codes->put(p->padded, down, (size_t)w->stride[w->rank - 1], conv->s.out_size / width,
+                                    q->channels[channel], width, out);
+}
+
+static void run_plane(plane *p, size_t group)
+{
+    const dq_qconv *conv = p->run->conv;
+    const void **channels = conv->planes.channels;
+    for (size_t j = group * conv->s.group_out, end = j + conv->s.group_out; j < end; j++)
+        if (channels && channels[j])
+            put_codes(p, j);
+        else
+            run_channel(p, j);
 }
 
 /* Planes: an input channel of an image, with all output channels that it makes. */
@@ -308,18 +345,24 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const run_state *run = arg;
     const dq_conv_shape *s = &run->conv->s;
+    const dq_qplanes *q = &run->conv->planes;
     const uint8_t *x = run->call->in[run->conv->x]->data;
     char *scratch = dq_call_worker_scratch(run->call, worker);
-    memset(scratch, run->pad, run->conv->image.rows * run->conv->planes.pitch);
-    for (size_t i = begin; i < end; i++) {
-        plane p = {.run = run, .x = x + i * s->in_size, .scratch = scratch, .image = i / s->group};
-        const dq_qchannel *channels = run->conv->planes.channels;
-        size_t first = i % s->group * s->group_out;
-        for (size_t j = first; j < first + s->group_out; j++)
-            if (channels && channels[j].is_packed)
-                codes_of(&p, j);
-            else
-                run_channel(&p, j);
+    plane planes[PADDED_MOST];
+    memset(scratch, run->pad, q->size * q->padded);
+    for (size_t i = begin, some; i < end; i += some) {
+        some = end - i < q->padded ? end - i : q->padded;
+        for (size_t k = 0; k < some; k++) {
+            planes[k] = (plane){.run = run,
+                                .x = x + (i + k) * s->in_size,
+                                .padded = (uint8_t *)scratch + k * q->size,
+                                .scratch = scratch,
+                                .image = (i + k) / s->group};
+            if (q->channels)
+                take_rows(&planes[k], run->conv->image.rows);
+        }
+        for (size_t k = 0; k < some; k++)
+            run_plane(&planes[k], (i + k) % s->group);
     }
 }
 

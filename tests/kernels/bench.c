@@ -208,22 +208,39 @@ static void run_qconv_rows(call *c)
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
-/* To codes, where there is a way. */
+enum { SIDE_3X3 = 56, STEP_3X3 = 58 };
+static const int16_t weights_3x3[12] = {10, -25, 30, 0, -40, 120, -60, 0, 17, -28, 39, 0};
+
 static void run_qconv_3x3(call *c)
 {
-    enum { OUTPUTS = 56, ROWS = 56, STEP = 58 };
-    static const int16_t w[12] = {10, -25, 30, 0, -40, 120, -60, 0, 17, -28, 39, 0};
-    static uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
-    const dq_requantize_to to = {.scale = scales, .zero_point = 128, .hi = 255};
-    const dq_qconv_3x3 *kernel = c->k->qconv_3x3;
-    static const dq_qconv_3x3 *kept;
-    if (kernel->pack && kept != kernel && kernel->pack(w, 3, &to, packed))
-        kept = kernel;
-    if (kept == kernel)
-        kernel->codes(X(uint8_t), STEP, 1, ROWS, packed, OUTPUTS, Y(uint8_t));
-    else
-        kernel->rows(X(uint8_t), STEP, ROWS, w, 3, OUTPUTS, Y(int32_t));
-    c->work = (bench_work){.products = 9.0 * OUTPUTS * ROWS, .bytes = true};
+    c->k->qconv_3x3->rows(X(uint8_t), STEP_3X3, SIDE_3X3, weights_3x3, 3, SIDE_3X3, Y(int32_t));
+    c->work = (bench_work){.products = 9.0 * SIDE_3X3 * SIDE_3X3, .bytes = true};
+}
+
+static void run_qconv_codes(call *c)
+{
+    enum { PITCH = STEP_3X3 };
+    static const size_t at[12] = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  PITCH,
+                                  PITCH + 1,
+                                  PITCH + 2,
+                                  PITCH + 3,
+                                  2 * PITCH,
+                                  2 * PITCH + 1,
+                                  2 * PITCH + 2,
+                                  2 * PITCH + 3};
+    static const double no_ties = 0.00123456789;
+    static uint64_t packed[DEPTH];
+    static bool is_packed;
+    const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
+    const dq_qconv_codes *kernel = c->k->qconv_codes;
+    is_packed = is_packed || (kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed));
+    if (kernel->pack && is_packed)
+        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, packed, SIDE_3X3, Y(uint8_t));
+    c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
 }
 
 static void run_wgemm(call *c)
@@ -441,6 +458,7 @@ static const measure measures[] = {
     {"qgemm", run_qgemm_few, false, "one row"},
     PRODUCT(qconv_rows),
     PRODUCT(qconv_3x3),
+    PRODUCT(qconv_codes),
     PRODUCT(fgemm),
     PRODUCT(nbits),
     PRODUCT(nbits_rounded),

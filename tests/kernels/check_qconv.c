@@ -50,7 +50,7 @@ void check_qconv_rows(const dq_kernels *k)
     }
 }
 
-static void check_3x3_sums(const dq_kernels *k)
+void check_qconv_3x3(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
@@ -89,9 +89,7 @@ static double near_tie(int32_t acc)
     return scale;
 }
 
-/* Weights of all sizes, most of them such that kernels of 3×3 become codes at once; inputs at ends of their
- * range, too.
- */
+/* Weights of all sizes. */
 static int16_t some_weight(uint32_t kind)
 {
     switch (kind) {
@@ -106,51 +104,80 @@ static int16_t some_weight(uint32_t kind)
     }
 }
 
-static size_t check_3x3_codes(const dq_kernels *k, size_t n, size_t stride, bool tie)
+/* A kernel of some rows of some columns, each of them made even by a weight of 0. */
+typedef struct few_weights {
+    size_t n, at[64];
+    int16_t w[64];
+} few_weights;
+
+static few_weights some_kernel(size_t pitch)
 {
-    const size_t rows = kernel_random(6), whole = stride * n, step = whole + 2 + kernel_random(4),
-                 all = stride * rows;
-    const size_t size = rows ? (all + 1) * step + whole + 2 + DQ_QGEMM_SLACK : 0;
-    uint8_t *x = kernel_bytes(size), *codes = kernel_bytes(rows * n), wanted;
-    uint64_t packed[DQ_QCONV_3X3_PACKED / sizeof(uint64_t)];
-    int32_t *sums = kernel_bytes(all * whole * sizeof *sums), init = (int32_t)kernel_random(100000) - 50000;
-    const uint32_t kind = kernel_random(4), end = kernel_random(4);
-    const int32_t lo = kernel_random(2) ? -128 : 0;
-    int16_t w[12];
-    for (size_t t = 0; t < 12; t++)
-        w[t] = t % 4 == 3 ? 0 : some_weight(kind);
+    const bool square = kernel_random(2) == 0; /* as most are */
+    const uint32_t kind = kernel_random(4);
+    size_t rows = square ? 3 : kernel_random(8), cols = square ? 3 : 1 + kernel_random(8);
+    size_t down = 1 + kernel_random(8) / 7, across = 1 + kernel_random(8) / 7;
+    few_weights k = {.n = rows * (cols + cols % 2)};
+    for (size_t t = 0; t < k.n; t++) {
+        size_t row = t / (cols + cols % 2), column = t % (cols + cols % 2);
+        k.at[t] = row * down * pitch + column * across;
+        k.w[t] = column < cols ? some_weight(kind) : 0;
+    }
+    return k;
+}
+
+static int32_t sum_at(const few_weights *f, const uint8_t *x, int32_t init)
+{
+    uint32_t sum = (uint32_t)init;
+    for (size_t t = 0; t < f->n; t++)
+        sum += f->w[t] ? (uint32_t)(f->w[t] * x[f->at[t]]) : 0;
+    return (int32_t)sum;
+}
+
+/* Inputs are at ends of their range, too. */
+static bool check_codes(const dq_kernels *k, size_t n, bool tie)
+{
+    enum { REACH = 16 };
+    const size_t stride = 1 + kernel_random(2), pitch = stride * n + kernel_random(REACH),
+                 down = stride * pitch, rows = kernel_random(6);
+    const few_weights f = some_kernel(pitch);
+    const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
+    uint8_t *x = kernel_bytes(size + DQ_QGEMM_SLACK), *codes = kernel_bytes(rows * n), wanted;
+    const size_t packed_size = k->qconv_codes->size(f.n);
+    void *packed = kernel_memory(packed_size);
+    const uint32_t end = kernel_random(4);
+    const int32_t init = (int32_t)kernel_random(100000) - 50000, lo = kernel_random(2) ? -128 : 0;
     for (size_t i = 0; end < 2 && i < size; i++)
         x[i] = kernel_random(8) ? (uint8_t)(255 * end) : x[i];
-    dq_qconv_3x3_rows_c(x, step, all, w, init, whole, sums);
     double scale = ldexp(1 + kernel_random(1 << 30), -36 - (int)kernel_random(8));
     if (tie && rows && n)
-        scale = fabs(near_tie(sums[kernel_random((uint32_t)(all * whole))]));
+        scale = fabs(near_tie(sum_at(&f, x + kernel_random((uint32_t)n) * stride, init)));
     const dq_requantize_to to = {
         .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
-    const bool taken = k->qconv_3x3->pack(w, init, &to, packed);
+    KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
+    const bool taken = k->qconv_codes->pack(f.w, f.at, f.n, init, &to, packed);
     if (taken)
-        k->qconv_3x3->codes(x, step, stride, rows, packed, n, codes);
+        k->qconv_codes->put(x, down, stride, rows, packed, n, codes);
     for (size_t j = 0; taken && j < rows * n; j++) {
-        const int32_t *sum = sums + j / n * stride * whole + j % n * stride;
-        dq_requantize_c(sum, 1, &scale, 0, to.zero_point, lo, to.hi, &wanted);
-        KERNEL_FAIL_UNLESS(codes[j] == wanted, "n %zu, stride %zu, row %zu, element %zu, sum %d, scale %.17g",
-                           n, stride, j / n, j % n, *sum, scale);
+        int32_t sum = sum_at(&f, x + j / n * down + j % n * stride, init);
+        dq_requantize_c(&sum, 1, &scale, 0, to.zero_point, lo, to.hi, &wanted);
+        KERNEL_FAIL_UNLESS(codes[j] == wanted,
+                           "n %zu, stride %zu, %zu weights, row %zu, element %zu, sum %d, scale %.17g", n,
+                           stride, f.n, j / n, j % n, sum, scale);
     }
     kernel_done();
     return taken;
 }
 
-void check_qconv_3x3(const dq_kernels *k)
+void check_qconv_codes(const dq_kernels *k)
 {
     enum { LONG_ROW = 3000 };
     size_t n, taken = 0, all = 0;
-    check_3x3_sums(k);
-    if (!k->qconv_3x3->pack)
+    if (!k->qconv_codes->pack)
         return;
-    for (size_t i = 0; kernel_size(i / 16, &n); i++, all++)
-        taken += check_3x3_codes(k, n, 1 + i / 2 % 2, i % 2);
-    for (size_t stride = 1; stride <= 2; stride++)
-        check_3x3_codes(k, LONG_ROW, stride, false);
+    for (size_t i = 0; kernel_size(i / 32, &n); i++, all++)
+        taken += check_codes(k, n, i % 2);
+    for (size_t i = 0; i < 8; i++)
+        check_codes(k, LONG_ROW, false);
     KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
 }
 

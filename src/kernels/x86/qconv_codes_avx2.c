@@ -1,35 +1,46 @@
-/* Kernels of 3×3 to codes, 32 outputs at a time.
+/* Depthwise convolutions to codes, 64 outputs at a time.
  *
- * vpmaddubsw takes neighbours in memory as they are: from the first byte of a window on come products of
- * every other output, and from the next byte on those of the outputs between. A kernel row is two such taps,
- * one byte apart: the middle weight is shared out among them, so that neither overflows 16 bits. Taps are
- * then summed in 16 bits, in one group or in two. Such sums wrap, but lie in a range of at most 2^16 numbers
- * that is known from the weights, and begin with what moves this range to that of 16 bits, so that nothing is
- * lost.
+ * vpmaddubsw takes neighbours in memory as they are: at stride 1, from the first byte of a window on come
+ * products of every other output, and from the next byte on those of the outputs between. Two elements of the
+ * kernel are such a tap where their weights cannot overflow 16 bits; else what is too much of the second one
+ * is left to the tap that it begins. Taps are summed in 16 bits, group by group. Such sums wrap, but lie in a
+ * range of at most 2^16 numbers that is known from the weights, and begin with what moves this range to that
+ * of 16 bits, so that nothing is lost. All groups have as many taps: few branches, that are foreseen.
+ *
+ * A row of a kernel of 3×3 is two taps that are one byte apart, so that they share what is loaded: the middle
+ * weight is shared out among them.
  *
  * A product of floats with nothing to check makes codes of them: only scales are taken for which it was seen
  * to give what the product of doubles gives. Both only grow with the sum, and so are the same for all sums
  * when they are for those beside each half quantum. */
 #include "kernels/kernels.h"
 #include "kernels/x86/accumulate_avx2.h"
-#include "kernels/x86/qconv_row.h"
 
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 3, STEP = 32, HALF = 16, VECTORS = 4, SOME = 1024 /* outputs at a time */ };
+enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of so many vectors */ };
+enum { SOME = 1024 };                      /* outputs at a time, at most */
 enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* what weights of a tap and of a group come to */
+enum { TAPS_MOST = 128, GROUPS_MOST = 16, ROWS = 3, EACH = 2 * ROWS };
 
-typedef struct packed {
-    int8_t w[ROWS][4]; /* of the taps of each row */
+/* Weights of two neighbours, and where the first one's byte is. */
+typedef struct tap {
+    int8_t w[2];
+    uint16_t at;
+} tap;
+
+/* Behind it: of each group what its sums begin with, as `at` of a tap, and then its taps. */
+typedef struct head {
     int32_t init;
-    int16_t begin[2]; /* of sums of either group */
-    int16_t zero_point, flip;
     float scale;
-    uint8_t rows[ROWS]; /* of the kernel; the first group has the taps of one, and the next one's first */
-    bool single;        /* one group */
-} packed;
+    int16_t zero_point;
+    int8_t flip;
+    bool couples;          /* six taps, every other one a byte behind the one before it */
+    uint16_t groups, each; /* taps of a group */
+} head;
+_Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words");
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
@@ -80,82 +91,180 @@ static float sure_scale(double scale, int first, int end)
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* Sizes of weights of either sign, and of all. */
 static int size_of(int a)
 {
     return a < 0 ? -a : a;
 }
 
-/* Shares out the middle one of three weights, so that the first tap has at most `first` in all, and the
- * second `second`: whether this is possible. */
-static bool split(const int16_t *w, int first, int second, int8_t taps[4])
+static int size_of_tap(const tap *t)
 {
-    const int sign = w[1] < 0 ? -1 : 1, most = w[1] < 0 ? 128 : 127, middle = size_of(w[1]);
-    int a = first - size_of(w[0]), b = second - size_of(w[2]), same;
-    if (w[0] < INT8_MIN || w[0] > INT8_MAX || w[2] < INT8_MIN || w[2] > INT8_MAX || a < 0 || b < 0)
-        return false;
-    a = a < most ? a : most;
-    b = b < most ? b : most;
-    same = w[0] * sign > 0 ? w[0] * sign : 0;
-    a = a < TAP_MOST - same ? a : TAP_MOST - same;
-    same = w[2] * sign > 0 ? w[2] * sign : 0;
-    b = b < TAP_MOST - same ? b : TAP_MOST - same;
-    if (a + b < middle)
-        return false;
-    a = a < middle ? a : middle;
-    taps[0] = (int8_t)w[0];
-    taps[1] = (int8_t)(sign * a);
-    taps[2] = (int8_t)(sign * (middle - a));
-    taps[3] = (int8_t)w[2];
+    return size_of(t->w[0]) + size_of(t->w[1]);
+}
+
+/* As much of a weight as a tap takes beside another one. */
+static int8_t part_of(int w, int other)
+{
+    int most = w < 0 ? -INT8_MIN : INT8_MAX, room = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
+    most = most < room ? most : room;
+    most = most < size_of(w) ? most : size_of(w);
+    return (int8_t)(w < 0 ? -most : most);
+}
+
+static void insert(tap *taps, size_t count, const tap *t)
+{
+    for (; count && size_of_tap(&taps[count - 1]) < size_of_tap(t); count--)
+        taps[count] = taps[count - 1];
+    taps[count] = *t;
+}
+
+/* The heaviest first. False: too many. */
+static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, size_t *count)
+{
+    int left = n ? w[0] : 0; /* of weight i */
+    *count = 0;
+    for (size_t i = 0; i < n;) {
+        tap t = {{part_of(left, 0), 0}, (uint16_t)at[i]};
+        if (t.w[0] != 0 && (*count == TAPS_MOST || at[i] > UINT16_MAX))
+            return false;
+        left -= t.w[0];
+        if (left == 0 && ++i < n) {
+            left = w[i];
+            t.w[1] = t.w[0] != 0 && at[i] == at[i - 1] + 1 ? part_of(left, t.w[0]) : 0;
+            left -= t.w[1];
+        }
+        if (t.w[0] != 0)
+            insert(taps, (*count)++, &t);
+    }
     return true;
 }
 
-static int row_size(const int16_t *w)
+static void begin_groups(const head *h, tap *out)
 {
-    return size_of(w[0]) + size_of(w[1]) + size_of(w[2]);
+    for (size_t g = 0; g < h->groups; g++, out += h->each + 1) {
+        int begin = h->groups > 1 ? INT16_MIN : 0;
+        for (size_t t = 1; t <= h->each; t++)
+            begin += 255 * ((out[t].w[0] < 0 ? -out[t].w[0] : 0) + (out[t].w[1] < 0 ? -out[t].w[1] : 0));
+        out->at = (uint16_t)begin;
+    }
 }
 
-static bool find_taps(const int16_t *w, packed *p)
+/* Writes groups of taps; false: a group becomes too heavy. */
+static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
 {
-    enum { ANY = 2 * GROUP_MOST };
-    const int sizes[ROWS] = {row_size(w), row_size(w + 4), row_size(w + 8)};
-    p->single = sizes[0] + sizes[1] + sizes[2] <= GROUP_MOST;
+    int sizes[GROUPS_MOST] = {0};
+    size_t taken[GROUPS_MOST] = {0}, groups = h->groups, each = h->each;
+    memset(out, 0, groups * (each + 1) * sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        size_t lightest = groups;
+        for (size_t g = 0; g < groups; g++)
+            if (taken[g] < each && (lightest == groups || sizes[g] < sizes[lightest]))
+                lightest = g;
+        sizes[lightest] += size_of_tap(&taps[i]);
+        if (sizes[lightest] > GROUP_MOST)
+            return false;
+        out[lightest * (each + 1) + ++taken[lightest]] = taps[i];
+    }
+    begin_groups(h, out);
+    return true;
+}
+
+/* Groups are summed two by two, so that an odd number of more than one is of no use. */
+static bool find_groups(const tap *taps, size_t count, size_t room, head *h, tap *out)
+{
+    for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
+        for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
+            h->groups = (uint16_t)groups;
+            h->each = (uint16_t)each;
+            if (groups * (each + 1) <= room && share_out(taps, count, h, out))
+                return true;
+        }
+    return false;
+}
+
+/* Shares out the middle one of three weights, so that the first tap has at most `first` in all, and the
+ * second `second`: whether this is possible. */
+static bool split(const int16_t *w, int first, int second, tap taps[2])
+{
+    int a = size_of(part_of(w[1], w[0])), b = size_of(part_of(w[1], w[2])), middle = size_of(w[1]);
+    first -= size_of(w[0]);
+    second -= size_of(w[2]);
+    a = a < first ? a : first;
+    b = b < second ? b : second;
+    if (part_of(w[0], 0) != w[0] || part_of(w[2], 0) != w[2] || a < 0 || b < 0 || a + b < middle)
+        return false;
+    taps[0].w[0] = (int8_t)w[0];
+    taps[0].w[1] = (int8_t)(w[1] < 0 ? -a : a);
+    taps[1].w[0] = (int8_t)(w[1] - taps[0].w[1]);
+    taps[1].w[1] = (int8_t)w[2];
+    return true;
+}
+
+/* Kernels of 3×3: the first group has the taps of one row, and the first one of the row that both share. */
+static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
+{
+    enum { WIDE = 4, ANY = 2 * GROUP_MOST };
+    tap taps[EACH] = {0};
+    int sizes[ROWS] = {0}, all = 0;
+    if (n != ROWS * WIDE)
+        return false;
+    for (size_t t = 0; t < n; t++) {
+        if (t % WIDE ? at[t] != at[t - 1] + 1 : at[t] + 1 > UINT16_MAX || w[t + WIDE - 1] != 0)
+            return false;
+        sizes[t / WIDE] += size_of(w[t]);
+        all += size_of(w[t]);
+    }
+    h->groups = all > GROUP_MOST ? 2 : 1;
+    h->each = (uint16_t)(EACH / h->groups);
     for (size_t i = 0; i < ROWS; i++) { /* the row that both groups share */
-        size_t first = i == 0 ? 1 : 0, last = i == 2 ? 1 : 2;
-        int room = p->single ? ANY : GROUP_MOST - sizes[first],
-            other = p->single ? ANY : GROUP_MOST - sizes[last];
-        p->rows[0] = (uint8_t)first;
-        p->rows[1] = (uint8_t)i;
-        p->rows[2] = (uint8_t)last;
-        if (split(w + 4 * first, ANY, ANY, p->w[0]) && split(w + 4 * i, room, other, p->w[1]) &&
-            split(w + 4 * last, ANY, ANY, p->w[2]))
-            return true;
+        const size_t order[ROWS] = {i == 0 ? 1 : 0, i, i == 2 ? 1 : 2};
+        int most = h->groups == 1 ? 2 * ANY : GROUP_MOST;
+        for (size_t t = 0; t < EACH; t++)
+            taps[t].at = (uint16_t)(at[order[t / 2] * WIDE] + t % 2);
+        if (!split(w + order[0] * WIDE, ANY, ANY, taps) || !split(w + order[2] * WIDE, ANY, ANY, taps + 4) ||
+            !split(w + i * WIDE, most - sizes[order[0]], most - sizes[order[2]], taps + 2))
+            continue;
+        for (size_t t = 0; t < EACH; t++)
+            out[t + t / h->each + 1] = taps[t];
+        begin_groups(h, out);
+        return true;
     }
     return false;
 }
 
-bool dq_qconv_3x3_pack_avx2(const int16_t *w, int32_t init, const dq_requantize_to *to, void *out)
+static size_t room_for(size_t n)
 {
-    enum { EACH = 2 * ROWS };
-    packed p = {.zero_point = (int16_t)(to->zero_point - to->lo), .flip = (int16_t)to->lo};
+    enum { MORE = 4 };
+    return n - n / 4 + MORE;
+}
+
+static size_t size(size_t n)
+{
+    return sizeof(head) + (room_for(n) + 1) / 2 * 2 * sizeof(tap);
+}
+
+/* Once for a channel: small, not fast. */
+static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
+                                       const dq_requantize_to *to, void *packed)
+{
     const double scale = to->scale[0];
-    int below[2] = {0, INT16_MIN};
+    tap taps[TAPS_MOST], *out = (tap *)((head *)packed + 1);
+    head *h = packed;
     double largest = fabs((double)init);
-    for (size_t t = 0; t < 12; t++)
-        largest += 255 * size_of(w[t]);
-    if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX) || largest >= 0x1p22 || !find_taps(w, &p))
+    size_t count;
+    for (size_t i = 0; i < n; i++)
+        largest += 255 * size_of(w[i]);
+    if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX) || largest >= 0x1p22)
         return false;
-    below[0] = p.single ? 0 : INT16_MIN;
-    for (size_t t = 0; t < 12; t++) {
-        int8_t value = p.w[t / 4][t % 4];
-        below[!p.single && t >= EACH] += value < 0 ? -255 * value : 0;
-    }
-    for (int i = 0; i < 2; i++)
-        p.begin[i] = (int16_t)below[i];
-    p.init = init - below[0] - (p.single ? 0 : below[1]);
-    p.scale = sure_scale(scale, to->lo - to->zero_point, to->hi - to->zero_point);
-    memcpy(out, &p, sizeof p);
-    return p.scale > 0;
+    h->couples = find_couples(w, at, n, h, out);
+    if (!h->couples && (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, room_for(n), h, out)))
+        return false;
+    h->zero_point = (int16_t)(to->zero_point - to->lo);
+    h->flip = (int8_t)to->lo;
+    h->init = init;
+    for (size_t g = 0; g < h->groups; g++)
+        h->init -= h->groups > 1 ? (int16_t)out[g * (h->each + 1u)].at : out->at;
+    h->scale = sure_scale(scale, to->lo - to->zero_point, to->hi - to->zero_point);
+    return h->scale > 0;
 }
 
 /* ---- Codes -------------------------------------------------------------------------------------------- */
@@ -165,83 +274,179 @@ static inline __m256i load(const void *p)
     return _mm256_loadu_si256(p);
 }
 
-static inline __m256i products(__m256i x, const __m256i *w)
+/* Windows of some rows, `down` apart. At stride 1 windows of all rows are taken as one row, and those between
+ * rows are left out when codes are put in their place; else (`apart`) rows begin with a vector, and each
+ * vector has 16 in a row, not even and odd ones of 32. */
+typedef struct windows {
+    const uint8_t *x;
+    size_t down, n, all, column;
+    bool apart;
+} windows;
+
+static inline windows begin_windows(const uint8_t *x, size_t down, bool apart, size_t rows, size_t n)
 {
-    return _mm256_maddubs_epi16(x, *w);
+    size_t all = apart ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
+    return (windows){.x = x, .down = down, .n = n, .all = all, .apart = apart};
 }
 
-/* Sums of both groups for 32 outputs, 16 and 16 others; of a single group only the first ones. */
-typedef struct sums16 {
-    __m256i ones[2], others[2];
-} sums16;
-
-/* A channel's numbers as vectors. */
-typedef struct taps {
-    const uint8_t *rows[ROWS];
-    __m256i w[2 * ROWS], begin[2];
-} taps;
-
-static inline __attribute__((always_inline)) taps taps_of(const uint8_t *x, size_t step, const packed *p)
+/* The first bytes of the vectors of a chunk, outputs i and on, which goes before the next one. */
+static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTORS])
 {
-    taps t = {.begin = {_mm256_set1_epi16(p->begin[0]), _mm256_set1_epi16(p->begin[1])}};
-    for (size_t r = 0; r < ROWS; r++)
-        t.rows[r] = x + p->rows[r] * step;
-    for (size_t i = 0; i < 2 * ROWS; i++) {
-        int16_t both;
-        memcpy(&both, &p->w[i / 2][i % 2 * 2], sizeof both);
-        t.w[i] = _mm256_set1_epi16(both);
+    const uint8_t *x = w->x;
+    if (!w->apart) {
+        from[0] = x;
+        from[1] = x + 1;
+        from[2] = w->all - i > STEP ? x + STEP : x;
+        from[3] = from[2] + 1;
+        w->x += CHUNK;
+        return;
     }
-    return t;
+    for (size_t k = 0; k < VECTORS; k++) {
+        from[k] = w->x + w->column * STEP;
+        if (i + (k + 1) * HALF < w->all && ++w->column * HALF >= w->n) {
+            w->column = 0;
+            w->x += w->down;
+        }
+    }
 }
 
-/* n windows one after the other: even ones and odd ones. `single` is constant in each call. */
-static inline __attribute__((always_inline)) void sum_taps(const uint8_t *x, size_t step, const packed *p,
-                                                           bool single, size_t n, sums16 *out)
+static inline __m256i weights_of(const tap *t)
 {
-    const taps t = taps_of(x, step, p);
-    for (size_t i = 0; i < n; i += STEP, out++) {
-        __m256i even[2] = {t.begin[0], t.begin[1]}, odd[2] = {t.begin[0], t.begin[1]};
+    int16_t both;
+    memcpy(&both, t->w, sizeof both);
+    return _mm256_set1_epi16(both);
+}
+
+/* Sums of each chunk: those of all its vectors, group after group. */
+static __attribute__((noinline)) void sum_taps(windows *w, const head *h, __m256i *sums)
+{
+    for (size_t i = 0; i < w->all; i += CHUNK) {
+        const tap *t = (const tap *)(h + 1);
+        const uint8_t *x[VECTORS];
+        find_vectors(w, i, x);
+        for (size_t g = h->groups; g; g--, sums += VECTORS) {
+            __m256i a = _mm256_set1_epi16((int16_t)t->at), b = a, c = a, d = a;
+            for (const tap *end = t++ + h->each; t <= end; t++) {
+                const __m256i weights = weights_of(t);
+                a = _mm256_add_epi16(a, _mm256_maddubs_epi16(load(x[0] + t->at), weights));
+                b = _mm256_add_epi16(b, _mm256_maddubs_epi16(load(x[1] + t->at), weights));
+                c = _mm256_add_epi16(c, _mm256_maddubs_epi16(load(x[2] + t->at), weights));
+                d = _mm256_add_epi16(d, _mm256_maddubs_epi16(load(x[3] + t->at), weights));
+            }
+            sums[0] = a;
+            sums[1] = b;
+            sums[2] = c;
+            sums[3] = d;
+        }
+    }
+}
+
+/* A channel's couples as vectors. */
+typedef struct couples {
+    size_t at[ROWS];
+    __m256i w[EACH], begin[2];
+} couples;
+
+static inline __attribute__((always_inline)) couples couples_of(const head *h, bool one)
+{
+    const tap *t = (const tap *)(h + 1);
+    couples c = {.begin = {_mm256_set1_epi16((int16_t)t->at), _mm256_setzero_si256()}};
+    if (!one)
+        c.begin[1] = _mm256_set1_epi16((int16_t)t[ROWS + 1].at);
+    for (int i = 0; i < EACH; i++) {
+        const tap *next = t + 1 + i + (!one && i >= ROWS);
+        c.w[i] = weights_of(next);
+        if (i % 2 == 0)
+            c.at[i / 2] = next->at;
+    }
+    return c;
+}
+
+/* `one`, constant in each call: a single group. Even outputs and odd ones. */
+static inline __attribute__((always_inline)) void sum_couples(const windows *w, const head *h, bool one,
+                                                              __m256i *sums)
+{
+    const couples c = couples_of(h, one);
+    const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
+    for (size_t i = 0; i < w->all; i += STEP, sums += i % CHUNK || one ? 2 : 2 + VECTORS) {
+        __m256i even[2] = {c.begin[0], c.begin[1]}, odd[2] = {c.begin[0], c.begin[1]};
         for (int r = 0; r < ROWS; r++) {
-            const int first = !single && r == 2, second = !single && r > 0;
-            __m256i a = load(t.rows[r] + i), b = load(t.rows[r] + i + 1), c = load(t.rows[r] + i + 2);
-            add_now(&even[first], products(a, t.w + 2 * r));
-            add_now(&odd[first], products(b, t.w + 2 * r));
-            add_now(&even[second], products(b, t.w + 2 * r + 1));
-            add_now(&odd[second], products(c, t.w + 2 * r + 1));
+            const int first = !one && r == 2, second = !one && r > 0;
+            __m256i v0 = load(rows[r] + i), v1 = load(rows[r] + i + 1), v2 = load(rows[r] + i + 2);
+            add_now(&even[first], _mm256_maddubs_epi16(v0, c.w[2 * r]));
+            add_now(&odd[first], _mm256_maddubs_epi16(v1, c.w[2 * r]));
+            add_now(&even[second], _mm256_maddubs_epi16(v1, c.w[2 * r + 1]));
+            add_now(&odd[second], _mm256_maddubs_epi16(v2, c.w[2 * r + 1]));
         }
-        for (int g = 0; g < (single ? 1 : 2); g++) {
-            out->ones[g] = even[g];
-            out->others[g] = odd[g];
+        for (int g = 0; g < (one ? 1 : 2); g++) {
+            sums[g * VECTORS] = even[g];
+            sums[g * VECTORS + 1] = odd[g];
         }
     }
 }
 
-/* The same of windows two bytes apart: n vectors of 16. */
-static inline __attribute__((always_inline)) void sum_apart(const uint8_t *x, size_t step, const packed *p,
-                                                            bool single, size_t n, __m256i *out)
+/* The same where windows are two bytes apart. */
+static inline __attribute__((always_inline)) void sum_apart(windows *w, const head *h, bool one,
+                                                            __m256i *sums)
 {
-    const taps t = taps_of(x, step, p);
-    for (size_t i = 0; i < n; i++, out += 2) {
-        __m256i sums[2] = {t.begin[0], t.begin[1]};
+    const couples c = couples_of(h, one);
+    for (size_t i = 0, column = 0; i < w->all; i += HALF, sums += i % CHUNK || one ? 1 : 1 + VECTORS) {
+        const uint8_t *x = w->x + column * STEP;
+        __m256i a[2] = {c.begin[0], c.begin[1]};
         for (int r = 0; r < ROWS; r++) {
-            add_now(&sums[!single && r == 2], products(load(t.rows[r] + i * STEP), t.w + 2 * r));
-            add_now(&sums[!single && r > 0], products(load(t.rows[r] + i * STEP + 1), t.w + 2 * r + 1));
+            add_now(&a[!one && r == 2], _mm256_maddubs_epi16(load(x + c.at[r]), c.w[2 * r]));
+            add_now(&a[!one && r > 0], _mm256_maddubs_epi16(load(x + c.at[r] + 1), c.w[2 * r + 1]));
         }
-        out[0] = sums[0];
-        if (!single)
-            out[1] = sums[1];
+        sums[0] = a[0];
+        if (!one)
+            sums[VECTORS] = a[1];
+        if (++column * HALF >= w->n) {
+            column = 0;
+            w->x += w->down;
+        }
     }
+}
+
+static void sum_all(windows *w, const head *h, __m256i *sums)
+{
+    if (!h->couples)
+        sum_taps(w, h, sums);
+    else if (w->apart && h->groups == 1)
+        sum_apart(w, h, true, sums);
+    else if (w->apart)
+        sum_apart(w, h, false, sums);
+    else if (h->groups == 1)
+        sum_couples(w, h, true, sums);
+    else
+        sum_couples(w, h, false, sums);
 }
 
 /* Of a single group: sums as if 16 bits had no sign are the lower half of a float from 2^23 on. */
-static inline __m256 as_float(__m256i halves, __m256 taken)
+static inline void floats_of_one(const __m256i *sums, const head *h, __m256 out[2 * VECTORS])
 {
-    return _mm256_sub_ps(_mm256_castsi256_ps(halves), taken);
+    const __m256i upper = _mm256_set1_epi16(0x4b00);
+    const __m256 taken = _mm256_set1_ps(0x1p23f - (float)h->init);
+    for (int k = 0; k < VECTORS; k++) {
+        out[2 * k] = _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpacklo_epi16(sums[k], upper)), taken);
+        out[2 * k + 1] = _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpackhi_epi16(sums[k], upper)), taken);
+    }
 }
 
-static inline __m256 sum_floats(__m256i halves, __m256i init)
+/* Of groups two by two. */
+static inline __attribute__((always_inline)) void floats_of(const __m256i *sums, const head *h, size_t groups,
+                                                            __m256 out[2 * VECTORS])
 {
-    return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(halves, _mm256_set1_epi16(1)), init));
+    const __m256i ones = _mm256_set1_epi16(1), init = _mm256_set1_epi32(h->init);
+    __m256i v[2 * VECTORS] = {init, init, init, init, init, init, init, init};
+    for (size_t g = 0; g < groups; g += 2, sums += 2 * VECTORS)
+        for (int k = 0; k < VECTORS; k++) {
+            __m256i a = sums[k], b = sums[VECTORS + k];
+            v[2 * k] = _mm256_add_epi32(v[2 * k], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), ones));
+            v[2 * k + 1] =
+                _mm256_add_epi32(v[2 * k + 1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), ones));
+        }
+    for (int k = 0; k < 2 * VECTORS; k++)
+        out[k] = _mm256_cvtepi32_ps(v[k]);
 }
 
 /* The lower halves of both hold results: those of the second go into the upper halves of the first. */
@@ -250,52 +455,29 @@ static inline __m256i halves_of(__m256i first, __m256i second, __m256i zero_poin
     return _mm256_adds_epi16(_mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa), zero_point);
 }
 
-/* n outputs; `single` as above, `apart`: the ones are 16 in a row, not even ones. */
-static inline __attribute__((always_inline)) void put_codes(const sums16 *s, const packed *p, bool single,
+/* n outputs of so many groups: 1 and 2 are constants. */
+static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, size_t groups,
                                                             bool apart, size_t n, uint8_t *out)
 {
-    const __m256i init = _mm256_set1_epi32(p->init), zero_point = _mm256_set1_epi16(p->zero_point);
-    const __m256i flip = _mm256_set1_epi8((char)p->flip), upper = _mm256_set1_epi16(0x4b00);
-    const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1,
-                                          3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
-    const __m256 scale = _mm256_set1_ps(p->scale), taken = _mm256_set1_ps(0x1p23f - (float)p->init);
-    for (size_t i = 0; i < n; i += STEP, s++) {
-        const __m256i *a = s->ones, *b = s->others;
-        __m256i v[VECTORS] = {_mm256_unpacklo_epi16(a[0], single ? upper : a[1]),
-                              _mm256_unpackhi_epi16(a[0], single ? upper : a[1]),
-                              _mm256_unpacklo_epi16(b[0], single ? upper : b[1]),
-                              _mm256_unpackhi_epi16(b[0], single ? upper : b[1])};
-        for (int j = 0; j < VECTORS; j++)
-            v[j] = rounded(single ? as_float(v[j], taken) : sum_floats(v[j], init), scale);
-        __m256i low = halves_of(v[0], v[apart ? 1 : 2], zero_point);
-        __m256i high = halves_of(v[apart ? 2 : 1], v[3], zero_point);
-        __m256i codes = _mm256_packus_epi16(low, high);
-        if (apart)
-            codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
-        _mm256_storeu_si256((void *)(out + i), _mm256_xor_si256(codes, flip));
+    const __m256i zero_point = _mm256_set1_epi16(h->zero_point), flip = _mm256_set1_epi8(h->flip);
+    const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8,
+                                          10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    const __m256 scale = _mm256_set1_ps(h->scale);
+    for (size_t i = 0; i < n; i += CHUNK, sums += VECTORS * groups) {
+        __m256 v[2 * VECTORS];
+        if (groups == 1)
+            floats_of_one(sums, h, v);
+        else
+            floats_of(sums, h, groups, v);
+        for (int k = 0; k < 2 * VECTORS; k += 4, out += STEP) {
+            __m256i low = halves_of(rounded(v[k], scale), rounded(v[k + 2], scale), zero_point);
+            __m256i high = halves_of(rounded(v[k + 1], scale), rounded(v[k + 3], scale), zero_point);
+            __m256i codes = _mm256_packus_epi16(low, high);
+            if (apart)
+                codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
+            _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, flip));
+        }
     }
-}
-
-/* Outputs of some rows, `pitch` apart: windows of all rows are taken as one row, and those between rows are
- * left out when codes are put in their place. */
-static inline __attribute__((always_inline)) void
-some_codes(const uint8_t *x, size_t step, size_t rows, const packed *p, bool single, size_t n, uint8_t *out)
-{
-    sums16 sums[SOME / STEP];
-    size_t all = (rows - 1) * step + n;
-    sum_taps(x, step, p, single, all, sums);
-    put_codes(sums, p, single, false, all, out);
-}
-
-/* The same at stride 2: rows begin with a vector. */
-static inline __attribute__((always_inline)) void
-some_apart(const uint8_t *x, size_t step, size_t rows, const packed *p, bool single, size_t n, uint8_t *out)
-{
-    sums16 sums[SOME / STEP];
-    __m256i *to = sums[0].ones;
-    for (size_t i = 0, vectors = (n + HALF - 1) / HALF; i < rows; i++, to += 2 * vectors)
-        sum_apart(x + 2 * i * step, step, p, single, vectors, to);
-    put_codes(sums, p, single, true, rows * ((n + HALF - 1) / HALF * HALF), out);
 }
 
 /* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
@@ -318,28 +500,31 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
     }
 }
 
-void dq_qconv_3x3_codes_avx2(const uint8_t *x, size_t step, size_t stride, size_t rows, const void *from,
-                             size_t n, uint8_t *out)
+static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
+                uint8_t *out)
 {
+    __m256i sums[SOME / HALF * GROUPS_MOST];
     uint8_t made[SOME];
-    packed p;
-    memcpy(&p, from, sizeof p);
-    const size_t pitch = stride == 1 ? step : (n + HALF - 1) / HALF * HALF;
+    const head *h = packed;
+    const bool apart = stride != 1;
+    const size_t pitch = apart ? (n + HALF - 1) / HALF * HALF : down;
     const size_t together = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < together ? rows - i : together;
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < SOME ? n - j : SOME;
-            const uint8_t *corner = x + (i * step + j) * stride;
-            if (stride == 1 && p.single)
-                some_codes(corner, step, some, &p, true, width, made);
-            else if (stride == 1)
-                some_codes(corner, step, some, &p, false, width, made);
-            else if (p.single)
-                some_apart(corner, step, some, &p, true, width, made);
+            windows w = begin_windows(x + i * down + j * stride, down, apart, some, width);
+            const size_t all = w.all;
+            sum_all(&w, h, sums);
+            if (h->groups == 1)
+                put_codes(sums, h, 1, apart, all, made);
+            else if (h->groups == 2)
+                put_codes(sums, h, 2, apart, all, made);
             else
-                some_apart(corner, step, some, &p, false, width, made);
+                put_codes(sums, h, h->groups, apart, all, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }
 }
+
+const dq_qconv_codes dq_qconv_codes_avx2 = {.size = size, .pack = pack, .put = put};

@@ -1,7 +1,6 @@
 /* Pairs are what vpmaddwd wants: eight outputs a vector. No pair of products with weights this small leaves
  * 32 bits. */
 #include "kernels/kernels.h"
-#include "kernels/x86/qconv_row.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -189,8 +188,4 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
     }
 }
 
-const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2,
-                                        .least = LANES,
-                                        .rows = rows_of_bytes,
-                                        .pack = dq_qconv_3x3_pack_avx2,
-                                        .codes = dq_qconv_3x3_codes_avx2};
+const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2, .least = LANES, .rows = rows_of_bytes};

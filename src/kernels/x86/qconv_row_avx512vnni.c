@@ -1,7 +1,6 @@
 /* Pairs are what vpdpwssd wants: sixteen outputs a vector, both products added to the sum without saturating.
  */
 #include "kernels/kernels.h"
-#include "kernels/x86/qconv_row.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -110,9 +109,5 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
         strips(x, step, rows, kept, 1, init, n, out);
 }
 
-/* Codes at once from sums of 16 bits take no longer than sums of 32 bits and then codes would. */
-const dq_qconv_3x3 dq_qconv_3x3_avx512vnni = {.beats = dq_qconv_rows_avx512vnni,
-                                              .least = 1,
-                                              .rows = rows_of_bytes,
-                                              .pack = dq_qconv_3x3_pack_avx2,
-                                              .codes = dq_qconv_3x3_codes_avx2};
+const dq_qconv_3x3 dq_qconv_3x3_avx512vnni = {
+    .beats = dq_qconv_rows_avx512vnni, .least = 1, .rows = rows_of_bytes};
