@@ -196,42 +196,101 @@ static stretch find_stretch(const dq_conv_rows *r, size_t remainder, size_t firs
                      (size_t)step};
 }
 
-/* Rows of a run; `size`: elements of the image from one to the next. */
-static void copy_run(dq_fevery_fn *every, const dq_conv_rows *r, const dq_conv_run *run, const stretch *s,
-                     const float *plane, size_t size, size_t first, float *to)
+/* Rows of a plane to rows of the copy. */
+typedef struct rows_copy {
+    size_t from, from_row, step, to, to_row, rows, count;
+} rows_copy;
+
+/* Those of a run; `size`: elements of the image from one to the next along the first axis. */
+static rows_copy copy_of(const dq_conv_rows *r, const dq_conv_run *run, const stretch *s, size_t size,
+                         size_t first)
 {
     const dq_window *w = &r->shape->window;
     int64_t x = run->x + (int64_t)first * w->stride[0], step = (int64_t)r->step[0];
     size_t begin = (size_t)up_to(-x, step), end = (size_t)up_to(w->in[0] - x, step);
     end = least(end, run->count);
-    if (begin < end)
-        every(plane + (size_t)(x + (int64_t)begin * step) * size + run->from + s->from, r->step[0] * size,
-              s->step, end - begin, s->count, to + run->to + begin * r->pitch[0], r->pitch[0]);
+    return (rows_copy){.from = (size_t)(x + (int64_t)begin * step) * size + run->from + s->from,
+                       .from_row = r->step[0] * size,
+                       .step = s->step,
+                       .to = run->to + begin * r->pitch[0] + s->begin,
+                       .to_row = r->pitch[0],
+                       .rows = begin < end ? end - begin : 0,
+                       .count = s->count};
 }
 
-/* The plane under windows from place `first` on along the first axis. What stands around the image is zero
- * already (`clean`) when the copy before had the same places. */
-static void copy_band(dq_fevery_fn *every, const dq_conv_rows *r, const float *plane, size_t first,
-                      bool clean, float *copy)
+/* What is copied for a band is found once for all planes, if it is not more than this. */
+enum { COPIES = 4 };
+
+typedef struct band {
+    size_t first, count, flat; /* flat: sums, up to the last place */
+    bool found;                /* otherwise copies are found anew for each plane */
+    size_t copy_count;
+    rows_copy copies[COPIES];
+} band;
+
+typedef void copy_fn(void *arg, const rows_copy *c);
+
+static __attribute__((noinline)) void each_copy(const dq_conv_rows *r, size_t first, copy_fn *f, void *arg)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
-    if (!clean)
-        memset(copy, 0, r->copy * sizeof *copy);
     for (size_t q = 0; q < r->step[last]; q++) {
         const stretch s = find_stretch(r, q, first);
-        float *to = copy + q * r->plane + s.begin;
-        if (s.count && last == 0)
-            every(plane + s.from, 0, s.step, 1, s.count, to, 0);
-        for (size_t i = 0; i < r->run_count && s.count; i++)
-            copy_run(every, r, &r->runs[i], &s, plane, size, first, to);
+        const rows_copy line = {s.from, 0, s.step, s.begin, 0, 1, s.count};
+        for (size_t i = 0; i < (last ? r->run_count : 1) && s.count; i++) {
+            rows_copy c = last ? copy_of(r, &r->runs[i], &s, size, first) : line;
+            c.to += q * r->plane;
+            f(arg, &c);
+        }
     }
+}
+
+static void keep_copy(void *arg, const rows_copy *c)
+{
+    band *b = arg;
+    b->copies[b->copy_count++] = *c;
+}
+
+static band find_band(const dq_conv_rows *r, size_t first)
+{
+    const dq_window *w = &r->shape->window;
+    const size_t last = w->rank - 1, count = least(r->band, (size_t)w->out[0] - first);
+    band b = {.first = first, .count = count, .flat = flat_size(r, count)};
+    b.found = (last ? r->run_count : 1) <= COPIES / r->step[last];
+    if (b.found)
+        each_copy(r, first, keep_copy, &b);
+    return b;
+}
+
+typedef struct copier {
+    dq_fevery_fn *every;
+    const float *plane;
+    float *copy;
+} copier;
+
+static void make_copy(void *arg, const rows_copy *c)
+{
+    const copier *m = arg;
+    if (c->rows)
+        m->every(m->plane + c->from, c->from_row, c->step, c->rows, c->count, m->copy + c->to, c->to_row);
+}
+
+/* The plane under a band's windows. What stands around the image is zero already (`clean`) when the copy
+ * before had the same places. */
+static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *m)
+{
+    if (!clean)
+        memset(m->copy, 0, r->copy * sizeof *m->copy);
+    if (!b->found)
+        each_copy(r, b->first, make_copy, m);
+    for (size_t i = 0; i < b->copy_count; i++)
+        make_copy(m, &b->copies[i]);
 }
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */
 
 /* The band's sums over one input channel, of one output channel. */
-static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t count, float *flat)
+static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t n, float *flat)
 {
     const dq_conv_shape *s = j->r->shape;
     const dq_conv_finish *to = j->o->finish;
@@ -239,7 +298,7 @@ static void sums(const job *j, const float *copy, size_t in, size_t channel, siz
                         .w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
                         .offsets = j->r->offsets,
                         .taps = s->kernel_size,
-                        .n = flat_size(j->r, count),
+                        .n = n,
                         .y = flat,
                         .more = in > 0,
                         .last = in + 1 == s->group_in && !j->o->z,
@@ -272,6 +331,8 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
 {
     const dq_conv_floats *o = j->o;
     const dq_conv_finish *to = o->finish;
+    if (!o->z && !to->fn)
+        return;
     /* no steps: what is left to do upon the sums */
     dq_fblock rest = {.rows = 1,
                       .cols = n,
@@ -296,25 +357,24 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_rows *r = j->r;
     const dq_conv_shape *s = r->shape;
     float *copy = dq_call_worker_scratch(j->call, worker), *flat = copy + r->copy;
-    size_t band_size = s->out_size / (size_t)s->window.out[0];
-    dq_fevery_fn *every = j->call->kernels->fevery;
-    bool clean = false;
+    const size_t band_size = s->out_size / (size_t)s->window.out[0];
+    copier m = {.every = j->call->kernels->fevery, .copy = copy};
+    band b;
     for (size_t i = begin; i < end; i++) {
-        size_t first = i % j->bands * r->band, group = i / j->bands % s->group,
-               image = i / j->bands / s->group;
-        size_t count = least(r->band, (size_t)s->window.out[0] - first);
+        const size_t of = i / j->bands, first = (i - of * j->bands) * r->band, group = of % s->group;
+        const bool clean = i > begin && j->bands == 1;
+        if (!clean)
+            b = find_band(r, first);
         for (size_t c = 0; c < s->group_in; c++) {
-            copy_band(every, r, j->o->x + (image * s->in_channels + group * s->group_in + c) * s->in_size,
-                      first, clean, copy);
-            clean = j->bands == 1;
+            m.plane = j->o->x + (of * s->group_in + c) * s->in_size;
+            copy_band(r, &b, clean || (c > 0 && j->bands == 1), &m);
             for (size_t out = 0; out < s->group_out; out++)
-                sums(j, copy, c, group * s->group_out + out, count, flat + out * r->flat);
+                sums(j, copy, c, group * s->group_out + out, b.flat, flat + out * r->flat);
         }
         for (size_t out = 0; out < s->group_out; out++) {
-            size_t channel = group * s->group_out + out,
-                   at = (image * s->out_channels + channel) * s->out_size + first * band_size;
-            bring(every, r, flat + out * r->flat, count, j->o->out + at);
-            finish(j, channel, at, count * band_size);
+            const size_t at = (of * s->group_out + out) * s->out_size + first * band_size;
+            bring(m.every, r, flat + out * r->flat, b.count, j->o->out + at);
+            finish(j, group * s->group_out + out, at, b.count * band_size);
         }
     }
 }
