@@ -99,8 +99,10 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                .c = part_result,
                                .done = function ? part_done : NULL};
     DQ_TRY(dq_conv_padded_prepare(call, shape, &f->padded, err));
-    if (f->padded.shape) /* an image at a time */
+    if (f->padded.shape) { /* an image at a time, and any steps of it */
         f->product.batches = 1;
+        f->product.grain = 1;
+    }
     return dq_fproduct_prepare(call, &f->product, err);
 }
 

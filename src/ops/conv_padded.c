@@ -12,9 +12,10 @@ static size_t span(const dq_window *w, size_t d)
 /* Padding is copied, too. */
 static bool suits(const dq_conv_shape *s)
 {
-    enum { FEW = 4, MOST_STRIDE = 8, FAR = 64 };
+    enum { FEW = 4, MANY = 64, MOST_STRIDE = 8, FAR = 64 };
     const dq_window *w = &s->window;
-    if (w->rank != 2 || s->group != 1 || s->in_channels > FEW || s->kernel_size == 1 || s->out_size == 0)
+    if (w->rank != 2 || s->group != 1 || (s->in_channels > FEW && s->kernel_size < MANY) ||
+        s->kernel_size == 1 || s->out_size == 0)
         return false;
     for (size_t d = 0; d < 2; d++)
         if (w->stride[d] > MOST_STRIDE ||
@@ -33,11 +34,12 @@ dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, d
     p->planes = (size_t)w->stride[1];
     p->rows = (size_t)((w->out[0] - 1) * w->stride[0]) + span(w, 0);
     p->pitch = (size_t)w->out[1] + (span(w, 1) - 1) / p->planes;
-    size_t k = shape->in_channels * shape->kernel_size, plane = p->rows * p->pitch, count = 0;
+    size_t k = shape->in_channels * shape->kernel_size, plane = p->rows * p->pitch, count = 0, floats;
+    if (!dq_mul_size(shape->in_channels * p->planes, plane, &floats) || floats > UINT32_MAX)
+        return DQ_OK;
     uint32_t *steps = DQ_NEW_ARRAY(call->arena, k, uint32_t);
     /* a stretch of a panel may go on behind the last row */
-    if (!steps || !dq_call_place(call, shape->in_channels * p->planes * plane + DQ_FPANEL, 1, sizeof(float),
-                                 &p->copy_offset))
+    if (!steps || !dq_call_place(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
         return dq_no_memory(err, k * sizeof *steps, "a padded image");
     for (size_t c = 0; c < shape->in_channels; c++)
         for (int64_t y = 0; y < w->kernel[0]; y++)

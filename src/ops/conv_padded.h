@@ -1,6 +1,7 @@
-/* First layers: an image of few channels is copied with its padding, columns that are a stride apart side by
- * side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
- * is. Laid out with dq_conv_panels, places would have to be looked for at every element, for few channels. */
+/* First layers, and large kernels: an image is copied with its padding, columns that are a stride apart side
+ * by side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
+ * is. Laid out with dq_conv_panels, places would have to be looked for at every element, for the few channels
+ * of a block. */
 #ifndef DQ_OPS_CONV_PADDED_H
 #define DQ_OPS_CONV_PADDED_H
 
