@@ -81,9 +81,10 @@ typedef void dq_qlinear_mul_u8_fn(const uint8_t *a, int a_zero, const uint8_t *b
 typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, int b_zero, size_t step,
                                   float ratio, float zero, size_t n, int8_t *y);
 
-/** y and z each get the `n` elements of `width` bytes (1, 2, 4 or 8) from x on, each of them twice. All are
- * aligned to an element's size, and none overlaps another. */
-typedef void dq_twice_fn(const void *x, size_t n, size_t width, void *y, void *z);
+/** `rows` rows of `n` elements of `width` bytes (1, 2, 4 or 8), one behind the other from x on: of each there
+ * come two equal ones in y, with each element twice. Both are aligned to an element's size, and do not
+ * overlap. */
+typedef void dq_twice_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
 
 /** y[i] = table[x[i]]; y may be x. */
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);

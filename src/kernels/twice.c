@@ -22,9 +22,12 @@ static void twice_8(const void *from, size_t n, void *to, void *also)
         y[2 * i] = y[2 * i + 1] = z[2 * i] = z[2 * i + 1] = x[i];
 }
 
-void dq_twice_c(const void *x, size_t n, size_t width, void *y, void *z)
+void dq_twice_c(const void *x, size_t n, size_t width, size_t rows, void *y)
 {
     static void (*const by_width[])(const void *from, size_t n, void *to, void *also) = {
         [1] = twice_1, [2] = twice_2, [4] = twice_4, [8] = twice_8};
-    by_width[width](x, n, y, z);
+    const char *from = x;
+    char *to = y;
+    for (size_t bytes = n * width; rows > 0; rows--, from += bytes, to += 4 * bytes)
+        by_width[width](from, n, to, to + 2 * bytes);
 }

@@ -19,7 +19,8 @@ typedef struct state {
     dq_resize how;
     double extrapolation;
     size_t rank;
-    bool twice;                  /* nearest: the last axis has each element twice, the usual upscaling */
+    bool twice, rows_twice;      /* nearest: the last axis (the one before) has each element twice, the usual
+                                    upscaling */
     bool pairs;                  /* the last axis has two taps, and no weight is 0 */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
@@ -265,6 +266,7 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
     s->twice = s->rank && is_twice(&s->axis[last_of(s)]);
+    s->rows_twice = s->rank > 1 && is_twice(&s->axis[last_of(s) - 1]);
     s->pairs = s->rank && is_pairs(&s->axis[last_of(s)]);
     if (!row_scratch(s, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows");
@@ -429,7 +431,7 @@ static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t cou
     const char *row = (const char *)call->in[0]->data + from * width;
     char *to = (char *)call->out[0]->data + at * width;
     if (s->twice && count > 1 && width <= sizeof(uint64_t)) {
-        call->kernels->twice(row, a->in, width, to, to + bytes);
+        call->kernels->twice(row, a->in, width, 1, to);
         made = 2;
     } else {
         dq_move_pick(width, to, row, a->index, a->out);
@@ -444,6 +446,13 @@ static void nearest_plane(const dq_op_call *call, size_t from, size_t plane, siz
     const state *s = call->state;
     size_t last = last_of(s), n = s->axis[last].out, first = begin;
     const size_t *rows = s->axis[last - 1].index;
+    const size_t width = dq_move_width(call->in[0]->dtype);
+    if (s->twice && s->rows_twice && begin % 2 == 0 && end % 2 == 0 && width <= sizeof(uint64_t)) {
+        const char *in = (const char *)call->in[0]->data + (from + begin / 2 * s->strides[last - 1]) * width;
+        call->kernels->twice(in, s->axis[last].in, width, (end - begin) / 2,
+                             (char *)call->out[0]->data + (plane + begin) * n * width);
+        return;
+    }
     for (size_t i = begin; i < end; i++)
         if (i + 1 == end || rows[i + 1] != rows[first]) {
             same_rows(call, from + rows[first] * s->strides[last - 1], (plane + first) * n, i + 1 - first);

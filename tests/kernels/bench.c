@@ -49,7 +49,7 @@ typedef struct measure {
 
 static float lowest, highest;
 MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
-MEASURE(twice, 1, 4, source, c->n, 1, target, third)
+MEASURE(twice, 1, 4, source, c->n, 1, 1, target)
 MEASURE(requantize, 4, 1, X(int32_t), c->n, scales, 0, 10, 0, 255, Y(uint8_t))
 MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
 MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))

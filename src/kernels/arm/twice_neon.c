@@ -2,6 +2,7 @@
 #include "kernels/kernels.h"
 
 #include <arm_neon.h>
+#include <string.h>
 
 #define TWICE(name, T, load, store, first_half, second_half)                                                 \
     static void name(const void *from, size_t vectors, void *to, void *also)                                 \
@@ -21,11 +22,18 @@ TWICE(twice_2, uint16_t, vld1q_u16, vst1q_u16, vzip1q_u16, vzip2q_u16)
 TWICE(twice_4, uint32_t, vld1q_u32, vst1q_u32, vzip1q_u32, vzip2q_u32)
 TWICE(twice_8, uint64_t, vld1q_u64, vst1q_u64, vzip1q_u64, vzip2q_u64)
 
-void dq_twice_neon(const void *x, size_t n, size_t width, void *y, void *z)
+void dq_twice_neon(const void *x, size_t n, size_t width, size_t rows, void *y)
 {
     static void (*const by_width[])(const void *from, size_t vectors, void *to, void *also) = {
         [1] = twice_1, [2] = twice_2, [4] = twice_4, [8] = twice_8};
-    size_t vectors = n * width / 16, done = vectors * 16;
-    by_width[width](x, vectors, y, z);
-    dq_twice_c((const char *)x + done, n - done / width, width, (char *)y + 2 * done, (char *)z + 2 * done);
+    const size_t bytes = n * width, vectors = bytes / 16, left = bytes % 16;
+    const char *from = x;
+    char *to = y;
+    for (; rows > 0; rows--, from += bytes, to += 4 * bytes) {
+        char *end = to + 2 * (bytes - left), room[4 * 16];
+        by_width[width](from, vectors, to, to + 2 * bytes);
+        dq_twice_c(from + bytes - left, left / width, width, 1, room);
+        memcpy(end, room, 2 * left);
+        memcpy(end + 2 * bytes, room, 2 * left);
+    }
 }
