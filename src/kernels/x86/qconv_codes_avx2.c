@@ -386,23 +386,25 @@ static inline __attribute__((always_inline)) void sum_couples(const windows *w, 
 }
 
 /* The same where windows are two bytes apart. */
-static inline __attribute__((always_inline)) void sum_apart(windows *w, const head *h, bool one,
+static inline __attribute__((always_inline)) void sum_apart(const windows *w, const head *h, bool one,
                                                             __m256i *sums)
 {
     const couples c = couples_of(h, one);
-    for (size_t i = 0, column = 0; i < w->all; i += HALF, sums += i % CHUNK || one ? 1 : 1 + VECTORS) {
-        const uint8_t *x = w->x + column * STEP;
+    const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
+    const size_t width = (w->n + HALF - 1) / HALF * STEP; /* in bytes of x */
+    for (size_t i = 0, row = 0, at = 0; i < w->all; i += HALF, sums += i % CHUNK || one ? 1 : 1 + VECTORS) {
         __m256i a[2] = {c.begin[0], c.begin[1]};
         for (int r = 0; r < ROWS; r++) {
-            add_now(&a[!one && r == 2], _mm256_maddubs_epi16(load(x + c.at[r]), c.w[2 * r]));
-            add_now(&a[!one && r > 0], _mm256_maddubs_epi16(load(x + c.at[r] + 1), c.w[2 * r + 1]));
+            add_now(&a[!one && r == 2], _mm256_maddubs_epi16(load(rows[r] + row + at), c.w[2 * r]));
+            add_now(&a[!one && r > 0], _mm256_maddubs_epi16(load(rows[r] + row + at + 1), c.w[2 * r + 1]));
         }
         sums[0] = a[0];
         if (!one)
             sums[VECTORS] = a[1];
-        if (++column * HALF >= w->n) {
-            column = 0;
-            w->x += w->down;
+        at += STEP;
+        if (at == width) {
+            at = 0;
+            row += w->down;
         }
     }
 }
