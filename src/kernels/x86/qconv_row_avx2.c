@@ -87,53 +87,9 @@ static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, si
     }
 }
 
-/* `sum` with the products of two vectors of pairs. */
-static inline __m256i both(__m256i sum, __m256i first, __m256i second, __m256i w0, __m256i w1)
-{
-    __m256i products = _mm256_add_epi32(_mm256_madd_epi16(first, w0), _mm256_madd_epi16(second, w1));
-    return _mm256_add_epi32(sum, products);
-}
-
-/* Eight outputs of each row of a 3×3 kernel at stride 1, from the two pairs of the first row on. Each row of
- * pairs is read once, for the three rows of outputs that it is part of. */
-static inline void strip(const int16_t *x, const int16_t *y, size_t step, size_t rows, const __m256i w[6],
-                         __m256i init, size_t n, int32_t *out)
-{
-    __m256i young = both(init, load(x), load(y), w[0], w[1]), p = load(x + step), q = load(y + step);
-    __m256i old = both(young, p, q, w[2], w[3]);
-    young = both(init, p, q, w[0], w[1]);
-    for (x += 2 * step, y += 2 * step; rows; rows--, x += step, y += step, out += n) {
-        p = load(x);
-        q = load(y);
-        _mm256_storeu_si256((void *)out, both(old, p, q, w[4], w[5]));
-        old = both(young, p, q, w[2], w[3]);
-        young = both(init, p, q, w[0], w[1]);
-    }
-}
-
-/* Whether these are the pairs of a kernel of 3×3 whose rows are as far apart as rows of outputs. */
-static bool three_by_three(const ptrdiff_t *offsets, size_t taps, size_t step)
-{
-    for (size_t t = 2; t < taps && taps == 6; t++)
-        if (offsets[t] - offsets[t - 2] != (ptrdiff_t)step)
-            return false;
-    return taps == 6;
-}
-
 void dq_qconv_rows_avx2(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                         const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {
-    if (rows > 0 && n >= LANES && three_by_three(offsets, taps, step)) {
-        __m256i kept[6];
-        for (int t = 0; t < 6; t++)
-            kept[t] = pair(w + 2 * t);
-        for (size_t at = 0; at < n; at += LANES) {
-            size_t j = n - at < LANES ? n - LANES : at; /* the last ones reach back over those before them */
-            strip(x + offsets[0] + 2 * j, x + offsets[1] + 2 * j, step, rows, kept, _mm256_set1_epi32(init),
-                  n, out + j);
-        }
-        return;
-    }
     for (size_t i = 0; i < rows; i++)
         row(x + i * step, offsets, w, taps, init, n, out + i * n);
 }
@@ -155,7 +111,16 @@ static inline pairs pairs_at(const uint8_t *x)
     return (pairs){_mm256_shuffle_epi8(bytes, two), _mm256_shuffle_epi8(bytes, one)};
 }
 
-/* Eight outputs of each row; each row of bytes is read once, as strip() does with pairs. */
+/* `sum` with the products of two vectors of pairs. */
+static inline __m256i both(__m256i sum, __m256i first, __m256i second, __m256i w0, __m256i w1)
+{
+    __m256i products = _mm256_add_epi32(_mm256_madd_epi16(first, w0), _mm256_madd_epi16(second, w1));
+    return _mm256_add_epi32(sum, products);
+}
+
+/* Eight outputs of each row. Each row of bytes is read once, for the three rows of outputs that it is part
+ * of.
+ */
 static inline void byte_strip(const uint8_t *x, size_t step, size_t rows, const __m256i w[6], __m256i init,
                               size_t n, int32_t *out)
 {
