@@ -4,6 +4,7 @@
  * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
  *
  *   VECTORS                       of columns side by side: their sums stay in registers
+ *   UNROLLED                      words of a piece: DQ_NBITS_PIECE / 8, or 1 where that costs no time
  *   CODE_BITS                     4, or 8: of codes that add_products takes
  *   add_products(&sum, codes, d)  adds the products of four codes with four digits to each lane's sum
  *   in_32(sum)                    the sums as int32
@@ -52,6 +53,7 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bit
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < DIGITS; e++)
             sum[v][e] = vi_set(0);
+#pragma GCC unroll UNROLLED
     for (; count > 0; count--, words += COLS, digits += 4 * DIGITS * parts)
         word_products(words, parts, bits, shift, digits, DIGITS, sum);
     for (int v = 0; v < VECTORS; v++)

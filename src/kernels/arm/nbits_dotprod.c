@@ -2,6 +2,7 @@
 #include "kernels/arm/vec_neon.h"
 
 #define ISA(name) name##_dotprod
+enum { UNROLLED = 4 };
 
 enum { VECTORS = 4, CODE_BITS = 4 };
 #define add_products(sum, codes, digits)                                                                     \

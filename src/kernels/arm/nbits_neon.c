@@ -1,6 +1,7 @@
 #include "kernels/arm/vec_neon.h"
 
 #define ISA(name) name##_neon
+enum { UNROLLED = 4 };
 
 static inline void add_now(vi *sum, vi term)
 {

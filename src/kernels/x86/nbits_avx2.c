@@ -2,6 +2,7 @@
 #include "kernels/x86/vec_avx2.h"
 
 #define ISA(name) name##_avx2
+enum { UNROLLED = 4 };
 
 #include "kernels/nbits_pairs.h"
 

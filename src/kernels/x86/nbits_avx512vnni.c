@@ -3,6 +3,7 @@
 #include "kernels/x86/vec_avx512.h"
 
 #define ISA(name) name##_avx512vnni
+enum { UNROLLED = 1 };
 
 enum { VECTORS = 4, CODE_BITS = 8 };
 #define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))

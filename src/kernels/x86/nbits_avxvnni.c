@@ -2,6 +2,7 @@
 #include "kernels/x86/vec_avx2.h"
 
 #define ISA(name) name##_avxvnni
+enum { UNROLLED = 1 };
 
 enum { VECTORS = 2, CODE_BITS = 8 };
 #define add_products(sum, codes, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), codes, digits))
