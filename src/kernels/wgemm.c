@@ -7,14 +7,14 @@ void dq_wgemm_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_
     for (size_t i = 0; i < ROWS; i++)
         for (size_t o = 0; o < octets; o++) {
             const int16_t *x = a + 2 * i;
-            int32_t sums[OCTET] = {0};
+            uint32_t sums[OCTET] = {0};
             for (size_t p = 0; p < pairs; p++, x += 2 * ROWS) {
                 const int16_t *z = b[o] + offsets[p];
                 for (size_t j = 0; j < OCTET; j++)
-                    sums[j] += x[0] * z[2 * j] + x[1] * z[2 * j + 1];
+                    sums[j] += (uint32_t)(x[0] * z[2 * j]) + (uint32_t)(x[1] * z[2 * j + 1]);
             }
             for (size_t j = 0; j < OCTET; j++)
-                c[i * DQ_WGEMM_COLS + o * OCTET + j] = sums[j];
+                c[i * DQ_WGEMM_COLS + o * OCTET + j] = (int32_t)sums[j];
         }
 }
 

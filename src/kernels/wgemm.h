@@ -11,8 +11,7 @@ enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_OCTET = 8, DQ_WGEMM_OCTETS = 3, DQ_WGEMM_COLS
  * octets and j < DQ_WGEMM_OCTET
  *      c[i * DQ_WGEMM_COLS + o * DQ_WGEMM_OCTET + j] = sum over p < pairs of
  *          a[(p * DQ_WGEMM_ROWS + i) * 2] * z[2j] + a[(p * DQ_WGEMM_ROWS + i) * 2 + 1] * z[2j + 1]
- * with z = b[o] + offsets[p]. The sizes of the products of each sum, added up, stay below 2^31; other columns
- * of c may hold anything after. */
+ * with z = b[o] + offsets[p], modulo 2^32; other columns of c may hold anything after. */
 typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
                          const uint32_t *offsets, size_t octets, int32_t *c);
 
