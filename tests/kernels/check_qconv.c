@@ -211,7 +211,8 @@ void check_requantize(const dq_kernels *k)
 void check_requantize_tile(const dq_kernels *k)
 {
     for (int round = 0; round < 300; round++) {
-        size_t rows = kernel_random(70), cols = kernel_random(40), wide = (cols + 15) / 16 * 16;
+        size_t rows = kernel_random(70), cols = kernel_random(round % 2 ? 40 : 150),
+               wide = (cols + 15) / 16 * 16;
         bool transposed = kernel_random(2);
         size_t acc_stride = wide + kernel_random(9),
                out_stride = (transposed ? rows : cols) + kernel_random(9);

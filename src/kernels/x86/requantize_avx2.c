@@ -1,11 +1,5 @@
-/* Fused float products decide nearly all roundings. The sum r = acc * scale + (768.5 + 2^-13) is taken times
- * 2^-75, so that its bits, an integer, count steps of 2^-14 from below where |acc * scale| is under 256: bits
- * 14 and up are then the rounded product and a constant, which fits in 16 bits (that is what the power of two
- * is for), and the lower 14 say how far it was from the next half quantum. acc and scale are each off by at
- * most 2^-24 of their size and r by half a step, one step in all, so that the result is sure unless fewer
- * than four steps are left; those few are done in double. From 256 on all results saturate, whatever the zero
- * point, and bits of floats go up with them (those of negative ones are negative). */
 #include "kernels/kernels.h"
+#include "kernels/x86/requantize_float.h"
 
 #include <float.h>
 #include <immintrin.h>
@@ -15,8 +9,6 @@ enum { LANES = 8, COLS = 16, ROWS = 16 };
 /* Rows that are written as far as they go before the next: where they are a power of two apart, more of them
  * push each other out of the first-level cache. */
 enum { BAND = 8 };
-
-enum { FRACTION = 14, UNSURE = 3, MIDDLE = (61 << 9) + 256 /* bits 14 and up of 768 * 2^-75 */ };
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct fixed {
@@ -38,7 +30,7 @@ static inline bool sure(__m256i least)
 /* Bits 14 and up for eight sums; the scale is finite, and times 2^-75. */
 static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
 {
-    const __m256 middle = _mm256_set1_ps((768.5f + 0x1p-13f) * 0x1p-75f);
+    const __m256 middle = _mm256_set1_ps(BEGINNING);
     __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
     __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
     *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
@@ -88,7 +80,7 @@ static inline __m256i in_order(__m256i codes)
 
 static inline __m256 eight_scales(const double *scale)
 {
-    const __m256d unit = _mm256_set1_pd(0x1p-75);
+    const __m256d unit = _mm256_set1_pd(UNIT);
     __m128 low = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale), unit));
     __m128 high = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(scale + 4), unit));
     return _mm256_set_m128(high, low);
@@ -122,7 +114,7 @@ static inline size_t step_at(const row *r, size_t at)
 static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_t at, bool step)
 {
     const fixed f = r->f;
-    __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(r->scale[0] * 0x1p-75))};
+    __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(r->scale[0] * UNIT))};
     bool finite = all_finite(s[0]);
     s[1] = s[2] = s[3] = s[0];
     for (; at < r->n; at += ROW_STEP) {
@@ -333,7 +325,7 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
     for (size_t j = 0; j < QUAD; j++) {
         size_t channel = j < channels ? j : channels - 1;
         rows[j] = c + channel * c_stride;
-        s[j] = _mm256_set1_ps((float)(to->scale[channel] * 0x1p-75));
+        s[j] = _mm256_set1_ps((float)(to->scale[channel] * UNIT));
         finite = finite && all_finite(s[j]);
     }
     uint8_t *out = to->out;

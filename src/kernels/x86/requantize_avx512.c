@@ -1,20 +1,20 @@
-/* As with AVX2, products in float decide nearly all roundings. Here scales are below 1, so that every product
- * fits in 32 bits; others are rare, and done in double. */
 #include "kernels/kernels.h"
+#include "kernels/x86/requantize_float.h"
 
+#include <float.h>
 #include <immintrin.h>
 
-enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */ };
+enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, WIDE = GROUP * LANES };
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct form {
     int32_t zero_point, lo, hi;
-    __m512i zero, flip;
+    __m512i below, flip; /* below: what is taken from bits 14 and up */
 } form;
 
 static inline form form_of(int32_t zero_point, int32_t lo, int32_t hi)
 {
-    return (form){zero_point, lo, hi, _mm512_set1_epi16((int16_t)(zero_point - lo)),
+    return (form){zero_point, lo, hi, _mm512_set1_epi16((int16_t)(uint16_t)(MIDDLE - (zero_point - lo))),
                   _mm512_set1_epi8((char)lo)};
 }
 
@@ -52,37 +52,44 @@ static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const 
 
 static inline __m512 sixteen_scales(const double *scale, size_t n)
 {
+    const __m512d unit = _mm512_set1_pd(UNIT);
     __mmask16 some = (__mmask16)((1u << n) - 1);
-    __m256 low = _mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)some, scale));
-    __m256 high = _mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)(some >> 8), scale + 8));
+    __m256 low = _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_maskz_loadu_pd((__mmask8)some, scale), unit));
+    __m256 high =
+        _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_maskz_loadu_pd((__mmask8)(some >> 8), scale + 8), unit));
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 
-static inline bool below_one(__m512 scale)
+static inline bool all_finite(__m512 s)
 {
-    return _mm512_cmp_ps_mask(_mm512_abs_ps(scale), _mm512_set1_ps(1), _CMP_LT_OQ) == 0xffff;
+    return _mm512_cmp_ps_mask(_mm512_abs_ps(s), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ) == 0xffff;
 }
 
-/* Sums rounded; `off` gets the most that a product has been from what it was rounded to. */
-static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 *off)
+static inline __m512i no_fraction(void)
 {
-    enum { TO_INTEGER = 0, LARGER_SIZE = 0xb };
-    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(acc)), scale);
-    *off = _mm512_range_ps(*off, _mm512_reduce_ps(v, TO_INTEGER), LARGER_SIZE);
-    return _mm512_cvtps_epi32(v);
+    return _mm512_set1_epi32(1 << FRACTION);
+}
+
+/* Bits 14 and up for sixteen sums; the scale is finite. `least`: the smallest fraction so far. */
+static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512i *least)
+{
+    __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(acc));
+    __m512i bits = _mm512_castps_si512(_mm512_fmadd_ps(v, scale, _mm512_set1_ps(BEGINNING)));
+    *least = _mm512_min_epi32(*least, _mm512_and_si512(bits, _mm512_set1_epi32((1 << FRACTION) - 1)));
+    return _mm512_srai_epi32(bits, FRACTION);
 }
 
 /* Whether products in double would have been rounded alike. */
-static inline bool sure(__m512 off)
+static inline bool sure(__m512i least)
 {
-    return _mm512_cmp_ps_mask(off, _mm512_set1_ps(0.5f - 0x1p-13f), _CMP_LT_OQ) == 0xffff;
+    return _mm512_cmpgt_epi32_mask(least, _mm512_set1_epi32(UNSURE)) == 0xffff;
 }
 
 /* Bytes of four vectors, by quarters: lane l holds elements 4l … 4l + 3 of one after the other. */
 static inline __m512i quarters(const __m512i v[GROUP], const form *f)
 {
-    __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), f->zero);
-    __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), f->zero);
+    __m512i first = _mm512_subs_epu16(_mm512_packus_epi32(v[0], v[1]), f->below);
+    __m512i second = _mm512_subs_epu16(_mm512_packus_epi32(v[2], v[3]), f->below);
     return _mm512_xor_si512(_mm512_packus_epi16(first, second), f->flip);
 }
 
@@ -96,29 +103,28 @@ static inline __m512i regroup(__m512i v)
 void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
                           int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
 {
-    enum { STEP = GROUP * LANES };
     form f = form_of(zero_point, lo, hi);
-    if (n < STEP) {
+    if (n < WIDE) {
         exact(acc, n, scale, scale_step, &f, out);
         return;
     }
-    __m512 s = _mm512_set1_ps((float)scale[0]);
-    for (size_t at = 0; at < n; at += STEP) {
-        size_t j = n - at < STEP ? n - STEP : at; /* the last ones reach back over those before them */
+    __m512 s = _mm512_set1_ps((float)(scale[0] * UNIT));
+    for (size_t at = 0; at < n; at += WIDE) {
+        size_t j = n - at < WIDE ? n - WIDE : at; /* the last ones reach back over those before them */
         __m512i v[GROUP];
-        __m512 off = _mm512_setzero_ps();
-        bool small = below_one(s);
+        __m512i least = no_fraction();
+        bool finite = all_finite(s);
         for (size_t k = 0; k < GROUP; k++) {
             if (scale_step) {
                 s = sixteen_scales(scale + j + k * LANES, LANES);
-                small = below_one(s) && (k == 0 || small);
+                finite = all_finite(s) && (k == 0 || finite);
             }
-            v[k] = rounded(acc + j + k * LANES, s, &off);
+            v[k] = rounded(acc + j + k * LANES, s, &least);
         }
-        if (small && sure(off))
+        if (finite && sure(least))
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
         else
-            exact(acc + j, STEP, scale + j * scale_step, scale_step, &f, out + j);
+            exact(acc + j, WIDE, scale + j * scale_step, scale_step, &f, out + j);
     }
 }
 
@@ -129,7 +135,7 @@ typedef struct tile {
     size_t stride, cols;
     const double *scale;
     __m512 s; /* the same as floats */
-    bool small;
+    bool finite;
     form f;
 } tile;
 
@@ -151,10 +157,10 @@ static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, siz
 static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
 {
     __m512i v[GROUP];
-    __m512 off = _mm512_setzero_ps();
+    __m512i least = no_fraction();
     for (size_t k = 0; k < GROUP; k++)
-        v[k] = rounded(row_of(t, i + k, rows), t->s, &off);
-    return t->small && sure(off) ? quarters(v, &t->f) : exact_rows(t, i, rows);
+        v[k] = rounded(row_of(t, i + k, rows), t->s, &least);
+    return t->finite && sure(least) ? quarters(v, &t->f) : exact_rows(t, i, rows);
 }
 
 /* Lane k of v goes to out + k * stride, for k < count: `n` bytes of it. */
@@ -198,16 +204,42 @@ static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
     }
 }
 
+/* Rows of 64 columns: their bytes are one vector. */
+static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, const dq_requantize_to *to,
+                         const double *scale, uint8_t *out)
+{
+    const form f = form_of(to->zero_point, to->lo, to->hi);
+    __m512 s[GROUP];
+    bool finite = true;
+    for (size_t k = 0; k < GROUP; k++) {
+        s[k] = sixteen_scales(scale + k * LANES, LANES);
+        finite = all_finite(s[k]) && finite;
+    }
+    for (; rows > 0; rows--, acc += acc_stride, out += to->out_stride) {
+        __m512i v[GROUP];
+        __m512i least = no_fraction();
+        for (size_t k = 0; k < GROUP; k++)
+            v[k] = rounded(acc + k * LANES, s[k], &least);
+        if (finite && sure(least))
+            _mm512_storeu_si512(out, regroup(quarters(v, &f)));
+        else
+            exact(acc, WIDE, scale, 1, &f, out);
+    }
+}
+
 void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                                const dq_requantize_to *to)
 {
     tile t = {.stride = acc_stride, .f = form_of(to->zero_point, to->lo, to->hi)};
-    for (size_t j = 0; j < cols && rows > 0; j += LANES) {
+    size_t j = 0;
+    for (; !to->transposed && cols - j >= WIDE; j += WIDE)
+        as_wide_rows(acc + j, acc_stride, rows, to, to->scale + j, to->out + j);
+    for (; j < cols && rows > 0; j += LANES) {
         t.acc = acc + j;
         t.cols = cols - j < LANES ? cols - j : LANES;
         t.scale = to->scale + j;
         t.s = sixteen_scales(t.scale, t.cols);
-        t.small = below_one(t.s);
+        t.finite = all_finite(t.s);
         if (to->transposed)
             as_columns(&t, rows, to->out + j * to->out_stride, to->out_stride);
         else
