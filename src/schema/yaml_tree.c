@@ -128,22 +128,29 @@ static dq_status add_item(reader *r, dq_yaml *node, const char *key, unsigned li
     return DQ_OK;
 }
 
+/* The next node inside a list or mapping and its line, or NULL when `end` closes it. */
+static dq_status read_child(reader *r, yaml_event_type_t end, unsigned depth, const dq_yaml **child,
+                            unsigned *line)
+{
+    yaml_event_t event;
+    DQ_TRY(next_event(r, &event));
+    *child = NULL;
+    *line = line_of(event.start_mark);
+    dq_status status = event.type == end ? DQ_OK : read_node(r, &event, depth + 1, child);
+    yaml_event_delete(&event);
+    return status;
+}
+
 static dq_status read_list(reader *r, unsigned depth, dq_yaml *node)
 {
     dq_yaml_item *last = NULL;
     node->kind = DQ_YAML_LIST;
     for (;;) {
-        yaml_event_t event;
-        DQ_TRY(next_event(r, &event));
-        if (event.type == YAML_SEQUENCE_END_EVENT) {
-            yaml_event_delete(&event);
+        unsigned line;
+        const dq_yaml *child;
+        DQ_TRY(read_child(r, YAML_SEQUENCE_END_EVENT, depth, &child, &line));
+        if (!child)
             return DQ_OK;
-        }
-        unsigned line = line_of(event.start_mark);
-        const dq_yaml *child = NULL;
-        dq_status status = read_node(r, &event, depth + 1, &child);
-        yaml_event_delete(&event);
-        DQ_TRY(status);
         DQ_TRY(add_item(r, node, NULL, line, child, depth, &last));
     }
 }
@@ -168,17 +175,11 @@ static dq_status read_map(reader *r, unsigned depth, dq_yaml *node)
     const dq_yaml *key = NULL;
     node->kind = DQ_YAML_MAP;
     for (;;) {
-        yaml_event_t event;
-        DQ_TRY(next_event(r, &event));
-        if (event.type == YAML_MAPPING_END_EVENT) {
-            yaml_event_delete(&event);
+        unsigned line;
+        const dq_yaml *child;
+        DQ_TRY(read_child(r, YAML_MAPPING_END_EVENT, depth, &child, &line));
+        if (!child)
             return DQ_OK;
-        }
-        unsigned line = line_of(event.start_mark);
-        const dq_yaml *child = NULL;
-        dq_status status = read_node(r, &event, depth + 1, &child);
-        yaml_event_delete(&event);
-        DQ_TRY(status);
         if (!key) {
             DQ_TRY(check_key(r, node, child, line));
             key = child;
