@@ -26,31 +26,38 @@ typedef struct form {
     uint8_t flip;
 } form;
 
-/* Where the weight of an input channel and tap is among a channel's, as the kernel wants them. */
-static size_t place(const form *f, size_t c, size_t t)
+/* n weights, ones where `from` is NULL, to places `apart` from each other; returns their sum. */
+static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from, size_t n, uint8_t flip,
+                                                             int8_t *restrict to, size_t apart)
 {
-    if (!f->row)
-        return (c / STEP * f->taps + t) * STEP + c % STEP;
-    size_t each = (f->row + STEP - 1) / STEP * STEP;
-    return (c * (f->taps / f->row) + t / f->row) * each + t % f->row;
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        int8_t value = from ? (int8_t)(from[i] ^ flip) : 1;
+        to[i * apart] = value;
+        sum += value;
+    }
+    return sum;
 }
 
 /* Weights of one panel as the kernel wants them: those of channels first … of a group at w, ones where w is
- * NULL; zeros stand for what is not there. Their sums go to `sums`. */
+ * NULL; zeros stand for what is not there. Their sums go to `sums`. A row of taps lies side by side, and so
+ * do the channels of single taps; otherwise a step has four channels, and all taps of a channel are a step
+ * apart.
+ */
 static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, int32_t *sums)
 {
+    size_t row = f->row ? f->row : f->taps == 1 ? f->in : f->taps, rows = f->in * f->taps / row;
+    size_t each = (row + STEP - 1) / STEP * STEP; /* of a row, where it lies side by side */
     memset(to, 0, OUTS * f->steps * STEP);
     for (size_t j = 0; j < OUTS; j++, to += f->steps * STEP) {
+        const uint8_t *from = w ? w + (first + j) * f->in * f->taps : NULL;
         sums[j] = 0;
         if (w ? first + j >= f->out : j > 0)
             continue;
-        const uint8_t *from = w ? w + (first + j) * f->in * f->taps : NULL;
-        for (size_t c = 0; c < f->in; c++)
-            for (size_t t = 0; t < f->taps; t++) {
-                int8_t value = from ? (int8_t)(from[c * f->taps + t] ^ f->flip) : 1;
-                to[place(f, c, t)] = value;
-                sums[j] += value;
-            }
+        for (size_t r = 0; r < rows; r++, from = from ? from + row : NULL)
+            sums[j] += f->row || f->taps == 1
+                           ? put_row(from, row, f->flip, to + r * each, 1)
+                           : put_row(from, row, f->flip, to + r / STEP * STEP * row + r % STEP, STEP);
     }
 }
 

@@ -20,24 +20,28 @@ typedef struct form {
     uint8_t flip;
 } form;
 
-/* G g G' of 3×3 weights. */
-static void transform(const int32_t g[TAPS], int16_t out[POINTS])
+enum { LANES = 2 * COLS }; /* weights side by side: two input channels of each output channel of a panel */
+
+/* G g G' of LANES 3×3 weights, to matrices that are `point` apart. */
+static void transform(int16_t g[TAPS][LANES], int16_t *restrict to, size_t point)
 {
-    int32_t rows[SIDE][3];
-    for (int k = 0; k < 3; k++) {
-        int32_t a = g[k], b = g[3 + k], c = g[6 + k];
-        rows[0][k] = 2 * a;
-        rows[1][k] = a + b + c;
-        rows[2][k] = a - b + c;
-        rows[3][k] = 2 * c;
-    }
-    for (int k = 0; k < SIDE; k++) {
-        int32_t a = rows[k][0], b = rows[k][1], c = rows[k][2];
-        int16_t *to = out + k * SIDE;
-        to[0] = (int16_t)(2 * a);
-        to[1] = (int16_t)(a + b + c);
-        to[2] = (int16_t)(a - b + c);
-        to[3] = (int16_t)(2 * c);
+    for (size_t l = 0; l < LANES; l++) {
+        int rows[SIDE][3];
+        for (size_t k = 0; k < 3; k++) {
+            int a = g[k][l], b = g[3 + k][l], c = g[6 + k][l];
+            rows[0][k] = 2 * a;
+            rows[1][k] = a + b + c;
+            rows[2][k] = a - b + c;
+            rows[3][k] = 2 * c;
+        }
+        for (size_t k = 0; k < SIDE; k++) {
+            int a = rows[k][0], b = rows[k][1], c = rows[k][2];
+            int16_t *four = to + k * SIDE * point + l;
+            four[0] = (int16_t)(2 * a);
+            four[point] = (int16_t)(a + b + c);
+            four[2 * point] = (int16_t)(a - b + c);
+            four[3 * point] = (int16_t)(2 * c);
+        }
     }
 }
 
@@ -46,24 +50,29 @@ static void transform(const int32_t g[TAPS], int16_t out[POINTS])
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
-    size_t point = f->in_wide * COLS, panel = POINTS * point;
-    int16_t *to = packed;
-    int32_t *sums = (int32_t *)(void *)(to + f->panels * panel);
-    for (size_t j = 0; j < f->out; j++) {
-        const uint8_t *w = (const uint8_t *)from->data + j * f->in * TAPS;
-        int32_t sum = 0;
-        for (size_t c = 0; c < f->in; c++, w += TAPS) {
-            int32_t g[TAPS];
-            int16_t u[POINTS];
-            for (int t = 0; t < TAPS; t++) {
-                g[t] = (int8_t)(w[t] ^ f->flip);
-                sum += g[t];
+    size_t point = f->in_wide * COLS;
+    int16_t *to = packed, g[TAPS][LANES];
+    int32_t *sums = (int32_t *)(void *)(to + f->panels * POINTS * point);
+    for (size_t first = 0; first < f->out; first += COLS, to += POINTS * point, sums += COLS) {
+        size_t cols = f->out - first < COLS ? f->out - first : COLS;
+        const uint8_t *panel = (const uint8_t *)from->data + first * f->in * TAPS;
+        memset(g, 0, sizeof g);
+        for (size_t c = 0; c < f->in; c += 2) {
+            size_t some = f->in - c < 2 ? 1 : 2;
+            if (some == 1)
+                memset(g, 0, sizeof g);
+            for (size_t j = 0; j < cols; j++) {
+                const uint8_t *w = panel + (j * f->in + c) * TAPS;
+                int32_t sum = 0;
+                for (size_t e = 0; e < some; e++)
+                    for (size_t t = 0; t < TAPS; t++, w++) {
+                        g[t][2 * j + e] = (int8_t)(*w ^ f->flip);
+                        sum += g[t][2 * j + e];
+                    }
+                sums[j] += sum;
             }
-            transform(g, u);
-            for (size_t p = 0; p < POINTS; p++)
-                to[j / COLS * panel + p * point + (c / 2 * COLS + j % COLS) * 2 + c % 2] = u[p];
+            transform(g, to + c * COLS, point);
         }
-        sums[j] = sum;
     }
 }
 

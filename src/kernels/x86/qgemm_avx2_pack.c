@@ -130,9 +130,10 @@ static inline lanes join(lanes a, lanes b)
     return (lanes){_mm256_adds_epu8(a.more, b.more), _mm256_adds_epu8(a.less, b.less)};
 }
 
-static inline uint32_t total(__m256i v)
+static inline uint32_t total(lanes v)
 {
-    __m256i sums = _mm256_sad_epu8(v, _mm256_setzero_si256());
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i sums = _mm256_add_epi32(_mm256_sad_epu8(v.more, zero), _mm256_sad_epu8(v.less, zero));
     __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     return (uint32_t)(_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 2));
 }
@@ -145,7 +146,7 @@ static inline uint32_t badness(lanes sum)
     __m256i penalty = _mm256_set1_epi8(PENALTY);
     more = _mm256_adds_epu8(more, _mm256_andnot_si256(_mm256_cmpeq_epi8(more, zero), penalty));
     less = _mm256_adds_epu8(less, _mm256_andnot_si256(_mm256_cmpeq_epi8(less, zero), penalty));
-    return total(more) + total(less);
+    return total((lanes){more, less});
 }
 
 /* A bit for each sum that is not safe. */
@@ -160,11 +161,6 @@ static uint32_t unsafe(lanes sum)
 static size_t place_of_sum(unsigned i)
 {
     return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
-}
-
-static uint32_t heaviness(lanes sum)
-{
-    return total(sum.more) + total(sum.less);
 }
 
 static size_t take(arranger *a, size_t i)
@@ -182,7 +178,7 @@ static size_t heaviest(const arranger *a)
     size_t best = 0;
     uint32_t most = 0;
     for (size_t i = 0; i < a->waiting; i++) {
-        uint32_t here = heaviness(a->groups[a->window[i]]);
+        uint32_t here = total(a->groups[a->window[i]]);
         best = here > most ? i : best;
         most = here > most ? here : most;
     }
@@ -258,22 +254,22 @@ typedef struct open_pairs {
     uint32_t next;
 } open_pairs;
 
+/* Records are made in the order in which they are wanted, each for one column. */
 typedef struct splitter {
     int8_t *safe;
     const uint16_t *order;
     size_t groups, depth;
-    const shifts *shifts;
-    uint32_t pairs[NR]; /* of entries, of each column so far */
+    dq_avx2_record *records;
+    uint8_t *columns; /* of record r at columns[-1 - r]: they grow towards the records */
+    size_t count, room;
+    uint32_t spare[NR]; /* 1 + the column's record that has a pair to spare, or 0 */
     open_pairs open[NR];
-    dq_avx2_record *out[NR]; /* where each column's records go; NULL: they are only counted */
-    size_t total;            /* entries, those missing in open pairs among them */
+    size_t total; /* entries, those missing in open pairs among them */
 } splitter;
 
-static void write_entry(splitter *s, size_t column, uint32_t pair, size_t second, size_t position, int rest)
+static void write_entry(const splitter *s, uint32_t pair, size_t second, size_t position, int rest)
 {
-    if (!s->out[column])
-        return;
-    dq_avx2_record *record = s->out[column] + pair / 2;
+    dq_avx2_record *record = s->records + pair / 2;
     record->position[pair % 2 * 2 + second] = (uint16_t)position;
     record->rest[pair % 2 * 2 + second] = (int8_t)rest;
 }
@@ -283,71 +279,110 @@ static bool fit(int a, int b)
     return (a < 0) != (b < 0) || (a + b <= MOST && a + b >= -MOST);
 }
 
-/* An entry joins one that waits for company with which it is safe, or waits itself. */
-static void put(splitter *s, size_t column, size_t position, int rest)
+/* An entry joins one that waits for company with which it is safe, or waits itself; false when there is no
+ * room for it. */
+static bool put(splitter *s, size_t column, size_t position, int rest)
 {
     open_pairs *open = &s->open[column];
     for (size_t i = 0; i < OPEN; i++)
         if (open->rest[i] && fit(open->rest[i], rest)) {
-            write_entry(s, column, open->number[i], 1, position, rest);
+            write_entry(s, open->number[i], 1, position, rest);
             open->rest[i] = 0;
-            return;
+            return true;
         }
-    uint32_t pair = s->pairs[column]++, i = open->next++ % OPEN;
+    uint32_t pair = 2 * s->spare[column] - 1, i = open->next++ % OPEN;
+    if (s->spare[column]) {
+        s->spare[column] = 0;
+    } else {
+        if (s->count == s->room)
+            return false;
+        pair = 2 * (uint32_t)s->count;
+        s->records[s->count++] = (dq_avx2_record){{0}, {0}};
+        s->columns[-(ptrdiff_t)s->count] = (uint8_t)column;
+        s->spare[column] = (uint32_t)s->count;
+    }
     open->number[i] = pair;
     open->rest[i] = rest;
     s->total += 2;
-    write_entry(s, column, pair, 0, position, rest);
+    write_entry(s, pair, 0, position, rest);
+    return true;
 }
 
 /* Splits the weights of the n groups from number `first` on whose products a lane of 16 bits sums, with those
  * of the first group at byte `at`: the largest give first. */
-static void split(splitter *s, size_t first, size_t n, size_t at)
+static bool split(splitter *s, size_t first, size_t n, size_t at)
 {
     int8_t *w = s->safe + first * DQ_AVX2_GROUP_BYTES + at;
-    int value[2 * MOST_DEPTH];
-    for (size_t e = 0; e < 2 * n; e++)
+    int value[2 * MOST_DEPTH], sums[2] = {0}; /* of the negative and of the positive ones */
+    for (size_t e = 0; e < 2 * n; e++) {
         value[e] = w[e / 2 * DQ_AVX2_GROUP_BYTES + e % 2];
-    for (int sign = -1; sign <= 1; sign += 2) {
-        int sum = 0;
-        for (size_t e = 0; e < 2 * n; e++)
-            sum += value[e] * sign > 0 ? value[e] * sign : 0;
+        sums[value[e] > 0] += value[e];
+    }
+    for (int positive = 0; positive <= 1; positive++) {
+        int sign = positive ? 1 : -1, sum = sums[positive] * sign;
         while (sum > MOST) {
             size_t most = 0;
             for (size_t e = 1; e < 2 * n; e++)
                 most = value[e] * sign > value[most] * sign ? e : most;
             int rest = value[most] * sign < sum - MOST ? value[most] * sign : sum - MOST;
             rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
-            put(s, at / GROUP, s->order[first + most / 2] * (size_t)GROUP + at % GROUP + most % 2,
-                rest * sign);
+            size_t position = s->order[first + most / 2] * (size_t)GROUP + at % GROUP + most % 2;
+            if (!put(s, at / GROUP, position, rest * sign))
+                return false;
             value[most] -= rest * sign;
+            w[most / 2 * DQ_AVX2_GROUP_BYTES + most % 2] = (int8_t)value[most];
             sum -= rest;
         }
     }
-    for (size_t e = 0; e < 2 * n && s->out[at / GROUP]; e++)
-        w[e / 2 * DQ_AVX2_GROUP_BYTES + e % 2] = (int8_t)value[e];
+    return true;
 }
 
-/* Goes over all weights. */
-static void split_panel(splitter *s)
+/* Goes over all weights; false when there is no room for the records. */
+static bool split_panel(splitter *s, const shifts *shifted)
 {
-    s->total = 0;
-    memset(s->pairs, 0, sizeof s->pairs);
-    memset(s->open, 0, sizeof s->open);
-    for (size_t i = 0; i < s->shifts->count; i++)
-        put(s, s->shifts->excess[i].column, s->shifts->excess[i].position, s->shifts->excess[i].rest);
+    for (size_t i = 0; i < shifted->count; i++)
+        if (!put(s, shifted->excess[i].column, shifted->excess[i].position, shifted->excess[i].rest))
+            return false;
     for (size_t g = 0, n; g < s->groups; g += n) {
         n = s->groups - g < s->depth ? s->groups - g : s->depth;
         lanes sum = pair_sums(s->safe + g * DQ_AVX2_GROUP_BYTES);
         for (size_t i = 1; i < n; i++)
             sum = join(sum, pair_sums(s->safe + (g + i) * DQ_AVX2_GROUP_BYTES));
         for (uint32_t mask = unsafe(sum); mask; mask &= mask - 1)
-            split(s, g, n, place_of_sum((unsigned)__builtin_ctz(mask)));
+            if (!split(s, g, n, place_of_sum((unsigned)__builtin_ctz(mask))))
+                return false;
     }
+    return true;
+}
+
+/* Counts each column's records and puts them behind each other, in place. */
+static void sort_records(splitter *s, uint16_t counts[NR])
+{
+    size_t next[NR], end[NR], at = 0;
+    for (size_t r = 0; r < s->count; r++)
+        counts[s->columns[-1 - (ptrdiff_t)r]]++;
+    for (size_t j = 0; j < NR; at = end[j++]) {
+        next[j] = at;
+        end[j] = at + counts[j];
+    }
+    for (size_t j = 0; j < NR; j++)
+        while (next[j] < end[j]) {
+            uint8_t *column = s->columns - 1 - next[j];
+            size_t to = next[*column]++;
+            if (*column == j)
+                continue;
+            dq_avx2_record moved = s->records[to];
+            s->records[to] = s->records[next[j]];
+            s->records[next[j]] = moved;
+            uint8_t was = s->columns[-1 - (ptrdiff_t)to];
+            s->columns[-1 - (ptrdiff_t)to] = *column;
+            *column = was;
+        }
 }
 
 /* Chooses how to multiply the weights at `natural`, and splits them. Returns the bytes behind the head, or 0
- * where words are better. */
+ * where words are better. Records come where the natural weights were, and behind them, at the end of what
+ * words would take, their columns: what has no room there is more than is worth it. */
 static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, const shifts *shifted)
 {
     uint16_t *order = (uint16_t *)(void *)(head + 1);
@@ -360,27 +395,22 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     if (!by)
         return 0;
     arrange(&a, by->depth);
-    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth, .shifts = shifted};
     for (size_t g = 0; g < groups; g++)
         memcpy(safe + g * DQ_AVX2_GROUP_BYTES, natural + order[g] * (size_t)DQ_AVX2_GROUP_BYTES,
                DQ_AVX2_GROUP_BYTES);
-    split_panel(&s);
-    if ((double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
+    size_t bytes = groups * DQ_AVX2_GROUP_BYTES, rest = bytes + NR * sizeof(int32_t);
+    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
+    s.records = (dq_avx2_record *)(void *)(safe + bytes);
+    s.columns = (uint8_t *)s.records + rest;
+    s.room = rest / (sizeof(dq_avx2_record) + 1);
+    if (!split_panel(&s, shifted) ||
+        (double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
         return 0;
-    dq_avx2_record *records = (dq_avx2_record *)(void *)(safe + groups * DQ_AVX2_GROUP_BYTES);
-    size_t count = 0;
-    for (size_t j = 0; j < NR; j++) {
-        s.out[j] = records + count;
-        head->records[j] = (uint16_t)((s.pairs[j] + 1) / 2);
-        count += head->records[j];
-    }
-    memset(records, 0, count * sizeof *records);
-    if (count > 0)
-        split_panel(&s);
+    sort_records(&s, head->records);
     head->mode = DQ_AVX2_BATCHES;
     head->depth = by->depth;
-    head->any = count > 0;
-    return dq_avx2_order_bytes(groups) + groups * DQ_AVX2_GROUP_BYTES + count * sizeof *records;
+    head->any = s.count > 0;
+    return dq_avx2_order_bytes(groups) + bytes + s.count * sizeof(dq_avx2_record);
 }
 
 /* ---- Words -------------------------------------------------------------------------------------------- */
@@ -425,7 +455,7 @@ size_t dq_qgemm_avx2_pack(const dq_qgemm_b *b, size_t first, void *panel, int32_
         if (!head->shifted || shift_panel(&by, natural, b))
             used = choose(head, groups, natural, &by);
         memcpy(head->shift, by.of, sizeof by.of);
-        if (used == 0 && head->shifted)
+        if (used == 0) /* something else may be there by now */
             dq_qgemm_pack_avx2(b, first, NR, natural, sums);
     }
     if (used == 0) {

@@ -1,5 +1,6 @@
-/* dq_qgemm_pack for groups of four positions: matrices whose columns, or whose positions, are neighbours in
- * memory are interleaved by vectors, 16 columns at a time; the rest by the portable code. */
+/* dq_qgemm_pack for groups of four positions: matrices whose columns are neighbours in memory, or of which
+ * each group stands at one stride, are interleaved by vectors, 16 columns at a time; the rest by the portable
+ * code. */
 #include "kernels/qgemm_pack.h"
 
 #include <immintrin.h>
@@ -102,6 +103,30 @@ static void along(const dq_qgemm_b *b, const uint8_t *run, uint8_t *to, size_t s
     }
 }
 
+/* A run whose columns and positions are both apart; a group's are at one stride. */
+static void apart(const dq_qgemm_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
+{
+    __m128i flip = _mm_set1_epi8((char)b->flip), v[4];
+    size_t far = b->inner_stride;
+    for (size_t p = 0; p < b->run; p += GROUP, to += step) {
+        uint8_t group[BYTES];
+        const uint8_t *x = position(b, run, p);
+        if (b->run - p >= GROUP)
+            for (size_t j = 0; j < COLS; j++, x += b->col_stride) {
+                uint32_t four =
+                    x[0] | (uint32_t)x[far] << 8 | (uint32_t)x[2 * far] << 16 | (uint32_t)x[3 * far] << 24;
+                memcpy(group + j * GROUP, &four, GROUP);
+            }
+        else
+            for (size_t j = 0; j < COLS; j++, x += b->col_stride)
+                for (size_t i = 0; i < GROUP; i++)
+                    group[j * GROUP + i] = p + i < b->run ? x[i * far] : b->flip;
+        for (size_t i = 0; i < 4; i++)
+            v[i] = load16(group + 16 * i, flip);
+        store_group(v, to, sums);
+    }
+}
+
 static void pack16(const dq_qgemm_b *b, size_t first, size_t step, uint8_t *to, int32_t *sums)
 {
     sums16 found = {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -109,8 +134,10 @@ static void pack16(const dq_qgemm_b *b, size_t first, size_t step, uint8_t *to, 
     for (size_t t = 0; t < b->runs; t++, run += b->run_stride) {
         if (b->col_stride == 1)
             across(b, run, to, step, &found);
-        else
+        else if (b->inner_stride == 1 && b->inner >= b->run)
             along(b, run, to, step, &found);
+        else
+            apart(b, run, to, step, &found);
         to += (b->run + GROUP - 1) / GROUP * step;
     }
     _mm256_storeu_si256((__m256i *)(void *)sums, found.low);
@@ -120,8 +147,8 @@ static void pack16(const dq_qgemm_b *b, size_t first, size_t step, uint8_t *to, 
 size_t dq_qgemm_pack_avx2(const dq_qgemm_b *b, size_t first, size_t nr, void *panel, int32_t *sums)
 {
     size_t size = dq_qgemm_panel_size(b->runs, b->run, nr, GROUP);
-    bool neighbours = b->col_stride == 1 || (b->inner_stride == 1 && b->inner >= b->run);
-    if (b->cols - first < nr || !neighbours || b->runs * b->run == 0)
+    bool groups = b->col_stride == 1 || b->inner >= b->run || b->inner % GROUP == 0; /* at one stride each */
+    if (b->cols - first < nr || !groups || b->runs * b->run == 0)
         return dq_qgemm_pack(b, first, nr, GROUP, panel, sums);
     for (size_t j = 0; j < nr; j += COLS)
         pack16(b, first + j, nr * GROUP, (uint8_t *)panel + j * GROUP, sums + j);

@@ -18,35 +18,34 @@ size_t dq_qlanes_panel_size_sse41(size_t steps)
                : 0;
 }
 
-/* Splits a step's weights of one channel: of a pair that is not safe the larger gives. Whether one was not.
- */
-static bool split(const int8_t *w, int8_t *part, int8_t *rest)
+/* A step's weights, of each channel four. */
+static inline __m128i weights_of(const int8_t *w, size_t steps, size_t step)
 {
-    bool any = false;
-    memcpy(part, w, STEP);
-    memset(rest, 0, STEP);
-    for (size_t e = 0; e < STEP; e += 2) {
-        int sum = w[e] + w[e + 1], over = sum > MOST ? sum - MOST : sum < -MOST ? sum + MOST : 0;
-        size_t larger = (w[e] > w[e + 1]) == (sum > 0) ? e : e + 1;
-        rest[larger] = (int8_t)over;
-        part[larger] = (int8_t)(part[larger] - over);
-        any = any || over;
-    }
-    return any;
+    int32_t four[OUTS];
+    for (size_t j = 0; j < OUTS; j++)
+        memcpy(&four[j], w + (j * steps + step) * STEP, STEP);
+    return _mm_loadu_si128((const void *)four);
 }
 
-/* The sizes of a step's safe parts of one sign, of each channel, pair and sign. */
-static void find_sizes(const int8_t *w, size_t steps, uint8_t *sizes)
+/* The safe parts of a step's weights: of a pair that is not safe the larger gives what is too much. */
+static inline __m128i safe_part(__m128i w)
 {
-    int8_t part[STEP], rest[STEP];
-    for (size_t j = 0; j < OUTS; j++, w += steps * STEP) {
-        split(w, part, rest);
-        for (size_t e = 0; e < STEP; e += 2) {
-            int a = part[e], b = part[e + 1];
-            *sizes++ = (uint8_t)((a > 0 ? a : 0) + (b > 0 ? b : 0));
-            *sizes++ = (uint8_t)((a < 0 ? -a : 0) + (b < 0 ? -b : 0));
-        }
-    }
+    const __m128i most = _mm_set1_epi16(MOST), least = _mm_set1_epi16(-MOST), zero = _mm_setzero_si128();
+    __m128i a = _mm_srai_epi16(_mm_slli_epi16(w, 8), 8), b = _mm_srai_epi16(w, 8), sum = _mm_add_epi16(a, b);
+    __m128i over = _mm_sub_epi16(sum, _mm_max_epi16(_mm_min_epi16(sum, most), least));
+    __m128i not_a = _mm_xor_si128(_mm_cmpgt_epi16(a, b), _mm_cmpgt_epi16(sum, zero));
+    a = _mm_sub_epi16(a, _mm_andnot_si128(not_a, over));
+    b = _mm_sub_epi16(b, _mm_and_si128(not_a, over));
+    return _mm_or_si128(_mm_and_si128(a, _mm_set1_epi16(0xff)), _mm_slli_epi16(b, 8));
+}
+
+/* The sizes of safe parts of one sign, of each channel, pair and sign: at most 128. */
+static inline __m128i sizes_of(__m128i part)
+{
+    const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi8(1);
+    __m128i more = _mm_maddubs_epi16(_mm_max_epi8(part, zero), ones);
+    __m128i less = _mm_maddubs_epi16(_mm_sub_epi8(zero, _mm_min_epi8(part, zero)), ones);
+    return _mm_packus_epi16(more, less);
 }
 
 static inline bool safe_together(__m128i sizes, const uint8_t *others)
@@ -66,24 +65,31 @@ static inline int32_t load_of(const uint8_t *sizes)
     return _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 1);
 }
 
-/* Steps, the heaviest first. */
-static void sort(const uint8_t *sizes, size_t steps, uint32_t *order)
+/* Steps, the heaviest first, of equal ones the first; `loads` is room for a number a step. */
+static void sort(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *loads)
 {
     for (size_t s = 0; s < steps; s++) {
-        size_t at = s;
         int32_t load = load_of(sizes + s * OUTS * STEP);
-        for (; at && load_of(sizes + (size_t)order[at - 1] * OUTS * STEP) < load; at--)
-            order[at] = order[at - 1];
+        size_t at = 0;
+        for (size_t n = s; n;) { /* of places at … at + n the one behind all that are as heavy */
+            size_t half = n / 2;
+            bool behind = loads[at + half] >= load;
+            at = behind ? at + half + 1 : at;
+            n = behind ? n - half - 1 : half;
+        }
+        memmove(order + at + 1, order + at, (s - at) * sizeof *order);
+        memmove(loads + at + 1, loads + at, (s - at) * sizeof *loads);
         order[at] = (uint32_t)s;
+        loads[at] = load;
     }
 }
 
 /* Orders steps, and returns how many of them, from the first, are matched. Heavy ones choose first: light
  * ones find another at the end, too. */
-static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order)
+static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *loads)
 {
     size_t first = 0, end = steps;
-    sort(sizes, steps, order);
+    sort(sizes, steps, order, loads);
     while (first < end) {
         __m128i one = _mm_loadu_si128((const void *)(sizes + (size_t)order[first] * OUTS * STEP));
         size_t other = first + 1;
@@ -111,14 +117,20 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
     record *records = (record *)(void *)(safe + steps * OUTS * STEP), *next = records;
     memset(h, 0, sizeof *h);
     for (size_t s = 0; s < steps; s++) /* where the safe parts will be */
-        find_sizes(w + s * STEP, steps, (uint8_t *)safe + s * OUTS * STEP);
-    h->matched = (uint32_t)match((const uint8_t *)safe, steps, order);
+        _mm_storeu_si128((void *)(safe + s * OUTS * STEP), sizes_of(safe_part(weights_of(w, steps, s))));
+    h->matched = (uint32_t)match((const uint8_t *)safe, steps, order, (int32_t *)(void *)records);
+    for (size_t s = 0; s < steps; s++)
+        _mm_storeu_si128((void *)(safe + s * OUTS * STEP), safe_part(weights_of(w, steps, order[s])));
     for (size_t j = 0; j < OUTS; j++) {
         const record *first = next;
         for (size_t s = 0; s < steps; s++) {
+            const int8_t *all = w + (j * steps + order[s]) * STEP, *part = safe + (s * OUTS + j) * STEP;
+            if (memcmp(all, part, STEP) == 0)
+                continue;
             next->step = order[s];
-            if (split(w + (j * steps + order[s]) * STEP, safe + (s * OUTS + j) * STEP, next->w))
-                next++;
+            for (size_t e = 0; e < STEP; e++)
+                next->w[e] = (int8_t)(all[e] - part[e]);
+            next++;
         }
         h->records[j] = (uint32_t)(next - first);
     }
