@@ -127,6 +127,7 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
     call->scratch_size = call->worker_scratch_size = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
+    DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
     return reserve_late_scratch(step, err);
 }
 

@@ -102,7 +102,7 @@ dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, siz
     key.k = mm->k;
     key.col_stride = col_stride;
     key.step_stride = step_stride;
-    return dq_call_pack(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
+    return dq_call_pack_later(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
 }
 
 dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)

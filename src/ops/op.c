@@ -121,13 +121,13 @@ dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, 
     return dq_fail(err, DQ_BAD_MODEL, "input %u %s", i, text);
 }
 
-static dq_status pack(dq_op_call *call, uint32_t i, bool takes_loose, dq_pack_fn make, const void *key,
+static dq_status pack(dq_op_call *call, uint32_t i, unsigned how, dq_pack_fn make, const void *key,
                       size_t key_size, size_t size, const void **packed, dq_error *err)
 {
     if (i < 64)
         call->packed_inputs |= UINT64_C(1) << i;
     if (call->packs && i < 64 && (call->lasting_inputs >> i & 1))
-        return dq_packs_get(call->packs, call->in[i], takes_loose, make, key, key_size, size, packed, err);
+        return dq_packs_get(call->packs, call->in[i], how, make, key, key_size, size, packed, err);
     void *own = dq_arena_alloc(call->arena, size, 64);
     if (!own)
         return dq_no_memory(err, size, "packed weights");
@@ -139,11 +139,17 @@ static dq_status pack(dq_op_call *call, uint32_t i, bool takes_loose, dq_pack_fn
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, false, make, key, key_size, size, packed, err);
+    return pack(call, i, 0, make, key, key_size, size, packed, err);
+}
+
+dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
+                             size_t size, const void **packed, dq_error *err)
+{
+    return pack(call, i, DQ_PACK_LATER, make, key, key_size, size, packed, err);
 }
 
 dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                              size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, true, make, key, key_size, size, packed, err);
+    return pack(call, i, DQ_PACK_LOOSE | DQ_PACK_LATER, make, key, key_size, size, packed, err);
 }

@@ -150,7 +150,11 @@ dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *er
  */
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err);
-/** The same with a `make` that takes a loose tensor as it is, and gives back the pages of a mapped one. */
+/** The same, but the bytes are only there in run, so that all weights of a plan can be packed on all threads.
+ * `key` has no pointers to what may not last. */
+dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
+                             size_t size, const void **packed, dq_error *err);
+/** That, with a `make` that takes a loose tensor as it is, and gives back the pages of a mapped one. */
 dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                              size_t size, const void **packed, dq_error *err);
 

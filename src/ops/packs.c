@@ -14,14 +14,17 @@ typedef struct form {
     struct form *next;
     const void *data; /* of the tensor that it was made from: the tensor's own address may be a view's */
     dq_pack_fn make;
-    size_t key_size;
+    size_t key_size, size;
     void *memory, *packed; /* the latter aligned */
+    struct form *waiting;  /* the next of those that are left for later */
+    dq_tensor from;        /* of one that is */
+    unsigned how;
     char key[];
 } form;
 
 struct dq_packs {
     pthread_mutex_t lock;
-    form *forms;
+    form *forms, *waiting;
 };
 
 dq_status dq_packs_create(dq_packs **out, dq_error *err)
@@ -71,6 +74,8 @@ static form *new_form(size_t key_size, size_t size)
         free(f);
         return NULL;
     }
+    f->key_size = key_size;
+    f->size = size;
     f->packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
     if (size >= LARGE)
         dq_pages_advise(f->packed, size);
@@ -117,45 +122,58 @@ dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
     const void *data = NULL;
     if (!t->loose)
         return DQ_OK;
-    DQ_TRY(dq_packs_get(packs, t, true, copy_out, NULL, 0, t->size, &data, err));
+    DQ_TRY(dq_packs_get(packs, t, DQ_PACK_LOOSE, copy_out, NULL, 0, t->size, &data, err));
     t->data = (void *)(uintptr_t)data; /* constants are const everywhere */
     t->loose = t->mapped = false;
     return DQ_OK;
 }
 
-static form *make_form(const dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
-                       const void *key, size_t key_size, size_t size)
+static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned how)
+{
+    if (from->loose && !(how & DQ_PACK_LOOSE)) {
+        if (!make_from_copy(packs, f, from))
+            return false;
+    } else {
+        f->make(f->packed, from, f->key);
+    }
+    /* the packed form stands for the original from now on */
+    if (from->mapped && from->size >= WORTH_FORGETTING)
+        dq_file_forget(from->data, from->size);
+    return true;
+}
+
+static form *make_form(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size)
 {
     form *f = new_form(key_size, size);
     if (!f)
         return NULL;
     f->data = from->data;
     f->make = make;
-    f->key_size = key_size;
     if (key_size)
         memcpy(f->key, key, key_size);
-    if (!from->loose || takes_loose) {
-        make(f->packed, from, f->key);
-    } else if (!make_from_copy(packs, f, from)) {
-        free(f->packed);
+    if (how & DQ_PACK_LATER) {
+        f->from = *from;
+        f->how = how;
+        f->waiting = packs->waiting;
+        packs->waiting = f;
+    } else if (!fill(packs, f, from, how)) {
+        free(f->memory);
         free(f);
         return NULL;
     }
     return f;
 }
 
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
-                       const void *key, size_t key_size, size_t size, const void **packed, dq_error *err)
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size, const void **packed, dq_error *err)
 {
     dq_status status = DQ_OK;
     pthread_mutex_lock(&packs->lock);
     form *f = find(packs, from->data, make, key, key_size);
     if (!f) {
-        f = make_form(packs, from, takes_loose, make, key, key_size, size);
+        f = make_form(packs, from, how, make, key, key_size, size);
         if (f) {
-            /* the packed form stands for the original from now on */
-            if (from->mapped && from->size >= WORTH_FORGETTING)
-                dq_file_forget(from->data, from->size);
             f->next = packs->forms;
             packs->forms = f;
         } else {
@@ -164,6 +182,73 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, bool takes_loose,
     }
     if (f)
         *packed = f->packed;
+    pthread_mutex_unlock(&packs->lock);
+    return status;
+}
+
+/* ---- Later ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    form *form;
+    bool filled;
+} job;
+
+typedef struct work {
+    const dq_packs *packs;
+    job *jobs;
+} work;
+
+/* The largest first, so that threads end at about the same time. */
+static int by_size(const void *a, const void *b)
+{
+    size_t x = ((const job *)a)->form->size, y = ((const job *)b)->form->size;
+    return (x < y) - (x > y);
+}
+
+static void fill_some(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const work *w = arg;
+    for (size_t i = begin; i < end; i++) {
+        form *f = w->jobs[i].form;
+        w->jobs[i].filled = fill(w->packs, f, &f->from, f->how);
+    }
+}
+
+static dq_status fill_waiting(dq_packs *packs, dq_threads *threads, dq_error *err)
+{
+    size_t count = 0, left = 0;
+    for (form *f = packs->waiting; f; f = f->waiting)
+        count++;
+    work w = {packs, calloc(count + 1, sizeof *w.jobs)};
+    if (!w.jobs)
+        return dq_no_memory(err, count * sizeof *w.jobs, "a list of weights to be packed");
+    count = 0;
+    for (form *f = packs->waiting; f; f = f->waiting)
+        w.jobs[count++].form = f;
+    qsort(w.jobs, count, sizeof *w.jobs, by_size);
+    dq_parallel(threads, count, 1, fill_some, &w);
+    packs->waiting = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (w.jobs[i].filled)
+            continue;
+        left = w.jobs[i].form->from.size;
+        w.jobs[i].form->waiting = packs->waiting;
+        packs->waiting = w.jobs[i].form;
+    }
+    free(w.jobs);
+    return packs->waiting ? dq_no_memory(err, left, "a copy of weights to be packed") : DQ_OK;
+}
+
+dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    if (!packs)
+        return DQ_OK;
+    pthread_mutex_lock(&packs->lock); /* also until another session has filled what this one was given */
+    if (packs->waiting)
+        status = fill_waiting(packs, threads, err);
     pthread_mutex_unlock(&packs->lock);
     return status;
 }

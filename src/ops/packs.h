@@ -3,6 +3,7 @@
 #ifndef DQ_OPS_PACKS_H
 #define DQ_OPS_PACKS_H
 
+#include "base/threads.h"
 #include "tensor/tensor.h"
 
 typedef struct dq_packs dq_packs;
@@ -13,11 +14,22 @@ typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key)
 dq_status dq_packs_create(dq_packs **out, dq_error *err);
 void dq_packs_free(dq_packs *packs);
 
+enum {
+    DQ_PACK_LOOSE =
+        1 << 0, /* `make` takes a loose tensor as it is, and gives back the pages of a mapped one */
+    DQ_PACK_LATER = 1 << 1 /* the bytes are wanted after the next dq_packs_finish: `key` has no pointers to
+                              what may be gone by then */
+};
+
 /** The form of `from` that (make, key) names: an earlier one, or `size` new bytes (zeroed, aligned to 64)
- * that `make` fills, from an aligned copy where `from` is loose and `make` does not take that. Forms live
- * until dq_packs_free. */
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, bool takes_loose, dq_pack_fn make,
-                       const void *key, size_t key_size, size_t size, const void **packed, dq_error *err);
+ * that `make` fills, from an aligned copy where `from` is loose and `make` does not take that. `how` is of
+ * DQ_PACK_…. Forms live until dq_packs_free. */
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
+                       size_t key_size, size_t size, const void **packed, dq_error *err);
+
+/** Fills, on all threads, the forms that dq_packs_get left for later, by whomever they were wanted. What was
+ * not filled, as memory ran out, is left for the next call. `packs` may be NULL. */
+dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err);
 
 /** Gives a loose tensor aligned data, a form of its own. Does nothing with others. */
 dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err);

@@ -251,7 +251,7 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
-    return dq_call_pack(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */

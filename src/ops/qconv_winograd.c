@@ -142,7 +142,7 @@ dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *
                 dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
-    return dq_call_pack(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */

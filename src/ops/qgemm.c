@@ -128,7 +128,7 @@ dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *
                                dq_error *err)
 {
     *packed = NULL;
-    return dq_call_constant(call, i) ? dq_call_pack(call, i, make, w, sizeof *w, w->size, packed, err)
+    return dq_call_constant(call, i) ? dq_call_pack_later(call, i, make, w, sizeof *w, w->size, packed, err)
                                      : DQ_OK;
 }
 

@@ -130,7 +130,7 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
     key.planes = w->planes;
     key.panels = w->panels;
     key.pairs = w->pairs;
-    return dq_call_pack(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
+    return dq_call_pack_later(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
 }
 
 /* ---- A run ----------------------------------------------------------------------------------------------

@@ -210,6 +210,7 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
     size_t workers = dq_threads_count(call->threads);
     if (impl->prepare)
         DQ_TRY(impl->prepare(call, err));
+    DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
     call->scratch = dq_arena_alloc(arena, call->scratch_size, 64);
     call->worker_scratch = dq_arena_array(arena, workers, call->worker_scratch_size);
     if (!call->scratch || !call->worker_scratch)
@@ -442,7 +443,8 @@ static dq_status build(dq_builder *b, dq_error *err)
             tell(b, b->nodes[b->at], "left out: no output needs it");
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
-    return place_all(b, err);
+    DQ_TRY(place_all(b, err));
+    return dq_packs_finish(plan->program->packs, plan->threads, err);
 }
 
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err)
