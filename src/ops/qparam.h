@@ -3,7 +3,7 @@
 #ifndef DQ_OPS_QPARAM_H
 #define DQ_OPS_QPARAM_H
 
-#include "ops/matmul_shape.h"
+#include "ops/matmul/matmul_shape.h"
 
 typedef struct dq_qparam {
     uint32_t input;

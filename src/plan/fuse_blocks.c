@@ -3,7 +3,7 @@
  *   MatMul(a, DequantizeLinear(w, axis = rows, block_size))  → com.microsoft.MatMulNBits
  *
  * The weights stay in 4 bits instead of being unpacked for all runs. Zero points and scales are applied to
- * the sums of blocks (ops/weight_only.h): not exact. */
+ * the sums of blocks (ops/weight_only/weight_only.h): not exact. */
 #include "plan/fuser.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * whatever only the chain reads. Its last float value may have other readers, too; it is then a second
  * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
  * moved (fuse_moves.c). */
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "plan/fuser.h"
 
 #include <math.h>

@@ -34,7 +34,7 @@ static bool resizes_planes(const dq_node *node)
            dq_data(scales, float)[1] == 1;
 }
 
-/* The axes that count slices, as ops/on_codes.c has them. */
+/* The axes that count slices, as ops/quantize/on_codes.c has them. */
 static int64_t slices_of(const dq_node *node)
 {
     static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};

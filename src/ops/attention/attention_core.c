@@ -1,0 +1,498 @@
+#include "ops/attention/attention_core.h"
+
+#include "base/checked.h"
+#include "ops/rows.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    TILE = 24,         /* queries whose scores are worked out together */
+    PANEL = DQ_FPANEL, /* keys, or elements of values, that lie side by side */
+    DEPTH = 256,       /* keys whose values are mixed at a time */
+    FEW = 4,           /* queries from which on tiles are worth packing keys and values */
+    SIDE = 8,          /* queries whose softmax goes on side by side */
+    GROUP = 3 * TILE,  /* queries that share what is packed, where heads are too few for all threads */
+    WORK = 1 << 16     /* products of a piece of parallel work, about */
+};
+
+/* ---- Memory of a worker, in floats ----------------------------------------------------------------------
+ */
+
+typedef struct room {
+    size_t keys, v_wide; /* scores of a query, elements of a value, in whole panels */
+    size_t k_at, v_at, tile_at, total;
+} room;
+
+static bool take(size_t a, size_t b, size_t *end, size_t *at)
+{
+    size_t n;
+    *at = *end;
+    return dq_mul_size(a, b, &n) && dq_align_size(n, PANEL, &n) && dq_add_size(*end, n, end);
+}
+
+static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, room *r)
+{
+    size_t scores_at;
+    *r = (room){0};
+    if (rows < FEW)
+        return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
+    return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_wide) &&
+           take(TILE, r->keys, &r->total, &scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
+           take(keys, r->v_wide, &r->total, &r->v_at) && take(TILE, r->v_wide, &r->total, &r->tile_at);
+}
+
+dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
+                               dq_error *err)
+{
+    room r;
+    size_t bytes;
+    if (!lay_out(rows, keys, size, v_size, &r) || !dq_mul_size(r.total, sizeof(float), &bytes))
+        return dq_no_memory(err, SIZE_MAX, "scores");
+    if (call->worker_scratch_size < bytes)
+        call->worker_scratch_size = bytes;
+    return DQ_OK;
+}
+
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, size_t batch, size_t head,
+                       size_t position, size_t n, const dq_tensor *bias, size_t bias_at, float *to)
+{
+    const dq_tensor *t = call->in[from->input];
+    size_t at = from->base + batch * from->batch + head * from->head + position * from->row;
+    dq_load_floats(call->kernels, t->dtype, t->data, at, n, to);
+    for (size_t i = 0; bias && i < n; i++)
+        to[i] += bias->dtype == DQ_FLOAT ? dq_data(bias, float)[bias_at + i]
+                                         : (float)dq_tensor_get_double(bias, bias_at + i);
+}
+
+/* ---- One query's scores ----------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_kernels *k;
+    const dq_attention *a;
+    size_t group; /* queries that share what is packed */
+    room room;
+} job;
+
+static dq_attention_row row_of(const dq_attention *a, size_t batch, size_t head, size_t number, float *scores)
+{
+    dq_attention_row row = {.batch = batch, .head = head, .row = number, .end = a->keys, .scores = scores};
+    if (a->range)
+        a->range(a->arg, &row);
+    return row;
+}
+
+static void look(const dq_attention *a, dq_attention_stage now, const dq_attention_row *row)
+{
+    if (!a->look || a->look_at != now)
+        return;
+    for (size_t t = 0; t < row->first; t++)
+        row->scores[t] = 0;
+    for (size_t t = row->end; t < a->keys; t++)
+        row->scores[t] = 0;
+    a->look(a->arg, row);
+}
+
+static void round_scores(const job *j, float *s, size_t n)
+{
+    uint16_t rounded[DQ_ROW];
+    if (j->a->precision == DQ_UNDEFINED || j->a->precision == DQ_FLOAT)
+        return;
+    for (size_t i = 0; i < n; i += DQ_ROW) {
+        size_t some = n - i < DQ_ROW ? n - i : DQ_ROW;
+        dq_store_from_floats(j->k, j->a->precision, rounded, 0, some, s + i, false);
+        dq_load_floats(j->k, j->a->precision, rounded, 0, some, s + i);
+    }
+}
+
+static size_t seen(const dq_attention_row *row)
+{
+    return row->end > row->first ? row->end - row->first : 0;
+}
+
+/* Each step is done for all of at most SIDE rows before the next one, which waits for its result. */
+static void soften(const job *j, const dq_attention_row *row, size_t count)
+{
+    const dq_float_rows *rows = j->k->float_rows;
+    float most[SIDE];
+    double sum[SIDE];
+    for (size_t i = 0; i < count; i++) {
+        round_scores(j, row[i].scores + row[i].first, seen(&row[i]));
+        most[i] = rows->max_of(row[i].scores + row[i].first, seen(&row[i]));
+        if (j->a->sinks && j->a->sinks[row[i].head] > most[i])
+            most[i] = j->a->sinks[row[i].head];
+        if (most[i] == -INFINITY) /* nothing to see */
+            most[i] = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float *s = row[i].scores + row[i].first;
+        sum[i] = rows->exp_sum(s, seen(&row[i]), most[i], s);
+        if (j->a->sinks) {
+            float sink = j->a->sinks[row[i].head] - most[i];
+            rows->exp(&sink, 1, &sink);
+            sum[i] += (double)sink;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        float *s = row[i].scores + row[i].first;
+        if (sum[i] != 0)
+            rows->scale(s, seen(&row[i]), (float)(1 / sum[i]), s);
+        look(j->a, DQ_ATTENTION_WEIGHTS, &row[i]);
+    }
+}
+
+/* What is done to products times scale before the softmax. */
+static void adjust(const job *j, const dq_attention_row *row)
+{
+    const dq_attention *a = j->a;
+    const dq_float_rows *rows = j->k->float_rows;
+    float *s = row->scores + row->first;
+    size_t n = seen(row);
+    look(a, DQ_ATTENTION_RAW, row);
+    if (a->softcap > 0) {
+        rows->div(s, 1, &a->softcap, 0, n, s);
+        rows->tanh(s, n, s);
+        rows->scale(s, n, a->softcap, s);
+    }
+    look(a, DQ_ATTENTION_CAPPED, row);
+    if (a->bias)
+        a->bias(a->arg, row);
+    look(a, DQ_ATTENTION_BIASED, row);
+}
+
+/* From products times scale to weights. */
+static void weigh(const job *j, const dq_attention_row *row, size_t count)
+{
+    for (size_t i = 0; i < count; i += SIDE) {
+        size_t side = count - i < SIDE ? count - i : SIDE;
+        for (size_t r = 0; r < side; r++)
+            adjust(j, &row[i + r]);
+        soften(j, row + i, side);
+    }
+}
+
+static const float *head_of(const dq_attention_operand *o, size_t batch, size_t head)
+{
+    return o->data + batch * o->batch + head * o->head;
+}
+
+/* Where in the output a query's result stands. */
+static size_t place_of(const dq_attention *a, const dq_attention_row *row)
+{
+    return row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row;
+}
+
+static void store(const job *j, const dq_attention_row *row, size_t n, const float *from)
+{
+    const dq_tensor *out = j->a->out;
+    dq_store_from_floats(j->k, out->dtype, out->data, place_of(j->a, row), n, from, false);
+}
+
+/* ---- Few queries: one by one -----------------------------------------------------------------------------
+ */
+
+static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
+{
+    const dq_attention *a = j->a;
+    const dq_float_rows *rows = j->k->float_rows;
+    const float *q = head_of(&a->q, batch, head) + number * a->q.row;
+    const float *k = head_of(&a->k, batch, head / a->heads_per_kv);
+    const float *v = head_of(&a->v, batch, head / a->heads_per_kv);
+    float *sum = own + j->room.tile_at;
+    dq_attention_row row = row_of(a, batch, head, number, own);
+    size_t n = seen(&row);
+    rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
+    rows->scale(row.scores + row.first, n, a->scale, row.scores + row.first);
+    weigh(j, &row, 1);
+    if (!a->out)
+        return;
+    memset(sum, 0, a->v_size * sizeof *sum);
+    rows->mix(row.scores + row.first, n, v + row.first * a->v.row, a->v.row, a->v_size, sum);
+    store(j, &row, a->v_size, sum);
+}
+
+static void singles(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_attention *a = j->a;
+    for (size_t i = begin; i < end; i++)
+        single(j, i / a->rows / a->heads, i / a->rows % a->heads, i % a->rows,
+               dq_call_worker_scratch(j->call, worker));
+}
+
+/* ---- More: in tiles
+ * ---------------------------------------------------------------------------------------- */
+
+static const uint32_t *words(const float *p)
+{
+    return (const uint32_t *)(const void *)p;
+}
+
+/* Keys as columns of panels, values as rows of panels; +0 in what a panel has too many. */
+static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
+{
+    const dq_attention *a = j->a;
+    const float *k = head_of(&a->k, batch, kv_head), *v = head_of(&a->v, batch, kv_head);
+    for (size_t t = 0; t < a->keys; t += PANEL) {
+        size_t n = a->keys - t < PANEL ? a->keys - t : PANEL;
+        float *to = own + j->room.k_at + t * a->size;
+        if (n < PANEL)
+            memset(to, 0, a->size * PANEL * sizeof *to);
+        j->k->transpose_x32(words(k + t * a->k.row), a->k.row, n, a->size, (uint32_t *)(void *)to, PANEL);
+    }
+    for (size_t c = 0; c < a->v_size; c += PANEL) {
+        size_t n = a->v_size - c < PANEL ? a->v_size - c : PANEL;
+        float *to = own + j->room.v_at + c * a->keys;
+        for (size_t t = 0; t < a->keys; t++, to += PANEL) {
+            const float *from = v + t * a->v.row + c;
+            if (n == PANEL) {
+                memcpy(to, from, PANEL * sizeof *to);
+                continue;
+            }
+            memcpy(to, from, n * sizeof *to);
+            memset(to + n, 0, (PANEL - n) * sizeof *to);
+        }
+    }
+}
+
+/* The scores of keys from … to of all queries of a tile, times scale; of whole panels. */
+static void score_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
+                       float *own)
+{
+    const dq_attention *a = j->a;
+    from = from / PANEL * PANEL;
+    dq_fblock block = {.rows = count,
+                       .cols = (to - from + PANEL - 1) / PANEL * PANEL,
+                       .k = a->size,
+                       .a = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
+                       .a_row = a->q.row,
+                       .b = own + j->room.k_at + from * a->size,
+                       .b_step = PANEL,
+                       .b_panel = PANEL * a->size,
+                       .c = row->scores + from,
+                       .c_row = j->room.keys,
+                       .last = true,
+                       .alpha = a->scale,
+                       .low = -INFINITY,
+                       .high = INFINITY};
+    j->k->fblock(&block);
+}
+
+static void mix_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
+                     float *own)
+{
+    const dq_attention *a = j->a;
+    const bool straight = a->out->dtype == DQ_FLOAT;
+    dq_fblock block = {.rows = count,
+                       .cols = a->v_size,
+                       .a_row = j->room.keys,
+                       .b_step = PANEL,
+                       .b_panel = PANEL * a->keys,
+                       .c = straight ? dq_data(a->out, float) + place_of(a, row) : own + j->room.tile_at,
+                       .c_row = straight ? a->out_row : j->room.v_wide,
+                       .alpha = 1,
+                       .low = -INFINITY,
+                       .high = INFINITY};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t t = from; t < row[i].first && t < to; t++)
+            row[i].scores[t] = 0;
+        for (size_t t = row[i].end > from ? row[i].end : from; t < to; t++)
+            row[i].scores[t] = 0;
+    }
+    do {
+        block.k = to - from < DEPTH ? to - from : DEPTH;
+        block.a = row->scores + from;
+        block.b = own + j->room.v_at + from * PANEL;
+        from += block.k;
+        block.last = from == to;
+        j->k->fblock(&block);
+        block.more = true;
+    } while (from < to);
+    for (size_t i = 0; i < count && !straight; i++)
+        store(j, &row[i], a->v_size, block.c + i * block.c_row);
+}
+
+static void one_tile(const job *j, size_t batch, size_t head, size_t first, size_t count, float *own)
+{
+    const dq_attention *a = j->a;
+    dq_attention_row row[TILE];
+    size_t from = a->keys, to = 0;
+    for (size_t i = 0; i < count; i++) {
+        row[i] = row_of(a, batch, head, first + i, own + i * j->room.keys);
+        if (row[i].first >= row[i].end)
+            continue;
+        from = row[i].first < from ? row[i].first : from;
+        to = row[i].end > to ? row[i].end : to;
+    }
+    from = from < to ? from : to;
+    if (from < to)
+        score_tile(j, row, count, from, to, own);
+    weigh(j, row, count);
+    if (a->out)
+        mix_tile(j, row, count, from, to, own);
+}
+
+static void groups(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_attention *a = j->a;
+    float *own = dq_call_worker_scratch(j->call, worker);
+    size_t count = (a->rows + j->group - 1) / j->group, tile = a->range ? TILE / 2 : TILE;
+    for (size_t i = begin; i < end; i++) {
+        size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * j->group;
+        size_t stop = a->rows - first < j->group ? a->rows : first + j->group;
+        pack_head(j, batch, head / a->heads_per_kv, own);
+        for (; first < stop; first += tile)
+            one_tile(j, batch, head, first, stop - first < tile ? stop - first : tile, own);
+    }
+}
+
+void dq_attention_run(const dq_op_call *call, const dq_attention *a)
+{
+    job j = {.call = call, .k = call->kernels, .a = a};
+    size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
+    size_t workers = dq_threads_count(call->threads);
+    j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
+    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.room)) /* prepare has said so for more keys */
+        return;
+    if (a->rows < FEW)
+        dq_parallel(call->threads, units * a->rows, WORK / (products + 1) + 1, singles, &j);
+    else
+        dq_parallel(call->threads, units * ((a->rows + j.group - 1) / j.group),
+                    WORK / (products * j.group + 1) + 1, groups, &j);
+}
+
+/* ---- Masks -------------------------------------------------------------------------------------------- */
+
+static dq_mask_kind kind_of(const dq_tensor *t, size_t batch, size_t rows, size_t keys)
+{
+    const int64_t *d = t->dims;
+    int64_t b = (int64_t)batch, r = (int64_t)rows, k = (int64_t)keys;
+    if (t->rank == 1 && (d[0] == b || d[0] == 3 * b + 2))
+        return DQ_MASK_LENGTHS;
+    if (t->rank == 1 && d[0] == 2 * b)
+        return DQ_MASK_SPANS;
+    if (t->rank == 2 && d[0] == b && d[1] == k)
+        return DQ_MASK_KEYS;
+    if (t->rank == 3 && d[0] == b && d[1] == r && d[2] == k)
+        return DQ_MASK_ROWS;
+    if (t->rank == 4 && d[0] == b && d[1] == 1 && d[2] == d[3] && d[2] >= k)
+        return DQ_MASK_SQUARE;
+    return DQ_MASK_NONE;
+}
+
+dq_status dq_mask_infer(const dq_op_call *call, uint32_t i, size_t batch, size_t rows, size_t keys,
+                        dq_mask_kind *kind, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    char text[DQ_SHAPE_TEXT];
+    *kind = t ? kind_of(t, batch, rows, keys) : DQ_MASK_NONE;
+    /* one value for all keys hides nothing from nobody: it says as much as no mask */
+    bool same = t && t->rank == 2 && t->dims[1] == 1 && (t->dims[0] == 1 || t->dims[0] == (int64_t)batch);
+    if (!t || *kind != DQ_MASK_NONE || same)
+        return DQ_OK;
+    return dq_call_fail_input(
+        call, err, i,
+        "has shape %s, wanted [%zu], [%zu], [%zu, %zu], [%zu, %zu, %zu] or a square for each of the batch",
+        dq_shape_text(t->rank, t->dims, text), batch, 2 * batch, batch, keys, batch, rows, keys);
+}
+
+dq_status dq_mask_check_bias(const dq_op_call *call, uint32_t i, size_t batch, size_t heads, size_t rows,
+                             size_t keys, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    char text[DQ_SHAPE_TEXT];
+    if (!t || (t->rank == 4 && (t->dims[0] == 1 || t->dims[0] == (int64_t)batch) &&
+               (t->dims[1] == 1 || t->dims[1] == (int64_t)heads) && t->dims[2] == (int64_t)rows &&
+               t->dims[3] == (int64_t)keys))
+        return DQ_OK;
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu or 1, %zu or 1, %zu, %zu]",
+                              dq_shape_text(t->rank, t->dims, text), batch, heads, rows, keys);
+}
+
+/* What hides keys from a query: all outside from … to - 1, and those whose flag is not positive. */
+typedef struct screen {
+    size_t from, to;
+    const int32_t *flags;
+} screen;
+
+static screen screen_of(const dq_mask *m, size_t batch, size_t row)
+{
+    const int32_t *d = m->data;
+    screen s = {.to = SIZE_MAX};
+    switch (m->kind) {
+    case DQ_MASK_SPANS:
+        s.from = d[m->batch + batch] > 0 ? (size_t)d[m->batch + batch] : 0;
+        s.to = d[batch] > 0 ? (size_t)d[batch] : 0;
+        break;
+    case DQ_MASK_LENGTHS:
+        s.to = d[batch] > 0 ? (size_t)d[batch] : 0;
+        break;
+    case DQ_MASK_KEYS:
+        s.flags = d + batch * m->keys;
+        break;
+    case DQ_MASK_ROWS:
+        s.flags = d + (batch * m->rows + row) * m->keys;
+        break;
+    case DQ_MASK_SQUARE:
+        s.flags = d + (batch * m->most + m->past + row) * m->most;
+        break;
+    case DQ_MASK_NONE:
+        break;
+    }
+    return s;
+}
+
+/* What n keys from number t on get added. */
+static void hide(const screen *s, size_t t, size_t n, float filter, float *add)
+{
+    size_t from = s->from > t ? s->from - t : 0, to = s->to > t ? s->to - t : 0;
+    if (s->flags) {
+        for (size_t i = 0; i < n; i++)
+            add[i] = s->flags[t + i] <= 0 ? filter : 0;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        add[i] = filter;
+    for (size_t i = from; i < n && i < to; i++)
+        add[i] = 0;
+}
+
+static void add_bias(const dq_tensor *bias, size_t at, size_t n, float *add)
+{
+    if (bias->dtype == DQ_FLOAT)
+        for (size_t i = 0; i < n; i++)
+            add[i] += dq_data(bias, float)[at + i];
+    else
+        for (size_t i = 0; i < n; i++)
+            add[i] += (float)dq_tensor_get_double(bias, at + i);
+}
+
+void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
+{
+    enum { SOME = 256 };
+    const dq_tensor *bias = mask->bias;
+    size_t at = 0, seen = mask->causal ? mask->past + row->row + 1 : SIZE_MAX;
+    if (!bias && mask->kind == DQ_MASK_NONE && !mask->causal)
+        return;
+    if (bias) {
+        size_t heads = (size_t)bias->dims[1], batch = bias->dims[0] == 1 ? 0 : row->batch;
+        at = ((batch * heads + (heads == 1 ? 0 : row->head)) * (size_t)bias->dims[2] + row->row) *
+             (size_t)bias->dims[3];
+    }
+    screen s = screen_of(mask, row->batch, row->row);
+    for (size_t t = row->first, n; t < row->end; t += n) {
+        float add[SOME], *scores = row->scores + t;
+        n = row->end - t < SOME ? row->end - t : SOME;
+        hide(&s, t, n, mask->filter, add);
+        for (size_t i = seen > t ? seen - t : 0; i < n; i++)
+            add[i] = -FLT_MAX;
+        if (bias)
+            add_bias(bias, at + t, n, add);
+        for (size_t i = 0; i < n; i++)
+            scores[i] += add[i];
+    }
+}

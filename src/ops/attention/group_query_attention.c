@@ -1,0 +1,528 @@
+/* com.microsoft GroupQueryAttention: attention in which neighbouring query heads share a head of keys and
+ * values, over a cache of those of earlier positions. New ones are normalized and rotated when asked to, put
+ * into the cache, and read back as the cache has them. Computed in float.
+ *
+ * A run whose total length is that of its queries begins new sequences: what the cache holds is forgotten.
+ * Where the new rows of each sequence are counted (query_seqlens), those behind them are padding: they do not
+ * come into the cache, and their results are 0. */
+#include "base/checked.h"
+#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
+#include "ops/attention/rotary.h"
+#include "ops/rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    PAST_KEY,
+    PAST_VALUE,
+    LENGTHS,
+    TOTAL,
+    COS,
+    SIN,
+    POSITIONS,
+    ATTENTION_BIAS,
+    SINKS,
+    K_SCALE,
+    V_SCALE,
+    Q_NORM,
+    K_NORM,
+    NEW_ROWS
+};
+enum { OUTPUT, PRESENT_KEY, PRESENT_VALUE, SCORES };
+enum { NO_SCORES, SCORES_BEFORE, SCORES_AFTER };
+
+typedef struct half {
+    dq_attention_source from;
+    uint32_t past, present, norm;
+    dq_kv_cache cache;
+    size_t cache_at;  /* in scratch, when there is no output for it */
+    size_t floats_at; /* in scratch, when the cache is not of floats */
+} half;
+
+typedef struct state {
+    size_t batch, rows, heads, kv_heads, size;
+    size_t past, total, capacity; /* rows of the old cache; of the longest sequence; of the new cache */
+    dq_attention_source q;
+    half k, v;
+    bool rotary, interleaved, causal, smooth;
+    size_t rotated_half;
+    size_t window; /* 0: none */
+    int64_t look;
+    float scale, softcap;
+    double q_epsilon, k_epsilon;
+    size_t q_at, sinks_at; /* in scratch */
+} state;
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *wanted)
+{
+    char text[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), wanted);
+}
+
+static dq_status read_heads(const dq_op_call *call, state *s, dq_error *err)
+{
+    int64_t n = dq_node_int(call->node, "num_heads", 0), kv = dq_node_int(call->node, "kv_num_heads", 0);
+    const dq_tensor *q = call->in[QUERY], *k = dq_call_in(call, KEY), *v = dq_call_in(call, VALUE);
+    if (n < 1 || kv < 1 || n % kv != 0 || n > INT32_MAX)
+        return dq_call_fail(
+            call, err, DQ_BAD_MODEL,
+            "has %" PRId64 " heads of queries and %" PRId64 " of keys, wanted a multiple of them", n, kv);
+    int64_t parts = k ? n : n + 2 * kv;
+    if (!k != !v)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has keys or values alone, wanted both or none");
+    if (q->rank != 3 || q->dims[2] % parts != 0)
+        return wrong(call, QUERY, err, "batch, sequence and a width that all heads can share");
+    s->batch = (size_t)q->dims[0];
+    s->rows = (size_t)q->dims[1];
+    s->heads = (size_t)n;
+    s->kv_heads = (size_t)kv;
+    s->size = (size_t)(q->dims[2] / parts);
+    for (uint32_t i = KEY; k && i <= VALUE; i++)
+        if (call->in[i]->rank != 3 || call->in[i]->dims[0] != q->dims[0] ||
+            call->in[i]->dims[1] != q->dims[1] || (size_t)call->in[i]->dims[2] != s->kv_heads * s->size)
+            return wrong(call, i, err, "that of the queries, but as wide as the heads of keys");
+    size_t row = (size_t)q->dims[2], kv_width = s->kv_heads * s->size;
+    s->q = (dq_attention_source){QUERY, 0, s->rows * row, s->size, row};
+    s->k.from = (dq_attention_source){QUERY, s->heads * s->size, s->rows * row, s->size, row};
+    s->v.from = (dq_attention_source){QUERY, s->heads * s->size + kv_width, s->rows * row, s->size, row};
+    if (k) {
+        s->k.from = (dq_attention_source){KEY, 0, s->rows * kv_width, s->size, kv_width};
+        s->v.from = (dq_attention_source){VALUE, 0, s->rows * kv_width, s->size, kv_width};
+    }
+    return DQ_OK;
+}
+
+static dq_dtype cache_type(const dq_op_call *call, const half *h)
+{
+    if (dq_call_in(call, h->past))
+        return call->in[h->past]->dtype;
+    if (h->present < call->out_count && call->out[h->present] && call->out[h->present]->dtype != DQ_UNDEFINED)
+        return call->out[h->present]->dtype;
+    return call->in[QUERY]->dtype;
+}
+
+static dq_status read_half(const dq_op_call *call, state *s, half *h, bool values, dq_error *err)
+{
+    const dq_tensor *past = dq_call_in(call, h->past);
+    DQ_TRY(dq_kv_cache_infer(call, cache_type(call, h), s->kv_heads, s->size,
+                             values ? "v_quant_type" : "k_quant_type", values ? V_SCALE : K_SCALE, &h->cache,
+                             err));
+    int64_t columns = (int64_t)(h->cache.dtype == DQ_UINT8 ? s->size / 2 : s->size);
+    if (!past)
+        return DQ_OK;
+    if (past->rank != 4 || past->dims[0] != (int64_t)s->batch || past->dims[1] != (int64_t)s->kv_heads ||
+        past->dims[3] != columns || (values && (size_t)past->dims[2] != s->past))
+        return wrong(call, h->past, err,
+                     "batch, heads of keys, positions, head size, alike for keys and values");
+    s->past = (size_t)past->dims[2];
+    return DQ_OK;
+}
+
+static dq_status read_rotary(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *cos = dq_call_in(call, COS), *positions = dq_call_in(call, POSITIONS);
+    s->rotary = dq_node_int(call->node, "do_rotary", 0) != 0;
+    s->interleaved = dq_node_int(call->node, "rotary_interleaved", 0) != 0;
+    if (!s->rotary)
+        return DQ_OK;
+    if (!cos || !dq_call_in(call, SIN))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'do_rotary' is 1, which needs cos_cache and sin_cache");
+    DQ_TRY(dq_rotary_check(call, COS, SIN, err));
+    s->rotated_half = (size_t)cos->dims[1];
+    if (s->rotated_half > s->size / 2)
+        return wrong(call, COS, err, "at most half a head's elements in a row");
+    if (positions && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
+                      positions->dims[1] != (int64_t)s->rows))
+        return wrong(call, POSITIONS, err, "batch, sequence");
+    return DQ_OK;
+}
+
+static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *sinks = dq_call_in(call, SINKS);
+    int64_t window = dq_node_int(call->node, "local_window_size", -1);
+    s->causal = dq_node_int(call->node, "causal", 1) != 0;
+    s->smooth = dq_node_int(call->node, "smooth_softmax", -1) == 1;
+    s->window = window > 0 ? (size_t)window : 0;
+    s->look = dq_node_int(call->node, "qk_output", NO_SCORES);
+    s->softcap = dq_node_float(call->node, "softcap", 0);
+    s->scale = dq_node_float(call->node, "scale", 0);
+    if (s->scale == 0)
+        s->scale = 1 / sqrtf((float)s->size);
+    float epsilon = dq_node_float(call->node, "qk_norm_epsilon", 1e-6f);
+    s->q_epsilon = (double)dq_node_float(call->node, "q_norm_epsilon", epsilon);
+    s->k_epsilon = (double)dq_node_float(call->node, "k_norm_epsilon", epsilon);
+    if (s->window && !s->causal)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'local_window_size' is %" PRId64 ", but not causal", window);
+    if (dq_node_int(call->node, "sliding_window_cache", 0) != 0)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                            "attribute 'sliding_window_cache' is 1, which is not implemented");
+    if (sinks && sinks->count != s->heads)
+        return wrong(call, SINKS, err, "one element a head");
+    for (uint32_t i = Q_NORM; i <= K_NORM; i++)
+        if (dq_call_in(call, i) && call->in[i]->count != s->size)
+            return wrong(call, i, err, "one element for each of a head");
+    return DQ_OK;
+}
+
+static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
+{
+    s->k.past = PAST_KEY;
+    s->k.present = PRESENT_KEY;
+    s->k.norm = K_NORM;
+    s->v.past = PAST_VALUE;
+    s->v.present = PRESENT_VALUE;
+    s->v.norm = UINT32_MAX;
+    DQ_TRY(read_heads(call, s, err));
+    if (!dq_call_in(call, PAST_KEY) != !dq_call_in(call, PAST_VALUE))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has a past of keys or of values, wanted both or none");
+    DQ_TRY(read_half(call, s, &s->k, false, err));
+    DQ_TRY(read_half(call, s, &s->v, true, err));
+    DQ_TRY(read_rotary(call, s, err));
+    DQ_TRY(read_options(call, s, err));
+    if (call->in[LENGTHS]->count != s->batch)
+        return wrong(call, LENGTHS, err, "one element a sequence");
+    if (call->in[TOTAL]->count != 1)
+        return wrong(call, TOTAL, err, "one element");
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    if (counts && counts->count != s->batch)
+        return wrong(call, NEW_ROWS, err, "one element a sequence");
+    if (counts && (!s->causal || !dq_call_in(call, PAST_KEY)))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has query_seqlens, which need a past and causal attention");
+    return DQ_OK;
+}
+
+static dq_status read_total(const dq_op_call *call, state *s, dq_error *err)
+{
+    int64_t total = dq_tensor_get_int(call->in[TOTAL], 0);
+    if (total < (int64_t)s->rows)
+        return dq_call_fail(call, err, DQ_BAD_INPUT,
+                            "input %d is %" PRId64 ", wanted %zu or more, the new positions", TOTAL, total,
+                            s->rows);
+    s->total = (size_t)total;
+    s->capacity = s->total > s->past ? s->total : s->past;
+    return dq_mask_check_bias(call, ATTENTION_BIAS, s->batch, s->heads, s->rows, s->total, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    state s = {0};
+    DQ_TRY(read_all(call, &s, err));
+    DQ_TRY(dq_call_need(call, TOTAL));
+    DQ_TRY(read_total(call, &s, err));
+    dq_dtype type = call->in[QUERY]->dtype;
+    int64_t b = (int64_t)s.batch, rows = (int64_t)s.rows;
+    DQ_TRY(dq_call_output(call, OUTPUT, type, 3, (int64_t[]){b, rows, (int64_t)(s.heads * s.size)}, err));
+    DQ_TRY(
+        dq_call_output(call, SCORES, type, 4, (int64_t[]){b, (int64_t)s.heads, rows, (int64_t)s.total}, err));
+    const half *halves[2] = {&s.k, &s.v};
+    for (uint32_t i = 0; i < 2; i++) {
+        dq_dtype own = halves[i]->cache.dtype;
+        int64_t dims[4] = {b, (int64_t)s.kv_heads, (int64_t)s.capacity,
+                           (int64_t)(own == DQ_UINT8 ? s.size / 2 : s.size)};
+        DQ_TRY(dq_call_output(call, PRESENT_KEY + i, own, 4, dims, err));
+    }
+    return DQ_OK;
+}
+
+static bool place_half(dq_op_call *call, const state *s, half *h)
+{
+    size_t rows;
+    bool wanted = h->present < call->out_count && call->out[h->present];
+    return dq_mul_size(s->batch * s->kv_heads, s->capacity, &rows) &&
+           dq_call_place(call, wanted ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
+           dq_call_place(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float), &h->floats_at);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read_all(call, s, err));
+    DQ_TRY(read_total(call, s, err));
+    /* a row at a time on its way: its elements and the tables' */
+    size_t worker = (s->size + 2 * s->rotated_half) * sizeof(float);
+    if (!place_half(call, s, &s->k) || !place_half(call, s, &s->v) ||
+        !dq_call_place(call, s->batch * s->rows, s->heads * s->size, sizeof(float), &s->q_at) ||
+        !dq_call_place(call, s->heads, 1, sizeof(float), &s->sinks_at))
+        return dq_no_memory(err, SIZE_MAX, "keys and values");
+    call->worker_scratch_size = call->worker_scratch_size > worker ? call->worker_scratch_size : worker;
+    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->size, err);
+}
+
+/* ---- New rows ----------------------------------------------------------------------------------------- */
+
+static void *at_scratch(const dq_op_call *call, size_t offset)
+{
+    return (char *)call->scratch + offset;
+}
+
+/* Rows of a sequence that are no padding, where they are counted. */
+static size_t new_rows(const dq_op_call *call, size_t batch)
+{
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    return counts ? (size_t)dq_data(counts, int32_t)[batch] : ((const state *)call->state)->rows;
+}
+
+/* Whether the rows, which are not counted, are all of their sequences. */
+static bool begins(const dq_op_call *call)
+{
+    const state *s = call->state;
+    return s->rows == s->total && !dq_call_in(call, NEW_ROWS);
+}
+
+/* Positions of a sequence before its first query. */
+static size_t past_of(const dq_op_call *call, size_t batch)
+{
+    return begins(call) ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
+}
+
+/* Of sequences that begin, only the first of the given positions counts: the others follow it. */
+static int64_t position_of(const dq_op_call *call, size_t batch, size_t row)
+{
+    const state *s = call->state;
+    const dq_tensor *given = dq_call_in(call, POSITIONS);
+    if (!given)
+        return (int64_t)(past_of(call, batch) + row);
+    const int64_t *positions = given->data;
+    return begins(call) ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
+}
+
+static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    double inverse = 1 / sqrt(sum / (double)n + epsilon);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)((double)x[i] * inverse * dq_tensor_get_double(weight, i));
+}
+
+/* A new row as attention takes it; `table` is for the row of cosines and sines. */
+static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool turned,
+                    size_t batch, size_t head, size_t row, float *to, float *table)
+{
+    const state *s = call->state;
+    dq_attention_load(call, from, batch, head, row, s->size, NULL, 0, to);
+    if (dq_call_in(call, norm))
+        normalize(call->in[norm], norm == Q_NORM ? s->q_epsilon : s->k_epsilon, to, s->size);
+    if (!turned || !s->rotary)
+        return;
+    dq_rotary_row(call, COS, SIN, (size_t)position_of(call, batch, row), table);
+    dq_rotate(to, s->rotated_half, s->interleaved, table, table + s->rotated_half);
+}
+
+static float *floats_of(const dq_op_call *call, const half *h)
+{
+    if (h->cache.dtype != DQ_FLOAT)
+        return at_scratch(call, h->floats_at);
+    bool wanted = h->present < call->out_count && call->out[h->present];
+    return wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+}
+
+/* One head's part of the cache: earlier rows, new rows, zeros. */
+static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t batch, size_t head,
+                       float *own)
+{
+    const state *s = call->state;
+    bool wanted = h->present < call->out_count && call->out[h->present];
+    const dq_tensor *old = dq_call_in(call, h->past);
+    size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
+    size_t added = new_rows(call, batch), filled = past + added;
+    char *cache = wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+    cache += number * s->capacity * bytes;
+    if (past)
+        memcpy(cache, (const char *)old->data + number * s->past * bytes, past * bytes);
+    for (size_t t = 0; t < added; t++) {
+        new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
+        dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
+    }
+    memset(cache + filled * bytes, 0, (s->capacity - filled) * bytes);
+    if (h->cache.dtype == DQ_FLOAT)
+        return;
+    float *floats = floats_of(call, h) + number * s->capacity * s->size;
+    for (size_t t = 0; t < filled; t++)
+        dq_kv_cache_get(call, &h->cache, head, cache + t * bytes, floats + t * s->size);
+}
+
+static void fill(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    float *own = dq_call_worker_scratch(call, worker), *q = at_scratch(call, s->q_at);
+    for (size_t i = begin; i < end; i++) {
+        size_t batch = i / s->heads, head = i % s->heads;
+        size_t rows = new_rows(call, batch);
+        for (size_t t = 0; t < rows; t++)
+            new_row(call, &s->q, Q_NORM, true, batch, head, t, q + (i * s->rows + t) * s->size, own);
+        memset(q + (i * s->rows + rows) * s->size, 0, (s->rows - rows) * s->size * sizeof *q);
+        if (head < s->kv_heads) {
+            fill_cache(call, &s->k, true, batch, head, own);
+            fill_cache(call, &s->v, false, batch, head, own);
+        }
+    }
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+typedef struct job {
+    const dq_op_call *call;
+    dq_mask mask;
+} job;
+
+static void range(const void *arg, dq_attention_row *row)
+{
+    const dq_op_call *call = ((const job *)arg)->call;
+    const state *s = call->state;
+    size_t past = past_of(call, row->batch), end = past + row->row + 1;
+    size_t length = (size_t)dq_data(call->in[LENGTHS], int32_t)[row->batch] + 1;
+    row->end = s->causal && row->row < new_rows(call, row->batch) ? end : length;
+    row->first = s->window && end > s->window ? end - s->window : 0;
+}
+
+static void add_bias(const void *arg, const dq_attention_row *row)
+{
+    dq_mask_add(&((const job *)arg)->mask, row);
+}
+
+static void put_scores(const void *arg, const dq_attention_row *row)
+{
+    const dq_op_call *call = ((const job *)arg)->call;
+    const state *s = call->state;
+    dq_tensor *to = call->out[SCORES];
+    size_t at = ((row->batch * s->heads + row->head) * s->rows + row->row) * s->total;
+    dq_store_from_floats(call->kernels, to->dtype, to->data, at, s->total, row->scores, false);
+}
+
+/* Counts of new rows, and what they leave for the past. */
+static dq_status check_counts(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
+    for (size_t b = 0; counts && b < s->batch; b++) {
+        int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1, n = dq_data(counts, int32_t)[b];
+        int64_t most = (int64_t)s->rows < length ? (int64_t)s->rows : length, past = length - n;
+        if (length < 1 || length > (int64_t)s->total)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d says %" PRId64 " positions for sequence %zu, wanted 1 to %zu",
+                                LENGTHS, length, b, s->total);
+        if (n < 0 || n > most)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d says %" PRId64 " new rows for sequence %zu, wanted 0 to %" PRId64,
+                                NEW_ROWS, n, b, most);
+        if ((size_t)past > s->past || (size_t)past + s->rows > s->capacity)
+            return dq_call_fail(
+                call, err, DQ_BAD_INPUT,
+                "input %d leaves a past of %" PRId64
+                " positions for sequence %zu: there are %zu, and with %zu new rows room for %zu",
+                NEW_ROWS, past, b, s->past, s->rows, s->capacity);
+    }
+    return DQ_OK;
+}
+
+static dq_status check_lengths(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    for (size_t b = 0; b < s->batch; b++) {
+        int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1;
+        bool fresh = begins(call); /* padded behind */
+        int64_t least = fresh ? 1 : (int64_t)s->rows, most = (int64_t)(fresh ? s->rows : s->rows + s->past);
+        if (most > (int64_t)s->total)
+            most = (int64_t)s->total;
+        if (length < least || length > most)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %d says %" PRId64 " positions for sequence %zu, wanted %" PRId64
+                                " to %" PRId64,
+                                LENGTHS, length, b, least, most);
+    }
+    return DQ_OK;
+}
+
+static dq_status check_values(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    DQ_TRY(dq_call_in(call, NEW_ROWS) ? check_counts(call, err) : check_lengths(call, err));
+    for (size_t i = 0; s->rotary && i < s->batch * s->rows; i++) {
+        if (i % s->rows >= new_rows(call, i / s->rows))
+            continue;
+        int64_t at = position_of(call, i / s->rows, i % s->rows);
+        if (at < 0 || at >= call->in[COS]->dims[0])
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "position %" PRId64 " is outside the %" PRId64 " rows of cos_cache",
+                                (int64_t)at, call->in[COS]->dims[0]);
+    }
+    return DQ_OK;
+}
+
+static const float *read_sinks(const dq_op_call *call)
+{
+    const state *s = call->state;
+    const dq_tensor *given = dq_call_in(call, SINKS);
+    float *to = at_scratch(call, s->sinks_at);
+    for (size_t n = 0; n < s->heads; n++)
+        to[n] = given ? (float)dq_tensor_get_double(given, n) : 0;
+    return given || s->smooth ? to : NULL;
+}
+
+/* Results of padding. */
+static void clear_padding(const dq_op_call *call)
+{
+    const state *s = call->state;
+    const dq_tensor *out = call->out[OUTPUT];
+    size_t row = out->count ? out->size / (s->batch * s->rows) : 0;
+    for (size_t b = 0; b < s->batch && row; b++) {
+        size_t rows = new_rows(call, b);
+        memset((char *)out->data + (b * s->rows + rows) * row, 0, (s->rows - rows) * row);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    const state *s = call->state;
+    DQ_TRY(check_values(call, err));
+    bool look = call->out_count > SCORES && call->out[SCORES];
+    size_t q_head = s->rows * s->size, head = s->capacity * s->size;
+    job j = {call, {.kind = DQ_MASK_NONE, .bias = dq_call_in(call, ATTENTION_BIAS)}};
+    dq_attention a = {.batch = s->batch,
+                      .heads = s->heads,
+                      .rows = s->rows,
+                      .keys = s->total,
+                      .heads_per_kv = s->heads / s->kv_heads,
+                      .size = s->size,
+                      .v_size = s->size,
+                      .scale = s->scale,
+                      .softcap = s->softcap,
+                      .sinks = read_sinks(call),
+                      .q = {at_scratch(call, s->q_at), s->heads * q_head, q_head, s->size},
+                      .k = {floats_of(call, &s->k), s->kv_heads * head, head, s->size},
+                      .v = {floats_of(call, &s->v), s->kv_heads * head, head, s->size},
+                      .out = call->out[OUTPUT],
+                      .out_batch = s->rows * s->heads * s->size,
+                      .out_head = s->size,
+                      .out_row = s->heads * s->size,
+                      .range = range,
+                      .bias = add_bias,
+                      .look = look && s->look != NO_SCORES ? put_scores : NULL,
+                      .look_at = s->look == SCORES_BEFORE ? DQ_ATTENTION_BIASED : DQ_ATTENTION_WEIGHTS,
+                      .arg = &j};
+    if (look && s->look == NO_SCORES)
+        memset(call->out[SCORES]->data, 0, call->out[SCORES]->size);
+    dq_parallel(call->threads, s->batch * s->heads, 1, fill, &call);
+    dq_attention_run(call, &a);
+    clear_padding(call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_group_query_attention = {infer, prepare, run, 0};

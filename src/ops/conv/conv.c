@@ -1,0 +1,288 @@
+/* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
+ * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
+ * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
+ * upon the finished sum, before the one rounding to a 16-bit type. */
+#include "ops/conv/conv_float.h"
+#include "ops/conv/conv_gather.h"
+#include "ops/conv/conv_rows.h"
+#include "ops/conv/conv_small.h"
+#include "ops/conv/conv_winograd.h"
+#include "ops/half_floats.h"
+#include "ops/pool/window_walk.h"
+#include "ops/recurrent/rnn_activation.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
+
+typedef struct state {
+    dq_conv_shape shape;
+    enum { BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_CALLBACKS } way;
+    dq_conv_rows rows;
+    dq_conv_small small;
+    dq_conv_float floats;
+    dq_conv_winograd winograd;
+    dq_half_floats halves;
+    dq_fmm mm;
+    dq_rnn_activation activation; /* fn NULL: none */
+    dq_conv_finish finish;        /* the same for floats */
+    dq_fgate gate;
+} state;
+
+typedef struct operands {
+    const state *s;
+    const dq_tensor *x, *w, *bias, *z;
+    dq_tensor *out;
+    const dq_kernels *kernels;
+} operands;
+
+/* Rows: the output channels of a group. */
+static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
+{
+    const operands *o = arg;
+    const dq_conv_shape *s = &o->s->shape;
+    size_t k = o->s->mm.k, channel = batch % s->group * s->group_out + row;
+    dq_fmm_pack_strided(o->w->data, o->w->dtype, channel * k, k, 1, count, DQ_FMM_ROWS, k, to);
+}
+
+/* Columns: the output positions. Steps: channels of the group, and the kernel's elements in each. */
+static void pack_windows(const void *arg, size_t batch, size_t col, size_t count, void *to)
+{
+    const operands *o = arg;
+    const dq_conv_shape *s = &o->s->shape;
+    size_t image = batch / s->group, channel = batch % s->group * s->group_in;
+    size_t first = (image * s->in_channels + channel) * s->in_size;
+    int64_t origin[DQ_FMM_COLS][DQ_MAX_RANK], at[DQ_FMM_COLS];
+    for (size_t j = 0; j < count; j++)
+        dq_window_origin(&s->window, col + j, origin[j]);
+    for (size_t tap = 0; tap < s->kernel_size; tap++) {
+        for (size_t j = 0; j < DQ_FMM_COLS; j++)
+            at[j] = j < count ? dq_window_at(&s->window, origin[j], tap) : -1;
+        dq_conv_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
+    }
+}
+
+#define FINISH(name, T)                                                                                      \
+    static void name(const operands *o, size_t at, size_t n, T *v)                                           \
+    {                                                                                                        \
+        const dq_rnn_activation *f = &o->s->activation;                                                      \
+        for (size_t i = 0; i < n && o->z; i++)                                                               \
+            v[i] += (T)dq_tensor_get_double(o->z, at + i);                                                   \
+        for (size_t i = 0; i < n && f->fn; i++)                                                              \
+            v[i] = (T)f->fn((double)v[i], f->alpha, f->beta);                                                \
+    }
+
+/* Z and the activation function, for n results of which the first is element `at`. */
+FINISH(add_function_f32, float)
+FINISH(finish_f64, double)
+
+static void finish_f32(const operands *o, size_t at, size_t n, float *v)
+{
+    const dq_fblock rest = {.rows = 1,
+                            .cols = n,
+                            .c = v,
+                            .more = true,
+                            .last = true,
+                            .alpha = 1,
+                            .low = -INFINITY,
+                            .high = INFINITY,
+                            .gate = o->s->finish.gate};
+    add_function_f32(o, at, n, v);
+    if (rest.gate)
+        o->kernels->fblock(&rest);
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    const operands *o = arg;
+    const dq_conv_shape *s = &o->s->shape;
+    size_t image = batch / s->group, channel = batch % s->group * s->group_out + row;
+    for (size_t i = 0; i < rows; i++, channel++) {
+        float f[DQ_FMM_COLS];
+        double d[DQ_FMM_COLS], bias = o->bias ? dq_tensor_get_double(o->bias, channel) : 0;
+        bool single = o->s->mm.type == DQ_FLOAT;
+        for (size_t j = 0; j < cols; j++)
+            if (single)
+                f[j] = ((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias;
+            else
+                d[j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
+        size_t at = (image * s->out_channels + channel) * s->out_size + col;
+        if (single)
+            finish_f32(o, at, cols, f);
+        else
+            finish_f64(o, at, cols, d);
+        dq_fmm_write(o->out->data, o->out->dtype, at, single ? (const void *)f : (const void *)d, cols);
+    }
+}
+
+static double clip(double x, double low, double high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, dq_error *err)
+{
+    static const struct {
+        const char *name;
+        size_t params;
+    } known[] = {{"Relu", 0},        {"Tanh", 0}, {"Sigmoid", 0},       {"LeakyRelu", 1},
+                 {"HardSigmoid", 2}, {"Clip", 2}, {"Gate", GATE_PARAMS}};
+    enum { KNOWN = sizeof known / sizeof known[0] };
+    const char *name = dq_node_string(call->node, "activation", "");
+    const dq_attr *params = dq_node_attr(call->node, "activation_params");
+    size_t i = 0, given = params ? params->count : 0;
+    *to = (dq_rnn_activation){NULL, 0, 0};
+    if (*name == '\0')
+        return DQ_OK;
+    while (i < KNOWN && strcmp(known[i].name, name) != 0)
+        i++;
+    if (i == KNOWN)
+        return dq_call_fail(
+            call, err, DQ_UNSUPPORTED,
+            "attribute 'activation' is '%s', wanted Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid "
+            "or Clip",
+            name);
+    if (known[i].params && given != known[i].params)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'activation_params' has %zu values, wanted %zu for %s", given,
+                            known[i].params, name);
+    if (known[i].params == GATE_PARAMS && call->in[X]->dtype == DQ_DOUBLE)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                            "attribute 'activation' is 'Gate', which wants floats");
+    to->fn = strcmp(name, "Clip") == 0 ? clip : dq_rnn_activation_find(name);
+    to->alpha = known[i].params > 0 ? (double)params->u.floats[0] : 0;
+    to->beta = known[i].params > 1 ? (double)params->u.floats[1] : 0;
+    return DQ_OK;
+}
+
+static dq_status check(const dq_op_call *call, dq_conv_shape *shape, dq_rnn_activation *activation,
+                       dq_error *err)
+{
+    DQ_TRY(dq_conv_shape_infer(call, X, W, false, false, shape, err));
+    DQ_TRY(dq_conv_bias_check(call, BIAS, shape, err));
+    const dq_tensor *z = dq_call_in(call, Z);
+    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    if (z && (z->rank != shape->rank || memcmp(z->dims, shape->dims, z->rank * sizeof *z->dims) != 0))
+        return dq_call_fail_input(call, err, Z, "has shape %s, wanted that of the result, %s",
+                                  dq_shape_text(z->rank, z->dims, got),
+                                  dq_shape_text(shape->rank, shape->dims, wanted));
+    return find_activation(call, activation, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_conv_shape shape;
+    dq_rnn_activation activation;
+    DQ_TRY(check(call, &shape, &activation, err));
+    return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
+}
+
+static dq_fgate read_gate(const dq_op_call *call)
+{
+    const float *p = dq_node_attr(call->node, "activation_params")->u.floats;
+    return (dq_fgate){p[0], p[1], p[2], p[3], p[4], p[5], p[6]};
+}
+
+/* Relu and Clip are bounds; the other functions are operators of these names, with the same bits. */
+static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation, dq_fgate *gate)
+{
+    dq_conv_finish f = {.low = -INFINITY, .high = INFINITY};
+    const char *name = dq_node_string(call->node, "activation", "");
+    const dq_ew_named *named = dq_ew_find(name, strlen(name));
+    if (strcmp(name, "Relu") == 0) {
+        f.low = 0;
+    } else if (strcmp(name, "Gate") == 0) {
+        *gate = read_gate(call);
+        f.gate = gate;
+    } else if (activation->fn == clip) {
+        f.low = (float)activation->alpha;
+        f.high = (float)activation->beta;
+    } else if (named) {
+        f.fn = named->fn;
+        f.params = (dq_ew_params){.alpha = activation->alpha,
+                                  .beta = activation->beta,
+                                  .operands = 1,
+                                  .rows = call->kernels->float_rows};
+    }
+    return f;
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    const dq_conv_shape *shape = &s->shape;
+    DQ_TRY(check(call, &s->shape, &s->activation, err));
+    bool single = dq_half_floats_take(call->in[X]->dtype) && dq_conv_float_suits(shape);
+    s->finish = finish_of(call, &s->activation, &s->gate);
+    if (single)
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+    if (single && dq_conv_rows_suits(shape)) {
+        s->way = BY_ROWS;
+        return dq_conv_rows_prepare(call, shape, &s->rows, err);
+    }
+    const bool winograd = dq_conv_winograd_suits(shape);
+    if (single && !winograd && dq_conv_small_suits(call, W, shape)) {
+        s->way = BY_SMALL;
+        return dq_conv_small_prepare(call, W, shape, &s->small, err);
+    }
+    if (single) {
+        s->way = BY_FLOATS;
+        DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err));
+        if (!winograd)
+            return DQ_OK;
+        s->way = BY_WINOGRAD;
+        return dq_conv_winograd_prepare(call, &s->floats, &s->winograd, err);
+    }
+    s->way = BY_CALLBACKS;
+    s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
+                     shape->batch * shape->group,
+                     shape->group_out,
+                     shape->out_size,
+                     shape->group_in * shape->kernel_size,
+                     pack_weights,
+                     pack_windows,
+                     store,
+                     NULL};
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    operands o = {s,
+                  call->in[X],
+                  call->in[W],
+                  dq_call_in(call, BIAS),
+                  dq_call_in(call, Z),
+                  call->out[0],
+                  call->kernels};
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    if (s->way == BY_CALLBACKS) {
+        dq_fmm_run(call, &s->mm, &o);
+        return DQ_OK;
+    }
+    dq_conv_floats floats = {.x = dq_half_floats_in(call, &s->halves, X),
+                             .w = dq_half_floats_in(call, &s->halves, W),
+                             .bias = dq_half_floats_in(call, &s->halves, BIAS),
+                             .z = dq_half_floats_in(call, &s->halves, Z),
+                             .out = dq_half_floats_out(call, &s->halves),
+                             .finish = &s->finish};
+    if (s->way == BY_ROWS)
+        dq_conv_rows_run(call, &s->rows, &floats);
+    else if (s->way == BY_SMALL)
+        dq_conv_small_run(call, &s->small, &floats);
+    else if (s->way == BY_WINOGRAD)
+        dq_conv_winograd_run(call, &s->winograd, &floats);
+    else
+        dq_conv_float_run(call, &s->floats, &floats);
+    dq_half_floats_done(call, &s->halves);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_conv = {infer, prepare, run, DQ_OP_PACKS};

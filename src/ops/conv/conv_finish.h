@@ -1,0 +1,32 @@
+/* What comes upon the finished sums of a float convolution: bias, FusedConv's Z and its activation function.
+ */
+#ifndef DQ_OPS_CONV_FINISH_H
+#define DQ_OPS_CONV_FINISH_H
+
+#include "ops/conv/conv_shape.h"
+#include "ops/elementwise/elementwise.h"
+
+typedef struct dq_conv_finish {
+    float low, high; /* Relu and Clip, and what bounds nothing */
+    dq_ew_fn *fn;    /* the operator of the other functions' names; NULL: the bounds are all */
+    dq_ew_params params;
+    const dq_fgate *gate; /* or NULL; without a function */
+} dq_conv_finish;
+
+/** The function upon n results, in place. */
+static inline void dq_conv_function(const dq_conv_finish *f, float *y, size_t n)
+{
+    const void *in[1] = {y};
+    const size_t step[1] = {1};
+    if (f->fn)
+        f->fn(y, in, step, n, &f->params);
+}
+
+/** Operands of a float convolution. */
+typedef struct dq_conv_floats {
+    const float *x, *w, *bias, *z; /* bias and z may be NULL */
+    float *out;
+    const dq_conv_finish *finish;
+} dq_conv_floats;
+
+#endif

@@ -1,0 +1,134 @@
+#include "ops/conv/conv_float.h"
+
+#include "ops/conv/conv_panels.h"
+
+/* For so few rows, laying out columns costs more than reading them where they stand; and so few steps stay in
+ * the first cache wherever they stand. */
+enum { FEW_ROWS = 24, FEW_STEPS = 64 };
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_float *f;
+    const dq_conv_floats *o;
+} job;
+
+/* The first of the part's output channels. */
+static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
+{
+    return part->batch % s->group * s->group_out + part->row;
+}
+
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    block->a = j->o->w + channel_of(j->f->shape, part) * j->f->product.k + part->p;
+    block->a_row = j->f->product.k;
+}
+
+/* Whether an image's columns may be read where they stand: in whole panels, what lies behind the last column
+ * is the next channel's. */
+static bool stand(const dq_conv_float *f, const dq_fpart *part)
+{
+    const dq_conv_shape *s = f->shape;
+    return (s->group_out <= FEW_ROWS || s->group_in <= FEW_STEPS) &&
+           (part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->product.batches && s->in_size >= DQ_FPANEL));
+}
+
+static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_conv_shape *s = j->f->shape;
+    const float *image = j->o->x + part->batch * s->group_in * s->in_size;
+    if (j->f->padded.shape) {
+        dq_conv_padded_panels(j->call, &j->f->padded, part, room, block);
+    } else if (!j->f->pointwise) {
+        dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
+    } else if (stand(j->f, part)) {
+        block->b = image + part->p * s->in_size + part->col;
+        block->b_step = s->in_size;
+        block->b_panel = DQ_FPANEL;
+    } else {
+        dq_fpanels(j->call->kernels->transpose_x32, image, 1, s->in_size, part, room, block);
+    }
+}
+
+static size_t result_of(const dq_conv_shape *s, const dq_fpart *part)
+{
+    return (part->batch * s->group_out + part->row) * s->out_size + part->col;
+}
+
+static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    const dq_conv_shape *s = j->f->shape;
+    size_t at = result_of(s, part);
+    block->c = j->o->out + at;
+    block->c_row = block->z_row = s->out_size;
+    block->z = j->o->z ? j->o->z + at : NULL;
+    block->bias = j->o->bias ? j->o->bias + channel_of(s, part) : NULL;
+    block->low = j->o->finish->low;
+    block->high = j->o->finish->high;
+    block->gate = j->o->finish->gate;
+}
+
+static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const job *j = arg;
+    for (size_t i = 0; i < part->rows; i++)
+        dq_conv_function(j->o->finish, block->c + i * block->c_row, part->cols);
+}
+
+bool dq_conv_float_suits(const dq_conv_shape *s)
+{
+    return dq_conv_panels_suits(&s->window);
+}
+
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
+                                dq_error *err)
+{
+    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
+    f->product = (dq_fproduct){.batches = shape->batch * shape->group,
+                               .m = shape->group_out,
+                               .n = shape->out_size,
+                               .k = shape->group_in * shape->kernel_size,
+                               .grain = shape->kernel_size,
+                               .a = part_weights,
+                               .b = part_windows,
+                               .c = part_result,
+                               .done = function ? part_done : NULL};
+    DQ_TRY(dq_conv_padded_prepare(call, shape, &f->padded, err));
+    if (f->padded.shape) { /* an image at a time, and any steps of it */
+        f->product.batches = 1;
+        f->product.grain = 1;
+    }
+    return dq_fproduct_prepare(call, &f->product, err);
+}
+
+void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o)
+{
+    const dq_conv_shape *s = f->shape;
+    dq_conv_floats one = *o;
+    job j = {call, f, &one};
+    for (size_t i = 0; i < (f->padded.shape ? s->batch : 1); i++) {
+        if (f->padded.shape)
+            dq_conv_padded_copy(call, &f->padded, one.x);
+        dq_fproduct_run(call, &f->product, &j);
+        one.x += s->in_channels * s->in_size;
+        one.out += s->out_channels * s->out_size;
+        one.z = one.z ? one.z + s->out_channels * s->out_size : NULL;
+    }
+}
+
+void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
+                        const dq_fpart *part, void *room)
+{
+    job j = {call, f, o};
+    dq_fpart some = *part;
+    for (size_t done = 0; done < part->cols; done += some.cols) {
+        some.col = part->col + done;
+        some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;
+        dq_fproduct_part(call, &f->product, &j, &some, room);
+    }
+}

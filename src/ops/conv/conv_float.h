@@ -1,0 +1,27 @@
+/* Float convolutions as products of the weights (rows) with the image's windows (columns), laid out for a
+ * block of them at a time; both operands are read where they stand otherwise. */
+#ifndef DQ_OPS_CONV_FLOAT_H
+#define DQ_OPS_CONV_FLOAT_H
+
+#include "ops/conv/conv_finish.h"
+#include "ops/conv/conv_padded.h"
+#include "ops/matmul/float_product.h"
+
+typedef struct dq_conv_float {
+    const dq_conv_shape *shape;
+    dq_fproduct product;
+    bool pointwise; /* the image is the matrix of columns */
+    dq_conv_padded padded;
+} dq_conv_float;
+
+bool dq_conv_float_suits(const dq_conv_shape *s);
+/** In prepare; `shape` lives as long as the state. `function`: whether the finish has one. */
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
+                                dq_error *err);
+/** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */
+void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o);
+/** The part's results alone, in a room as large as the worker scratch that dq_conv_float_prepare asks for. */
+void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
+                        const dq_fpart *part, void *room);
+
+#endif

@@ -1,0 +1,28 @@
+/* First layers, and large kernels: an image is copied with its padding, columns that are a stride apart side
+ * by side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
+ * is. Laid out with dq_conv_panels, places would have to be looked for at every element, for the few channels
+ * of a block. */
+#ifndef DQ_OPS_CONV_PADDED_H
+#define DQ_OPS_CONV_PADDED_H
+
+#include "ops/conv/conv_shape.h"
+#include "ops/matmul/float_product.h"
+
+typedef struct dq_conv_padded {
+    const dq_conv_shape *shape; /* NULL: it is not the better way */
+    size_t rows, pitch;         /* of a plane of the copy: rows, and floats of each */
+    size_t planes;              /* of a channel: the stride along the last axis */
+    const uint32_t *steps;      /* by step of the sums, where its first element is */
+    size_t copy_offset;         /* in the scratch */
+} dq_conv_padded;
+
+/** In prepare; `shape` lives as long as the state, and dq_conv_panels_suits its window. */
+dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_padded *p,
+                                 dq_error *err);
+/** Copies an image. */
+void dq_conv_padded_copy(const dq_op_call *call, const dq_conv_padded *p, const float *x);
+/** Lays out the part's columns of that image, as dq_conv_panels does. */
+void dq_conv_padded_panels(const dq_op_call *call, const dq_conv_padded *p, const dq_fpart *part, float *room,
+                           dq_fblock *block);
+
+#endif

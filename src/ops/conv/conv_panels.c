@@ -1,0 +1,113 @@
+#include "ops/conv/conv_panels.h"
+
+enum { REACH = 1 << 30 };
+
+bool dq_conv_panels_suits(const dq_window *w)
+{
+    int64_t size = 1; /* of the image and all that windows reach around it */
+    for (size_t d = 0; d < w->rank; d++) {
+        int64_t steps = w->out[d] > 0 ? w->out[d] - 1 : 0, span = dq_window_span(w, d);
+        int64_t begin = w->begin[d] < 0 ? -w->begin[d] : w->begin[d]; /* a window may begin inside, too */
+        if (w->in[d] > REACH || span > REACH || begin > REACH || steps > REACH / w->stride[d])
+            return false;
+        size *= w->in[d] + begin + steps * w->stride[d] + span;
+        if (size > REACH)
+            return false;
+    }
+    return true;
+}
+
+/* Where the windows of a panel begin: along each axis, and as an offset, which counts beyond the image too.
+ */
+typedef struct origins {
+    int32_t axis[DQ_MAX_RANK][DQ_FPANEL], lowest[DQ_MAX_RANK], highest[DQ_MAX_RANK];
+    int32_t offset[DQ_FPANEL];
+    size_t count;
+} origins;
+
+static void find_origins(const dq_window *w, size_t first, size_t count, origins *o)
+{
+    int64_t at[DQ_MAX_RANK];
+    size_t index = first;
+    for (size_t d = w->rank; d-- > 0; index /= (size_t)w->out[d])
+        at[d] = (int64_t)(index % (size_t)w->out[d]);
+    o->count = count;
+    for (size_t j = 0; j < DQ_FPANEL; j++) {
+        int64_t offset = 0;
+        for (size_t d = 0; d < w->rank; d++) {
+            int64_t x = at[d] * w->stride[d] - w->begin[d];
+            o->axis[d][j] = (int32_t)x;
+            offset = offset * w->in[d] + x;
+        }
+        o->offset[j] = (int32_t)offset;
+        if (j + 1 < count) /* columns behind the last stay where it is */
+            for (size_t d = w->rank; d-- > 0 && ++at[d] == w->out[d];)
+                at[d] = 0;
+    }
+    for (size_t d = 0; d < w->rank; d++) {
+        o->lowest[d] = o->highest[d] = o->axis[d][0];
+        for (size_t j = 1; j < count; j++) {
+            o->lowest[d] = o->axis[d][j] < o->lowest[d] ? o->axis[d][j] : o->lowest[d];
+            o->highest[d] = o->axis[d][j] > o->highest[d] ? o->axis[d][j] : o->highest[d];
+        }
+    }
+}
+
+/* The places under one kernel element: `tap` along each axis, `offset` in all. */
+static void find_places(const dq_window *w, const origins *o, const int32_t tap[DQ_MAX_RANK], int32_t offset,
+                        int32_t at[DQ_FPANEL])
+{
+    for (size_t j = 0; j < DQ_FPANEL; j++)
+        at[j] = o->offset[j] + offset;
+    for (size_t d = 0; d < w->rank; d++) {
+        const int32_t end = (int32_t)w->in[d], shift = tap[d];
+        if (o->lowest[d] + shift >= 0 && o->highest[d] + shift < end)
+            continue;
+        for (size_t j = 0; j < DQ_FPANEL; j++) {
+            int32_t x = o->axis[d][j] + shift;
+            at[j] = x < 0 || x >= end ? -1 : at[j];
+        }
+    }
+    for (size_t j = o->count; j < DQ_FPANEL; j++)
+        at[j] = -1;
+}
+
+/* One panel, tap by tap. */
+static void panel(const dq_kernels *kernels, const dq_window *w, const float *x, const origins *o,
+                  size_t taps, size_t plane, size_t channels, float *to)
+{
+    int32_t at[DQ_FPANEL], tap[DQ_MAX_RANK] = {0};
+    for (size_t t = 0; t < taps; t++, to += DQ_FPANEL) {
+        int64_t offset = 0;
+        for (size_t d = 0; d < w->rank; d++)
+            offset = offset * w->in[d] + tap[d];
+        find_places(w, o, tap, (int32_t)offset, at);
+        kernels->fgather(x, at, channels, plane, taps * DQ_FPANEL, to);
+        for (size_t d = w->rank; d-- > 0;) {
+            tap[d] += (int32_t)w->dilation[d];
+            if (tap[d] < dq_window_span(w, d))
+                break;
+            tap[d] = 0;
+        }
+    }
+}
+
+void dq_conv_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
+                    float *room, dq_fblock *block)
+{
+    size_t taps = 1, plane = 1;
+    for (size_t d = 0; d < w->rank; d++) {
+        taps *= (size_t)w->kernel[d];
+        plane *= (size_t)w->in[d];
+    }
+    x += part->p / taps * plane;
+    for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
+        origins o;
+        size_t left = part->cols - j;
+        find_origins(w, part->col + j, left < DQ_FPANEL ? left : DQ_FPANEL, &o);
+        panel(kernels, w, x, &o, taps, plane, part->k / taps, room + j * part->k);
+    }
+    block->b = room;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * part->k;
+}

@@ -1,0 +1,16 @@
+/* Windows of a float image as the columns of a matrix product (dq_fproduct). */
+#ifndef DQ_OPS_CONV_PANELS_H
+#define DQ_OPS_CONV_PANELS_H
+
+#include "ops/conv/conv_shape.h"
+#include "ops/matmul/float_product.h"
+
+/** Whether places in the windows can be counted in 32 bits, as dq_conv_panels does. */
+bool dq_conv_panels_suits(const dq_window *w);
+
+/** Lays out the part's columns: column j is output position j, step p is element p % taps of the kernel in
+ *  channel p / taps of those from `x` on; padding is zeros. The part's p and k are multiples of the taps. */
+void dq_conv_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
+                    float *room, dq_fblock *block);
+
+#endif

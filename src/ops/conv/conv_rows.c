@@ -1,0 +1,389 @@
+#include "ops/conv/conv_rows.h"
+
+#include "base/checked.h"
+#include "ops/conv/conv_panels.h"
+
+#include <string.h>
+
+enum {
+    FEW = 4,        /* output channels of a group, at most, of any number of input channels … */
+    SOME = 6,       /* … and of no more than as many */
+    COPY = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
+    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
+    ALIGN = 64
+};
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_rows *r;
+    const dq_conv_floats *o;
+    size_t bands;
+} job;
+
+/* Padding is copied too. */
+static bool reaches_far(const dq_window *w)
+{
+    enum { FAR = 4096 };
+    for (size_t d = 0; d < w->rank; d++)
+        if (((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d)) / 2 > w->in[d] + FAR)
+            return true;
+    return false;
+}
+
+bool dq_conv_rows_suits(const dq_conv_shape *s)
+{
+    return (s->group_out <= FEW || (s->group_out <= SOME && s->group_in <= SOME)) && s->kernel_size > 1 &&
+           dq_conv_panels_suits(&s->window) && !reaches_far(&s->window);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Input places along an axis under `count` windows. */
+static size_t under(const dq_window *w, size_t d, size_t count)
+{
+    return (count - 1) * (size_t)w->stride[d] + (size_t)dq_window_span(w, d);
+}
+
+static void find_places(const dq_window *w, size_t d, size_t count, dq_conv_rows *r)
+{
+    size_t length = under(w, d, count);
+    r->step[d] = count > 1 ? (size_t)w->stride[d] : 1;
+    r->places[d] = length / r->step[d] + (length % r->step[d] != 0);
+}
+
+static void choose_band(const dq_op_call *call, dq_conv_rows *r)
+{
+    const dq_window *w = &r->shape->window;
+    size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
+    for (size_t d = 1; d < w->rank; d++)
+        slice *= least(r->places[d] * r->step[d], COPY);
+    size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads),
+           room = COPY / slice;
+    r->band = room > span ? (room - span) / (size_t)w->stride[0] + 1 : 1;
+    if (wanted > 2 && planes < wanted)
+        r->band = least(r->band, out / wanted + 1);
+    r->band = least(r->band, out);
+    find_places(w, 0, r->band, r);
+}
+
+/* Sums of a band of `count` places along the first axis: up to the last one. */
+static size_t flat_size(const dq_conv_rows *r, size_t count)
+{
+    size_t n = 1 + (count - 1) * r->pitch[0];
+    for (size_t d = 1; d < r->shape->window.rank; d++)
+        n += ((size_t)r->shape->window.out[d] - 1) * r->pitch[d];
+    return n;
+}
+
+/* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
+static size_t tap_offset(const dq_conv_rows *r, size_t tap)
+{
+    const dq_window *w = &r->shape->window;
+    size_t offset = 0, plane = r->plane;
+    for (size_t d = w->rank; d-- > 0; tap /= (size_t)w->kernel[d]) {
+        size_t at = tap % (size_t)w->kernel[d] * (size_t)w->dilation[d];
+        offset += at / r->step[d] * r->pitch[d] + at % r->step[d] * plane;
+        plane *= r->step[d];
+    }
+    return offset;
+}
+
+static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
+{
+    size_t floats = r->plane;
+    for (size_t d = 0; d < r->shape->window.rank; d++)
+        if (!dq_mul_size(floats, r->step[d], &floats))
+            return false;
+    return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(r->flat, r->shape->group_out, &floats) &&
+           dq_add_size(floats, *copy, &floats) && dq_mul_size(floats, sizeof(float), bytes) &&
+           dq_align_size(*bytes, ALIGN, bytes);
+}
+
+/* Number `i` of the runs under a band; false: padding, whatever the band. */
+static bool find_run(const dq_conv_rows *r, size_t i, dq_conv_run *to)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, plane = r->plane * r->step[last], step = (size_t)w->in[last];
+    bool inside = true;
+    *to = (dq_conv_run){0};
+    for (size_t d = last; --d > 0; step *= (size_t)w->in[d]) {
+        size_t length = under(w, d, (size_t)w->out[d]), at = i % length;
+        int64_t x = (int64_t)at - w->begin[d];
+        i /= length;
+        to->to += at / r->step[d] * r->pitch[d] + at % r->step[d] * plane;
+        plane *= r->step[d];
+        inside = inside && x >= 0 && x < w->in[d];
+        to->from += inside ? (size_t)x * step : 0;
+    }
+    to->to += i * plane;
+    to->x = (int64_t)i - w->begin[0];
+    to->count = (under(w, 0, r->band) - i - 1) / r->step[0] + 1;
+    return inside;
+}
+
+static dq_status find_runs(dq_op_call *call, dq_conv_rows *r, dq_error *err)
+{
+    const dq_window *w = &r->shape->window;
+    size_t runs = r->step[0];
+    r->run_count = 0;
+    if (w->rank == 1)
+        return DQ_OK;
+    for (size_t d = 1; d + 1 < w->rank; d++)
+        if (!dq_mul_size(runs, under(w, d, (size_t)w->out[d]), &runs))
+            return dq_no_memory(err, SIZE_MAX, "padded rows");
+    dq_conv_run *list = DQ_NEW_ARRAY(call->arena, runs, dq_conv_run);
+    if (!list)
+        return dq_no_memory(err, runs * sizeof *list, "padded rows");
+    for (size_t i = 0; i < runs; i++)
+        r->run_count += find_run(r, i, &list[r->run_count]);
+    r->runs = list;
+    return DQ_OK;
+}
+
+dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err)
+{
+    const dq_window *w = &shape->window;
+    size_t *offsets = dq_arena_alloc(call->arena, shape->kernel_size * sizeof *offsets, sizeof *offsets),
+           bytes;
+    if (!offsets)
+        return dq_no_memory(err, shape->kernel_size * sizeof *offsets, "places of the kernel");
+    *r = (dq_conv_rows){.shape = shape, .offsets = offsets, .plane = 1};
+    if (shape->out_size == 0)
+        return DQ_OK;
+    for (size_t d = 1; d < w->rank; d++)
+        find_places(w, d, (size_t)w->out[d], r);
+    choose_band(call, r);
+    for (size_t d = w->rank; d-- > 0;) {
+        r->pitch[d] = r->plane;
+        if (!dq_mul_size(r->plane, r->places[d], &r->plane))
+            return dq_no_memory(err, SIZE_MAX, "padded rows");
+    }
+    r->flat = flat_size(r, r->band) + DQ_FCONV_SLACK;
+    if (!find_sizes(r, &r->copy, &bytes))
+        return dq_no_memory(err, SIZE_MAX, "padded rows");
+    for (size_t t = 0; t < shape->kernel_size; t++)
+        offsets[t] = tap_offset(r, t);
+    call->worker_scratch_size = bytes;
+    return find_runs(call, r, err);
+}
+
+/* ---- The copy ----------------------------------------------------------------------------------------- */
+
+/* Places of the last axis that are the image's, of those with a remainder: from one on, and where they begin
+ * in the image. */
+typedef struct stretch {
+    size_t begin, count, from, step;
+} stretch;
+
+static int64_t up_to(int64_t x, int64_t step)
+{
+    return x <= 0 ? 0 : (x - 1) / step + 1;
+}
+
+static stretch find_stretch(const dq_conv_rows *r, size_t remainder, size_t first)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1;
+    int64_t step = (int64_t)r->step[last], places = (int64_t)r->places[last];
+    int64_t shift = (int64_t)remainder - w->begin[last] + (last ? 0 : (int64_t)first * w->stride[0]);
+    int64_t begin = up_to(-shift, step), end = up_to(w->in[last] - shift, step);
+    begin = begin < places ? begin : places;
+    end = end < places ? end : places;
+    return (stretch){(size_t)begin, end > begin ? (size_t)(end - begin) : 0, (size_t)(begin * step + shift),
+                     (size_t)step};
+}
+
+/* Rows of a plane to rows of the copy. */
+typedef struct rows_copy {
+    size_t from, from_row, step, to, to_row, rows, count;
+} rows_copy;
+
+/* Those of a run; `size`: elements of the image from one to the next along the first axis. */
+static rows_copy copy_of(const dq_conv_rows *r, const dq_conv_run *run, const stretch *s, size_t size,
+                         size_t first)
+{
+    const dq_window *w = &r->shape->window;
+    int64_t x = run->x + (int64_t)first * w->stride[0], step = (int64_t)r->step[0];
+    size_t begin = (size_t)up_to(-x, step), end = (size_t)up_to(w->in[0] - x, step);
+    end = least(end, run->count);
+    return (rows_copy){.from = (size_t)(x + (int64_t)begin * step) * size + run->from + s->from,
+                       .from_row = r->step[0] * size,
+                       .step = s->step,
+                       .to = run->to + begin * r->pitch[0] + s->begin,
+                       .to_row = r->pitch[0],
+                       .rows = begin < end ? end - begin : 0,
+                       .count = s->count};
+}
+
+/* What is copied for a band is found once for all planes, if it is not more than this. */
+enum { COPIES = 4 };
+
+typedef struct band {
+    size_t first, count, flat; /* flat: sums, up to the last place */
+    bool found;                /* otherwise copies are found anew for each plane */
+    size_t copy_count;
+    rows_copy copies[COPIES];
+} band;
+
+typedef void copy_fn(void *arg, const rows_copy *c);
+
+static __attribute__((noinline)) void each_copy(const dq_conv_rows *r, size_t first, copy_fn *f, void *arg)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
+    for (size_t q = 0; q < r->step[last]; q++) {
+        const stretch s = find_stretch(r, q, first);
+        const rows_copy line = {s.from, 0, s.step, s.begin, 0, 1, s.count};
+        for (size_t i = 0; i < (last ? r->run_count : 1) && s.count; i++) {
+            rows_copy c = last ? copy_of(r, &r->runs[i], &s, size, first) : line;
+            c.to += q * r->plane;
+            f(arg, &c);
+        }
+    }
+}
+
+static void keep_copy(void *arg, const rows_copy *c)
+{
+    band *b = arg;
+    b->copies[b->copy_count++] = *c;
+}
+
+static band find_band(const dq_conv_rows *r, size_t first)
+{
+    const dq_window *w = &r->shape->window;
+    const size_t last = w->rank - 1, count = least(r->band, (size_t)w->out[0] - first);
+    band b = {.first = first, .count = count, .flat = flat_size(r, count)};
+    b.found = (last ? r->run_count : 1) <= COPIES / r->step[last];
+    if (b.found)
+        each_copy(r, first, keep_copy, &b);
+    return b;
+}
+
+typedef struct copier {
+    dq_fevery_fn *every;
+    const float *plane;
+    float *copy;
+} copier;
+
+static void make_copy(void *arg, const rows_copy *c)
+{
+    const copier *m = arg;
+    if (c->rows)
+        m->every(m->plane + c->from, c->from_row, c->step, c->rows, c->count, m->copy + c->to, c->to_row);
+}
+
+/* The plane under a band's windows. What stands around the image is zero already (`clean`) when the copy
+ * before had the same places. */
+static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *m)
+{
+    if (!clean)
+        memset(m->copy, 0, r->copy * sizeof *m->copy);
+    if (!b->found)
+        each_copy(r, b->first, make_copy, m);
+    for (size_t i = 0; i < b->copy_count; i++)
+        make_copy(m, &b->copies[i]);
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------------- */
+
+/* The band's sums over one input channel, of one output channel. */
+static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t n, float *flat)
+{
+    const dq_conv_shape *s = j->r->shape;
+    const dq_conv_finish *to = j->o->finish;
+    const dq_fconv f = {.x = copy,
+                        .w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
+                        .offsets = j->r->offsets,
+                        .taps = s->kernel_size,
+                        .n = n,
+                        .y = flat,
+                        .more = in > 0,
+                        .last = in + 1 == s->group_in && !j->o->z,
+                        .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
+                        .low = to->low,
+                        .high = to->high,
+                        .gate = to->gate};
+    j->call->kernels->fconv_plane(&f);
+}
+
+/* Results from where they were summed. */
+static void bring(dq_fevery_fn *every, const dq_conv_rows *r, const float *flat, size_t count, float *out)
+{
+    const dq_window *w = &r->shape->window;
+    size_t last = w->rank - 1, length[DQ_MAX_RANK] = {count}, times = 1;
+    for (size_t d = 1; d <= last; d++)
+        length[d] = (size_t)w->out[d];
+    for (size_t d = 0; d + 1 < last; d++)
+        times *= length[d];
+    size_t rows = last ? length[last - 1] : 1, n = length[last];
+    for (size_t i = 0; i < times; i++, out += rows * n) {
+        size_t at = 0, rest = i;
+        for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length[d])
+            at += rest % length[d] * r->pitch[d];
+        every(flat + at, last ? r->pitch[last - 1] : 0, 1, rows, n, out, n);
+    }
+}
+
+static void finish(const job *j, size_t channel, size_t at, size_t n)
+{
+    const dq_conv_floats *o = j->o;
+    const dq_conv_finish *to = o->finish;
+    if (!o->z && !to->fn)
+        return;
+    /* no steps: what is left to do upon the sums */
+    dq_fblock rest = {.rows = 1,
+                      .cols = n,
+                      .c = o->out + at,
+                      .more = true,
+                      .last = true,
+                      .alpha = 1,
+                      .low = to->low,
+                      .high = to->high,
+                      .bias = o->bias ? o->bias + channel : NULL,
+                      .z = o->z ? o->z + at : NULL,
+                      .gate = to->gate};
+    if (o->z)
+        j->call->kernels->fblock(&rest);
+    dq_conv_function(to, o->out + at, n);
+}
+
+/* A piece: a band of all output channels of a group of an image. */
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_rows *r = j->r;
+    const dq_conv_shape *s = r->shape;
+    float *copy = dq_call_worker_scratch(j->call, worker), *flat = copy + r->copy;
+    const size_t band_size = s->out_size / (size_t)s->window.out[0];
+    copier m = {.every = j->call->kernels->fevery, .copy = copy};
+    band b;
+    for (size_t i = begin; i < end; i++) {
+        const size_t of = i / j->bands, first = (i - of * j->bands) * r->band, group = of % s->group;
+        const bool clean = i > begin && j->bands == 1;
+        if (!clean)
+            b = find_band(r, first);
+        for (size_t c = 0; c < s->group_in; c++) {
+            m.plane = j->o->x + (of * s->group_in + c) * s->in_size;
+            copy_band(r, &b, clean || (c > 0 && j->bands == 1), &m);
+            for (size_t out = 0; out < s->group_out; out++)
+                sums(j, copy, c, group * s->group_out + out, b.flat, flat + out * r->flat);
+        }
+        for (size_t out = 0; out < s->group_out; out++) {
+            const size_t at = (of * s->group_out + out) * s->out_size + first * band_size;
+            bring(m.every, r, flat + out * r->flat, b.count, j->o->out + at);
+            finish(j, group * s->group_out + out, at, b.count * band_size);
+        }
+    }
+}
+
+void dq_conv_rows_run(const dq_op_call *call, const dq_conv_rows *r, const dq_conv_floats *o)
+{
+    const dq_conv_shape *s = r->shape;
+    size_t out = (size_t)s->window.out[0];
+    job j = {call, r, o, out / r->band + (out % r->band != 0)};
+    size_t work = s->group_out * s->group_in * s->kernel_size * r->band * (s->out_size / out);
+    dq_parallel(call->threads, s->batch * s->group * j.bands, WORK / (work + 1) + 1, piece, &j);
+}

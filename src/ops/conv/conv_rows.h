@@ -1,0 +1,39 @@
+/* Float convolutions of few output channels a group (depthwise above all): over padded copies of the image's
+ * planes, where packing windows for a matrix product would cost more than the sums.
+ *
+ * A copy keeps places that are a stride apart side by side, so that each element of the kernel meets the
+ * windows of a whole plane in one go: those between the end of a row and the next row's beginning are summed
+ * too, and left out when results are brought away. */
+#ifndef DQ_OPS_CONV_ROWS_H
+#define DQ_OPS_CONV_ROWS_H
+
+#include "ops/conv/conv_finish.h"
+
+/* Rows of the image under a band's windows: `count` of them, step[0] apart along the first axis. */
+typedef struct dq_conv_run {
+    size_t to, from; /* the first, in the copy, and in the image, but for the first axis: … */
+    int64_t x;       /* … its place on that, from where the band begins */
+    size_t count;
+} dq_conv_run;
+
+typedef struct dq_conv_rows {
+    const dq_conv_shape *shape;
+    size_t band;                /* output places along the first axis that are done at a time */
+    size_t step[DQ_MAX_RANK];   /* along each axis, how far windows are apart */
+    size_t places[DQ_MAX_RANK]; /* of the copy that are so far apart, along each axis, for a whole band */
+    size_t pitch[DQ_MAX_RANK];  /* places from one to the next along each axis */
+    size_t plane;               /* all of them: there are as many planes as steps multiply to */
+    size_t copy, flat;          /* floats of the copy, and of the sums of a band */
+    const dq_conv_run *runs;
+    size_t run_count;      /* 0 where there is one axis */
+    const size_t *offsets; /* of the kernel's elements in the copy */
+} dq_conv_rows;
+
+/** Whether it is the better way; the shape fits then. */
+bool dq_conv_rows_suits(const dq_conv_shape *s);
+/** In prepare; `shape` lives as long as the state. */
+dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err);
+/** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */
+void dq_conv_rows_run(const dq_op_call *call, const dq_conv_rows *r, const dq_conv_floats *o);
+
+#endif

@@ -1,0 +1,209 @@
+#include "ops/conv/conv_shape.h"
+
+#include "base/checked.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A list attribute with one value for each of `count` axes, each at least `least`; `absent` in all when it is
+ * left out. */
+static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
+                           int64_t absent, int64_t *out, dq_error *err)
+{
+    size_t given;
+    const int64_t *values = dq_node_ints(call->node, name, &given);
+    if (given && given != count)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, wanted %zu", name, given,
+                            count);
+    for (size_t i = 0; i < count; i++) {
+        out[i] = given ? values[i] : absent;
+        if (out[i] < least)
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "attribute '%s' has %" PRId64 " at place %zu, wanted %" PRId64 " or more",
+                                name, out[i], i, least);
+    }
+    return DQ_OK;
+}
+
+static dq_status too_large(const dq_op_call *call, size_t axis, dq_error *err)
+{
+    return dq_call_fail(call, err, DQ_OUT_OF_MEMORY,
+                        "the windows of spatial axis %zu span more elements than can be counted", axis);
+}
+
+/* The padding that makes the output ceil(in / stride) long, half at each end. */
+static bool pad_same(dq_window *w, size_t axis, bool upper)
+{
+    int64_t in = w->in[axis], stride = w->stride[axis], out = in / stride + (in % stride != 0), span;
+    w->out[axis] = out;
+    if (!dq_add_i64((out > 0 ? out - 1 : 0) * stride, dq_window_span(w, axis), &span))
+        return false;
+    int64_t pad = span > in ? span - in : 0;
+    w->begin[axis] = upper ? pad / 2 : pad - pad / 2;
+    w->end[axis] = pad - w->begin[axis];
+    return true;
+}
+
+static dq_status length(const dq_op_call *call, uint32_t input, bool ceil_mode, dq_window *w, size_t axis,
+                        dq_error *err)
+{
+    int64_t padded, in = w->in[axis], span = dq_window_span(w, axis), stride = w->stride[axis];
+    if (!dq_add_i64(w->begin[axis], w->end[axis], &padded) || !dq_add_i64(padded, in, &padded) ||
+        !dq_add_i64(padded, stride, &padded))
+        return too_large(call, axis, err);
+    padded -= stride;
+    w->out[axis] = 0;
+    if (padded < span && in != 0)
+        return dq_call_fail_input(call, err, input,
+                                  "has %" PRId64 " elements on spatial axis %zu, with padding %" PRId64
+                                  ": fewer than the window's %" PRId64,
+                                  in, axis, padded, span);
+    if (padded < span)
+        return DQ_OK;
+    int64_t room = padded - span;
+    w->out[axis] = room / stride + 1;
+    if (ceil_mode && room % stride != 0 && w->out[axis] * stride < in + w->begin[axis])
+        w->out[axis]++;
+    return DQ_OK;
+}
+
+dq_status dq_window_infer(const dq_op_call *call, uint32_t input, bool ceil_mode, dq_window *w, dq_error *err)
+{
+    static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+    enum { NOTSET, VALID, SAME_UPPER, SAME_LOWER, MODES };
+    const char *name = dq_node_string(call->node, "auto_pad", "NOTSET");
+    int mode = NOTSET;
+    while (mode < MODES && strcmp(name, modes[mode]) != 0)
+        mode++;
+    if (mode == MODES)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'auto_pad' is '%s', wanted NOTSET, SAME_UPPER, SAME_LOWER or VALID",
+                            name);
+    int64_t pads[2 * DQ_MAX_RANK] = {0};
+    DQ_TRY(read_list(call, "strides", w->rank, 1, 1, w->stride, err));
+    DQ_TRY(read_list(call, "dilations", w->rank, 1, 1, w->dilation, err));
+    if (mode == NOTSET)
+        DQ_TRY(read_list(call, "pads", 2 * w->rank, 0, 0, pads, err));
+    for (size_t i = 0; i < w->rank; i++) {
+        int64_t span;
+        if (!dq_mul_i64(w->kernel[i] - 1, w->dilation[i], &span) || !dq_add_i64(span, 1, &span))
+            return too_large(call, i, err);
+        w->begin[i] = pads[i];
+        w->end[i] = pads[w->rank + i];
+        if (mode == NOTSET || mode == VALID)
+            DQ_TRY(length(call, input, ceil_mode && mode == NOTSET, w, i, err));
+        else if (!pad_same(w, i, mode == SAME_UPPER))
+            return too_large(call, i, err);
+    }
+    return DQ_OK;
+}
+
+/* ---- Convolutions ------------------------------------------------------------------------------------- */
+
+static dq_status check_kernel(const dq_op_call *call, uint32_t w, const dq_tensor *tw, dq_error *err)
+{
+    size_t rank = tw->rank - 2, given;
+    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
+    if (given && given != rank)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, wanted %zu",
+                            given, rank);
+    for (size_t i = 0; i < rank; i++) {
+        if (given && kernel[i] != tw->dims[2 + i])
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "attribute 'kernel_shape' has %" PRId64
+                                " at place %zu, but the weights have %" PRId64,
+                                kernel[i], i, tw->dims[2 + i]);
+        if (tw->dims[2 + i] < 1)
+            return dq_call_fail_input(call, err, w, "has an empty spatial axis %zu, wanted 1 element or more",
+                                      i);
+    }
+    return DQ_OK;
+}
+
+static dq_status check_channels(const dq_op_call *call, uint32_t x, uint32_t w, dq_conv_shape *s,
+                                dq_error *err)
+{
+    const dq_tensor *tx = call->in[x], *tw = call->in[w];
+    int64_t channels = tx->dims[s->x_last ? tx->rank - 1 : 1];
+    int64_t group = dq_node_int(call->node, "group", 1);
+    if (group < 1)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'group' is %" PRId64 ", wanted 1 or more",
+                            group);
+    if (channels % group != 0 || channels / group != tw->dims[1])
+        return dq_call_fail_input(call, err, x,
+                                  "has %" PRId64 " channels, wanted %" PRId64 " for each of %" PRId64
+                                  " groups as the weights have",
+                                  channels, tw->dims[1], group);
+    if (tw->dims[0] % group != 0)
+        return dq_call_fail_input(
+            call, err, w, "has %" PRId64 " output channels, wanted a multiple of the %" PRId64 " groups",
+            tw->dims[0], group);
+    s->batch = (size_t)tx->dims[0];
+    s->group = (size_t)group;
+    s->in_channels = (size_t)channels;
+    s->out_channels = (size_t)tw->dims[0];
+    s->group_in = (size_t)tw->dims[1];
+    s->group_out = s->out_channels / s->group;
+    return DQ_OK;
+}
+
+dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bool x_last, bool y_last,
+                              dq_conv_shape *s, dq_error *err)
+{
+    const dq_tensor *tx = call->in[x], *tw = call->in[w];
+    memset(s, 0, sizeof *s);
+    s->x_last = x_last;
+    s->y_last = y_last;
+    if (tx->rank < 3)
+        return dq_call_fail_input(call, err, x,
+                                  "has %u axes, wanted batch, channels and 1 or more spatial axes", tx->rank);
+    if (tw->rank != tx->rank)
+        return dq_call_fail_input(call, err, w, "has %u axes, wanted %u as input %u has", tw->rank, tx->rank,
+                                  x);
+    DQ_TRY(check_channels(call, x, w, s, err));
+    DQ_TRY(check_kernel(call, w, tw, err));
+    s->rank = tx->rank;
+    s->window.rank = s->rank - 2;
+    size_t bytes = s->window.rank * sizeof(int64_t);
+    memcpy(s->window.in, tx->dims + (x_last ? 1 : 2), bytes);
+    memcpy(s->window.kernel, tw->dims + 2, bytes);
+    DQ_TRY(dq_window_infer(call, x, false, &s->window, err));
+    s->dims[0] = tx->dims[0];
+    s->dims[y_last ? s->rank - 1 : 1] = tw->dims[0];
+    memcpy(s->dims + (y_last ? 1 : 2), s->window.out, bytes);
+    s->in_size = dq_dims_product(s->window.in, 0, s->window.rank);
+    s->kernel_size = dq_dims_product(s->window.kernel, 0, s->window.rank);
+    s->out_size = dq_dims_product(s->window.out, 0, s->window.rank);
+    return DQ_OK;
+}
+
+bool dq_conv_pointwise(const dq_conv_shape *s)
+{
+    const dq_window *w = &s->window;
+    bool pointwise = s->kernel_size == 1;
+    for (size_t d = 0; d < w->rank; d++)
+        pointwise = pointwise && w->stride[d] == 1 && w->begin[d] == 0 && w->out[d] == w->in[d];
+    return pointwise;
+}
+
+dq_status dq_conv_param_check(const dq_op_call *call, uint32_t i, bool per_channel, const dq_conv_shape *s,
+                              dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->count == 1 || (per_channel && t->rank == 1 && t->count == s->out_channels))
+        return DQ_OK;
+    if (!per_channel)
+        return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1", t->count);
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (output channels)", t->count,
+                              s->out_channels);
+}
+
+dq_status dq_conv_bias_check(const dq_op_call *call, uint32_t i, const dq_conv_shape *s, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || (t->rank == 1 && t->count == s->out_channels))
+        return DQ_OK;
+    char text[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu] (output channels)",
+                              dq_shape_text(t->rank, t->dims, text), s->out_channels);
+}

@@ -1,0 +1,176 @@
+#include "ops/conv/conv_small.h"
+
+#include "base/checked.h"
+#include "ops/conv/conv_panels.h"
+
+#include <math.h>
+
+enum {
+    FEW = 64,
+    SOME = 256, /* windows of an image: any, and where they are its pixels and products are many */
+    MANY = 96,
+    STEPS = 256, /* of the windows that are laid out at a time, about */
+    LINE = 16
+};
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_small *c;
+    const dq_conv_floats *o;
+} job;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static float *rows_of(const job *j, size_t batch)
+{
+    char *at = (char *)j->call->scratch + j->c->rows_offset;
+    return (float *)(void *)at + batch * j->c->shape->out_size * j->c->row;
+}
+
+/* ---- The product -------------------------------------------------------------------------------------- */
+
+static void part_rows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    block->a = rows_of(j, part->batch) + part->row * j->c->row + part->p;
+    block->a_row = j->c->row;
+}
+
+static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
+{
+    return part->batch % s->group * s->group_out + part->col;
+}
+
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    const size_t k = j->c->product.k;
+    const size_t panel = part->batch % j->c->shape->group * j->c->panel_count + part->col / DQ_FPANEL;
+    block->b = j->c->panels + (panel * k + part->p) * DQ_FPANEL;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * k;
+}
+
+/* The bias goes along the columns. */
+static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_conv_shape *s = j->c->shape;
+    block->c = room;
+    block->c_row = part->cols;
+    block->z = j->o->bias ? j->o->bias + channel_of(s, part) : NULL;
+    block->z_row = 0;
+    block->low = j->o->z ? -INFINITY : j->o->finish->low;
+    block->high = j->o->z ? INFINITY : j->o->finish->high;
+    block->gate = j->o->z ? NULL : j->o->finish->gate;
+}
+
+/* Sums to the planes of their channels, and what comes upon them there. */
+static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_conv_floats *o = j->o;
+    const dq_conv_shape *s = j->c->shape;
+    const size_t at = (part->batch * s->group_out + part->col) * s->out_size + part->row;
+    j->call->kernels->transpose_x32((const uint32_t *)(const void *)block->c, block->c_row, part->rows,
+                                    part->cols, (uint32_t *)(void *)(o->out + at), s->out_size);
+    const dq_fblock rest = {.rows = part->cols, /* no steps: what is left to do upon the sums */
+                            .cols = part->rows,
+                            .c = o->out + at,
+                            .c_row = s->out_size,
+                            .more = true,
+                            .last = true,
+                            .alpha = 1,
+                            .low = o->finish->low,
+                            .high = o->finish->high,
+                            .z = o->z ? o->z + at : NULL,
+                            .z_row = s->out_size,
+                            .gate = o->finish->gate};
+    if (o->z)
+        j->call->kernels->fblock(&rest);
+    for (size_t i = 0; i < part->cols && o->finish->fn; i++)
+        dq_conv_function(o->finish, o->out + at + i * s->out_size, part->rows);
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------ */
+
+/* Some channels of an image. */
+static void windows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_small *c = j->c;
+    const dq_conv_shape *s = c->shape;
+    dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
+    float *room = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        const size_t batch = i / c->chunks, channel = i % c->chunks * c->chunk;
+        const size_t channels = least(c->chunk, s->group_in - channel);
+        const float *x = j->o->x + batch * s->group_in * s->in_size;
+        uint32_t *to = (uint32_t *)(void *)(rows_of(j, batch) + channel * s->kernel_size);
+        if (c->pointwise)
+            transpose((const uint32_t *)(const void *)(x + channel * s->in_size), s->in_size, channels,
+                      s->in_size, to, c->row);
+        for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_FPANEL) {
+            dq_fblock block;
+            const dq_fpart part = {.col = col,
+                                   .cols = least(DQ_FPANEL, s->out_size - col),
+                                   .p = channel * s->kernel_size,
+                                   .k = channels * s->kernel_size};
+            dq_conv_panels(j->call->kernels, &s->window, x, &part, room, &block);
+            transpose((const uint32_t *)(const void *)room, DQ_FPANEL, part.k, part.cols, to + col * c->row,
+                      c->row);
+        }
+    }
+}
+
+/* ---- The operator's side ------------------------------------------------------------------------------ */
+
+bool dq_conv_small_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s)
+{
+    const bool many = s->kernel_size == 1 && s->group_in >= MANY && s->group_out >= MANY;
+    return s->out_size <= (many ? SOME : FEW) && s->group_out >= DQ_FPANEL &&
+           call->in[w]->dtype == DQ_FLOAT && dq_call_constant(call, w) && call->in[w]->count;
+}
+
+dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_small *c,
+                                dq_error *err)
+{
+    const size_t k = shape->group_in * shape->kernel_size, batches = shape->batch * shape->group;
+    size_t room;
+    *c = (dq_conv_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
+    c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
+    c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
+    c->chunk = least(STEPS / shape->kernel_size + 1, shape->group_in);
+    c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
+    c->product = (dq_fproduct){.batches = batches,
+                               .m = shape->out_size,
+                               .n = shape->group_out,
+                               .k = k,
+                               .grain = 1,
+                               .laid_out = true,
+                               .c_room = true,
+                               .a = part_rows,
+                               .b = part_weights,
+                               .c = part_sums,
+                               .done = part_done};
+    DQ_TRY(dq_fpanels_constant(call, w, shape->group, shape->group_out, k, k, 1, &c->panels, err));
+    DQ_TRY(dq_fproduct_prepare(call, &c->product, err));
+    if (!dq_call_place(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
+        !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &room))
+        return dq_no_memory(err, SIZE_MAX, "windows");
+    if (call->worker_scratch_size < room)
+        call->worker_scratch_size = room;
+    return DQ_OK;
+}
+
+void dq_conv_small_run(const dq_op_call *call, const dq_conv_small *c, const dq_conv_floats *o)
+{
+    job j = {call, c, o};
+    dq_parallel(call->threads, c->product.batches * c->chunks, 4, windows, &j);
+    dq_fproduct_run(call, &c->product, &j);
+}

@@ -1,0 +1,256 @@
+/* ConvTranspose: floats by phases (conv_transpose.h); of other types, each output element gathers the inputs
+ * whose windows, laid out on the output, cover it; a matrix product of the weights with those, one for each
+ * group of each image. Positions between strides count as zeros. */
+#include "ops/conv/conv_transpose.h"
+#include "base/checked.h"
+#include "ops/conv/conv_gather.h"
+#include "ops/half_floats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { X, W, BIAS };
+
+typedef struct state {
+    dq_transposed s;
+    bool by_phases; /* float and narrower; else: */
+    dq_transposed_floats floats;
+    dq_half_floats halves;
+    dq_bounds bounds; /* dqrun's ConvTranspose */
+    dq_fmm mm;
+} state;
+
+typedef struct operands {
+    const state *s;
+    const dq_tensor *x, *w, *bias;
+    dq_tensor *out;
+} operands;
+
+/* ---- Shapes ---------------------------------------------------------------------------------------------
+ */
+
+static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
+                           int64_t absent, int64_t *to, bool *given, dq_error *err)
+{
+    size_t length;
+    const int64_t *list = dq_node_ints(call->node, name, &length);
+    *given = length > 0;
+    if (length && length != count)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, wanted %zu", name,
+                            length, count);
+    for (size_t i = 0; i < count; i++) {
+        to[i] = length ? list[i] : absent;
+        if (to[i] < least || to[i] > INT32_MAX)
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "attribute '%s' has %" PRId64 " at place %zu, wanted %" PRId64
+                                " to 2147483647",
+                                name, to[i], i, least);
+    }
+    return DQ_OK;
+}
+
+/* Lengths and pads of one axis. Attributes fit in 31 bits, so that only the products may overflow. */
+static dq_status along(const dq_op_call *call, dq_transposed *s, size_t d, bool sized, const char *auto_pad,
+                       int64_t extra, int64_t pad_end, dq_error *err)
+{
+    int64_t full, span;
+    bool same_upper = strcmp(auto_pad, "SAME_UPPER") == 0,
+         same = same_upper || strcmp(auto_pad, "SAME_LOWER") == 0;
+    if (!dq_mul_i64(s->stride[d], s->in[d] > 0 ? s->in[d] - 1 : 0, &full) ||
+        !dq_mul_i64(s->kernel[d] - 1, s->dilation[d], &span) || !dq_add_i64(full, span + 1 + extra, &full))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "gives spatial axis %zu more elements than can be counted", d);
+    if (same && !sized)
+        s->out[d] = s->in[d] * s->stride[d];
+    if (same || sized) {
+        int64_t pad = full > s->out[d] ? full - s->out[d] : 0;
+        s->begin[d] = same_upper ? pad / 2 : pad - pad / 2;
+        return DQ_OK;
+    }
+    if (strcmp(auto_pad, "VALID") == 0)
+        s->begin[d] = pad_end = 0;
+    s->out[d] = full - s->begin[d] - pad_end;
+    if (s->out[d] < 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "pads %" PRId64 " elements off spatial axis %zu, which has %" PRId64,
+                            s->begin[d] + pad_end, d, full);
+    return DQ_OK;
+}
+
+static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_error *err)
+{
+    const dq_tensor *x = call->in[X], *w = call->in[W], *bias = dq_call_in(call, BIAS);
+    if (x->rank < 3)
+        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+    if (w->rank != x->rank)
+        return dq_call_fail_input(call, err, W, "has rank %u, wanted %u as input 0 has", w->rank, x->rank);
+    int64_t group = dq_node_int(call->node, "group", 1);
+    if (group < 1 || x->dims[1] % group != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'group' is %" PRId64 ", wanted a divisor of %" PRId64 " channels",
+                            group, x->dims[1]);
+    if (w->dims[0] != x->dims[1])
+        return dq_call_fail_input(call, err, W, "has %" PRId64 " input channels, wanted %" PRId64, w->dims[0],
+                                  x->dims[1]);
+    s->rank = x->rank - 2;
+    s->batch = (size_t)x->dims[0];
+    s->group = (size_t)group;
+    s->group_in = (size_t)(x->dims[1] / group);
+    s->group_out = (size_t)w->dims[1];
+    if (bias && bias->count != s->group * s->group_out)
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (output channels)",
+                                  bias->count, s->group * s->group_out);
+    return DQ_OK;
+}
+
+static dq_status read_shape(const dq_op_call *call, dq_transposed *s, dq_error *err)
+{
+    bool given, sized;
+    int64_t pads[2 * DQ_MAX_RANK], extra[DQ_MAX_RANK];
+    memset(s, 0, sizeof *s);
+    DQ_TRY(read_channels(call, s, err));
+    DQ_TRY(read_list(call, "strides", s->rank, 1, 1, s->stride, &given, err));
+    DQ_TRY(read_list(call, "dilations", s->rank, 1, 1, s->dilation, &given, err));
+    DQ_TRY(read_list(call, "output_padding", s->rank, 0, 0, extra, &given, err));
+    DQ_TRY(read_list(call, "pads", 2 * s->rank, 0, 0, pads, &given, err));
+    DQ_TRY(read_list(call, "output_shape", s->rank, 0, 0, s->out, &sized, err));
+    const char *auto_pad = dq_node_string(call->node, "auto_pad", "NOTSET");
+    for (size_t d = 0; d < s->rank; d++) {
+        s->in[d] = call->in[X]->dims[d + 2];
+        s->kernel[d] = call->in[W]->dims[d + 2];
+        s->begin[d] = pads[d];
+        if (s->kernel[d] < 1 || s->in[d] > INT32_MAX)
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "has a kernel of %" PRId64 " over %" PRId64 " elements at spatial axis %zu",
+                                s->kernel[d], s->in[d], d);
+        DQ_TRY(along(call, s, d, sized, auto_pad, extra[d], pads[d + s->rank], err));
+    }
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_transposed s;
+    DQ_TRY(read_shape(call, &s, err));
+    int64_t dims[DQ_MAX_RANK] = {call->in[X]->dims[0], (int64_t)(s.group * s.group_out)};
+    memcpy(dims + 2, s.out, s.rank * sizeof *dims);
+    return dq_call_output(call, 0, call->in[X]->dtype, s.rank + 2, dims, err);
+}
+
+/* ---- Operands -------------------------------------------------------------------------------------------
+ */
+
+/* Rows: the output channels of a group; the weights' first axis are the input channels. */
+static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
+{
+    const operands *o = arg;
+    const dq_transposed *s = &o->s->s;
+    size_t strip = s->kernel_size * DQ_FMM_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
+    for (size_t c = 0; c < s->group_in; c++) {
+        size_t channel = batch % s->group * s->group_in + c;
+        dq_fmm_pack_strided(o->w->data, o->w->dtype, (channel * s->group_out + row) * s->kernel_size,
+                            s->kernel_size, 1, count, DQ_FMM_ROWS, s->kernel_size, (char *)to + c * strip);
+    }
+}
+
+/* The input element that kernel element `tap` brings to output `index`, or -1. */
+static int64_t source(const dq_transposed *s, size_t index, size_t tap)
+{
+    int64_t offset = 0, step = 1;
+    for (size_t d = s->rank; d-- > 0;) {
+        int64_t o = (int64_t)(index % (size_t)s->out[d]), t = (int64_t)(tap % (size_t)s->kernel[d]);
+        int64_t x = o + s->begin[d] - t * s->dilation[d];
+        if (x < 0 || x % s->stride[d] != 0 || x / s->stride[d] >= s->in[d])
+            return -1;
+        offset += x / s->stride[d] * step;
+        step *= s->in[d];
+        index /= (size_t)s->out[d];
+        tap /= (size_t)s->kernel[d];
+    }
+    return offset;
+}
+
+static void pack_sources(const void *arg, size_t batch, size_t col, size_t count, void *to)
+{
+    const operands *o = arg;
+    const dq_transposed *s = &o->s->s;
+    size_t first = batch * s->group_in * s->in_size;
+    for (size_t tap = 0; tap < s->kernel_size; tap++) {
+        int64_t at[DQ_FMM_COLS];
+        for (size_t j = 0; j < DQ_FMM_COLS; j++)
+            at[j] = j < count ? source(s, col + j, tap) : -1;
+        dq_conv_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
+    }
+}
+
+static float bounded(float x, dq_bounds b)
+{
+    x = x < b.low ? b.low : x;
+    return x > b.high ? b.high : x;
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    const operands *o = arg;
+    const dq_transposed *s = &o->s->s;
+    for (size_t i = 0; i < rows; i++) {
+        size_t channel = batch % s->group * s->group_out + row + i;
+        size_t at = (batch * s->group_out + row + i) * s->out_size + col;
+        double bias = o->bias ? dq_tensor_get_double(o->bias, channel) : 0;
+        for (size_t j = 0; j < cols; j++)
+            if (o->s->mm.type == DQ_DOUBLE)
+                dq_data(o->out, double)[at + j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
+            else
+                dq_tensor_put_double(
+                    o->out, at + j,
+                    (double)bounded(((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias, o->s->bounds));
+    }
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    dq_transposed *s = &st->s;
+    DQ_TRY(read_shape(call, s, err));
+    s->in_size = dq_dims_product(s->in, 0, s->rank);
+    s->out_size = dq_dims_product(s->out, 0, s->rank);
+    s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
+    DQ_TRY(dq_call_bounds(call, &st->bounds, err));
+    st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_suits(s);
+    if (st->by_phases) {
+        DQ_TRY(dq_half_floats_prepare(call, &st->halves, err));
+        return dq_transposed_prepare(call, W, s, &st->floats, err);
+    }
+    st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
+                      s->batch * s->group,
+                      s->group_out,
+                      s->out_size,
+                      s->group_in * s->kernel_size,
+                      pack_weights,
+                      pack_sources,
+                      store,
+                      NULL};
+    return dq_fmm_prepare(call, &st->mm, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), call->out[0]};
+    if (o.out->count == 0)
+        return DQ_OK;
+    if (!s->by_phases) {
+        dq_fmm_run(call, &s->mm, &o);
+        return DQ_OK;
+    }
+    dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
+                      dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
+                      s->bounds, dq_half_floats_out(call, &s->halves));
+    dq_half_floats_done(call, &s->halves);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_conv_transpose = {infer, prepare, run, 0};

@@ -1,0 +1,273 @@
+#include "base/checked.h"
+#include "ops/conv/conv_panels.h"
+#include "ops/conv/conv_transpose.h"
+
+#include <string.h>
+
+enum { MOST_PHASES = 64, ALIGN = 64 };
+
+/* Phases along an axis: remainders that some result has. */
+static int64_t phases_along(const dq_transposed *s, size_t d)
+{
+    return s->stride[d] < s->out[d] ? s->stride[d] : s->out[d];
+}
+
+static int64_t divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* One axis of the phase whose first result is at `first`: it takes the kernel elements t for which first +
+ * begin - t * dilation is a multiple of the stride, which then is where they find the input. */
+static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_transposed_phase *p)
+{
+    int64_t stride = s->stride[d], common = divisor(stride, s->dilation[d]), least = 0, count = 0;
+    int64_t step = stride / common;
+    dq_window *w = &p->window;
+    while (least < step && (first + s->begin[d] - least * s->dilation[d]) % stride != 0)
+        least++;
+    if (least < step && least < s->kernel[d])
+        count = (s->kernel[d] - 1 - least) / step + 1;
+    p->first[d] = first;
+    p->step[d] = step;
+    p->tap[d] = least + (count - 1) * step; /* the last one finds the earliest input */
+    w->in[d] = s->in[d];
+    w->kernel[d] = count;
+    w->stride[d] = 1;
+    w->dilation[d] = s->dilation[d] / common;
+    w->begin[d] = count ? -((first + s->begin[d] - p->tap[d] * s->dilation[d]) / stride) : 0;
+    w->end[d] = 0;
+    w->out[d] = (s->out[d] - 1 - first) / stride + 1;
+}
+
+/* Phase number i; how many kernel elements it takes. */
+static size_t set_phase(const dq_transposed *s, size_t i, dq_transposed_phase *p)
+{
+    size_t taps = 1;
+    p->window.rank = s->rank;
+    for (size_t d = s->rank; d-- > 0; i /= (size_t)phases_along(s, d)) {
+        phase_axis(s, d, (int64_t)(i % (size_t)phases_along(s, d)), p);
+        taps *= (size_t)p->window.kernel[d];
+    }
+    return taps;
+}
+
+static size_t phase_count(const dq_transposed *s)
+{
+    size_t count = 1;
+    for (size_t d = 0; d < s->rank; d++)
+        count *= (size_t)phases_along(s, d);
+    return count;
+}
+
+bool dq_transposed_suits(const dq_transposed *s)
+{
+    int64_t count = 1;
+    for (size_t d = 0; d < s->rank; d++) {
+        if (phases_along(s, d) > MOST_PHASES || s->begin[d] < 0)
+            return false;
+        count *= phases_along(s, d);
+        if (count > MOST_PHASES)
+            return false;
+    }
+    for (size_t i = 0; i < (size_t)count; i++) {
+        dq_transposed_phase p;
+        if (set_phase(s, i, &p) && !dq_conv_panels_suits(&p.window))
+            return false;
+    }
+    return count > 0;
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+/* Rows of a phase: its output channels, each with the elements that it takes of all input channels. */
+static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, size_t taps,
+                          const float *from, float *to)
+{
+    for (size_t o = 0; o < s->group * s->group_out; o++)
+        for (size_t c = 0; c < s->group_in; c++) {
+            size_t channel = (o / s->group_out * s->group_in + c) * s->group_out + o % s->group_out;
+            for (size_t t = 0; t < taps; t++) {
+                size_t rest = t, at = 0, step = 1;
+                for (size_t d = s->rank; d-- > 0; rest /= (size_t)p->window.kernel[d]) {
+                    int64_t i = (int64_t)(rest % (size_t)p->window.kernel[d]);
+                    at += (size_t)(p->tap[d] - i * p->step[d]) * step;
+                    step *= (size_t)s->kernel[d];
+                }
+                *to++ = from[channel * s->kernel_size + at];
+            }
+        }
+}
+
+/* One phase after the other. */
+static void arrange(const dq_transposed *s, const float *from, float *to)
+{
+    for (size_t i = 0; i < phase_count(s); i++) {
+        dq_transposed_phase p;
+        size_t taps = set_phase(s, i, &p);
+        arrange_phase(s, &p, taps, from, to);
+        to += s->group * s->group_out * s->group_in * taps;
+    }
+}
+
+static void make_weights(void *packed, const dq_tensor *from, const void *key)
+{
+    dq_transposed s;
+    memcpy(&s, key, sizeof s);
+    arrange(&s, dq_data(from, float), packed);
+}
+
+/* What the arrangement depends on; compared as bytes. */
+static dq_transposed arrangement(const dq_transposed *s)
+{
+    dq_transposed key;
+    memset(&key, 0, sizeof key);
+    key.rank = s->rank;
+    key.group = s->group;
+    key.group_in = s->group_in;
+    key.group_out = s->group_out;
+    key.kernel_size = s->kernel_size;
+    for (size_t d = 0; d < s->rank; d++) {
+        key.kernel[d] = s->kernel[d];
+        key.stride[d] = s->stride[d];
+        key.dilation[d] = s->dilation[d];
+        key.begin[d] = s->begin[d];
+        key.out[d] = phases_along(s, d);
+    }
+    return key;
+}
+
+/* ---- Products ----------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_transposed_floats *f;
+    const dq_transposed_phase *phase;
+    const float *x, *w, *bias;
+    dq_bounds bounds;
+    float *out;
+} job;
+
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const job *j = arg;
+    const dq_transposed *s = j->f->shape;
+    size_t k = j->phase->product.k, channel = part->batch % s->group * s->group_out + part->row;
+    block->a = j->w + j->phase->weights + channel * k + part->p;
+    block->a_row = k;
+}
+
+static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_transposed *s = j->f->shape;
+    dq_conv_panels(j->call->kernels, &j->phase->window, j->x + part->batch * s->group_in * s->in_size, part,
+                   room, block);
+}
+
+static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_transposed *s = j->f->shape;
+    block->c = room;
+    block->c_row = part->cols;
+    block->low = j->bounds.low;
+    block->high = j->bounds.high;
+    block->bias = j->bias ? j->bias + part->batch % s->group * s->group_out + part->row : NULL;
+}
+
+/* Results go where they belong, as many as the stride apart. */
+static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const job *j = arg;
+    const dq_transposed *s = j->f->shape;
+    const dq_transposed_phase *p = j->phase;
+    float *out = j->out + (part->batch * s->group_out + part->row) * s->out_size;
+    size_t last = s->rank - 1, n = (size_t)p->window.out[last], step = (size_t)s->stride[last];
+    for (size_t col = 0, count; col < part->cols; col += count) {
+        size_t at = part->col + col, rest = at / n, offset = 0, size = (size_t)s->out[last];
+        count = n - at % n < part->cols - col ? n - at % n : part->cols - col;
+        for (size_t d = last; d-- > 0; rest /= (size_t)p->window.out[d]) {
+            size_t q = rest % (size_t)p->window.out[d];
+            offset += ((size_t)p->first[d] + q * (size_t)s->stride[d]) * size;
+            size *= (size_t)s->out[d];
+        }
+        offset += (size_t)p->first[last] + at % n * step;
+        for (size_t i = 0; i < part->rows; i++)
+            for (size_t e = 0; e < count; e++)
+                out[i * s->out_size + offset + e * step] = block->c[i * block->c_row + col + e];
+    }
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------------- */
+
+static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
+{
+    const dq_transposed *s = f->shape;
+    size_t weights = 0, room = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        dq_transposed_phase *p = &f->phases[i];
+        size_t taps = set_phase(s, i, p), places = 1;
+        for (size_t d = 0; d < s->rank; d++)
+            places *= (size_t)p->window.out[d];
+        p->weights = weights;
+        weights += s->group * s->group_out * s->group_in * taps;
+        p->product = (dq_fproduct){.batches = s->batch * s->group,
+                                   .m = s->group_out,
+                                   .n = places,
+                                   .k = s->group_in * taps,
+                                   .grain = taps ? taps : 1,
+                                   .c_room = true,
+                                   .a = part_weights,
+                                   .b = part_windows,
+                                   .c = part_result,
+                                   .done = part_done};
+        DQ_TRY(dq_fproduct_prepare(call, &p->product, err));
+        room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
+    }
+    call->worker_scratch_size = room;
+    return DQ_OK;
+}
+
+dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
+                                dq_transposed_floats *f, dq_error *err)
+{
+    size_t bytes = call->in[w]->count * sizeof(float);
+    *f = (dq_transposed_floats){.shape = shape, .count = phase_count(shape)};
+    f->phases = dq_arena_alloc(call->arena, f->count * sizeof *f->phases, sizeof(int64_t));
+    if (!f->phases)
+        return dq_no_memory(err, f->count * sizeof *f->phases, "phases of a transposed convolution");
+    DQ_TRY(prepare_phases(call, f, err));
+    if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT && bytes) {
+        const dq_transposed key = arrangement(shape);
+        const void *packed;
+        DQ_TRY(dq_call_pack(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
+        f->weights = packed;
+        return DQ_OK;
+    }
+    f->weights_at = call->scratch_size;
+    if (!dq_align_size(bytes, ALIGN, &bytes) || !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "weights of a transposed convolution");
+    return DQ_OK;
+}
+
+void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
+                       const float *bias, dq_bounds bounds, float *out)
+{
+    job j = {call, f, NULL, x, f->weights, bias, bounds, out};
+    if (!j.w) {
+        float *room = (float *)(void *)((char *)call->scratch + f->weights_at);
+        arrange(f->shape, w, room);
+        j.w = room;
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        j.phase = &f->phases[i];
+        dq_fproduct_run(call, &j.phase->product, &j);
+    }
+}

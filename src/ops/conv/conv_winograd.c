@@ -1,0 +1,358 @@
+/* A chunk is some rows of tiles of a plane. Its pixels are laid out channels last and transformed, 16
+ * matrices of tiles by channels; panel by panel of output channels these are multiplied with the transformed
+ * weights, and the outputs of the products come back to planes. */
+#include "ops/conv/conv_winograd.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ALIGN = 64,
+    POINTS = DQ_FWINOGRAD_POINTS,
+    SIDE = 4,
+    TAPS = 9,
+    TILES = 56,    /* of a chunk, about */
+    CHANNELS = 64, /* of the pixels that are laid out at a time */
+    KERNELS = 32,  /* input channels of the weights that are laid out at a time */
+    DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache … */
+    FEW = 128,     /* … and the transformed weights of so many steps in the second */
+    TOGETHER = 2
+};
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_winograd *g;
+    const dq_conv_floats *o;
+} job;
+
+/* A chunk, and the panels of output channels that are at work. */
+typedef struct task {
+    size_t image, group, first, rows, tiles; /* first: row of tiles */
+    size_t panel, panels;
+    const float *v;
+} task;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* From one point to the next: an odd number of cache lines, so that the points of a tile share no set of the
+ * first cache. */
+static size_t apart(size_t n)
+{
+    enum { LINE = 16 };
+    return (n / LINE | 1) * LINE;
+}
+
+static float *at(void *room, size_t offset)
+{
+    return (float *)(void *)((char *)room + offset);
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+bool dq_conv_winograd_suits(const dq_conv_shape *s)
+{
+    enum { LEAST_IN = 16, LEAST_OUT = 16, LEAST_PIXELS = 30 };
+    const dq_window *w = &s->window;
+    if (w->rank != 2)
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
+            return false;
+    return s->group_in >= LEAST_IN && s->group_out >= LEAST_OUT && s->out_size >= LEAST_PIXELS;
+}
+
+static void cut(const dq_conv_shape *s, dq_conv_winograd *g)
+{
+    g->down = ((size_t)s->window.out[0] + 1) / 2;
+    g->across = ((size_t)s->window.out[1] + 1) / 2;
+    size_t rows = least(g->across < TILES ? TILES / g->across : 1, g->down);
+    g->chunks = (g->down + rows - 1) / rows;
+    g->rows = (g->down + g->chunks - 1) / g->chunks;
+    g->tiles = g->rows * g->across;
+    g->pixels_first = s->batch == 1 && g->chunks == 1;
+    g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
+    g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
+    g->together = least(TOGETHER, g->panels);
+    g->depth = least(g->pixels_first ? FEW : DEPTH, s->group_in);
+}
+
+dq_status dq_conv_winograd_prepare(dq_op_call *call, const dq_conv_float *direct, dq_conv_winograd *g,
+                                   dq_error *err)
+{
+    const dq_conv_shape *s = direct->shape;
+    const size_t direct_room = call->worker_scratch_size;
+    size_t *own = &call->worker_scratch_size, used = 0, pixels, u, v;
+    *g = (dq_conv_winograd){.shape = s, .direct = direct};
+    cut(s, g);
+    size_t cols = g->together * DQ_FPANEL, line = POINTS * sizeof(float);
+    g->m_point = apart(g->tiles * cols);
+    bool fits = dq_mul_size(g->pixels_first ? g->depth : s->group_in, DQ_FPANEL, &u) &&
+                dq_mul_size(g->tiles, g->wide, &v) &&
+                dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
+    g->u_point = fits ? apart(u) : 0;
+    g->v_point = fits ? apart(v) : 0;
+    fits = fits &&
+           dq_call_place(call, g->pixels_first ? g->v_point : g->u_point,
+                         g->pixels_first ? s->group : s->group * g->panels, line, &g->shared_offset) &&
+           dq_place_size(&used, g->pixels_first ? g->u_point * g->together : g->v_point, line, ALIGN,
+                         &g->own_offset) &&
+           dq_place_size(&used, pixels, CHANNELS * sizeof(float), ALIGN, &g->image_offset) &&
+           dq_place_size(&used, KERNELS * TAPS * DQ_FPANEL, sizeof(float), ALIGN, &g->kernels_offset) &&
+           dq_add_size(used, direct_room, own) && dq_align_size(*own, ALIGN, own) &&
+           dq_place_size(&used, g->m_point, line, ALIGN, &g->sums_offset) &&
+           dq_place_size(&used, 4 * g->tiles * cols + cols, sizeof(float), ALIGN, &g->out_offset);
+    if (!fits)
+        return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
+    *own = *own > used ? *own : used;
+    return DQ_OK;
+}
+
+/* ---- In ----------------------------------------------------------------------------------------------- */
+
+/* Transforms a task's pixels of `count` channels of its group, from channel `c` on, at most CHANNELS. */
+static void pixels(const job *j, const task *t, size_t c, size_t count, float *image, float *v)
+{
+    static const float zeros[CHANNELS];
+    const dq_conv_winograd *g = j->g;
+    const dq_conv_shape *s = g->shape;
+    const dq_window *w = &s->window;
+    const int64_t height = w->in[0], width = w->in[1];
+    const int64_t top = (int64_t)(2 * t->first) - w->begin[0], bottom = top + (int64_t)(2 * t->rows) + 2;
+    const int64_t low = top > 0 ? top : 0, high = bottom < height ? bottom : height;
+    const float *x = j->o->x + (t->image * s->in_channels + t->group * s->group_in + c) * s->in_size;
+    size_t wide = (count + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
+    if (low < high)
+        j->call->kernels->transpose_x32((const uint32_t *)(const void *)(x + low * width), s->in_size, count,
+                                        (size_t)((high - low) * width), (uint32_t *)(void *)image, CHANNELS);
+    v += c;
+    for (size_t i = 0; i < t->tiles; i++, v += g->wide) {
+        const float *d[POINTS];
+        int64_t y0 = top + 2 * (int64_t)(i / g->across), x0 = 2 * (int64_t)(i % g->across) - w->begin[1];
+        for (int p = 0; p < POINTS; p++) {
+            int64_t row = y0 + p / SIDE, col = x0 + p % SIDE;
+            bool inside = row >= low && row < high && col >= 0 && col < width;
+            d[p] = inside ? image + ((row - low) * width + col) * CHANNELS : zeros;
+        }
+        j->call->kernels->fwinograd->input(d, wide, v, g->v_point);
+    }
+}
+
+/* Transforms the weights of panels of a group, of `count` channels from channel `c` on: panel by panel, of
+ * each its points. */
+static void weights(const job *j, const task *t, size_t c, size_t count, float *room, float *u)
+{
+    const dq_conv_shape *s = j->g->shape;
+    size_t row = s->group_in * TAPS, point = j->g->u_point;
+    for (size_t q = t->panel; q < t->panel + t->panels; q++, u += POINTS * point) {
+        size_t outs = least(DQ_FPANEL, s->group_out - q * DQ_FPANEL);
+        const float *w = j->o->w + (t->group * s->group_out + q * DQ_FPANEL) * row + c * TAPS;
+        if (outs < DQ_FPANEL)
+            memset(room, 0, KERNELS * TAPS * DQ_FPANEL * sizeof *room);
+        for (size_t i = 0; i < count; i += KERNELS) {
+            size_t some = least(KERNELS, count - i);
+            j->call->kernels->transpose_x32((const uint32_t *)(const void *)(w + i * TAPS), row, outs,
+                                            some * TAPS, (uint32_t *)(void *)room, DQ_FPANEL);
+            j->call->kernels->fwinograd->weights(room, some, u + i * DQ_FPANEL, point);
+        }
+    }
+}
+
+/* ---- Products, and out -------------------------------------------------------------------------------- */
+
+/* `count` steps of the sums from channel `c` on; step 0 of the panels is at u. */
+static void products(const job *j, const task *t, size_t c, size_t count, const float *u, float *m)
+{
+    const dq_conv_winograd *g = j->g;
+    size_t cols = g->together * DQ_FPANEL;
+    dq_fblock block = {.rows = t->tiles,
+                       .cols = t->panels * DQ_FPANEL,
+                       .k = count,
+                       .a_row = g->wide,
+                       .b_step = DQ_FPANEL,
+                       .b_panel = POINTS * g->u_point,
+                       .c_row = cols,
+                       .more = c > 0};
+    for (size_t p = 0; p < POINTS; p++) {
+        block.a = t->v + p * g->v_point + c;
+        block.b = u + p * g->u_point;
+        block.c = m + p * g->m_point;
+        j->call->kernels->fblock(&block);
+    }
+}
+
+/* The outputs channels last, in `y`. False: directly instead. */
+static bool outputs(const job *j, const task *t, const float *m, float low, float high, float *y)
+{
+    const dq_conv_winograd *g = j->g;
+    const dq_conv_shape *s = g->shape;
+    const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
+    size_t cols = g->together * DQ_FPANEL, channel = t->panel * DQ_FPANEL;
+    float bias[TOGETHER * DQ_FPANEL], *beyond = y + 4 * g->tiles * cols;
+    bool finite = true;
+    for (size_t k = 0; k < cols; k++)
+        bias[k] = j->o->bias && channel + k < s->group_out ? j->o->bias[t->group * s->group_out + channel + k]
+                                                           : -0.0f;
+    for (size_t i = 0; i < t->tiles && finite; i++) {
+        float *to[4];
+        for (size_t k = 0; k < 4; k++) {
+            size_t row = i / g->across * 2 + k / 2, col = i % g->across * 2 + k % 2;
+            to[k] = row < height && col < width ? y + (row * width + col) * cols : beyond;
+        }
+        finite = j->call->kernels->fwinograd->output(m + i * cols, g->m_point, t->panels * DQ_FPANEL, bias,
+                                                     low, high, to);
+    }
+    return finite;
+}
+
+/* What Z and a function do upon results that stand in their planes. */
+static void finish(const job *j, const dq_fpart *part)
+{
+    const dq_conv_floats *o = j->o;
+    const dq_conv_shape *s = j->g->shape;
+    size_t first = (part->batch * s->group_out + part->row) * s->out_size + part->col;
+    const dq_fblock rest = {.rows = part->rows, /* no steps: what is left to do upon the sums */
+                            .cols = part->cols,
+                            .c = o->out + first,
+                            .c_row = s->out_size,
+                            .more = true,
+                            .last = true,
+                            .alpha = 1,
+                            .low = o->finish->low,
+                            .high = o->finish->high,
+                            .z = o->z ? o->z + first : NULL,
+                            .z_row = s->out_size,
+                            .gate = o->finish->gate};
+    if (o->z || o->finish->gate)
+        j->call->kernels->fblock(&rest);
+    for (size_t i = 0; i < part->rows && o->finish->fn; i++)
+        dq_conv_function(o->finish, o->out + first + i * s->out_size, part->cols);
+}
+
+static void results(const job *j, const task *t, char *own)
+{
+    const dq_conv_winograd *g = j->g;
+    const dq_conv_shape *s = g->shape;
+    const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
+    const dq_fpart part = {.batch = t->image * s->group + t->group,
+                           .row = t->panel * DQ_FPANEL,
+                           .rows = least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
+                           .col = 2 * t->first * width,
+                           .cols = least(2 * t->rows, height) * width};
+    float *y = at(own, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
+    if (j->o->z) {
+        low = -INFINITY;
+        high = INFINITY;
+    }
+    if (!outputs(j, t, at(own, g->sums_offset), low, high, y)) {
+        dq_conv_float_part(j->call, g->direct, j->o, &part, own + g->sums_offset);
+        return;
+    }
+    float *out = j->o->out + (part.batch * s->group_out + part.row) * s->out_size + part.col;
+    j->call->kernels->transpose_x32((const uint32_t *)(const void *)y, g->together * DQ_FPANEL, part.cols,
+                                    part.rows, (uint32_t *)(void *)out, s->out_size);
+    finish(j, &part);
+}
+
+/* ---- A run -------------------------------------------------------------------------------------------- */
+
+static task task_of(const dq_conv_winograd *g, size_t i)
+{
+    task t = {.first = i % g->chunks * g->rows,
+              .group = i / g->chunks % g->shape->group,
+              .image = i / g->chunks / g->shape->group};
+    t.rows = least(g->rows, g->down - t.first);
+    t.tiles = t.rows * g->across;
+    return t;
+}
+
+/* All the panels' weights. */
+static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_winograd *g = j->g;
+    char *own = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        const task t = {.group = i / g->panels, .panel = i % g->panels, .panels = 1};
+        weights(j, &t, 0, g->shape->group_in, at(own, g->kernels_offset),
+                at(j->call->scratch, g->shared_offset) + i * POINTS * g->u_point);
+    }
+}
+
+/* Chunks: their pixels, and all panels. */
+static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_winograd *g = j->g;
+    const size_t in = g->shape->group_in;
+    char *own = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        task t = task_of(g, i);
+        t.v = at(own, g->own_offset);
+        for (size_t c = 0; c < in; c += CHANNELS)
+            pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->own_offset));
+        for (; t.panel < g->panels; t.panel += t.panels) {
+            t.panels = least(g->together, g->panels - t.panel);
+            const float *u = at(j->call->scratch, g->shared_offset) +
+                             (t.group * g->panels + t.panel) * POINTS * g->u_point;
+            for (size_t c = 0; c < in; c += g->depth)
+                products(j, &t, c, least(g->depth, in - c), u + c * DQ_FPANEL, at(own, g->sums_offset));
+            results(j, &t, own);
+        }
+    }
+}
+
+/* All pixels, some channels at a time. */
+static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_winograd *g = j->g;
+    const size_t in = g->shape->group_in, parts = (in + CHANNELS - 1) / CHANNELS;
+    char *own = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        const task t = task_of(g, i / parts);
+        size_t c = i % parts * CHANNELS;
+        pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset),
+               at(j->call->scratch, g->shared_offset) + t.group * POINTS * g->v_point);
+    }
+}
+
+/* Panels, on pixels that are transformed. */
+static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_winograd *g = j->g;
+    const size_t in = g->shape->group_in, steps = (g->panels + g->together - 1) / g->together;
+    char *own = dq_call_worker_scratch(j->call, worker);
+    float *u = at(own, g->own_offset);
+    for (size_t i = begin; i < end; i++) {
+        task t = task_of(g, i / steps);
+        t.panel = i % steps * g->together;
+        t.panels = least(g->together, g->panels - t.panel);
+        t.v = at(j->call->scratch, g->shared_offset) + t.group * POINTS * g->v_point;
+        for (size_t c = 0; c < in; c += g->depth) {
+            size_t count = least(g->depth, in - c);
+            weights(j, &t, c, count, at(own, g->kernels_offset), u);
+            products(j, &t, c, count, u, at(own, g->sums_offset));
+        }
+        results(j, &t, own);
+    }
+}
+
+void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, const dq_conv_floats *o)
+{
+    const dq_conv_shape *s = g->shape;
+    job j = {call, g, o};
+    if (g->pixels_first) {
+        dq_parallel(call->threads, s->group * ((s->group_in + CHANNELS - 1) / CHANNELS), 1, run_pixels, &j);
+        dq_parallel(call->threads, s->group * ((g->panels + g->together - 1) / g->together), 1, run_panels,
+                    &j);
+    } else {
+        dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
+        dq_parallel(call->threads, s->batch * s->group * g->chunks, 1, run_chunks, &j);
+    }
+}

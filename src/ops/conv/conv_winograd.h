@@ -1,0 +1,40 @@
+/* Float convolutions of 3×3 at stride 1 by kernels/fwinograd.h: 4 multiplications for each 9 of the direct
+ * way. Weights are transformed in each run, as they are met: kept, they would take 16/9 of their memory once
+ * more, and to transform them is less work than to fetch as much from memory.
+ *
+ * An output's error is in proportion to the largest pixel times the largest weight under its window, channel
+ * by channel, where the direct way's is to each product: on random data it is the smaller one, as sums are
+ * shorter, but where a small weight meets a pixel much larger than its neighbours, that pixel's rounding
+ * shows. Which pixels an output depends on is not changed. Where an output is not finite, those of its chunk
+ * (which the shapes alone settle) are computed directly, as transforms make NaN of infinities. */
+#ifndef DQ_OPS_CONV_WINOGRAD_H
+#define DQ_OPS_CONV_WINOGRAD_H
+
+#include "ops/conv/conv_float.h"
+
+typedef struct dq_conv_winograd {
+    const dq_conv_shape *shape;
+    const dq_conv_float *direct;
+    size_t across, down; /* tiles of a plane */
+    size_t rows, chunks; /* rows of tiles in a chunk, chunks of a plane */
+    size_t tiles;        /* of a chunk */
+    size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
+    size_t together;     /* panels whose products are made at a time */
+    size_t depth;        /* channels of a block of the sums */
+    bool pixels_first; /* one chunk is all there is: its pixels are transformed once, weights as they are met
+                        */
+    size_t u_point, v_point, m_point; /* floats from a point to the next: weights', pixels' and products' */
+    size_t shared_offset;             /* in the scratch */
+    /* in a worker's */
+    size_t own_offset, image_offset, kernels_offset, sums_offset, out_offset;
+} dq_conv_winograd;
+
+/** Whether it is the better way: settled by the shape alone. */
+bool dq_conv_winograd_suits(const dq_conv_shape *s);
+/** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. */
+dq_status dq_conv_winograd_prepare(dq_op_call *call, const dq_conv_float *direct, dq_conv_winograd *g,
+                                   dq_error *err);
+/** Each sum of products runs over the channels from 0 up, one fused multiply-add a step. */
+void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, const dq_conv_floats *o);
+
+#endif

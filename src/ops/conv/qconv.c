@@ -1,0 +1,440 @@
+#include "ops/conv/qconv.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+dq_status dq_qconv_infer(const dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    DQ_TRY(dq_conv_shape_infer(call, conv->x, conv->w, conv->x_last, conv->y_last, &conv->s, err));
+    DQ_TRY(dq_conv_param_check(call, conv->x_zero, false, &conv->s, err));
+    DQ_TRY(dq_conv_param_check(call, conv->w_zero, true, &conv->s, err));
+    return dq_conv_bias_check(call, conv->bias, &conv->s, err);
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+/* Runs: positions of the kernel, or its rows when neighbours in a row are neighbours in the image, too; one
+ * where windows are gathered. */
+static void describe_weights(const dq_op_call *call, dq_qconv *conv)
+{
+    enum { SHORT = 32 };
+    const dq_conv_shape *s = &conv->s;
+    const dq_window *window = &s->window;
+    dq_qweights *w = &conv->weights;
+    size_t last = window->rank - 1, row = (size_t)window->kernel[last];
+    bool by_rows = s->group == 1 && (window->dilation[last] == 1 || row == 1);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size);
+    w->b.cols = s->group_out;
+    w->b.inner = s->group_in ? s->group_in : 1;
+    w->b.run_stride = by_rows ? row : 1;
+    w->b.outer_stride = 1;
+    w->b.inner_stride = s->kernel_size;
+    w->b.col_stride = s->group_in * s->kernel_size;
+    w->b.flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
+    /* with no input channels there is nothing to sum, however large the kernel says it is */
+    w->b.run = by_rows ? row * s->group_in : s->group_in;
+    w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
+    w->matrices = s->group;
+    w->matrix_step = s->group_out * w->b.col_stride;
+    conv->run = w->b.run;
+    conv->runs = w->b.runs;
+    conv->run_step = w->b.run_stride;
+    if (conv->runs > 1 && conv->run <= SHORT) {
+        conv->rows = DQ_QCONV_GATHERED;
+        w->b.runs = 1;
+        w->b.run = w->b.col_stride;
+    }
+}
+
+static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err)
+{
+    conv->offsets = DQ_NEW_ARRAY(call->arena, runs ? runs : 1, ptrdiff_t);
+    if (!conv->offsets)
+        return dq_no_memory(err, runs, "offsets of a kernel's elements");
+    for (size_t t = 0; t < runs; t++)
+        conv->offsets[t] = dq_qimage_offset(&conv->image, &conv->s.window, t * step);
+    return DQ_OK;
+}
+
+size_t dq_qconv_images(const dq_qconv *conv)
+{
+    enum { PASS = 1 << 21 };
+    size_t images = conv->image.size < PASS ? PASS / (conv->image.size + 1) + 1 : 1;
+    return images < conv->s.batch ? images : conv->s.batch;
+}
+
+static uint8_t flip_of(const dq_op_call *call, const dq_qconv *conv)
+{
+    return dq_qgemm_flip(call->in[conv->x]->dtype, conv->image_signed);
+}
+
+/* Blocks of about equal size: a short last one would waste most of a tile. */
+static void cut_rows(const dq_op_call *call, dq_qconv *conv)
+{
+    size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr;
+    size_t most = dq_qgemm_block_rows(conv->weights.kernel);
+    conv->blocks = rows / most + (rows % most != 0);
+    conv->block_rows = ((rows + conv->blocks - 1) / conv->blocks + mr - 1) / mr * mr;
+    conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
+    conv->pass = dq_qconv_images(conv);
+    conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
+    conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
+    if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
+        return;
+    /* where a block's rows are used once, they need not stand in memory before */
+    if (conv->s.x_last && (conv->chunks == 1 || flip_of(call, conv) == 0))
+        conv->rows = DQ_QCONV_PLACED;
+    else if (!conv->s.x_last && conv->chunks == 1 && conv->s.out_size == conv->s.in_size)
+        conv->rows = DQ_QCONV_TURNED;
+}
+
+static bool has_images(const dq_qconv *conv)
+{
+    return conv->rows != DQ_QCONV_TURNED && conv->rows != DQ_QCONV_PLACED;
+}
+
+static bool lay_out(dq_op_call *call, dq_qconv *conv)
+{
+    const dq_qweights *w = &conv->weights;
+    size_t *used = &call->scratch_size, columns, copy = 0;
+    size_t images = has_images(conv) ? conv->pass : 0;
+    bool fits = dq_mul_size(conv->own, conv->s.out_channels, used) && dq_align_size(*used, ALIGN, used) &&
+                dq_mul_size(w->panels * w->matrices, w->kernel->nr, &columns) &&
+                dq_place_size(used, columns, 3 * sizeof(int32_t), ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, conv->packed ? 0 : w->size, 1, ALIGN, &conv->packed_offset) &&
+                dq_place_size(used, conv->image.size, images, ALIGN, &conv->images_offset) &&
+                dq_add_size(*used, DQ_QGEMM_SLACK, used);
+    if (conv->rows != DQ_QCONV_WINDOWS)
+        fits = fits && dq_mul_size(conv->block_rows, w->b.run, &copy) &&
+               dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
+    dq_qstore store = conv->s.y_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
+    return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
+}
+
+dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    if (s->batch * s->out_channels * s->out_size == 0)
+        return DQ_OK; /* nothing to run; the rest may be of any size */
+    conv->depthwise = s->group_in == 1 && s->group > 1;
+    conv->by_planes = conv->depthwise && !s->x_last && !s->y_last;
+    if (!dq_qimage_layout(s, conv->by_planes ? 1 : s->in_channels, !conv->by_planes, &conv->image))
+        return dq_no_memory(err, SIZE_MAX, "a padded image");
+    if (conv->depthwise) {
+        if (conv->by_planes)
+            return dq_qconv_depthwise_prepare(call, conv, err);
+        DQ_TRY(find_offsets(call, conv, s->kernel_size, 1, err));
+        return dq_qconv_pixels_prepare(call, conv, err);
+    }
+    conv->by_winograd = dq_qconv_winograd_suits(call, conv);
+    if (conv->by_winograd)
+        return dq_qconv_winograd_prepare(call, conv, err);
+    conv->by_lanes = dq_qconv_lanes_suits(call, conv);
+    if (conv->by_lanes)
+        return dq_qconv_lanes_prepare(call, conv, err);
+    describe_weights(call, conv);
+    conv->image_signed = conv->weights.kernel->a_signed;
+    if (!dq_qweights_layout(&conv->weights))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    DQ_TRY(find_offsets(call, conv, conv->runs, conv->run_step, err));
+    DQ_TRY(dq_qweights_constant(call, conv->w, &conv->weights, &conv->packed, err));
+    cut_rows(call, conv);
+    if (!lay_out(call, conv))
+        return dq_no_memory(err, SIZE_MAX, "padded images");
+    call->worker_scratch_size = conv->layout.size;
+    return DQ_OK;
+}
+
+void dq_conv_sums_turn(const dq_conv_sums *sums, void *out)
+{
+    if (sums->channels == 1 && sums->c_stride == 1)
+        memcpy(out, sums->c, sums->count * sizeof *sums->c);
+    else
+        sums->call->kernels->transpose_x32((const uint32_t *)sums->c, sums->c_stride, sums->count,
+                                           sums->channels, out, sums->conv->s.out_size);
+}
+
+/* ---- A run -------------------------------------------------------------------------------------------- */
+
+typedef struct where {
+    const dq_qconv_pass *run;
+    size_t image, group, first; /* image of the batch */
+} where;
+
+static void store_block(const dq_qblock *block, size_t first, size_t cols)
+{
+    const where *at = block->arg;
+    const dq_qconv *conv = at->run->conv;
+    dq_conv_sums sums = {.conv = conv,
+                         .call = at->run->call,
+                         .batch = at->image,
+                         .channel = at->group * conv->s.group_out + first,
+                         .channels = cols,
+                         .first = at->first,
+                         .count = block->rows,
+                         .c_stride = block->c_stride,
+                         .c = block->c};
+    conv->store(&sums);
+}
+
+typedef struct filling {
+    const dq_qconv_pass *run;
+    size_t parts; /* of a row: some of its channels */
+} filling;
+
+static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    enum { TOGETHER = 64 }; /* channels */
+    (void)worker;
+    const filling *f = arg;
+    const dq_qconv_pass *run = f->run;
+    const dq_qconv *conv = run->conv;
+    const dq_qimage *image = &conv->image;
+    const dq_tensor *x = run->call->in[conv->x];
+    uint8_t flip = flip_of(run->call, conv);
+    uint8_t pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip;
+    size_t x_size = conv->s.in_channels * conv->s.in_size;
+    for (size_t i = begin; i < end; i++) {
+        size_t part = i % f->parts, number = i / f->parts / image->rows, row = i / f->parts % image->rows;
+        const uint8_t *from = (const uint8_t *)x->data + (run->first + number) * x_size;
+        uint8_t *to = run->images + number * image->size + row * image->width * image->unit;
+        size_t some = image->unit / TOGETHER, last = some * (part + 1) / f->parts * TOGETHER;
+        if (f->parts == 1)
+            dq_qimage_row(run->call->kernels, image, &conv->s, from, row, flip, pad, to);
+        else
+            dq_qimage_planes(run->call->kernels, image, &conv->s, from, row,
+                             some * part / f->parts * TOGETHER, part + 1 < f->parts ? last : image->unit,
+                             flip, to);
+    }
+}
+
+static void fill_images(const dq_qconv_pass *run)
+{
+    enum { PIECE = 1 << 14 };
+    const dq_qimage *image = &run->conv->image;
+    size_t row_bytes = image->width * image->unit;
+    filling f = {run, 1};
+    if (row_bytes == 0 || !has_images(run->conv))
+        return;                         /* no channels: rows without bytes, of any number */
+    if (image->whole && !image->pixels) /* few rows of many channels */
+        f.parts += image->unit * run->conv->s.in_size / image->rows / PIECE;
+    dq_parallel(run->call->threads, run->count * image->rows * f.parts, PIECE / (row_bytes + 1) + 1,
+                fill_rows, &f);
+}
+
+void dq_qconv_columns(const dq_op_call *call, const dq_qconv *conv, size_t width, int32_t *init,
+                      int32_t *zero)
+{
+    const dq_tensor *bias = dq_call_in(call, conv->bias), *zeros = dq_call_in(call, conv->w_zero);
+    const size_t some = conv->s.group_out;
+    const dq_dtype type = call->in[conv->w]->dtype;
+    const bool each = zeros && zeros->count != 1;
+    const int32_t only = each ? 0 : dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, 0), type, true);
+    memset(init, 0, width * conv->s.group * sizeof *init);
+    if (zero)
+        memset(zero, 0, width * conv->s.group * sizeof *zero);
+    for (size_t g = 0, first = 0; g < conv->s.group; g++, first += some) {
+        if (bias)
+            memcpy(init + g * width, dq_data(bias, int32_t) + first, some * sizeof *init);
+        for (size_t j = 0; zero && j < some; j++)
+            zero[g * width + j] =
+                each ? dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, first + j), type, true) : only;
+    }
+}
+
+/* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
+static void set_columns(dq_qconv_pass *run)
+{
+    const dq_qconv *conv = run->conv;
+    const dq_op_call *call = run->call;
+    const dq_qweights *w = &conv->weights;
+    size_t nr = w->kernel->nr, width = w->panels * nr, n = width * w->matrices;
+    int32_t *columns = (int32_t *)((char *)call->scratch + conv->columns_offset);
+    dq_qblock *all = &run->columns;
+    *all = (dq_qblock){.kernels = call->kernels,
+                       .w = w,
+                       .packed = run->packed,
+                       .end_panel = w->panels * w->matrices,
+                       .init = columns,
+                       .cols = columns + n,
+                       .zero = columns + 2 * n};
+    all->a_zero =
+        dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, w->kernel->a_signed);
+    dq_qconv_columns(call, conv, width, all->init, all->zero);
+    dq_qblock_terms(all);
+}
+
+/* Corners of the windows, counted up rather than divided out for each. */
+static void set_windows(const dq_qconv *conv, const uint8_t *image, size_t first, dq_qblock *block)
+{
+    const dq_window *w = &conv->s.window;
+    size_t last = w->rank - 1, width = (size_t)w->out[last], column = first % width;
+    size_t step = (size_t)w->stride[last] * conv->image.step[last];
+    const uint8_t *corner = image + dq_qimage_corner(&conv->image, w, first);
+    for (size_t i = 0; i < block->rows; i++) {
+        if (column == width) {
+            corner = image + dq_qimage_corner(&conv->image, w, first + i);
+            column = 0;
+        }
+        block->row_pointers[i] = corner;
+        corner += step;
+        column++;
+    }
+}
+
+/* Copies the windows' runs one behind the other. A copy of fixed size writes past the run, over what comes
+ * next, which is written after it. */
+static void gather(const dq_qconv *conv, dq_qblock *block)
+{
+    enum { STEP = 32 };
+    uint8_t *to = (uint8_t *)block->extra;
+    for (size_t i = 0; i < block->rows; i++) {
+        const uint8_t *corner = block->row_pointers[i];
+        block->row_pointers[i] = to;
+        for (size_t t = 0; t < conv->runs; t++, to += conv->run)
+            memcpy(to, corner + conv->offsets[t], STEP);
+    }
+}
+
+/* Pixels first … of a group's planes. */
+static void turn(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_tensor *x = run->call->in[run->conv->x];
+    uint8_t *to = (uint8_t *)block->extra, flip = flip_of(run->call, run->conv);
+    size_t plane = at->image * s->in_channels + at->group * s->group_in;
+    run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + at->first, s->in_size,
+                                     s->group_in, block->rows, flip, to, s->group_in);
+    for (size_t i = 0; i < block->rows; i++)
+        block->row_pointers[i] = to + i * s->group_in;
+}
+
+/* Pixels first … of x. Those that have another sign, and the last ones, behind which nothing may be read, are
+ * copied. */
+static void place(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    const dq_qconv *conv = run->conv;
+    const dq_conv_shape *s = &conv->s;
+    const dq_tensor *x = run->call->in[conv->x];
+    const uint8_t *from = x->data, *end = from + x->size, flip = flip_of(run->call, conv);
+    uint8_t *to = (uint8_t *)block->extra;
+    set_windows(conv, from + at->image * s->in_channels * s->in_size + at->group * s->group_in, at->first,
+                block);
+    for (size_t i = 0; i < block->rows; i++, to += s->group_in) {
+        const uint8_t *pixel = block->row_pointers[i];
+        if (flip == 0 && (size_t)(end - pixel) >= s->group_in + DQ_QGEMM_SLACK)
+            continue;
+        dq_qgemm_copy(pixel, s->group_in, flip, to);
+        block->row_pointers[i] = to;
+    }
+}
+
+static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+{
+    static const ptrdiff_t no_offset = 0;
+    const dq_qconv *conv = run->conv;
+    const uint8_t *image = run->images + (at->image - run->first) * conv->image.size;
+    block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
+    block->a.runs = conv->weights.b.runs;
+    block->a.run = conv->weights.b.run;
+    if (conv->rows == DQ_QCONV_TURNED) {
+        turn(run, at, block);
+        return;
+    }
+    if (conv->rows == DQ_QCONV_PLACED) {
+        place(run, at, block);
+        return;
+    }
+    set_windows(conv, image + at->group * conv->s.group_in, at->first, block);
+    if (conv->rows == DQ_QCONV_GATHERED)
+        gather(conv, block);
+}
+
+static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
+{
+    const dq_qconv *conv = run->conv;
+    const dq_qweights *w = &conv->weights;
+    dq_qblock block = dq_qblock_begin(&conv->layout, dq_call_worker_scratch(run->call, worker));
+    where at = {.run = run};
+    size_t chunk = task % conv->chunks, rest = task / conv->chunks, column;
+    at.first = rest % conv->blocks * conv->block_rows;
+    rest /= conv->blocks;
+    at.group = rest % conv->s.group;
+    at.image = run->first + rest / conv->s.group;
+    block.kernels = run->call->kernels;
+    block.w = w;
+    block.packed = run->packed;
+    block.matrix = at.group;
+    block.first_panel = chunk * conv->chunk;
+    block.end_panel =
+        w->panels - block.first_panel < conv->chunk ? w->panels : block.first_panel + conv->chunk;
+    block.rows =
+        conv->s.out_size - at.first < conv->block_rows ? conv->s.out_size - at.first : conv->block_rows;
+    column = (at.group * w->panels + block.first_panel) * w->kernel->nr;
+    block.init = run->columns.init + column;
+    block.zero = run->columns.zero + column;
+    block.any_zero = run->columns.any_zero;
+    block.store = store_block;
+    block.arg = &at;
+    find_rows(run, &at, &block);
+    dq_qblock_run(&block);
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    for (size_t task = begin; task < end; task++)
+        run_task(arg, task, worker);
+}
+
+static void run_pass(dq_qconv_pass *run)
+{
+    const dq_qconv *conv = run->conv;
+    if (conv->by_lanes) {
+        dq_qconv_lanes_run(run);
+        return;
+    }
+    fill_images(run);
+    if (conv->depthwise) {
+        dq_qconv_pixels_run(run);
+        return;
+    }
+    if (conv->by_winograd) {
+        dq_qconv_winograd_run(run);
+        return;
+    }
+    size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
+                      (conv->weights.b.runs * conv->weights.b.run + 1);
+    dq_parallel(run->call->threads, run->count * conv->s.group * conv->blocks * conv->chunks,
+                dq_qgemm_grain(products), run_tasks, run);
+}
+
+void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
+{
+    if (!call->out[0] || call->out[0]->count == 0)
+        return;
+    if (conv->by_planes) {
+        dq_qconv_depthwise_run(call, conv);
+        return;
+    }
+    dq_qconv_pass run = {.call = call, .conv = conv};
+    char *scratch = call->scratch;
+    if (conv->depthwise) {
+        run.packed = dq_qconv_pixels_weights(call, conv);
+    } else if (conv->by_winograd) {
+        dq_qconv_winograd_columns(call, conv);
+    } else if (conv->by_lanes) {
+        dq_qconv_lanes_columns(call, conv);
+    } else {
+        run.packed =
+            dq_qweights_ready(call, conv->w, &conv->weights, conv->packed, scratch + conv->packed_offset);
+        set_columns(&run);
+    }
+    run.images = (uint8_t *)scratch + conv->images_offset;
+    for (run.first = 0; run.first < conv->s.batch; run.first += conv->pass) {
+        run.count = conv->s.batch - run.first < conv->pass ? conv->s.batch - run.first : conv->pass;
+        run_pass(&run);
+    }
+}

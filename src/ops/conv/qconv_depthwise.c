@@ -1,0 +1,374 @@
+/* Convolution where each group has one input channel, plane by plane. Weights are taken with their zero point
+ * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
+ * sum x w' - zx * sum w'.
+ *
+ * The padded plane is written as pairs of neighbours (dq_qconv_pairs_fn), so that kernel elements 2p and 2p +
+ * 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel are
+ * whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
+ * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
+ * stride 1 take the plane itself where that is faster (dq_qconv_3x3). Where weights, scales and zero points
+ * are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give codes
+ * without sums in between (dq_qconv_codes). */
+#include "base/checked.h"
+#include "ops/conv/qconv.h"
+
+#include <string.h>
+
+enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
+enum { PADDED_MOST = 16 }; /* planes that are padded together */
+
+/* Kernels of 3×3 that dq_qconv_3x3 takes. */
+static bool is_3x3(const dq_op_call *call, const dq_window *w)
+{
+    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
+           w->dilation[0] == 1 && w->dilation[1] == 1 &&
+           call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
+}
+
+/* Whether all that codes depend on is known. */
+static bool makes_codes(const dq_op_call *call, const dq_qconv *conv)
+{
+    const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
+    double scale;
+    dq_requantize_to to;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (dq_call_in(call, known[i]) && !dq_call_constant(call, known[i]))
+            return false;
+    const dq_window *w = &conv->s.window;
+    return w->rank <= 2 && w->stride[w->rank - 1] <= 2 && call->kernels->qconv_codes->pack && conv->codes &&
+           conv->codes(call, 0, &scale, &to);
+}
+
+static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
+{
+    const dq_window *w = &s->window;
+    size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
+    size_t stride = (size_t)w->stride[last], dilation = (size_t)w->dilation[last];
+    p->line = image->width / stride + (image->width % stride != 0);
+    p->steps = kernel / 2 + kernel % 2;
+    p->distance = kernel > 1 ? dilation : 0;
+    p->lines = p->steps;
+    p->shift = 0;
+    if (p->steps > 1 && dq_mul_size(dilation, 2, &twice) && twice % stride == 0) {
+        p->lines = 1;
+        p->shift = twice / stride;
+    }
+    return dq_mul_size(p->line, stride, &p->pitch);
+}
+
+/* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
+ * padded some at a time, so that the first one is in the cache when it is read. */
+static bool lay_out_planes(const dq_qimage *image, dq_qplanes *p)
+{
+    enum { TOGETHER = 4096 };
+    bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
+                dq_add_size(p->size, p->distance + DQ_QGEMM_SLACK, &p->size) &&
+                dq_align_size(p->size, ALIGN, &p->size);
+    p->padded = fits ? TOGETHER / p->size : 0;
+    p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
+    return fits;
+}
+
+/* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
+static dq_status find_pairs(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
+    size_t apart = p->lines == 1 ? p->shift : conv->image.rows * p->line;
+    p->pairs = rows * p->steps;
+    conv->offsets = DQ_NEW_ARRAY(call->arena, p->pairs, ptrdiff_t);
+    if (!conv->offsets)
+        return dq_no_memory(err, p->pairs, "offsets of a kernel's elements");
+    for (size_t t = 0; t < p->pairs; t++) {
+        size_t row = (size_t)dq_qimage_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
+        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * apart));
+        p->reach = row > p->reach ? row : p->reach;
+    }
+    return DQ_OK;
+}
+
+static dq_status find_rows(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], rows = conv->s.out_size / width, at;
+    p->sources = DQ_NEW_ARRAY(call->arena, conv->image.rows, ptrdiff_t);
+    p->corners = DQ_NEW_ARRAY(call->arena, rows, size_t);
+    if (!p->sources || !p->corners)
+        return dq_no_memory(err, conv->image.rows, "rows of a plane");
+    for (size_t i = 0; i < conv->image.rows; i++)
+        p->sources[i] = dq_qimage_source(&conv->image, w, i, &at) ? (ptrdiff_t)at : -1;
+    for (size_t i = 0; i < rows; i++)
+        p->corners[i] = dq_qimage_corner(&conv->image, w, i * width) / conv->image.width;
+    return DQ_OK;
+}
+
+typedef struct run_state {
+    const dq_op_call *call;
+    const dq_qconv *conv;
+    uint8_t flip, pad;
+    int32_t x_zero; /* of bytes that are flipped */
+} run_state;
+
+static run_state begin_run(const dq_op_call *call, const dq_qconv *conv)
+{
+    dq_dtype type = call->in[conv->x]->dtype;
+    run_state run = {.call = call, .conv = conv, .flip = dq_qgemm_flip(type, false)};
+    run.x_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), type, false);
+    run.pad = (uint8_t)run.x_zero;
+    return run;
+}
+
+/* Weights of an output channel; returns what sums begin with. */
+static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
+{
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_tensor *w = run->call->in[run->conv->w];
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
+    int32_t zero = dq_qconv_zero(run->call, run->conv->w_zero, channel), sum = 0;
+    for (size_t t = 0; t < s->kernel_size; t += row) {
+        for (size_t e = t; e < t + row; e++) {
+            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + e] : dq_data(w, uint8_t)[i + e];
+            *out++ = (int16_t)(value - zero);
+            sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
+        }
+        if (row % 2)
+            *out++ = 0;
+    }
+    return (int32_t)((uint32_t)dq_qconv_bias(run->call, run->conv, channel) -
+                     (uint32_t)run->x_zero * (uint32_t)sum);
+}
+
+static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const run_state run = begin_run(call, conv);
+    const dq_qconv_codes *kernel = call->kernels->qconv_codes;
+    const dq_window *window = &conv->s.window;
+    dq_qplanes *p = &conv->planes;
+    size_t n = conv->s.out_channels, elements = 2 * p->pairs, size = kernel->size(elements), all;
+    size_t kernel_row = (size_t)window->kernel[window->rank - 1];
+    size_t *at = DQ_NEW_ARRAY(call->arena, elements, size_t);
+    int16_t *w = DQ_NEW_ARRAY(call->arena, elements, int16_t);
+    p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
+    uint64_t *packed =
+        dq_mul_size(size / sizeof *packed, n, &all) ? DQ_NEW_ARRAY(call->arena, all, uint64_t) : NULL;
+    if (!at || !w || !p->channels || !packed)
+        return dq_no_memory(err, n, "channels of a convolution");
+    for (size_t t = 0; t < elements; t++) { /* an element that makes a row even is weighted with 0 */
+        size_t row = t / 2 / p->steps, column = t - row * 2 * p->steps;
+        at[t] =
+            (size_t)dq_qimage_offset(&conv->image, window, row * kernel_row) / conv->image.width * p->pitch +
+            column * p->distance;
+    }
+    for (size_t j = 0; j < n; j++, packed += size / sizeof *packed) {
+        int32_t init = take_weights(&run, j, w);
+        double scale;
+        dq_requantize_to to;
+        if (conv->codes(call, j, &scale, &to) && kernel->pack(w, at, elements, init, &to, packed))
+            p->channels[j] = packed;
+    }
+    return DQ_OK;
+}
+
+dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    dq_qplanes *p = &conv->planes;
+    size_t width = (size_t)s->window.out[s->window.rank - 1], rows = s->out_size / width, bytes, at;
+    size_t *used = &call->worker_scratch_size;
+    p->together = width < SUMS ? SUMS / width : 1;
+    p->together = p->together < rows ? p->together : rows;
+    bool codes = makes_codes(call, conv);
+    p->as_bytes = is_3x3(call, &s->window) && (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
+    bool fits = lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
+                dq_place_size(used, p->size, p->padded, ALIGN, &at) &&
+                dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
+                dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
+                dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+                dq_place_size(used, p->together * width, sizeof(int32_t), ALIGN, &conv->sums_offset) &&
+                dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
+    if (!fits)
+        return dq_no_memory(err, SIZE_MAX, "a padded plane");
+    DQ_TRY(find_pairs(call, conv, err));
+    DQ_TRY(find_rows(call, conv, err));
+    if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), ALIGN, &conv->weights_offset))
+        return dq_no_memory(err, SIZE_MAX, "a padded plane");
+    return codes ? pack_channels(call, conv, err) : DQ_OK;
+}
+
+/* One input channel of an image. */
+typedef struct plane {
+    const run_state *run;
+    const uint8_t *x;
+    uint8_t *padded;
+    char *scratch;
+    size_t image, taken, rows; /* so many rows are padded, and so many written as pairs */
+} plane;
+
+static int16_t *lines_of(const plane *p)
+{
+    return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
+}
+
+/* A row in pieces of a fixed size, which take no call; the last one reaches back. */
+static inline void copy_row(uint8_t *to, const uint8_t *from, size_t n)
+{
+    enum { PIECE = 16, SHORT = 4 };
+    if (n < SHORT) {
+        memcpy(to, from, n);
+        return;
+    }
+    if (n < PIECE) {
+        for (size_t i = 0; i < n - SHORT; i += SHORT)
+            memcpy(to + i, from + i, SHORT);
+        memcpy(to + n - SHORT, from + n - SHORT, SHORT);
+        return;
+    }
+    for (size_t i = 0; i < n - PIECE; i += PIECE)
+        memcpy(to + i, from + i, PIECE);
+    memcpy(to + n - PIECE, from + n - PIECE, PIECE);
+}
+
+/* Rows of the padded plane before `end`. Padding is there already. */
+static void take_rows(plane *p, size_t end)
+{
+    const dq_qconv *conv = p->run->conv;
+    const size_t last = conv->image.rank - 1, width = conv->image.width, pitch = conv->planes.pitch;
+    const size_t begin = (size_t)conv->s.window.begin[last], in = (size_t)conv->s.window.in[last];
+    const ptrdiff_t *sources = conv->planes.sources;
+    const uint8_t flip = p->run->flip, *x = p->x;
+    const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
+    for (; p->taken < end; p->taken++) {
+        uint8_t *row = p->padded + p->taken * pitch + begin;
+        if (n == 0 || sources[p->taken] < 0)
+            continue;
+        copy_row(row, x + sources[p->taken], n);
+        for (size_t i = 0; flip && i < n; i++)
+            row[i] ^= flip;
+    }
+}
+
+/* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
+ * stores wait until these are through. */
+static void write_rows(plane *p, size_t last)
+{
+    const dq_qconv *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
+    if (p->rows > last)
+        return;
+    take_rows(p, last + 1);
+    for (size_t i = 0; i < q->lines && !q->as_bytes; i++)
+        p->run->call->kernels->qconv_pairs(p->padded + p->rows * q->pitch + 2 * i * q->distance, stride,
+                                           q->distance, (last + 1 - p->rows) * q->line,
+                                           lines_of(p) + (p->rows * q->line + i * whole) * 2);
+    p->rows = last + 1;
+}
+
+/* Rows of outputs first … first + count - 1. Those that lie on the last axes but one follow at even steps. */
+static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *weights, int32_t init,
+                     int32_t *sums)
+{
+    const dq_qconv *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
+    size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
+    if (q->as_bytes) {
+        p->run->call->kernels->qconv_3x3->rows(p->padded + q->corners[first] * q->pitch, q->pitch, count,
+                                               weights, init, width, sums);
+        return;
+    }
+    for (size_t i = 0, n; i < count; i += n) {
+        n = even - (first + i) % even;
+        n = n < count - i ? n : count - i;
+        p->run->call->kernels->qconv_rows(lines_of(p) + q->corners[first + i] * q->line * 2, step, n,
+                                          conv->offsets, weights, q->pairs, init, width, sums + i * width);
+    }
+}
+
+/* One output channel. */
+static void run_channel(plane *p, size_t channel)
+{
+    const run_state *run = p->run;
+    const dq_qconv *conv = run->conv;
+    const dq_qplanes *q = &conv->planes;
+    int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
+    int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
+    size_t width = (size_t)conv->s.window.out[conv->image.rank - 1], rows = conv->s.out_size / width;
+    int32_t init = take_weights(run, channel, weights);
+    dq_conv_sums out = {.conv = conv,
+                        .call = run->call,
+                        .batch = p->image,
+                        .channel = channel,
+                        .channels = 1,
+                        .c_stride = 1,
+                        .c = sums};
+    for (size_t first = 0, n; first < rows; first += n) {
+        n = rows - first < q->together ? rows - first : q->together;
+        out.first = first * width;
+        out.count = n * width;
+        write_rows(p, q->corners[first + n - 1] + q->reach);
+        sum_rows(p, first, n, weights, init, sums);
+        conv->store(&out);
+    }
+}
+
+/* One output channel to codes at once. */
+static void put_codes(const plane *p, size_t channel)
+{
+    const dq_op_call *call = p->run->call;
+    const dq_qconv *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], down = (w->rank > 1 ? (size_t)w->stride[0] : 1) * q->pitch;
+    uint8_t *out =
+        dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
+    call->kernels->qconv_codes->put(p->padded, down, (size_t)w->stride[w->rank - 1], conv->s.out_size / width,
+                                    q->channels[channel], width, out);
+}
+
+static void run_plane(plane *p, size_t group)
+{
+    const dq_qconv *conv = p->run->conv;
+    const void **channels = conv->planes.channels;
+    for (size_t j = group * conv->s.group_out, end = j + conv->s.group_out; j < end; j++)
+        if (channels && channels[j])
+            put_codes(p, j);
+        else
+            run_channel(p, j);
+}
+
+/* Planes: an input channel of an image, with all output channels that it makes. */
+static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const run_state *run = arg;
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_qplanes *q = &run->conv->planes;
+    const uint8_t *x = run->call->in[run->conv->x]->data;
+    char *scratch = dq_call_worker_scratch(run->call, worker);
+    plane planes[PADDED_MOST];
+    memset(scratch, run->pad, q->size * q->padded);
+    for (size_t i = begin, some; i < end; i += some) {
+        some = end - i < q->padded ? end - i : q->padded;
+        for (size_t k = 0; k < some; k++) {
+            planes[k] = (plane){.run = run,
+                                .x = x + (i + k) * s->in_size,
+                                .padded = (uint8_t *)scratch + k * q->size,
+                                .scratch = scratch,
+                                .image = (i + k) / s->group};
+            if (q->channels)
+                take_rows(&planes[k], run->conv->image.rows);
+        }
+        for (size_t k = 0; k < some; k++)
+            run_plane(&planes[k], (i + k) % s->group);
+    }
+}
+
+void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv)
+{
+    run_state run = begin_run(call, conv);
+    size_t products = conv->s.out_size * conv->s.kernel_size * conv->s.group_out;
+    dq_parallel(call->threads, conv->s.batch * conv->s.group, dq_qgemm_grain(products), run_planes, &run);
+}

@@ -1,0 +1,136 @@
+/* Depthwise convolution over tensors with channels last. Neighbouring channels are neighbouring bytes, so a
+ * pixel's sums are made many channels at a time, with weights laid out alike: by multiple (output channels of
+ * one input channel), kernel position, input channel; 16 bits, their zero point taken away. */
+#include "base/checked.h"
+#include "ops/conv/qconv.h"
+
+enum { ALIGN = 64, PIXELS = 64 /* whose sums are stored together */ };
+
+dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    size_t *used = &call->scratch_size, weights;
+    conv->pass = dq_qconv_images(conv);
+    if (!dq_mul_size(conv->own, s->out_channels, used) || !dq_align_size(*used, ALIGN, used) ||
+        !dq_mul_size(s->out_channels, s->kernel_size, &weights) ||
+        !dq_place_size(used, weights, sizeof(int16_t), ALIGN, &conv->weights_offset) ||
+        !dq_place_size(used, s->out_channels, sizeof(int32_t), ALIGN, &conv->sums_offset) ||
+        !dq_place_size(used, conv->image.size, conv->pass, ALIGN, &conv->images_offset))
+        return dq_no_memory(err, SIZE_MAX, "weights and padded images");
+    call->worker_scratch_size = sizeof(int32_t[PIXELS * DQ_QCONV_CHANNELS]);
+    return DQ_OK;
+}
+
+/* Weights, and at sums_offset where each output channel's sum starts: bias - zx * sum of the weights. */
+const void *dq_qconv_pixels_weights(const dq_op_call *call, const dq_qconv *conv)
+{
+    const dq_conv_shape *s = &conv->s;
+    const dq_tensor *w = call->in[conv->w];
+    int16_t *weights = (int16_t *)((char *)call->scratch + conv->weights_offset);
+    int32_t *starts = (int32_t *)((char *)call->scratch + conv->sums_offset);
+    int32_t x_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
+    for (size_t m = 0; m < s->out_channels; m++) {
+        size_t channel = m / s->group_out, multiple = m % s->group_out;
+        int16_t *to = weights + multiple * s->kernel_size * s->in_channels + channel;
+        int32_t zero = dq_qconv_zero(call, conv->w_zero, m);
+        uint32_t sum = 0;
+        for (size_t t = 0; t < s->kernel_size; t++) {
+            size_t i = m * s->kernel_size + t;
+            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i] : dq_data(w, uint8_t)[i];
+            to[t * s->in_channels] = (int16_t)(value - zero);
+            sum += (uint32_t)(value - zero);
+        }
+        starts[m] = (int32_t)((uint32_t)dq_qconv_bias(call, conv, m) - (uint32_t)x_zero * sum);
+    }
+    return weights;
+}
+
+/* sums[c] += x[c] * w[c], modulo 2^32: |w| is at most 255, so a product fits. */
+static void add_products(const uint8_t *x, const int16_t *w, size_t n, int32_t *sums)
+{
+    for (size_t c = 0; c < n; c++)
+        sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)(x[c] * w[c]));
+}
+
+/* Output channels that are stored together: of whole input channels, where those have few enough. */
+static size_t channels_at_a_time(const dq_conv_shape *s)
+{
+    size_t most = DQ_QCONV_CHANNELS;
+    return s->group_out <= most ? most / s->group_out * s->group_out : most;
+}
+
+/* sums[c] of output channels (first + c) * group_out + multiple, for c < n. */
+static void sum_multiple(const dq_qconv_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
+                         size_t n, int32_t *sums)
+{
+    const dq_qconv *conv = pass->conv;
+    const dq_conv_shape *s = &conv->s;
+    const int32_t *starts = (const int32_t *)((const char *)pass->call->scratch + conv->sums_offset);
+    const int16_t *w = (const int16_t *)pass->packed + multiple * s->kernel_size * s->in_channels + first;
+    for (size_t c = 0; c < n; c++)
+        sums[c] = starts[(first + c) * s->group_out + multiple];
+    for (size_t t = 0; t < s->kernel_size; t++, w += s->in_channels)
+        add_products(corner + conv->offsets[t] + first, w, n, sums);
+}
+
+/* The sums of output channels first … end - 1 at one output position. */
+static void sum_pixel(const dq_qconv_pass *pass, const uint8_t *corner, size_t first, size_t end,
+                      int32_t *sums)
+{
+    const dq_conv_shape *s = &pass->conv->s;
+    size_t multiples = s->group_out, channel = first / multiples, n = (end - first) / multiples;
+    int32_t few[DQ_QCONV_CHANNELS];
+    if (multiples == 1) {
+        sum_multiple(pass, corner, 0, first, n, sums);
+    } else if (multiples <= DQ_QCONV_CHANNELS) {
+        for (size_t j = 0; j < multiples; j++) {
+            sum_multiple(pass, corner, j, channel, n, few);
+            for (size_t c = 0; c < n; c++)
+                sums[c * multiples + j] = few[c];
+        }
+    } else {
+        for (size_t m = first; m < end; m++)
+            sum_multiple(pass, corner, m % multiples, m / multiples, 1, sums + m - first);
+    }
+}
+
+typedef struct job {
+    const dq_qconv_pass *pass;
+    size_t blocks; /* of output positions, of an image */
+} job;
+
+static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
+{
+    const dq_qconv_pass *pass = j->pass;
+    const dq_qconv *conv = pass->conv;
+    const dq_conv_shape *s = &conv->s;
+    const uint8_t *image = pass->images + number * conv->image.size;
+    dq_conv_sums out = {.conv = conv, .call = pass->call, .batch = pass->first + number, .first = first};
+    out.count = s->out_size - first < PIXELS ? s->out_size - first : PIXELS;
+    out.c_stride = DQ_QCONV_CHANNELS;
+    out.c = sums;
+    size_t most = channels_at_a_time(s);
+    for (; out.channel < s->out_channels; out.channel += out.channels) {
+        size_t left = s->out_channels - out.channel;
+        out.channels = left < most ? left : most;
+        for (size_t i = 0; i < out.count; i++)
+            sum_pixel(pass, image + dq_qimage_corner(&conv->image, &s->window, first + i), out.channel,
+                      out.channel + out.channels, sums + i * out.c_stride);
+        conv->store(&out);
+    }
+}
+
+static void run_blocks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    for (size_t i = begin; i < end; i++)
+        run_block(j, i / j->blocks, i % j->blocks * PIXELS, dq_call_worker_scratch(j->pass->call, worker));
+}
+
+void dq_qconv_pixels_run(const dq_qconv_pass *pass)
+{
+    const dq_conv_shape *s = &pass->conv->s;
+    job j = {pass, s->out_size / PIXELS + (s->out_size % PIXELS != 0)};
+    dq_parallel(pass->call->threads, pass->count * j.blocks,
+                dq_qgemm_grain(PIXELS * s->out_channels * s->kernel_size), run_blocks, &j);
+}

@@ -1,0 +1,112 @@
+/* Padded images: where things are in them, and how they are filled. */
+#include "base/checked.h"
+#include "ops/conv/qconv.h"
+
+#include <string.h>
+
+/* Bytes of a piece of a whole image, about, and what its pixels are a multiple of. */
+enum { PIECE = 1 << 14, SQUARE = 64 };
+
+/* Whether windows are pixels of x as it stands, some of them or all. */
+static bool are_pixels(const dq_conv_shape *s)
+{
+    const dq_window *w = &s->window;
+    bool are = s->x_last && s->kernel_size == 1;
+    for (size_t i = 0; are && i < w->rank; i++)
+        are = w->begin[i] == 0 && w->out[i] > 0 && (w->out[i] - 1) * w->stride[i] < w->in[i];
+    return are;
+}
+
+bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image)
+{
+    const dq_window *w = &s->window;
+    size_t rank = w->rank, step = unit;
+    bool pixels = are_pixels(s);
+    memset(image, 0, sizeof *image);
+    image->rank = rank;
+    image->unit = unit;
+    image->whole = pieces;
+    image->pixels = s->x_last;
+    for (size_t i = rank; i-- > 0;) {
+        /* dq_window_infer has seen that this fits */
+        int64_t extent = pixels      ? w->in[i]
+                         : w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i)
+                                     : 0;
+        image->extent[i] = (size_t)extent;
+        image->step[i] = step;
+        image->whole = image->whole && w->begin[i] == 0 && extent == w->in[i];
+        if (!dq_mul_size(step, (size_t)extent, &step))
+            return false;
+    }
+    image->size = step;
+    image->width = image->extent[rank - 1];
+    image->rows = 1;
+    for (size_t i = 0; i + 1 < rank; i++)
+        image->rows *= image->extent[i];
+    if (image->whole) {
+        image->width = (PIECE / (unit + 1) / SQUARE + 1) * SQUARE;
+        image->rows = s->in_size / image->width + (s->in_size % image->width != 0);
+    }
+    return true;
+}
+
+ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t)
+{
+    size_t offset = 0;
+    for (size_t i = image->rank; i-- > 0; t /= (size_t)w->kernel[i])
+        offset += t % (size_t)w->kernel[i] * (size_t)w->dilation[i] * image->step[i];
+    return (ptrdiff_t)offset;
+}
+
+size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p)
+{
+    size_t offset = 0;
+    for (size_t i = image->rank; i-- > 0; p /= (size_t)w->out[i])
+        offset += p % (size_t)w->out[i] * (size_t)w->stride[i] * image->step[i];
+    return offset;
+}
+
+bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at)
+{
+    size_t plane = (size_t)w->in[image->rank - 1];
+    *at = 0;
+    for (size_t i = image->rank - 1; i-- > 0; row /= image->extent[i]) {
+        size_t place = row % image->extent[i], begin = (size_t)w->begin[i];
+        if (place < begin || place - begin >= (size_t)w->in[i])
+            return false;
+        *at += (place - begin) * plane;
+        plane *= (size_t)w->in[i];
+    }
+    return true;
+}
+
+void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
+                      const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out)
+{
+    size_t from = row * image->width, left = s->in_size - from;
+    kernels->transpose_x8(x + first * s->in_size + from, s->in_size, end - first,
+                          left < image->width ? left : image->width, flip, out + first, image->unit);
+}
+
+void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
+                   const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out)
+{
+    const dq_window *w = &s->window;
+    size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside = width;
+    if (image->whole) {
+        width = inside = s->in_size - from < width ? s->in_size - from : width;
+    } else {
+        size_t last = image->rank - 1, in = (size_t)w->in[last];
+        begin = (size_t)w->begin[last] < width ? (size_t)w->begin[last] : width;
+        inside = in < width - begin ? in : width - begin;
+        if (!dq_qimage_source(image, w, row, &from))
+            inside = 0;
+    }
+    memset(out, pad, begin * unit);
+    out += begin * unit;
+    if (image->pixels)
+        dq_qgemm_copy(x + from * unit, inside * unit, flip, out);
+    else if (inside)
+        kernels->transpose_x8(x + from, s->in_size, unit, inside, flip, out, unit);
+    memset(out + inside * unit, pad, (width - begin - inside) * unit);
+}

@@ -1,0 +1,228 @@
+/* dqrun.WideConv: QLinearConv's arithmetic where codes have 16 bits: y = saturate(round((sum + bias /
+ * (x_scale * w_scale)) * (x_scale * w_scale / y_scale)) + y_zero_point), the sum that of (x - x_zero_point)(w
+ * - w_zero_point), exact, the bias a float.
+ *
+ * Rows of the product are output channels, its columns output positions. A task copies the input under a band
+ * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */
+#include "base/checked.h"
+#include "ops/conv/wide_depthwise.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/matmul/wide_codes.h"
+
+#include <string.h>
+
+enum {
+    ROWS = DQ_WGEMM_ROWS,
+    COLS = DQ_WGEMM_COLS,
+    OCTET = DQ_WGEMM_OCTET,
+    BAND = 3 << 16, /* bytes of a band, about */
+    ALIGN = 64
+};
+
+typedef struct state {
+    dq_conv_shape s;
+    bool depthwise;
+    dq_wdepth d; /* of a depthwise one; nothing else is used then */
+    dq_wcodes w;
+    dq_wband b;
+    size_t planes;                        /* of a band: pairs of channels */
+    size_t chunk, chunks;                 /* panels of a task */
+    size_t band_at, codes_at, offsets_at; /* of a worker's scratch */
+} state;
+
+static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
+{
+    DQ_TRY(dq_conv_shape_infer(call, DQ_WIDE_X, DQ_WIDE_W, false, false, s, err));
+    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_Y_ZERO; i++)
+        if (i != DQ_WIDE_W)
+            DQ_TRY(dq_conv_param_check(call, i, i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO, s, err));
+    return dq_conv_bias_check(call, DQ_WIDE_BIAS, s, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_conv_shape s;
+    DQ_TRY(check(call, &s, err));
+    return dq_call_output(call, 0, call->in[DQ_WIDE_Y_ZERO]->dtype, s.rank, s.dims, err);
+}
+
+static bool lay_out(state *st, size_t *used)
+{
+    enum { PANELS = 16 };
+    const dq_conv_shape *s = &st->s;
+    size_t elements;
+    st->chunk = dq_wcodes_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
+    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
+    return dq_wband_size(&st->b, st->planes, &elements) &&
+           dq_place_size(used, elements, sizeof(int16_t), ALIGN, &st->band_at) &&
+           dq_place_size(used, DQ_WIDE_TILES * dq_wcodes_panel(&st->w), sizeof(int16_t), ALIGN,
+                         &st->codes_at) &&
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), ALIGN, &st->offsets_at);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_conv_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batch * s->out_channels * s->out_size == 0)
+        return DQ_OK;
+    st->depthwise = dq_wide_depthwise_suits(s);
+    if (st->depthwise)
+        return dq_wide_depthwise_prepare(call, s, &st->d, err);
+    st->w = (dq_wcodes){.lanes = ROWS,
+                        .matrices = s->group,
+                        .n = s->group_out,
+                        .outer = s->group_in,
+                        .inner = s->kernel_size,
+                        .matrix_step = s->group_out * s->group_in * s->kernel_size,
+                        .lane_step = s->group_in * s->kernel_size,
+                        .outer_step = s->kernel_size,
+                        .inner_step = 1};
+    st->planes = s->group_in / 2 + s->group_in % 2;
+    DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
+    DQ_TRY(dq_wband_prepare(call, s, st->planes, BAND, &st->b, err));
+    if (!lay_out(st, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
+    return DQ_OK;
+}
+
+/* ---- A run ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct task {
+    const dq_wrun *run;
+    const state *st;
+    size_t image, group, first, count; /* places on the first axis */
+    int16_t *band, *codes;
+    uint32_t *offsets;
+} task;
+
+static void fill_band(const task *t)
+{
+    const state *st = t->st;
+    const dq_conv_shape *s = &st->s;
+    const dq_op_call *call = t->run->call;
+    int16_t pad = (int16_t)dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    size_t at = (t->image * s->in_channels + t->group * s->group_in) * s->in_size;
+    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, false, pad, t->band);
+}
+
+/* Up to three octets of positions, and where their outputs begin in a channel. */
+typedef struct octets {
+    size_t count, at[DQ_WGEMM_OCTETS], n[DQ_WGEMM_OCTETS];
+    const int16_t *x[DQ_WGEMM_OCTETS];
+} octets;
+
+static octets find_octets(const task *t, size_t first, size_t count)
+{
+    const state *st = t->st;
+    size_t columns = dq_wband_columns(&st->b, t->count), each = (columns + OCTET - 1) / OCTET;
+    size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
+    octets o = {.count = count};
+    for (size_t i = 0; i < count; i++) {
+        size_t row = (first + i) / each, column = (first + i) % each * OCTET;
+        o.n[i] = columns - column < OCTET ? columns - column : OCTET;
+        o.at[i] = start + row * columns + column;
+        o.x[i] = t->band + dq_wband_place(&st->b, row) + 2 * column;
+    }
+    return o;
+}
+
+static void put_tile(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+{
+    const state *st = t->st;
+    dq_tensor *y = t->run->call->out[0];
+    bool wide = dq_dtype_get(y->dtype)->bits == 16;
+    uint16_t codes[DQ_WIDE_TILE];
+    size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
+    t->run->call->kernels->requantize_wide(s, codes);
+    for (size_t i = 0; i < s->rows; i++, at += st->s.out_size)
+        for (size_t k = 0; k < o->count; k++) {
+            const uint16_t *from = codes + i * COLS + k * OCTET;
+            if (wide && o->n[k] == OCTET)
+                memcpy(dq_data(y, uint16_t) + at + o->at[k], from, OCTET * sizeof *from);
+            else
+                dq_wcodes_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
+        }
+}
+
+/* Some panels of channels with all positions of the band. */
+static void run_panels(const task *t, size_t panel, size_t panels)
+{
+    const state *st = t->st;
+    size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
+    size_t columns = dq_wband_columns(&st->b, t->count), each = dq_wcodes_panel(&st->w);
+    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET);
+    double offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
+    dq_wide_sums s = dq_wcodes_sums(t->run->call);
+    dq_wtiles tiles;
+    s.stride = COLS;
+    s.row_step = 1;
+    dq_wcodes_terms(t->run, t->group, first, n, offset, scale);
+    for (size_t i = 0; i < panels; i++)
+        dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
+    for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
+        octets o = find_octets(t, at, all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS);
+        dq_wcodes_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
+        s.cols = o.count * OCTET;
+        for (size_t i = 0; i < panels; i++) {
+            s.rows = n - i * ROWS < ROWS ? n - i * ROWS : ROWS;
+            s.sums = tiles.sums[i];
+            s.extra = tiles.has_extra ? tiles.extra[i] : NULL;
+            s.offset = offset + i * ROWS;
+            s.scale = scale + i * ROWS;
+            put_tile(t, &s, &o, first + i * ROWS);
+        }
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    task t = *(const task *)arg;
+    const state *st = t.st;
+    char *scratch = dq_call_worker_scratch(t.run->call, worker);
+    size_t inner = st->w.inner, planes = st->planes * st->b.plane, filled = SIZE_MAX;
+    t.band = (int16_t *)(void *)(scratch + st->band_at);
+    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
+    memset(t.band + planes, 0, 2 * OCTET * sizeof *t.band); /* read, and of no consequence */
+    for (size_t p = 0; p < st->w.pairs; p++)
+        t.offsets[p] = (uint32_t)(p / inner * st->b.plane) + st->b.taps[p % inner];
+    for (size_t i = begin; i < end; i++) {
+        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
+        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        dq_wband_range(&st->b, rest % st->b.bands, &t.first, &t.count);
+        t.group = rest / st->b.bands % st->s.group;
+        t.image = rest / st->b.bands / st->s.group;
+        if (filled != rest)
+            fill_band(&t);
+        filled = rest;
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < DQ_WIDE_TILES ? last - panel : DQ_WIDE_TILES;
+            run_panels(&t, panel, n);
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    const dq_conv_shape *s = &st->s;
+    if (!call->out[0] || call->out[0]->count == 0)
+        return DQ_OK;
+    if (st->depthwise) {
+        dq_wide_depthwise_run(call, s, &st->d);
+        return DQ_OK;
+    }
+    dq_wrun begun = dq_wcodes_begin(call, &st->w);
+    task t = {.run = &begun, .st = st};
+    size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
+    dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_qgemm_grain(products),
+                run_tasks, &t);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_wide_conv = {infer, prepare, run, 0};

@@ -1,0 +1,19 @@
+/* dqrun.WideConv where each group has one input channel: plane by plane, by rows (dq_qconv_rows_fn). */
+#ifndef DQ_OPS_WIDE_DEPTHWISE_H
+#define DQ_OPS_WIDE_DEPTHWISE_H
+
+#include "ops/conv/wide_window.h"
+
+typedef struct dq_wdepth {
+    dq_wband b;
+    size_t pairs;
+    ptrdiff_t *offsets;       /* of each pair of kernel elements from an output's place */
+    uint32_t *first, *second; /* the elements; second UINT32_MAX: none */
+    size_t plane_at, weights_at, sums_at, extra_at, codes_at; /* of a worker's scratch */
+} dq_wdepth;
+
+bool dq_wide_depthwise_suits(const dq_conv_shape *s);
+dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wdepth *d, dq_error *err);
+void dq_wide_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wdepth *d);
+
+#endif

@@ -1,0 +1,255 @@
+/* Cast and CastLike.
+ *
+ * Elements go through one of two wide types, int64 or double, a stretch at a time; a result is rounded once,
+ * as its type says. Integers keep their low bits; bool is "not 0"; numbers that an integer type cannot hold:
+ * see cast.h. */
+#include "ops/elementwise/cast.h"
+
+#include "ops/rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Elements that a thread takes at a time; a multiple of 8, so that packed results split at bytes. */
+enum { GRAIN = 16384 };
+
+typedef struct cast_state {
+    bool saturate;
+    dq_round round;
+} cast_state;
+
+typedef struct cast_job {
+    const cast_state *state;
+    const dq_kernels *kernels;
+    const dq_tensor *x;
+    dq_tensor *y;
+    bool infinity_is_nan;
+} cast_job;
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+/* Cast-1 names the type, FLOAT or INT32; later versions number it. */
+static dq_status read_to(const dq_op_call *call, dq_dtype *to, dq_error *err)
+{
+    const dq_attr *attr = dq_node_attr(call->node, "to");
+    if (attr && attr->kind == DQ_ATTR_STRING) {
+        char name[16] = "";
+        for (size_t i = 0; i < attr->u.s.length && i < sizeof name - 1; i++) {
+            char letter = attr->u.s.bytes[i];
+            name[i] = letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+        }
+        *to = attr->u.s.length < sizeof name ? dq_dtype_from_name(name) : DQ_UNDEFINED;
+        if (*to == DQ_UNDEFINED)
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "attribute 'to' is '%.*s', wanted the name of a type",
+                                (int)(attr->u.s.length < 64 ? attr->u.s.length : 64), attr->u.s.bytes);
+        return DQ_OK;
+    }
+    int64_t number = attr ? attr->u.i : 0;
+    if (!dq_dtype_valid(number))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'to' is %" PRId64 ", wanted the number of a type", number);
+    *to = (dq_dtype)number;
+    return DQ_OK;
+}
+
+static dq_status infer_to(dq_op_call *call, dq_dtype to, dq_error *err)
+{
+    if (dq_dtype_get(to)->cls == DQ_CLASS_COMPLEX)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "casts to %s, wanted a type that is not complex",
+                            dq_dtype_name(to));
+    const char *mode = dq_node_string(call->node, "round_mode", "up");
+    if (strcmp(mode, "up") != 0 && strcmp(mode, "down") != 0 && strcmp(mode, "nearest") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'round_mode' is '%.64s', wanted 'up', 'down' or 'nearest'", mode);
+    return dq_call_output_like(call, 0, to, call->in[0], err);
+}
+
+static dq_status infer_cast(dq_op_call *call, dq_error *err)
+{
+    dq_dtype to = DQ_UNDEFINED;
+    DQ_TRY(read_to(call, &to, err));
+    return infer_to(call, to, err);
+}
+
+static dq_status infer_cast_like(dq_op_call *call, dq_error *err)
+{
+    return infer_to(call, call->in[1]->dtype, err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(cast_state), err));
+    cast_state *state = call->state;
+    const char *mode = dq_node_string(call->node, "round_mode", "up");
+    state->saturate = dq_node_int(call->node, "saturate", 1) != 0;
+    state->round = *mode == 'u' ? DQ_ROUND_UP : *mode == 'd' ? DQ_ROUND_DOWN : DQ_ROUND_NEAREST;
+    return DQ_OK;
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------------------ */
+
+int64_t dq_cast_to_int(double x, dq_dtype dtype)
+{
+    if (dtype == DQ_UINT64 && x >= 0x1p63 && x < 0x1p64)
+        return (int64_t)(uint64_t)x;
+    if (dq_dtype_get(dtype)->bits == 64 || dtype == DQ_UINT32)
+        return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+    return x > -0x1p31 - 1 && x < 0x1p31 ? (int64_t)x : INT32_MIN;
+}
+
+/* An integer as a double that a later rounding to a type narrower than double rounds as it would the integer:
+ * below the 53 bits that fit, the last one stands for all that were cut off. */
+static double int_to_odd(int64_t value, bool is_unsigned)
+{
+    bool negative = value < 0 && !is_unsigned;
+    uint64_t m = negative ? 0 - (uint64_t)value : (uint64_t)value;
+    double d = m >> 53 ? (double)(m >> 11 | ((m & 0x7ff) != 0)) * 0x1p11 : (double)m;
+    return negative ? -d : d;
+}
+
+static void from_ints(const cast_job *job, size_t first, size_t n)
+{
+    int64_t ints[DQ_ROW];
+    dq_dtype from = job->x->dtype, to = job->y->dtype;
+    dq_load_ints(from, job->x->data, first, n, ints);
+    if (from == DQ_BOOL || to == DQ_BOOL)
+        for (size_t i = 0; i < n; i++)
+            ints[i] = ints[i] != 0;
+    if (!dq_dtype_is_float(to)) {
+        dq_store_ints(to, job->y->data, first, n, ints);
+        return;
+    }
+    double values[DQ_ROW];
+    for (size_t i = 0; i < n; i++) {
+        if (to == DQ_DOUBLE)
+            values[i] = from == DQ_UINT64 ? (double)(uint64_t)ints[i] : (double)ints[i];
+        else
+            values[i] = int_to_odd(ints[i], from == DQ_UINT64);
+    }
+    dq_store_floats(to, job->y->data, first, n, values, job->state->saturate, job->state->round);
+}
+
+bool dq_cast_infinity_is_nan(const dq_op_call *call, bool saturate)
+{
+    dq_dtype to = call->out[0]->dtype;
+    return call->version < 24 && saturate && (to == DQ_FLOAT8E4M3FNUZ || to == DQ_FLOAT8E5M2FNUZ);
+}
+
+static void from_floats(const cast_job *job, size_t first, size_t n)
+{
+    double values[DQ_ROW];
+    dq_dtype to = job->y->dtype;
+    dq_load_doubles(job->x->dtype, job->x->data, first, n, values);
+    if (job->infinity_is_nan)
+        for (size_t i = 0; i < n; i++)
+            values[i] = isinf(values[i]) ? (double)NAN : values[i];
+    if (dq_dtype_is_float(to)) {
+        dq_store_floats(to, job->y->data, first, n, values, job->state->saturate, job->state->round);
+        return;
+    }
+    int64_t ints[DQ_ROW];
+    for (size_t i = 0; i < n; i++)
+        ints[i] = to == DQ_BOOL ? values[i] != 0 : dq_cast_to_int(values[i], to);
+    dq_store_ints(to, job->y->data, first, n, ints);
+}
+
+/* What dq_cast_to_int gives, in loops that become vectors: a number that does not fit is replaced first. */
+static inline int32_t to_32(float a)
+{
+    return (int32_t)(a >= -0x1p31f && a < 0x1p31f ? a : -0x1p31f);
+}
+
+static inline int64_t to_64(float a)
+{
+    return (int64_t)(a >= -0x1p63f && a < 0x1p63f ? a : -0x1p63f);
+}
+
+#define LOOP(from_type, to_type, expr)                                                                       \
+    do {                                                                                                     \
+        const from_type *x = dq_data(job->x, from_type) + first;                                             \
+        to_type *y = dq_data(job->y, to_type) + first;                                                       \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            const from_type a = x[i];                                                                        \
+            y[i] = (to_type)(expr);                                                                          \
+        }                                                                                                    \
+    } while (0)
+#define PAIR(from, from_type, to, to_type, expr)                                                             \
+    case from *DQ_DTYPE_COUNT + to:                                                                          \
+        LOOP(from_type, to_type, expr);                                                                      \
+        return true;
+
+/* Pairs of types that real models are full of; false for others. */
+static bool direct(const cast_job *job, size_t first, size_t n)
+{
+    switch (job->x->dtype * DQ_DTYPE_COUNT + job->y->dtype) {
+    case DQ_FLOAT *DQ_DTYPE_COUNT + DQ_FLOAT16:
+        job->kernels->convert_f32_f16(dq_data(job->x, float) + first, n, dq_data(job->y, uint16_t) + first);
+        return true;
+    case DQ_FLOAT16 *DQ_DTYPE_COUNT + DQ_FLOAT:
+        job->kernels->convert_f16_f32(dq_data(job->x, uint16_t) + first, n, dq_data(job->y, float) + first);
+        return true;
+    case DQ_FLOAT *DQ_DTYPE_COUNT + DQ_BFLOAT16:
+        dq_encode_bf16(dq_data(job->x, float) + first, n, dq_data(job->y, uint16_t) + first);
+        return true;
+        PAIR(DQ_INT32, int32_t, DQ_FLOAT, float, a)
+        PAIR(DQ_INT64, int64_t, DQ_FLOAT, float, a)
+        PAIR(DQ_UINT8, uint8_t, DQ_FLOAT, float, a)
+        PAIR(DQ_BOOL, uint8_t, DQ_FLOAT, float, a != 0)
+        PAIR(DQ_FLOAT, float, DQ_DOUBLE, double, a)
+        PAIR(DQ_FLOAT, float, DQ_INT64, int64_t, to_64(a))
+        PAIR(DQ_FLOAT, float, DQ_INT32, int32_t, to_32(a))
+        PAIR(DQ_FLOAT, float, DQ_UINT8, uint8_t, to_32(a))
+        PAIR(DQ_FLOAT, float, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_INT64, int64_t, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_BOOL, uint8_t, DQ_INT64, int64_t, a != 0)
+        PAIR(DQ_UINT8, uint8_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_INT8, int8_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_INT32, int32_t, DQ_INT64, int64_t, a)
+        PAIR(DQ_INT64, int64_t, DQ_INT32, int32_t, a)
+    default:
+        return false;
+    }
+}
+
+static void cast_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const cast_job *job = arg;
+    if (direct(job, begin, end - begin))
+        return;
+    dq_clear_elements(job->y->dtype, job->y->data, begin, end);
+    bool floats = dq_dtype_is_float(job->x->dtype);
+    for (size_t first = begin, n; first < end; first += n) {
+        n = end - first < DQ_ROW ? end - first : DQ_ROW;
+        if (floats)
+            from_floats(job, first, n);
+        else
+            from_ints(job, first, n);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    const cast_state *state = call->state;
+    const dq_tensor *x = call->in[0];
+    dq_tensor *y = call->out[0];
+    if (!y)
+        return DQ_OK;
+    /* The same type, also of strings, whose bytes stay where they are. But infinity of float8e5m2 may
+     * saturate. */
+    if (x->dtype == y->dtype && !(x->dtype == DQ_FLOAT8E5M2 && state->saturate)) {
+        if (x->size)
+            memcpy(y->data, x->data, x->size);
+        return DQ_OK;
+    }
+    if (x->dtype == DQ_STRING || y->dtype == DQ_STRING)
+        return dq_cast_strings(call, state->saturate, state->round, err);
+    cast_job job = {state, call->kernels, x, y, dq_cast_infinity_is_nan(call, state->saturate)};
+    dq_parallel(call->threads, x->count, GRAIN, cast_range, &job);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_cast = {infer_cast, prepare, run, 0};
+const dq_op_impl dq_op_cast_like = {infer_cast_like, prepare, run, 0};

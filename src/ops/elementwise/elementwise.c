@@ -1,0 +1,305 @@
+#include "ops/elementwise/elementwise.h"
+
+#include "ops/rows.h"
+
+#include <string.h>
+
+enum {
+    BLOCK = 256,   /* elements that are widened at a time */
+    GRAIN = 16384, /* elements of a piece of parallel work */
+    SLOTS = 3      /* operands of a kernel that is not a fold */
+};
+
+typedef struct operand {
+    const void *fixed; /* NULL: the data of input `input` */
+    uint32_t input;
+    dq_dtype dtype;
+    size_t width;                /* bytes of an element */
+    size_t strides[DQ_MAX_RANK]; /* in elements, over the loop's dimensions */
+} operand;
+
+typedef struct state {
+    dq_ew_fn *fn, *then;
+    dq_ew_params params;
+    dq_dtype stage; /* type the kernel computes in when operands are widened; DQ_UNDEFINED: they are not */
+    dq_dtype out;
+    bool fold, stage_out;
+    size_t out_width;
+    size_t rank; /* at least 1 */
+    size_t dims[DQ_MAX_RANK];
+    size_t count, operand_count;
+    operand *operands;
+} state;
+
+/* ---- Shapes ------------------------------------------------------------------------------------------- */
+
+/* The shape of operand i as the result sees it, which differs from its own only before opset 7. */
+static dq_status aligned(const dq_op_call *call, uint32_t i, dq_tensor *shape, dq_error *err)
+{
+    const dq_tensor *t = call->in[i], *first = call->in[0];
+    *shape = *t;
+    if (i == 0 || !dq_node_attr(call->node, "broadcast"))
+        return DQ_OK;
+    if (dq_node_int(call->node, "broadcast", 0) == 0)
+        return dq_tensor_same_shape(t, first)
+                   ? DQ_OK
+                   : dq_call_fail_input(call, err, i, "has another shape than input 0, and broadcast is 0");
+    const dq_attr *axis = dq_node_attr(call->node, "axis");
+    size_t at = 0;
+    if (!axis)
+        return DQ_OK; /* the last axes: today's rule */
+    if (!dq_axis(axis->u.i, first->rank, &at) || at + t->rank > first->rank)
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'axis' is %lld, wanted one that lays input 1 (rank %u) inside input 0 "
+                            "(rank %u)",
+                            (long long)axis->u.i, t->rank, first->rank);
+    while (at + shape->rank < first->rank)
+        shape->dims[shape->rank++] = 1;
+    return DQ_OK;
+}
+
+dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err)
+{
+    int64_t dims[DQ_MAX_RANK] = {0};
+    size_t rank = 0;
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        dq_tensor shape;
+        DQ_TRY(aligned(call, i, &shape, err));
+        int64_t joined[DQ_MAX_RANK] = {0}; /* the result may not overwrite what it is made of */
+        size_t joined_rank;
+        if (!dq_broadcast(rank, dims, shape.rank, shape.dims, &joined_rank, joined)) {
+            char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+            return dq_call_fail_input(call, err, i, "has shape %s, which does not broadcast with %s",
+                                      dq_shape_text(shape.rank, shape.dims, mine),
+                                      dq_shape_text(rank, dims, theirs));
+        }
+        rank = joined_rank;
+        memcpy(dims, joined, sizeof dims);
+    }
+    dq_dtype out = table->out != DQ_UNDEFINED ? table->out : call->in[table->select]->dtype;
+    return dq_call_output(call, 0, out, rank, dims, err);
+}
+
+static size_t width_of(dq_dtype dtype)
+{
+    return dtype == DQ_STRING ? sizeof(dq_string) : dq_dtype_get(dtype)->bits / 8u;
+}
+
+/* Drops dimensions of 1 and joins neighbours that every operand walks through in one stride, so that the
+ * innermost run is as long as can be. */
+static void coalesce(state *s, size_t rank, const int64_t *dims)
+{
+    size_t kept = 0;
+    for (size_t d = 0; d < rank; d++) {
+        size_t n = (size_t)dims[d];
+        if (n == 1)
+            continue;
+        bool join = kept > 0;
+        for (size_t i = 0; join && i < s->operand_count; i++) {
+            const size_t *strides = s->operands[i].strides;
+            join = strides[kept - 1] == strides[d] * n;
+        }
+        if (!join)
+            s->dims[kept++] = 1;
+        s->dims[kept - 1] *= n;
+        for (size_t i = 0; i < s->operand_count; i++)
+            s->operands[i].strides[kept - 1] = s->operands[i].strides[d];
+    }
+    if (kept == 0) {
+        s->dims[kept++] = 1;
+        for (size_t i = 0; i < s->operand_count; i++)
+            s->operands[i].strides[0] = 1;
+    }
+    s->rank = kept;
+}
+
+/* ---- Prepare ------------------------------------------------------------------------------------------ */
+
+static bool same_types(const state *s)
+{
+    for (size_t i = 1; i < s->operand_count; i++)
+        if (s->operands[i].dtype != s->operands[0].dtype)
+            return false;
+    return true;
+}
+
+static dq_status pick(dq_op_call *call, state *s, const dq_ew_table *table, dq_error *err)
+{
+    dq_dtype dtype = s->operands[table->select].dtype;
+    s->fn = table->fn[dtype];
+    bool mixed = table->select == 0 && !same_types(s); /* Pow: base and exponent of different types */
+    if (mixed) {
+        s->stage = DQ_DOUBLE;
+        s->fn = table->fn[DQ_DOUBLE];
+    } else if (!s->fn && dq_dtype_is_float(dtype) && dq_dtype_get(dtype)->bits < 32) {
+        s->stage = DQ_FLOAT;
+        s->fn = table->fn[DQ_FLOAT];
+    }
+    if (!s->fn)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "has no implementation for %s", dq_dtype_name(dtype));
+    s->stage_out = s->stage != DQ_UNDEFINED && table->out == DQ_UNDEFINED;
+    if (table->then)
+        s->then = table->then->fn[s->stage != DQ_UNDEFINED ? s->stage : dtype];
+    s->fold = table->fold;
+    return DQ_OK;
+}
+
+dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_tensor *const fixed[],
+                        size_t fixed_count, dq_error *err)
+{
+    const dq_tensor *out = call->out[0];
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    s->operand_count = call->in_count > fixed_count ? call->in_count : fixed_count;
+    s->operands = DQ_NEW_ARRAY(call->arena, s->operand_count, operand);
+    if (!s->operands)
+        return dq_no_memory(err, s->operand_count * sizeof(operand), "an operator's parameters");
+    for (uint32_t i = 0; i < s->operand_count; i++) {
+        operand *o = &s->operands[table->swap ? 1 - i : i];
+        const dq_tensor *stand_in = i < fixed_count ? fixed[i] : NULL;
+        dq_tensor shape;
+        if (stand_in)
+            shape = *stand_in;
+        else
+            DQ_TRY(aligned(call, i, &shape, err));
+        o->fixed = stand_in ? stand_in->data : NULL;
+        o->input = i;
+        o->dtype = shape.dtype;
+        o->width = width_of(shape.dtype);
+        dq_broadcast_strides(&shape, out->rank, out->dims, o->strides);
+    }
+    s->params.operands = s->operand_count;
+    s->params.rows = call->kernels->float_rows;
+    s->out = out->dtype;
+    s->out_width = width_of(out->dtype);
+    s->count = out->count;
+    DQ_TRY(pick(call, s, table, err));
+    if (table->params)
+        DQ_TRY(table->params(call, &s->params, err));
+    if (s->count)
+        coalesce(s, out->rank, out->dims);
+    return DQ_OK;
+}
+
+/* ---- Run ---------------------------------------------------------------------------------------------- */
+
+typedef union block {
+    float f[BLOCK];
+    double d[BLOCK];
+} block;
+
+typedef struct job {
+    const state *s;
+    const dq_op_call *call;
+    void *out;
+} job;
+
+static void widen(const job *j, const operand *o, const char *from, size_t n, block *to)
+{
+    dq_tensor view = {.dtype = o->dtype, .data = (void *)(uintptr_t)from};
+    if (j->s->stage == DQ_FLOAT)
+        dq_load_floats(j->call->kernels, o->dtype, from, 0, n, to->f);
+    else
+        for (size_t i = 0; i < n; i++)
+            to->d[i] = dq_tensor_get_double(&view, i);
+}
+
+static void narrow(const job *j, const block *from, size_t n, char *to)
+{
+    dq_tensor view = {.dtype = j->s->out, .data = to};
+    if (j->s->stage == DQ_FLOAT)
+        dq_store_from_floats(j->call->kernels, j->s->out, to, 0, n, from->f, true);
+    else
+        for (size_t i = 0; i < n; i++)
+            dq_tensor_put_double(&view, i, from->d[i]);
+}
+
+/* Operand i from `offset` elements on, as the kernel wants it: in place, or widened into `to`. */
+static const void *load(const job *j, size_t i, size_t offset, size_t n, size_t *step, block *to)
+{
+    const operand *o = &j->s->operands[i];
+    const char *from = o->fixed ? o->fixed : j->call->in[o->input]->data;
+    from += offset * o->width;
+    *step = o->strides[j->s->rank - 1];
+    if (j->s->stage == DQ_UNDEFINED)
+        return from;
+    widen(j, o, from, *step ? n : 1, to);
+    return to;
+}
+
+static void copy_run(void *out, const void *from, size_t step, size_t width, size_t n)
+{
+    if (step) {
+        memcpy(out, from, n * width);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)out + i * width, from, width);
+}
+
+/* One run of at most BLOCK elements (any length when nothing is widened). */
+static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, char *out)
+{
+    const state *s = j->s;
+    block buffers[SLOTS], result;
+    const void *in[SLOTS] = {NULL};
+    size_t step[SLOTS] = {0};
+    void *to = s->stage_out ? (void *)&result : (void *)out;
+    for (size_t i = 0; i < s->operand_count; i++) {
+        size_t offset = 0;
+        for (size_t d = 0; d < s->rank; d++)
+            offset += coord[d] * s->operands[i].strides[d];
+        size_t slot = s->fold && i > 0 ? 1 : i;
+        in[slot] = load(j, i, offset, n, &step[slot], &buffers[slot]);
+        if (!s->fold || i == 0)
+            continue;
+        s->fn(to, in, step, n, &s->params);
+        in[0] = to;
+        step[0] = 1;
+    }
+    if (!s->fold)
+        s->fn(to, in, step, n, &s->params);
+    else if (s->operand_count == 1)
+        copy_run(to, in[0], step[0], s->stage ? sizeof(float) : s->out_width, n);
+    if (s->then) {
+        const void *again[1] = {to};
+        const size_t one = 1;
+        s->then(to, again, &one, n, &s->params);
+    }
+    if (s->stage_out)
+        narrow(j, &result, n, out);
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const state *s = j->s;
+    size_t coord[DQ_MAX_RANK] = {0};
+    for (size_t d = s->rank, rest = begin; d-- > 0; rest /= s->dims[d])
+        coord[d] = rest % s->dims[d];
+    size_t last = s->rank - 1;
+    for (size_t at = begin; at < end;) {
+        size_t n = s->dims[last] - coord[last];
+        n = n < end - at ? n : end - at;
+        if (s->stage != DQ_UNDEFINED && n > BLOCK)
+            n = BLOCK;
+        compute(j, coord, n, (char *)j->out + at * s->out_width);
+        at += n;
+        coord[last] += n;
+        for (size_t d = last; d > 0 && coord[d] == s->dims[d]; d--) {
+            coord[d] = 0;
+            coord[d - 1]++;
+        }
+    }
+}
+
+dq_status dq_ew_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    job j = {s, call, call->out[0] ? call->out[0]->data : NULL};
+    if (s->count && j.out)
+        dq_parallel(call->threads, s->count, GRAIN, piece, &j);
+    return DQ_OK;
+}

@@ -1,0 +1,281 @@
+/* dqrun Elementwise: a chain of operators element by element, strip by strip, so that what is between them
+ * stays in the cache. Each step is the kernel that its operator has, on the same operands: results have the
+ * same bits.
+ *
+ * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
+ * by one element or stays; a step whose operands all stay is computed once. */
+#include "ops/broadcast.h"
+#include "ops/codes.h"
+#include "ops/elementwise/elementwise.h"
+
+#include <string.h>
+
+enum {
+    STRIP = 1024, /* elements at a time */
+    GRAIN = 16384,
+    MOST_STEPS = 24,
+    MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
+    MOST_OUTPUTS = 2,
+    ARGS = 3
+};
+
+typedef struct step {
+    dq_ew_fn *fn;
+    dq_ew_params params;
+    unsigned args;
+    uint8_t arg[ARGS];
+} step;
+
+typedef struct state {
+    dq_loop loop;
+    size_t inputs, steps, strips; /* strips: buffers that a worker needs */
+    step step[MOST_STEPS];
+    dq_codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
+    uint8_t result[MOST_OUTPUTS];
+    int8_t strip[MOST_VALUES];  /* the buffer of a value; -1: it has memory of its own */
+    int8_t direct[MOST_VALUES]; /* the float output that the last value is written to; -1: none */
+} state;
+
+const dq_ew_named *dq_ew_find(const char *name, size_t length)
+{
+    const dq_ew_named *const lists[] = {dq_ew_arith_named, dq_ew_unary_named, dq_ew_clip_named};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const dq_ew_named *row = lists[i]; row->name; row++)
+            if (strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+                return row;
+    return NULL;
+}
+
+/* ---- Reading the program ------------------------------------------------------------------------------ */
+
+static dq_status bad(const dq_op_call *call, dq_error *err)
+{
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "has a program that does not hold together");
+}
+
+static const dq_attr *list_of(const dq_op_call *call, const char *name, size_t count)
+{
+    const dq_attr *attr = dq_node_attr(call->node, name);
+    return attr && attr->count == count ? attr : NULL;
+}
+
+/* Scales of inputs and outputs stand behind the numbers of steps. */
+static dq_status read_ends(const dq_op_call *call, state *s, const float *scales, dq_error *err)
+{
+    enum { OF_OUTPUT = 3 };
+    const dq_attr *list = list_of(call, "codes", s->inputs + call->out_count * OF_OUTPUT);
+    if (!list || call->out_count > MOST_OUTPUTS)
+        return bad(call, err);
+    for (size_t i = 0; i < s->inputs; i++) {
+        s->in[i] = dq_codes_make(call->in[i]->dtype, scales[i], list->u.ints[i]);
+    }
+    for (size_t i = 0; i < call->out_count; i++) {
+        const int64_t *to = list->u.ints + s->inputs + i * OF_OUTPUT;
+        if (to[0] < 0 || to[0] >= (int64_t)(s->inputs + s->steps) ||
+            (to[1] != DQ_FLOAT && !dq_codes_take(to[1])))
+            return bad(call, err);
+        s->result[i] = (uint8_t)to[0];
+        s->out[i] = dq_codes_make((dq_dtype)to[1], scales[s->inputs + i], to[2]);
+    }
+    return DQ_OK;
+}
+
+static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_attr *names = dq_node_attr(call->node, "steps");
+    s->inputs = call->in_count;
+    s->steps = names->count;
+    const dq_attr *operands = list_of(call, "operands", s->steps * ARGS);
+    const dq_attr *numbers = list_of(call, "numbers", s->steps * ARGS + s->inputs + call->out_count);
+    if (s->steps > MOST_STEPS || s->inputs > DQ_LOOP_OPERANDS || !operands || !numbers)
+        return bad(call, err);
+    for (size_t i = 0; i < s->steps; i++) {
+        step *to = &s->step[i];
+        const dq_ew_named *row = dq_ew_find(names->u.strings[i].bytes, names->u.strings[i].length);
+        const float *number = numbers->u.floats + i * ARGS;
+        if (!row)
+            return bad(call, err);
+        to->fn = row->fn;
+        to->args = row->operands;
+        to->params = (dq_ew_params){.alpha = (double)number[0],
+                                    .beta = (double)number[1],
+                                    .gamma = (double)number[2],
+                                    .operands = row->operands,
+                                    .rows = call->kernels->float_rows};
+        for (size_t a = 0; a < to->args; a++) {
+            int64_t value = operands->u.ints[i * ARGS + a];
+            if (value < 0 || value >= (int64_t)(s->inputs + i))
+                return bad(call, err);
+            to->arg[a] = (uint8_t)value;
+        }
+    }
+    return read_ends(call, s, numbers->u.floats + s->steps * ARGS, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    state s = {0};
+    DQ_TRY(read_steps(call, &s, err));
+    int64_t dims[DQ_MAX_RANK] = {0};
+    size_t rank = 0;
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
+        if (!dq_broadcast(rank, dims, t->rank, t->dims, &rank, dims))
+            return dq_call_fail_input(call, err, i, "has shape %s, which does not broadcast with %s",
+                                      dq_shape_text(t->rank, t->dims, mine),
+                                      dq_shape_text(rank, dims, theirs));
+    }
+    for (uint32_t i = 0; i < call->out_count; i++)
+        DQ_TRY(dq_call_output(call, i, s.out[i].dtype, rank, dims, err));
+    return DQ_OK;
+}
+
+/* ---- Buffers ------------------------------------------------------------------------------------------ */
+
+/* A buffer of a value is free again behind the last step that reads it. */
+static void lay_out(const dq_op_call *call, state *s)
+{
+    size_t last[MOST_VALUES] = {0}, values = s->inputs + s->steps;
+    bool used[MOST_VALUES] = {false};
+    for (size_t i = 0; i < s->steps; i++)
+        for (size_t a = 0; a < s->step[i].args; a++)
+            last[s->step[i].arg[a]] = i + 1;
+    for (size_t v = 0; v < values; v++)
+        s->direct[v] = s->strip[v] = -1;
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        last[s->result[i]] = s->steps + 1;
+        /* only behind all other steps: the output may lie in an input */
+        if (call->out[i] && call->out[i]->dtype == DQ_FLOAT && s->result[i] == values - 1 && s->steps > 0)
+            s->direct[s->result[i]] = (int8_t)i;
+    }
+    for (size_t v = 0; v < values; v++) {
+        size_t now = v < s->inputs ? 0 : v - s->inputs + 1; /* the step that writes it */
+        for (size_t u = 0; u < v; u++)
+            if (s->strip[u] >= 0 && last[u] < now) {
+                used[s->strip[u]] = false;
+                last[u] = SIZE_MAX; /* once: another value may have it now */
+            }
+        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT)
+            continue;
+        size_t free = 0;
+        while (used[free])
+            free++;
+        used[free] = true;
+        s->strip[v] = (int8_t)free;
+        s->strips = free + 1 > s->strips ? free + 1 : s->strips;
+    }
+    s->strips++; /* for a result that stays, spread out */
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    uint32_t inputs[DQ_LOOP_OPERANDS];
+    DQ_TRY(read_steps(call, s, err));
+    dq_tensor *shape = call->out[0] ? call->out[0] : call->out[call->out_count - 1];
+    dq_op_call view = *call;
+    view.out = &shape;
+    for (uint32_t i = 0; i < s->inputs; i++)
+        inputs[i] = i;
+    dq_loop_plan(&view, inputs, s->inputs, &s->loop);
+    lay_out(call, s);
+    call->worker_scratch_size = s->strips * STRIP * sizeof(float);
+    return DQ_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+typedef struct piece {
+    const dq_op_call *call;
+    const state *s;
+    float *strips;
+} piece;
+
+typedef struct value {
+    const float *data;
+    size_t step; /* 0: one element stands for all */
+} value;
+
+static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n, float *to)
+{
+    const dq_tensor *t = p->call->in[i];
+    if (t->dtype == DQ_FLOAT)
+        return dq_data(t, float) + offset;
+    dq_codes_read(p->call->kernels, &p->s->in[i], t->data, offset, n, to);
+    return to;
+}
+
+static void take_step(const piece *p, size_t i, size_t at, size_t n, value *values)
+{
+    const state *s = p->s;
+    const step *now = &s->step[i];
+    const void *in[ARGS];
+    size_t steps[ARGS], v = s->inputs + i;
+    bool moves = false;
+    for (size_t a = 0; a < now->args; a++) {
+        in[a] = values[now->arg[a]].data;
+        steps[a] = values[now->arg[a]].step;
+        moves = moves || steps[a];
+    }
+    bool direct = s->direct[v] >= 0 && moves;
+    float *to = direct ? dq_data(p->call->out[s->direct[v]], float) + at : p->strips + s->strip[v] * STRIP;
+    now->fn(to, in, steps, moves ? n : 1, &now->params);
+    values[v] = (value){to, moves};
+}
+
+static void give(const piece *p, size_t i, size_t at, size_t n, const value *v)
+{
+    const dq_tensor *out = p->call->out[i];
+    const float *from = v->data;
+    float *spread = p->strips + (p->s->strips - 1) * STRIP;
+    if (!out)
+        return;
+    if (!v->step) {
+        for (size_t k = 0; k < n; k++)
+            spread[k] = *from;
+        from = spread;
+    }
+    if (out->dtype != DQ_FLOAT)
+        dq_codes_write(p->call->kernels, &p->s->out[i], from, n, out->data, at);
+    else if (from != dq_data(out, float) + at)
+        memcpy(dq_data(out, float) + at, from, n * sizeof *from);
+}
+
+static void one_run(void *arg, const dq_loop_run *run)
+{
+    const piece *p = arg;
+    const state *s = p->s;
+    value values[MOST_VALUES];
+    for (size_t done = 0; done < run->n; done += STRIP) {
+        size_t n = run->n - done < STRIP ? run->n - done : STRIP, at = run->at + done;
+        for (size_t i = 0; i < s->inputs; i++) {
+            float *to = s->strip[i] < 0 ? NULL : p->strips + s->strip[i] * STRIP;
+            size_t moves = run->step[i];
+            values[i] = (value){dequantize(p, i, run->offset[i] + done * moves, moves ? n : 1, to), moves};
+        }
+        for (size_t i = 0; i < s->steps; i++)
+            take_step(p, i, at, n, values);
+        for (size_t i = 0; i < p->call->out_count; i++)
+            give(p, i, at, n, &values[s->result[i]]);
+    }
+}
+
+static void range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_op_call *call = arg;
+    const state *s = call->state;
+    piece p = {call, s, dq_call_worker_scratch(call, worker)};
+    dq_loop_range(&s->loop, begin, end, one_run, &p);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_tensor *out = call->out[0] ? call->out[0] : call->out[call->out_count - 1];
+    dq_parallel(call->threads, out->count, GRAIN, range, (void *)(uintptr_t)call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_elementwise_chain = {infer, prepare, run, DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE};

@@ -1,0 +1,245 @@
+/* Arithmetic on two or more operands. Integers wrap around as two's complement; a quotient or remainder by
+ * zero is 0, and the quotient of the lowest number by -1 is itself. */
+#include "ops/elementwise/elementwise.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sum, difference and product of signed integers have the bits of the unsigned ones. */
+#define MODULAR(name, op)                                                                                    \
+    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, a op b)                                                        \
+    DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, (unsigned)a op(unsigned) b)                                 \
+    DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, a op b)                                                     \
+    DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, a op b)
+#define MODULAR_ROWS(name)                                                                                   \
+    [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_u16,        \
+    [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_u32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_u64
+
+#define EACH(name, expr)                                                                                     \
+    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, expr)                                                          \
+    DQ_EW_BINARY(name##_i8, int8_t, int8_t, expr)                                                            \
+    DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, expr)                                                       \
+    DQ_EW_BINARY(name##_i16, int16_t, int16_t, expr)                                                         \
+    DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, expr)                                                       \
+    DQ_EW_BINARY(name##_i32, int32_t, int32_t, expr)                                                         \
+    DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, expr)                                                       \
+    DQ_EW_BINARY(name##_i64, int64_t, int64_t, expr)
+#define EACH_ROWS(name)                                                                                      \
+    [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_i8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_i16,        \
+    [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_i32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_i64
+
+/* ---- Add, Sub, Mul ------------------------------------------------------------------------------------ */
+
+MODULAR(add, +)
+DQ_EW_ROW_PAIR(add_f32, add)
+DQ_EW_BINARY(add_f64, double, double, a + b)
+static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}};
+DQ_EW_OP(dq_op_add, add);
+
+MODULAR(sub, -)
+DQ_EW_ROW_PAIR(sub_f32, sub)
+DQ_EW_BINARY(sub_f64, double, double, a - b)
+static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64}};
+DQ_EW_OP(dq_op_sub, sub);
+
+MODULAR(mul, *)
+DQ_EW_ROW_PAIR(mul_f32, mul)
+DQ_EW_BINARY(mul_f64, double, double, a *b)
+static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64}};
+DQ_EW_OP(dq_op_mul, mul);
+
+/* ---- Div, Mod ----------------------------------------------------------------------------------------- */
+
+static int64_t quotient(int64_t a, int64_t b)
+{
+    if (b == 0)
+        return 0;
+    return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+
+/* Sign of the divisor, as Python has it. */
+static int64_t modulus(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/* Sign of the dividend, as C has it. */
+static int64_t remainder_of(int64_t a, int64_t b)
+{
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+
+#define SIGNED_AND_UNSIGNED(name, function, unsigned_expr)                                                   \
+    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, unsigned_expr)                                                 \
+    DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, unsigned_expr)                                              \
+    DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, unsigned_expr)                                              \
+    DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, unsigned_expr)                                              \
+    DQ_EW_BINARY(name##_i8, int8_t, int8_t, function(a, b))                                                  \
+    DQ_EW_BINARY(name##_i16, int16_t, int16_t, function(a, b))                                               \
+    DQ_EW_BINARY(name##_i32, int32_t, int32_t, function(a, b))                                               \
+    DQ_EW_BINARY(name##_i64, int64_t, int64_t, function(a, b))
+
+SIGNED_AND_UNSIGNED(div, quotient, b ? a / b : 0)
+DQ_EW_ROW_PAIR(div_f32, div)
+DQ_EW_BINARY(div_f64, double, double, a / b)
+static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64}};
+DQ_EW_OP(dq_op_div, div_table);
+
+static double float_modulus(double a, double b)
+{
+    double r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : copysign(r, r == 0 ? b : r);
+}
+
+SIGNED_AND_UNSIGNED(mod, modulus, b ? a % b : 0)
+DQ_EW_BINARY(mod_f32, float, float, float_modulus((double)a, (double)b))
+DQ_EW_BINARY(mod_f64, double, double, float_modulus(a, b))
+SIGNED_AND_UNSIGNED(rem, remainder_of, b ? a % b : 0)
+DQ_EW_BINARY(rem_f32, float, float, fmodf(a, b))
+DQ_EW_BINARY(rem_f64, double, double, fmod(a, b))
+static const dq_ew_table mod = {.fn = {EACH_ROWS(mod), [DQ_FLOAT] = mod_f32, [DQ_DOUBLE] = mod_f64}};
+static const dq_ew_table rem_table = {.fn = {EACH_ROWS(rem), [DQ_FLOAT] = rem_f32, [DQ_DOUBLE] = rem_f64}};
+
+static const dq_ew_table *mod_of(const dq_op_call *call)
+{
+    return dq_node_int(call->node, "fmod", 0) ? &rem_table : &mod;
+}
+
+static dq_status mod_infer(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_infer(call, mod_of(call), err);
+}
+
+static dq_status mod_prepare(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_prepare(call, mod_of(call), NULL, 0, err);
+}
+
+const dq_op_impl dq_op_mod = {mod_infer, mod_prepare, dq_ew_run, DQ_OP_IN_PLACE};
+
+/* ---- Pow ---------------------------------------------------------------------------------------------- */
+
+/* Integer powers wrap; a negative exponent gives the real power cut to an integer: 0 but for bases 1, -1. */
+static int64_t power(int64_t base, int64_t exponent)
+{
+    if (exponent < 0)
+        return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (uint64_t e = (uint64_t)exponent; e; e >>= 1, square *= square)
+        if (e & 1)
+            result *= square;
+    return (int64_t)result;
+}
+
+DQ_EW_BINARY(pow_i32, int32_t, int32_t, power(a, b))
+DQ_EW_BINARY(pow_i64, int64_t, int64_t, power(a, b))
+DQ_EW_BINARY(any_pow_f32, float, float, powf(a, b))
+
+/* Squares and cubes by one number for all: what layer normalizations and Gelus that are written out have. A
+ * cube is rounded once but for the last bit of a double. */
+static void pow_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                    const dq_ew_params *params)
+{
+    const float *x = in[0], exponent = *(const float *)in[1];
+    float *y = out;
+    if (step[1] || !step[0] || (exponent != 2 && exponent != 3))
+        any_pow_f32(out, in, step, n, params);
+    else if (exponent == 2)
+        params->rows->mul(x, 1, x, 1, n, y);
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = (float)((double)x[i] * (double)x[i] * (double)x[i]);
+}
+DQ_EW_BINARY(pow_f64, double, double, pow(a, b))
+static const dq_ew_table pow_table = {
+    .fn = {[DQ_INT32] = pow_i32, [DQ_INT64] = pow_i64, [DQ_FLOAT] = pow_f32, [DQ_DOUBLE] = pow_f64}};
+DQ_EW_OP(dq_op_pow, pow_table);
+
+/* ---- Min, Max: a NaN operand makes the result NaN ------------------------------------------------------ */
+
+EACH(min, a < b ? a : b)
+DQ_EW_ROW_PAIR(min_f32, min)
+DQ_EW_BINARY(min_f64, double, double, a < b || isnan(a) ? a : b)
+static const dq_ew_table min_table = {.fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64},
+                                      .fold = true};
+DQ_EW_OP(dq_op_min, min_table);
+
+EACH(max, a > b ? a : b)
+DQ_EW_ROW_PAIR(max_f32, max)
+DQ_EW_BINARY(max_f64, double, double, a > b || isnan(a) ? a : b)
+static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64},
+                                      .fold = true};
+DQ_EW_OP(dq_op_max, max_table);
+
+/* ---- Sum, Mean: from the first operand to the last ----------------------------------------------------- */
+
+static const dq_ew_table sum = {.fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .fold = true};
+DQ_EW_OP(dq_op_sum, sum);
+
+static void share_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                      const dq_ew_params *params)
+{
+    const float operands = (float)params->operands;
+    params->rows->div(in[0], step[0], &operands, 0, n, out);
+}
+DQ_EW_UNARY(share_f64, double, double, a / (double)params->operands)
+static const dq_ew_table share = {.fn = {[DQ_FLOAT] = share_f32, [DQ_DOUBLE] = share_f64}};
+static const dq_ew_table mean = {
+    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .then = &share, .fold = true};
+DQ_EW_OP(dq_op_mean, mean);
+
+/* ---- Bits --------------------------------------------------------------------------------------------- */
+
+MODULAR(bit_and, &)
+static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}};
+DQ_EW_OP(dq_op_bitwise_and, bit_and);
+
+MODULAR(bit_or, |)
+static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}};
+DQ_EW_OP(dq_op_bitwise_or, bit_or);
+
+MODULAR(bit_xor, ^)
+static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}};
+DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
+
+/* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A
+ * negative amount counts as such a shift. */
+#define SHIFTS(name, T, U)                                                                                   \
+    DQ_EW_BINARY(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                             \
+    DQ_EW_BINARY(right_##name, T, T,                                                                         \
+                 a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                            \
+                     ((U)b < sizeof(T) * 8 ? 0 : 1))
+SHIFTS(u8, uint8_t, uint8_t)
+SHIFTS(i8, int8_t, uint8_t)
+SHIFTS(u16, uint16_t, uint16_t)
+SHIFTS(i16, int16_t, uint16_t)
+SHIFTS(u32, uint32_t, uint32_t)
+SHIFTS(i32, int32_t, uint32_t)
+SHIFTS(u64, uint64_t, uint64_t)
+SHIFTS(i64, int64_t, uint64_t)
+static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}};
+static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}};
+
+static dq_status shift_infer(dq_op_call *call, dq_error *err)
+{
+    return dq_ew_infer(call, &shift_left, err);
+}
+
+static dq_status shift_prepare(dq_op_call *call, dq_error *err)
+{
+    const char *direction = dq_node_string(call->node, "direction", "");
+    bool left = strcmp(direction, "LEFT") == 0;
+    if (!left && strcmp(direction, "RIGHT") != 0)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'direction' is '%s', wanted LEFT or RIGHT",
+                            direction);
+    return dq_ew_prepare(call, left ? &shift_left : &shift_right, NULL, 0, err);
+}
+
+const dq_op_impl dq_op_bit_shift = {shift_infer, shift_prepare, dq_ew_run, DQ_OP_IN_PLACE};
+
+const dq_ew_named dq_ew_arith_named[] = {{"Add", add_f32, 2}, {"Sub", sub_f32, 2}, {"Mul", mul_f32, 2},
+                                         {"Div", div_f32, 2}, {"Pow", pow_f32, 2}, {"Min", min_f32, 2},
+                                         {"Max", max_f32, 2}, {NULL, NULL, 0}};

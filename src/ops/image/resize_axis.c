@@ -1,0 +1,110 @@
+#include "ops/image/resize_axis.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+
+/* The place in the input of output element i. Lengths that come from a scale keep their fraction. */
+static double place(const dq_resize *r, const dq_resize_axis *a, size_t i)
+{
+    double x = (double)i, in = (double)a->in, width = a->scale * in;
+    double span = r->coordinate == DQ_TF_CROP_AND_RESIZE ? (double)a->out - 1 : width - 1;
+    switch (r->coordinate) {
+    case DQ_HALF_PIXEL:
+        return (x + 0.5) / a->scale - 0.5;
+    case DQ_HALF_PIXEL_SYMMETRIC:
+        return in / 2 * (1 - (double)a->out / width) + (x + 0.5) / a->scale - 0.5;
+    case DQ_PYTORCH_HALF_PIXEL:
+        return a->out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
+    case DQ_ALIGN_CORNERS:
+        return span == 0 ? 0 : x * (in - 1) / span;
+    case DQ_ASYMMETRIC:
+        return x / a->scale;
+    case DQ_TF_CROP_AND_RESIZE:
+        if (a->out == 1)
+            return 0.5 * (a->roi_start + a->roi_end) * (in - 1);
+        return a->roi_start * (in - 1) + x * (a->roi_end - a->roi_start) * (in - 1) / span;
+    case DQ_TF_HALF_PIXEL_FOR_NN:
+        break;
+    }
+    return (x + 0.5) / a->scale;
+}
+
+static size_t clamp(double x, size_t n)
+{
+    if (!(x > 0)) /* NaN too */
+        return 0;
+    return x >= (double)(n - 1) ? n - 1 : (size_t)x;
+}
+
+static double nearest(const dq_resize *r, double x)
+{
+    switch (r->nearest) {
+    case DQ_ROUND_PREFER_FLOOR:
+        return ceil(x - 0.5);
+    case DQ_ROUND_PREFER_CEIL:
+        return floor(x + 0.5);
+    case DQ_NEAREST_FLOOR:
+        return floor(x);
+    case DQ_NEAREST_CEIL:
+        break;
+    }
+    return ceil(x);
+}
+
+/* The interpolation kernel at distance x: a triangle, or the cubic convolution kernel of Keys (1981). */
+static double kernel(const dq_resize *r, double x)
+{
+    double a = r->cubic_a;
+    x = fabs(x);
+    if (r->mode == DQ_RESIZE_LINEAR)
+        return x < 1 ? 1 - x : 0;
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* The elements around x. Downscaled with antialiasing, the kernel is stretched over more of them. */
+static void spread(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
+{
+    double stretch = r->antialias && a->scale < 1 ? a->scale : 1, sum = 0;
+    double first = floor(x) - (double)(a->taps / 2) + 1, last = (double)(a->in - 1);
+    double *weight = a->weight + i * a->taps;
+    for (size_t t = 0; t < a->taps; t++) {
+        double at = first + (double)t;
+        weight[t] = r->exclude_outside && (at < 0 || at > last) ? 0 : kernel(r, (at - x) * stretch);
+        a->index[i * a->taps + t] = clamp(at, a->in);
+        sum += weight[t];
+    }
+    for (size_t t = 0; t < a->taps && sum != 0; t++)
+        weight[t] /= sum;
+}
+
+dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err)
+{
+    double reach = r->mode == DQ_RESIZE_CUBIC ? 2 : 1; /* of the kernel, to each side */
+    if (r->antialias && a->scale < 1)
+        reach = ceil(reach / a->scale);
+    a->taps = r->mode == DQ_RESIZE_NEAREST ? 1 : 2 * (size_t)reach;
+    size_t count = a->out;
+    if (!dq_mul_size(a->out, a->taps, &count))
+        return dq_no_memory(err, SIZE_MAX, "the table of a resized axis");
+    a->index = DQ_NEW_ARRAY(arena, count, size_t);
+    a->weight = DQ_NEW_ARRAY(arena, count, double);
+    bool crop = r->coordinate == DQ_TF_CROP_AND_RESIZE;
+    a->outside = crop ? DQ_NEW_ARRAY(arena, a->out, bool) : NULL;
+    if (!a->index || !a->weight || (crop && !a->outside))
+        return dq_no_memory(err, count * (sizeof(size_t) + sizeof(double)), "the table of a resized axis");
+    for (size_t i = 0; i < a->out; i++) {
+        double x = place(r, a, i);
+        if (crop)
+            a->outside[i] = !(x >= 0 && x <= (double)(a->in - 1));
+        if (r->mode == DQ_RESIZE_NEAREST) {
+            a->index[i] = clamp(nearest(r, x), a->in);
+            a->weight[i] = 1;
+        } else {
+            spread(r, a, i, x);
+        }
+    }
+    return DQ_OK;
+}

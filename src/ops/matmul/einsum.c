@@ -1,0 +1,530 @@
+/* Einsum: products of the operands' elements, summed over the letters that the result lacks, in row-major
+ * order of the letters (ASCII's). Integers wrap around; floats are summed in double, but of two operands of
+ * float as MatMul does: one operand alone whose letters all stay is only moved. */
+#include "base/checked.h"
+#include "ops/matmul/float_matmul.h"
+#include "ops/matmul/float_product.h"
+#include "ops/move.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
+
+/* Two operands as matrices: labels of both and the result, of the first and the result, of the second and the
+ * result, and those that are summed over. */
+typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
+enum { LEFT, RIGHT, RESULT, SIDES, MOST = 1 << 20 /* places of a group that are listed */ };
+enum { MOST_STEPS = 1 << 14 /* a worker lays out that many rows and columns */ };
+#define UNEVEN SIZE_MAX
+
+typedef struct state {
+    size_t operands, rank; /* of the result: the first labels; those that are summed over follow */
+    size_t labels, terms;  /* all labels; terms of a sum */
+    size_t dims[LABELS];
+    size_t strides[OPERANDS][LABELS];
+    bool product;                    /* two operands of float, by mm or blocks: */
+    group group[LABELS];             /* of each label */
+    const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
+    size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
+    dq_fmm mm;
+    bool by_blocks;   /* places are even, as dq_fproduct wants them: */
+    group rows, cols; /* of the result, … */
+    size_t a, b;      /* … and the operands that have them */
+    dq_fproduct blocks;
+    const float *panels; /* b's, when it is constant */
+} state;
+
+typedef struct parse {
+    const char *equation;
+    int64_t dims[LABELS]; /* -1: not seen */
+    unsigned uses[LABELS];
+    size_t rank[OPERANDS], labels[OPERANDS][DQ_MAX_RANK]; /* of each operand's axes */
+    size_t ellipsis;                                      /* axes of it, aligned at its end */
+    size_t out_rank, out[LABELS];
+} parse;
+
+static dq_status bad(const dq_op_call *call, const parse *p, dq_error *err)
+{
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'equation' is '%.200s', which does not fit its inputs", p->equation);
+}
+
+/* Letters in the order of ASCII. */
+static size_t letter(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (size_t)(c - 'A');
+    return c >= 'a' && c <= 'z' ? (size_t)(c - 'a') + 26 : LABELS;
+}
+
+static const char *skip(const char *c)
+{
+    while (*c == ' ')
+        c++;
+    return c;
+}
+
+/* The labels of a term; *rest is what follows it. `axes` is how many it must have; the ellipsis takes what
+ * the letters leave. */
+static bool read_term(const char *c, size_t axes, size_t *labels, size_t *count, size_t *ellipsis,
+                      const char **rest)
+{
+    size_t letters = 0;
+    const char *end = c;
+    bool dots = false;
+    for (end = skip(c); *end && *end != ',' && *end != '-'; end = skip(end + 1)) {
+        if (strncmp(end, "...", 3) == 0 && !dots) {
+            dots = true;
+            end += 2;
+        } else if (letter(*end) == LABELS || letters++ >= DQ_MAX_RANK) {
+            return false;
+        }
+    }
+    *rest = end;
+    if (letters > axes || (!dots && letters != axes))
+        return false;
+    *ellipsis = axes - letters;
+    *count = 0;
+    for (const char *at = skip(c); at != end; at = skip(at + 1)) {
+        if (*at != '.') {
+            labels[(*count)++] = letter(*at);
+            continue;
+        }
+        for (size_t d = 0; d < *ellipsis; d++)
+            labels[(*count)++] = LABELS - *ellipsis + d;
+        at += 2;
+    }
+    return true;
+}
+
+static bool read_operands(const dq_op_call *call, parse *p, const char **rest)
+{
+    const char *c = p->equation;
+    for (size_t d = 0; d < LABELS; d++)
+        p->dims[d] = -1;
+    for (size_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        size_t ellipsis = 0;
+        if (!read_term(c, t->rank, p->labels[i], &p->rank[i], &ellipsis, &c))
+            return false;
+        p->ellipsis = ellipsis > p->ellipsis ? ellipsis : p->ellipsis;
+        for (size_t d = 0; d < t->rank; d++) {
+            size_t label = p->labels[i][d];
+            if (p->dims[label] >= 0 && p->dims[label] != t->dims[d] && p->dims[label] != 1 && t->dims[d] != 1)
+                return false;
+            if (p->dims[label] < 0 || p->dims[label] == 1)
+                p->dims[label] = t->dims[d];
+            p->uses[label]++;
+        }
+        if (i + 1 < call->in_count && *c++ != ',')
+            return false;
+    }
+    *rest = c;
+    return true;
+}
+
+static bool read_result(parse *p, const char *c)
+{
+    size_t dots = LABELS - p->ellipsis;
+    if (*c == 0) { /* the letters that appear once, in order */
+        for (size_t d = dots; d < LABELS; d++)
+            p->out[p->out_rank++] = d;
+        for (size_t d = 0; d < 52; d++)
+            if (p->uses[d] == 1)
+                p->out[p->out_rank++] = d;
+        return true;
+    }
+    if (strncmp(c, "->", 2) != 0)
+        return false;
+    bool seen[LABELS] = {false};
+    for (c = skip(c + 2); *c; c = skip(c + 1)) {
+        if (strncmp(c, "...", 3) == 0) {
+            for (size_t d = dots; d < LABELS && !seen[LABELS - 1]; d++)
+                p->out[p->out_rank++] = d;
+            seen[LABELS - 1] = p->ellipsis > 0;
+            c += 2;
+            continue;
+        }
+        size_t label = letter(*c);
+        if (label == LABELS || seen[label] || p->dims[label] < 0)
+            return false;
+        seen[label] = true;
+        p->out[p->out_rank++] = label;
+    }
+    return true;
+}
+
+static dq_status read_all(const dq_op_call *call, parse *p, dq_error *err)
+{
+    const char *rest = NULL;
+    *p = (parse){.equation = dq_node_string(call->node, "equation", "")};
+    if (call->in_count > OPERANDS)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "has %u inputs, and at most %d run", call->in_count,
+                            OPERANDS);
+    if (!read_operands(call, p, &rest) || !read_result(p, rest))
+        return bad(call, p, err);
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    parse p;
+    int64_t dims[LABELS];
+    DQ_TRY(read_all(call, &p, err));
+    for (size_t d = 0; d < p.out_rank; d++)
+        dims[d] = p.dims[p.out[d]];
+    return dq_call_output(call, 0, call->in[0]->dtype, p.out_rank, dims, err);
+}
+
+static void add_label(state *s, const dq_op_call *call, const parse *p, size_t label)
+{
+    size_t strides[DQ_MAX_RANK];
+    for (size_t i = 0; i < call->in_count; i++) {
+        const dq_tensor *t = call->in[i];
+        dq_strides(t->rank, t->dims, strides);
+        for (size_t d = 0; d < t->rank; d++)
+            if (p->labels[i][d] == label && t->dims[d] != 1)
+                s->strides[i][s->labels] += strides[d];
+    }
+    s->dims[s->labels++] = (size_t)p->dims[label];
+}
+
+/* ---- Two operands of float as a product of matrices -----------------------------------------------------
+ */
+
+static group group_of(const state *s, size_t label)
+{
+    if (label >= s->rank)
+        return STEPS;
+    if (s->strides[RIGHT][label])
+        return s->strides[LEFT][label] ? BATCH : COLS;
+    return ROWS;
+}
+
+/* Labels of a side that are no one even stretch with those behind them, in the operand and in the result, go
+ * to the batch, when what is left is worth a product. */
+static void split_side(state *s, group side, const size_t out_strides[])
+{
+    enum { FEW = 8 };
+    const size_t *strides = s->strides[side == ROWS ? LEFT : RIGHT];
+    size_t count = 1, last = s->rank, end = 0; /* of the stretch, which is labels last … end */
+    for (size_t d = s->rank; d-- > 0;) {
+        if (s->group[d] != side || s->dims[d] == 1)
+            continue;
+        if (count > 1 && (strides[d] != strides[last] * s->dims[last] ||
+                          out_strides[d] != out_strides[last] * s->dims[last])) {
+            end = d + 1;
+            break;
+        }
+        count *= s->dims[d];
+        last = d;
+    }
+    for (size_t d = 0; d < end && count >= FEW; d++)
+        s->group[d] = s->group[d] == side ? BATCH : s->group[d];
+}
+
+/* Lists where the places of a group are. False: there are too many. */
+static bool list_places(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
+                        dq_status *failed, dq_error *err)
+{
+    const size_t most = which == STEPS ? MOST_STEPS : MOST;
+    *count = 1;
+    for (size_t d = 0; d < s->labels; d++)
+        if (s->group[d] == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
+            return false;
+    for (size_t side = LEFT; side < SIDES; side++) {
+        size_t *at = DQ_NEW_ARRAY(call->arena, *count ? *count : 1, size_t);
+        if (!at) {
+            *failed = dq_no_memory(err, *count * sizeof *at, "the places of an operand");
+            return false;
+        }
+        for (size_t i = 0; i < *count; i++)
+            for (size_t d = s->labels, rest = i; d-- > 0;) {
+                if (s->group[d] != which)
+                    continue;
+                size_t stride = side != RESULT ? s->strides[side][d] : d < s->rank ? out_strides[d] : 0;
+                at[i] += rest % s->dims[d] * stride;
+                rest /= s->dims[d];
+            }
+        s->at[which][side] = at;
+        s->even[which][side] = *count > 1 ? at[1] : 1;
+        for (size_t i = 0; i < *count; i++)
+            if (at[i] != i * s->even[which][side])
+                s->even[which][side] = UNEVEN;
+    }
+    return true;
+}
+
+typedef struct operands {
+    const state *s;
+    const dq_kernels *kernels;
+    const float *in[2];
+    float *out;
+} operands;
+
+static void pack(const operands *o, int side, group lane_group, size_t batch, size_t first, size_t count,
+                 size_t lanes, float *to)
+{
+    const state *s = o->s;
+    const float *from = o->in[side] + s->at[BATCH][side][batch];
+    const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
+    size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
+    if (lane_step != UNEVEN && steps != UNEVEN) {
+        dq_fmm_pack_strided(from, DQ_FLOAT, first * lane_step, lane_step, steps, count, lanes, s->mm.k, to);
+        return;
+    }
+    for (size_t p = 0; p < s->mm.k; p++, to += lanes) {
+        const float *row = from + step[p];
+        for (size_t i = 0; i < count; i++)
+            to[i] = row[lane[i]];
+        for (size_t i = count; i < lanes; i++)
+            to[i] = 0;
+    }
+}
+
+static void pack_rows(const void *arg, size_t batch, size_t first, size_t count, void *to)
+{
+    pack(arg, LEFT, ROWS, batch, first, count, DQ_FMM_ROWS, to);
+}
+
+static void pack_cols(const void *arg, size_t batch, size_t first, size_t count, void *to)
+{
+    pack(arg, RIGHT, COLS, batch, first, count, DQ_FMM_COLS, to);
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    const size_t *at = s->at[COLS][RESULT] + col;
+    for (size_t i = 0; i < rows; i++) {
+        const float *from = (const float *)tile + i * DQ_FMM_COLS;
+        float *to = o->out + s->at[BATCH][RESULT][batch] + s->at[ROWS][RESULT][row + i];
+        if (s->even[COLS][RESULT] == 1)
+            memcpy(to + at[0], from, cols * sizeof *to);
+        else
+            for (size_t j = 0; j < cols; j++)
+                to[at[j]] = from[j];
+    }
+}
+
+static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    const size_t step = s->even[STEPS][s->a];
+    block->a_row = s->even[s->rows][s->a];
+    block->a = o->in[s->a] + s->at[BATCH][s->a][part->batch] + part->row * block->a_row + part->p * step;
+    if (!s->blocks.a_room)
+        return;
+    o->kernels->transpose_x32((const uint32_t *)(const void *)block->a, step, part->k, part->rows,
+                              (uint32_t *)(void *)room, part->k);
+    block->a = room;
+    block->a_row = part->k;
+}
+
+static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const operands *o = arg;
+    const state *s = o->s;
+    if (!s->panels) {
+        dq_fpanels(o->kernels->transpose_x32, o->in[s->b] + s->at[BATCH][s->b][part->batch],
+                   s->even[s->cols][s->b], s->even[STEPS][s->b], part, room, block);
+        return;
+    }
+    block->b = s->panels + part->col * s->blocks.k + part->p * DQ_FPANEL;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * s->blocks.k;
+}
+
+static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const operands *o = arg;
+    const state *s = o->s;
+    block->c_row = s->even[s->rows][RESULT];
+    block->c = o->out + s->at[BATCH][RESULT][part->batch] + part->row * block->c_row + part->col;
+    block->low = -INFINITY;
+    block->high = INFINITY;
+}
+
+/* Whether the sides, in this order or the other, are as blocks want them: columns of the result side by side,
+ * and of the operand that has its rows either these or the steps. */
+static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
+{
+    s->a = swapped ? RIGHT : LEFT;
+    s->b = swapped ? LEFT : RIGHT;
+    s->rows = swapped ? COLS : ROWS;
+    s->cols = swapped ? ROWS : COLS;
+    const size_t a_row = s->even[s->rows][s->a], a_step = s->even[STEPS][s->a];
+    s->blocks = (dq_fproduct){.batches = counts[BATCH],
+                              .m = counts[s->rows],
+                              .n = counts[s->cols],
+                              .k = counts[STEPS],
+                              .a_room = a_step != 1,
+                              .a = part_a,
+                              .b = part_b,
+                              .c = part_c};
+    return a_row != UNEVEN && a_step != UNEVEN && (a_row == 1 || a_step == 1) &&
+           s->even[s->cols][s->b] != UNEVEN && s->even[STEPS][s->b] != UNEVEN &&
+           s->even[s->rows][RESULT] != UNEVEN && s->even[s->cols][RESULT] == 1;
+}
+
+static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
+{
+    const uint32_t b = s->b == LEFT ? 0 : 1;
+    dq_fproduct *f = &s->blocks;
+    if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
+        call->in[b]->count % f->n == 0)
+        DQ_TRY(dq_fpanels_constant(call, b, 1, f->n, f->k, s->even[s->cols][s->b], s->even[STEPS][s->b],
+                                   &s->panels, err));
+    f->laid_out = s->panels != NULL;
+    return dq_fproduct_prepare(call, f, err);
+}
+
+static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *out = call->out[0];
+    size_t strides[DQ_MAX_RANK], counts[GROUPS];
+    dq_status failed = DQ_OK;
+    if (s->operands != 2 || out->dtype != DQ_FLOAT || out->count == 0)
+        return DQ_OK;
+    dq_strides(out->rank, out->dims, strides);
+    for (size_t d = 0; d < s->labels; d++)
+        s->group[d] = group_of(s, d);
+    split_side(s, ROWS, strides);
+    split_side(s, COLS, strides);
+    for (group g = BATCH; g < GROUPS; g++)
+        if (!list_places(call, s, g, strides, &counts[g], &failed, err))
+            return failed;
+    s->product = true;
+    s->by_blocks = find_blocks(s, false, counts) || find_blocks(s, true, counts);
+    if (s->by_blocks)
+        return plan_blocks(call, s, err);
+    s->mm = (dq_fmm){.type = DQ_FLOAT,
+                     .batches = counts[BATCH],
+                     .m = counts[ROWS],
+                     .n = counts[COLS],
+                     .k = counts[STEPS],
+                     .pack_a = pack_rows,
+                     .pack_b = pack_cols,
+                     .store = store};
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    parse p;
+    bool taken[LABELS] = {false};
+    DQ_TRY(read_all(call, &p, err));
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    s->operands = call->in_count;
+    s->rank = p.out_rank;
+    for (size_t d = 0; d < p.out_rank; d++) {
+        add_label(s, call, &p, p.out[d]);
+        taken[p.out[d]] = true;
+    }
+    s->terms = 1;
+    for (size_t d = 0; d < LABELS; d++)
+        if (!taken[d] && p.dims[d] >= 0) {
+            if (!dq_mul_size(s->terms, (size_t)p.dims[d], &s->terms))
+                return dq_call_fail(call, err, DQ_BAD_MODEL, "sums over more terms than can be counted");
+            add_label(s, call, &p, d);
+        }
+    return plan_product(call, s, err);
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------
+ */
+
+/* The next term, and where its elements are. */
+static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])
+{
+    for (size_t d = s->labels; d-- > s->rank;) {
+        bool more = ++coord[d] < s->dims[d];
+        for (size_t i = 0; i < s->operands; i++)
+            at[i] = more ? at[i] + s->strides[i][d] : at[i] - (s->dims[d] - 1) * s->strides[i][d];
+        if (more)
+            return;
+        coord[d] = 0;
+    }
+}
+
+static double float_sum(const dq_op_call *call, size_t at[OPERANDS])
+{
+    const state *s = call->state;
+    size_t coord[LABELS] = {0};
+    double sum = 0;
+    for (size_t k = 0; k < s->terms; k++) {
+        double product = 1;
+        for (size_t i = 0; i < s->operands; i++)
+            product *= dq_tensor_get_double(call->in[i], at[i]);
+        sum += product;
+        advance(s, coord, at);
+    }
+    return sum;
+}
+
+static uint64_t integer_sum(const dq_op_call *call, size_t at[OPERANDS])
+{
+    const state *s = call->state;
+    size_t coord[LABELS] = {0};
+    uint64_t sum = 0;
+    for (size_t k = 0; k < s->terms; k++) {
+        uint64_t product = 1;
+        for (size_t i = 0; i < s->operands; i++)
+            product *= (uint64_t)dq_tensor_get_int(call->in[i], at[i]);
+        sum += product;
+        advance(s, coord, at);
+    }
+    return sum;
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    for (size_t o = begin; o < end; o++) {
+        size_t at[OPERANDS] = {0};
+        for (size_t d = s->rank, rest = o; d-- > 0; rest /= s->dims[d])
+            for (size_t i = 0; i < s->operands; i++)
+                at[i] += rest % s->dims[d] * s->strides[i][d];
+        if (dq_dtype_is_float(call->out[0]->dtype))
+            dq_tensor_put_double(call->out[0], o, float_sum(call, at));
+        else
+            dq_tensor_put_int(call->out[0], o, (int64_t)integer_sum(call, at));
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    const dq_tensor *out = call->out[0];
+    if (s->product) {
+        const operands o = {
+            s, call->kernels, {call->in[LEFT]->data, call->in[RIGHT]->data}, dq_data(out, float)};
+        if (s->by_blocks)
+            dq_fproduct_run(call, &s->blocks, &o);
+        else
+            dq_fmm_run(call, &s->mm, &o);
+    } else if (s->operands == 1 && s->labels == s->rank && out->count) {
+        dq_move m = {0};
+        size_t strides[DQ_MAX_RANK];
+        dq_strides(out->rank, out->dims, strides);
+        for (size_t d = 0; d < s->rank; d++)
+            dq_move_add(&m, s->dims[d], (int64_t)s->strides[0][d], strides[d]);
+        dq_move_join(&m);
+        dq_move_run(call, &m, out->dtype, out->data, call->in[0]->data);
+    } else {
+        dq_parallel(call->threads, out->count, 64, piece, &call);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_einsum = {infer, prepare, run, 0};

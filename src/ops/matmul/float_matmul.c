@@ -1,0 +1,269 @@
+#include "ops/matmul/float_matmul.h"
+
+#include "base/checked.h"
+#include "base/codec.h"
+
+#include <string.h>
+
+enum { ROW_BLOCK = 128, COL_BLOCK = 128, ALIGN = 64 };
+
+dq_dtype dq_fmm_type(dq_dtype dtype)
+{
+    switch (dtype) {
+    case DQ_DOUBLE:
+        return DQ_DOUBLE;
+    case DQ_INT32:
+    case DQ_UINT32:
+        return DQ_UINT32;
+    case DQ_INT64:
+    case DQ_UINT64:
+        return DQ_UINT64;
+    default:
+        return DQ_FLOAT;
+    }
+}
+
+static size_t width_of(dq_dtype type)
+{
+    return dq_dtype_get(type)->bits / 8u;
+}
+
+/* ---- One tile ----------------------------------------------------------------------------------------- */
+
+#define TILE(name, T)                                                                                        \
+    static void name(const void *a_strip, const void *b_strip, size_t k, size_t rows, void *out)             \
+    {                                                                                                        \
+        enum { STEP = 8 };                                                                                   \
+        T *to = out;                                                                                         \
+        for (size_t i = 0; i < rows; i++)                                                                    \
+            for (size_t j = 0; j < DQ_FMM_COLS; j += STEP) {                                                 \
+                const T *a = (const T *)a_strip + i, *b = (const T *)b_strip + j;                            \
+                T sum[STEP] = {0};                                                                           \
+                for (size_t p = 0; p < k; p++, a += DQ_FMM_ROWS, b += DQ_FMM_COLS)                           \
+                    for (size_t v = 0; v < STEP; v++)                                                        \
+                        sum[v] += *a * b[v];                                                                 \
+                memcpy(to + i * DQ_FMM_COLS + j, sum, sizeof sum);                                           \
+            }                                                                                                \
+    }
+
+TILE(tile_f64, double)
+TILE(tile_u32, uint32_t)
+TILE(tile_u64, uint64_t)
+
+static void tile(const dq_kernels *kernels, dq_dtype type, const void *a_strip, const void *b_strip, size_t k,
+                 size_t rows, void *out)
+{
+    switch (type) {
+    case DQ_FLOAT:
+        kernels->fgemm(a_strip, b_strip, k, rows, out);
+        break;
+    case DQ_DOUBLE:
+        tile_f64(a_strip, b_strip, k, rows, out);
+        break;
+    case DQ_UINT32:
+        tile_u32(a_strip, b_strip, k, rows, out);
+        break;
+    default:
+        tile_u64(a_strip, b_strip, k, rows, out);
+    }
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------- */
+
+typedef struct strips {
+    dq_dtype dtype;
+    size_t n, k, col_stride, step_stride;
+} strips;
+
+static void make_strips(void *packed, const dq_tensor *from, const void *key)
+{
+    const strips *s = key;
+    for (size_t col = 0; col < s->n; col += DQ_FMM_COLS)
+        dq_fmm_pack_strided(from->data, s->dtype, col * s->col_stride, s->col_stride, s->step_stride,
+                            s->n - col < DQ_FMM_COLS ? s->n - col : DQ_FMM_COLS, DQ_FMM_COLS, s->k,
+                            (float *)packed + col * s->k);
+}
+
+dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
+                            dq_error *err)
+{
+    size_t cols, size;
+    strips key;
+    mm->packed_b = NULL;
+    if (mm->type != DQ_FLOAT || !dq_call_constant(call, i) || call->in[i]->count != mm->n * mm->k ||
+        call->in[i]->count == 0)
+        return DQ_OK;
+    if (!dq_align_size(mm->n, DQ_FMM_COLS, &cols) || !dq_mul_size(cols, mm->k, &size) ||
+        !dq_mul_size(size, sizeof(float), &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.dtype = call->in[i]->dtype;
+    key.n = mm->n;
+    key.k = mm->k;
+    key.col_stride = col_stride;
+    key.step_stride = step_stride;
+    return dq_call_pack_later(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
+}
+
+dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)
+{
+    size_t bytes;
+    size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + DQ_FMM_ROWS;
+    if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, ALIGN, &bytes))
+        return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
+                            mm->k);
+    call->worker_scratch_size = bytes;
+    return DQ_OK;
+}
+
+typedef struct job {
+    const dq_fmm *mm;
+    const dq_op_call *call;
+    const void *arg;
+    size_t row_blocks, col_blocks;
+} job;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Few rows: a strip of B serves once, and is used while it is in the cache. */
+static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
+{
+    const dq_fmm *mm = j->mm;
+    size_t rows = least(DQ_FMM_ROWS, mm->m - row), col_end = least(col + COL_BLOCK, mm->n);
+    char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
+    double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
+    mm->pack_a(j->arg, batch, row, rows, scratch);
+    for (size_t c = col; c < col_end; c += DQ_FMM_COLS) {
+        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), b_strip);
+        tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, sums);
+        mm->store(j->arg, batch, row, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
+    }
+}
+
+static void block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
+{
+    const dq_fmm *mm = j->mm;
+    size_t width = width_of(mm->type);
+    size_t b_strip_size = mm->k * DQ_FMM_COLS * width;
+    const char *b_strips = scratch;
+    if (mm->m - row <= DQ_FMM_ROWS && !mm->packed_b) {
+        flat_block(j, batch, row, col, scratch);
+        return;
+    }
+    char *a_strip = scratch + mm->k * COL_BLOCK * width;
+    double sums[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
+    size_t row_end = least(row + ROW_BLOCK, mm->m), col_end = least(col + COL_BLOCK, mm->n);
+    if (mm->packed_b) {
+        a_strip = scratch;
+        b_strips = (const char *)mm->packed_b + col * mm->k * width;
+    }
+    for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_FMM_COLS, s++)
+        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
+    for (size_t r = row; r < row_end; r += DQ_FMM_ROWS) {
+        size_t rows = least(DQ_FMM_ROWS, row_end - r);
+        mm->pack_a(j->arg, batch, r, rows, a_strip);
+        for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
+            tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, sums);
+            mm->store(j->arg, batch, r, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
+        }
+    }
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    char *scratch = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        size_t col = i % j->col_blocks, rest = i / j->col_blocks;
+        block(j, rest / j->row_blocks, rest % j->row_blocks * ROW_BLOCK, col * COL_BLOCK, scratch);
+    }
+}
+
+void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
+{
+    job j = {mm, call, arg, (mm->m + ROW_BLOCK - 1) / ROW_BLOCK, (mm->n + COL_BLOCK - 1) / COL_BLOCK};
+    dq_parallel(call->threads, mm->batches * j.row_blocks * j.col_blocks, 1, piece, &j);
+}
+
+/* ---- Packing and storing ------------------------------------------------------------------------------ */
+
+#define PACK(name, S, T, value)                                                                              \
+    static void name(const void *data, size_t base, size_t lane_stride, size_t step_stride, size_t count,    \
+                     size_t lanes, size_t k, void *to)                                                       \
+    {                                                                                                        \
+        const S *from = data;                                                                                \
+        T *out = to;                                                                                         \
+        if (count == lanes && lane_stride == 1) {                                                            \
+            for (size_t p = 0; p < k; p++, out += lanes)                                                     \
+                for (size_t i = 0; i < lanes; i++) {                                                         \
+                    const S x = from[base + p * step_stride + i];                                            \
+                    out[i] = value;                                                                          \
+                }                                                                                            \
+            return;                                                                                          \
+        }                                                                                                    \
+        if (count == DQ_FMM_ROWS && lanes == DQ_FMM_ROWS) {                                                  \
+            for (size_t p = 0; p < k; p++, out += DQ_FMM_ROWS)                                               \
+                for (size_t i = 0; i < DQ_FMM_ROWS; i++) {                                                   \
+                    const S x = from[base + i * lane_stride + p * step_stride];                              \
+                    out[i] = value;                                                                          \
+                }                                                                                            \
+            return;                                                                                          \
+        }                                                                                                    \
+        for (size_t p = 0; p < k; p++, out += lanes)                                                         \
+            for (size_t i = 0; i < lanes; i++) {                                                             \
+                if (i < count) {                                                                             \
+                    const S x = from[base + i * lane_stride + p * step_stride];                              \
+                    out[i] = value;                                                                          \
+                } else {                                                                                     \
+                    out[i] = 0;                                                                              \
+                }                                                                                            \
+            }                                                                                                \
+    }
+
+PACK(pack_f32, float, float, x)
+PACK(pack_f64, double, double, x)
+PACK(pack_u32, uint32_t, uint32_t, x)
+PACK(pack_u64, uint64_t, uint64_t, x)
+PACK(pack_f16, uint16_t, float, dq_f16_to_f32(x))
+PACK(pack_bf16, uint16_t, float, dq_bf16_to_f32(x))
+
+void dq_fmm_pack_strided(const void *data, dq_dtype dtype, size_t base, size_t lane_stride,
+                         size_t step_stride, size_t count, size_t lanes, size_t k, void *to)
+{
+    switch (dtype) {
+    case DQ_FLOAT:
+        pack_f32(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    case DQ_DOUBLE:
+        pack_f64(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    case DQ_FLOAT16:
+        pack_f16(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    case DQ_BFLOAT16:
+        pack_bf16(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    case DQ_INT32:
+    case DQ_UINT32:
+        pack_u32(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    default:
+        pack_u64(data, base, lane_stride, step_stride, count, lanes, k, to);
+        break;
+    }
+}
+
+void dq_fmm_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n)
+{
+    size_t width = width_of(dtype);
+    if (dtype != DQ_FLOAT16 && dtype != DQ_BFLOAT16) {
+        memcpy((char *)data + at * width, from, n * width);
+        return;
+    }
+    const float *x = from;
+    for (size_t i = 0; i < n; i++)
+        dq_put_bits(data, 16, at + i, dtype == DQ_FLOAT16 ? dq_f32_to_f16(x[i]) : dq_f32_to_bf16(x[i]));
+}

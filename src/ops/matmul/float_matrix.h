@@ -1,0 +1,32 @@
+/* Products of plain float matrices, for MatMul and Gemm: C = clamp(alpha · A · B + z). */
+#ifndef DQ_OPS_FLOAT_MATRIX_H
+#define DQ_OPS_FLOAT_MATRIX_H
+
+#include "ops/matmul/float_product.h"
+
+typedef struct dq_fmatrix {
+    size_t batches, m, n, k;
+    size_t a_row, a_step, b_col, b_step; /* strides in elements: row i, step p; column j, step p */
+    float alpha;
+    dq_bounds bounds;
+    /* by dq_fmatrix_prepare */
+    dq_fproduct product;
+    const float *panels; /* B, when it is constant and serves several rows */
+    bool by_columns;     /* one row, and B's columns are contiguous */
+} dq_fmatrix;
+
+typedef struct dq_fmatrix_operands {
+    const float *a, *b;
+    float *c; /* matrices of m by n, one after the other */
+    const float *z;
+    size_t z_row; /* z[i * z_row + j], the same for all batches */
+    /* Where the matrices of a batch begin; NULL: there is only one. */
+    void (*offsets)(const void *arg, size_t batch, size_t *a, size_t *b);
+    const void *arg;
+} dq_fmatrix_operands;
+
+/** `b`: the number of input B. */
+dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_error *err);
+void dq_fmatrix_run(const dq_op_call *call, const dq_fmatrix *f, const dq_fmatrix_operands *o);
+
+#endif

@@ -1,0 +1,291 @@
+#include "ops/matmul/float_product.h"
+
+#include "base/checked.h"
+#include "base/file.h"
+
+#include <string.h>
+
+enum {
+    ROWS = 192, /* of A at a time: with DEPTH steps they stay in the second cache … */
+    COLS = 128, /* … and so do as many columns of B; a panel of them in the first */
+    DEPTH = 256,
+    /* Where B takes no room: a panel of it goes by rows of A in the second cache, or stays in the first. */
+    RESIDENT = 128 * 1536,
+    LITTLE_ROWS = 32,
+    LITTLE_DEPTH = 384,
+    DEEP = 1024, /* steps of blocks that are narrow, where all of A stays */
+    NARROW = COLS / 2,
+    FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
+    FEW_ROWS = 48,
+    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
+    ALIGN = 64
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t pieces(size_t n, size_t each)
+{
+    return n / each + (n % each != 0);
+}
+
+/* Steps of a block: about as many as stay in a cache, in equal blocks. */
+static size_t depth_of(const dq_fproduct *f)
+{
+    size_t depth = DEPTH, rows = least(f->m, ROWS);
+    if (f->laid_out && rows == 1)
+        depth = f->k; /* panels go straight through memory */
+    else if (f->laid_out)
+        depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
+    else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
+        depth = DEEP;
+    size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
+    size_t blocks = pieces(grains, most);
+    return blocks ? pieces(grains, blocks) * grain : f->k;
+}
+
+/* Columns of a block. */
+static size_t width_of(const dq_fproduct *f)
+{
+    if (f->flat)
+        return FLAT_COLS;
+    return f->laid_out || f->depth <= DEPTH ? COLS : NARROW;
+}
+
+/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads, where panels stand
+ * alone. */
+static size_t columns_of(const dq_fproduct *f, size_t workers)
+{
+    enum { FEW = 8 };
+    size_t most = width_of(f), blocks = pieces(f->n, most);
+    if (!f->laid_out || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
+        blocks * f->batches >= FEW * workers)
+        return most;
+    size_t even = pieces(f->n, blocks + workers - blocks % workers);
+    return pieces(even, DQ_FPANEL) * DQ_FPANEL;
+}
+
+dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
+{
+    size_t b_bytes, a_bytes = 0, c_bytes = 0, workers = dq_threads_count(call->threads);
+    f->depth = depth_of(f);
+    f->col_block = columns_of(f, workers);
+    f->row_block = f->m ? f->m : 1;
+    size_t parts = f->batches * pieces(f->n, f->col_block);
+    if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
+        size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
+        f->row_block = pieces(f->m, cuts);
+    }
+    if (f->c_room)
+        f->row_block = least(f->row_block, ROWS);
+    size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
+    if (f->c_room)
+        c_bytes = f->row_block * COLS * sizeof(float);
+    if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
+        (f->a_room && !dq_mul_size(f->depth, least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
+        !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
+        !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
+        !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
+        return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many", f->k);
+    return DQ_OK;
+}
+
+typedef struct job {
+    const dq_fproduct *f;
+    const dq_op_call *call;
+    const void *arg;
+    size_t row_blocks, col_blocks;
+} job;
+
+/* Of a B that stands, the panel that the part's last one is followed by. */
+static const float *panel_behind(const dq_fproduct *f, const dq_fpart *part, const dq_fblock *block)
+{
+    if (!f->laid_out || !part->k)
+        return NULL;
+    if (!block->last)
+        return block->b + part->k * DQ_FPANEL;
+    return block->b - part->p * DQ_FPANEL + pieces(part->cols, DQ_FPANEL) * block->b_panel;
+}
+
+/* The rows of a part, on a B that is laid out. */
+static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room, dq_fblock *block)
+{
+    const dq_fproduct *f = j->f;
+    dq_fpart part = *whole;
+    const float *behind = panel_behind(f, whole, block);
+    for (size_t row = 0; row < whole->rows; row += part.rows) {
+        part.row = whole->row + row;
+        part.rows = least(ROWS, whole->rows - row);
+        block->rows = part.rows;
+        block->next = row + part.rows < whole->rows ? block->b : behind;
+        f->a(j->arg, &part, a_room, block);
+        f->c(j->arg, &part, c_room, block);
+        j->call->kernels->fblock(block);
+        if (block->last && f->done)
+            f->done(j->arg, &part, block);
+    }
+}
+
+static void part_of(const job *j, dq_fpart *part, char *scratch)
+{
+    const dq_fproduct *f = j->f;
+    float *b_room = (float *)(void *)scratch, *a_room = b_room;
+    if (!f->flat && !f->laid_out)
+        a_room += f->depth * f->col_block;
+    float *c_room = a_room + (f->a_room ? f->depth * least(f->m, ROWS) : 0);
+    for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
+        part->k = least(f->depth, f->k - part->p);
+        dq_fblock block = {.cols = part->cols,
+                           .k = part->k,
+                           .more = part->p > 0,
+                           .last = part->p + part->k >= f->k,
+                           .alpha = 1};
+        if (part->k)
+            f->b(j->arg, part, b_room, &block);
+        rows_of(j, part, a_room, c_room, &block);
+        if (f->depth == 0)
+            break;
+    }
+}
+
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_fproduct *f = j->f;
+    for (size_t i = begin; i < end; i++) {
+        size_t row = i % j->row_blocks * f->row_block, rest = i / j->row_blocks;
+        size_t col = rest % j->col_blocks * f->col_block;
+        dq_fpart part = {.batch = rest / j->col_blocks,
+                         .row = row,
+                         .rows = least(f->row_block, f->m - row),
+                         .col = col,
+                         .cols = least(f->col_block, f->n - col)};
+        part_of(j, &part, dq_call_worker_scratch(j->call, worker));
+    }
+}
+
+void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
+{
+    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block)};
+    size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
+    work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
+    dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);
+}
+
+void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *arg, const dq_fpart *part,
+                      void *room)
+{
+    const job j = {.f = f, .call = call, .arg = arg};
+    dq_fpart all = *part;
+    part_of(&j, &all, room);
+}
+
+/* ---- Panels ------------------------------------------------------------------------------------------- */
+
+/* One panel of `cols` columns. */
+static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                  size_t cols, size_t k, float *to)
+{
+    if (cols < DQ_FPANEL)
+        memset(to, 0, k * DQ_FPANEL * sizeof *to);
+    if (step_stride == 1 && col_stride != 1)
+        transpose((const uint32_t *)(const void *)from, col_stride, cols, k, (uint32_t *)(void *)to,
+                  DQ_FPANEL);
+    else if (cols == DQ_FPANEL && col_stride == 1)
+        for (size_t p = 0; p < k; p++)
+            memcpy(to + p * DQ_FPANEL, from + p * step_stride, DQ_FPANEL * sizeof *to);
+    else
+        for (size_t p = 0; p < k; p++)
+            for (size_t j = 0; j < cols; j++)
+                to[p * DQ_FPANEL + j] = from[p * step_stride + j * col_stride];
+}
+
+void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                const dq_fpart *part, float *room, dq_fblock *block)
+{
+    from += part->col * col_stride + part->p * step_stride;
+    for (size_t j = 0; j < part->cols; j += DQ_FPANEL)
+        panel(transpose, from + j * col_stride, col_stride, step_stride, least(DQ_FPANEL, part->cols - j),
+              part->k, room + j * part->k);
+    block->b = room;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = DQ_FPANEL * part->k;
+}
+
+typedef struct matrix {
+    dq_transpose_x32_fn *transpose;
+    size_t batches, n, k, col_stride, step_stride;
+} matrix;
+
+enum { STEPS = 64 /* of a panel at a time */ };
+
+/* Columns and steps of a matrix that is loose, from element `first` on, side by side in `room` as they are in
+ * memory. */
+static void gather(const char *from, size_t first, const matrix *m, bool along, size_t cols, size_t steps,
+                   float *room)
+{
+    size_t lines = along ? cols : steps, length = along ? steps : cols;
+    size_t apart = along ? m->col_stride : m->step_stride, each = along ? m->step_stride : m->col_stride;
+    for (size_t i = 0; i < lines; i++, first += apart, room += length)
+        for (size_t j = 0, n = each == 1 ? length : 1; j < length; j += n)
+            memcpy(room + j, from + (first + j * each) * sizeof *room, n * sizeof *room);
+}
+
+static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
+                      float *packed)
+{
+    float room[DQ_FPANEL * STEPS];
+    bool along = m->step_stride == 1 && m->col_stride != 1;
+    size_t cols = least(DQ_FPANEL, m->n - col), steps = least(STEPS, m->k - p);
+    size_t first = batch * m->n * m->k + col * m->col_stride + p * m->step_stride;
+    float *to = packed + (batch * pieces(m->n, DQ_FPANEL) * DQ_FPANEL + col) * m->k + p * DQ_FPANEL;
+    if (from->loose) {
+        gather(from->data, first, m, along, cols, steps, room);
+        panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
+    } else {
+        panel(m->transpose, (const float *)from->data + first, m->col_stride, m->step_stride, cols, steps,
+              to);
+    }
+}
+
+/* Goes through memory as it lies, and gives the file's pages back behind: matrix and panels are never both
+ * there. */
+static void make_panels(void *packed, const dq_tensor *from, const void *key)
+{
+    const matrix *m = key;
+    bool by_steps = m->step_stride > m->col_stride;
+    size_t lines = by_steps ? m->k : m->n, others = by_steps ? m->n : m->k, given_back = 0;
+    size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
+    size_t line = (by_steps ? m->step_stride : m->col_stride) * sizeof(float);
+    for (size_t batch = 0; batch < m->batches; batch++)
+        for (size_t i = 0; i < lines; i += piece) {
+            for (size_t j = 0; j < others; j += other)
+                make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
+            if (from->mapped)
+                dq_file_forget_behind(from->data, &given_back,
+                                      (batch * lines + least(i + piece, lines)) * line);
+        }
+}
+
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
+                              size_t col_stride, size_t step_stride, const float **panels, dq_error *err)
+{
+    size_t cols, size;
+    matrix key;
+    if (!dq_align_size(n, DQ_FPANEL, &cols) || !dq_mul_size(cols, k, &size) ||
+        !dq_mul_size(size, batches, &size) || !dq_mul_size(size, sizeof(float), &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.transpose = call->kernels->transpose_x32;
+    key.batches = batches;
+    key.n = n;
+    key.k = k;
+    key.col_stride = col_stride;
+    key.step_stride = step_stride;
+    const void *packed;
+    DQ_TRY(dq_call_pack_loose(call, i, make_panels, &key, sizeof key, size, &packed, err));
+    *panels = packed;
+    return DQ_OK;
+}

@@ -1,0 +1,217 @@
+/* Gemm: alpha · A' · B' + beta · C, and dqrun's, which has bounds. The product and the two terms are joined
+ * in the computing type (float for the 16-bit ones) and rounded once; of integers, alpha and beta are applied
+ * in double and cut. */
+#include "ops/half_floats.h"
+#include "ops/matmul/float_matmul.h"
+#include "ops/matmul/float_matrix.h"
+
+#include <string.h>
+
+typedef struct state {
+    dq_fmatrix floats;
+    dq_half_floats halves;
+    bool by_floats; /* float and narrower; else: */
+    dq_fmm mm;
+    size_t a_row, a_step, b_col, b_step; /* strides in elements */
+    size_t c_row, c_col;                 /* 0 where C is broadcast */
+    float alpha, beta;
+} state;
+
+typedef struct operands {
+    const state *s;
+    const dq_tensor *a, *b, *c;
+    dq_tensor *out;
+} operands;
+
+/* ---- Shapes ------------------------------------------------------------------------------------------- */
+
+typedef struct shape {
+    size_t m, n, k;
+    bool trans_a, trans_b;
+} shape;
+
+static dq_status shape_of(const dq_op_call *call, shape *s, dq_error *err)
+{
+    const dq_tensor *a = call->in[0], *b = call->in[1];
+    for (uint32_t i = 0; i < 2; i++)
+        if (call->in[i]->rank != 2)
+            return dq_call_fail_input(call, err, i, "has rank %u, wanted a matrix", call->in[i]->rank);
+    s->trans_a = dq_node_int(call->node, "transA", 0) != 0;
+    s->trans_b = dq_node_int(call->node, "transB", 0) != 0;
+    s->m = (size_t)a->dims[s->trans_a];
+    s->k = (size_t)a->dims[!s->trans_a];
+    s->n = (size_t)b->dims[!s->trans_b];
+    if ((size_t)b->dims[s->trans_b] != s->k)
+        return dq_call_fail_input(call, err, 1, "has %lld terms to a sum, wanted the %zu of input 0",
+                                  (long long)b->dims[s->trans_b], s->k);
+    const dq_tensor *c = dq_call_in(call, 2);
+    if (!c)
+        return DQ_OK;
+    int64_t dims[DQ_MAX_RANK], want[2] = {(int64_t)s->m, (int64_t)s->n};
+    size_t rank;
+    if (!dq_broadcast(c->rank, c->dims, 2, want, &rank, dims) || rank != 2 ||
+        memcmp(dims, want, sizeof want) != 0) {
+        char text[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(call, err, 2, "has shape %s, wanted one that broadcasts to %zux%zu",
+                                  dq_shape_text(c->rank, c->dims, text), s->m, s->n);
+    }
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    shape s = {0};
+    DQ_TRY(shape_of(call, &s, err));
+    int64_t dims[2] = {(int64_t)s.m, (int64_t)s.n};
+    return dq_call_output(call, 0, call->in[0]->dtype, 2, dims, err);
+}
+
+/* ---- Operands ----------------------------------------------------------------------------------------- */
+
+static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void *to)
+{
+    (void)batch;
+    const operands *o = arg;
+    const state *s = o->s;
+    dq_fmm_pack_strided(o->a->data, o->a->dtype, row * s->a_row, s->a_row, s->a_step, count, DQ_FMM_ROWS,
+                        s->mm.k, to);
+}
+
+static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
+{
+    (void)batch;
+    const operands *o = arg;
+    const state *s = o->s;
+    dq_fmm_pack_strided(o->b->data, o->b->dtype, col * s->b_col, s->b_col, s->b_step, count, DQ_FMM_COLS,
+                        s->mm.k, to);
+}
+
+static int64_t cut(double x)
+{
+    if (!(x > -9223372036854775808.0)) /* NaN too */
+        return INT64_MIN;
+    return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
+}
+
+/* Integers, element by element; exact when alpha and beta are 1. */
+static uint64_t join_integer(const operands *o, uint64_t product, size_t c_at)
+{
+    const state *s = o->s;
+    bool narrow = dq_dtype_get(o->a->dtype)->bits == 32,
+         is_signed = dq_dtype_get(o->a->dtype)->cls == DQ_CLASS_INT;
+    uint64_t term = o->c ? (uint64_t)dq_tensor_get_int(o->c, c_at) : 0;
+    if (s->alpha == 1 && s->beta == 1)
+        return product + term;
+    double p = !is_signed ? (double)product : narrow ? (double)(int32_t)product : (double)(int64_t)product;
+    double t = is_signed ? (double)(int64_t)term : (double)term;
+    return (uint64_t)cut((double)s->alpha * p + (double)s->beta * t);
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    (void)batch;
+    const operands *o = arg;
+    const state *s = o->s;
+    for (size_t i = 0; i < rows; i++) {
+        size_t at = (row + i) * s->mm.n + col, c_at = (row + i) * s->c_row + col * s->c_col;
+        float f[DQ_FMM_COLS];
+        double d[DQ_FMM_COLS];
+        for (size_t j = 0; j < cols; j++) {
+            size_t t = i * DQ_FMM_COLS + j, c_here = c_at + j * s->c_col;
+            switch (s->mm.type) {
+            case DQ_FLOAT:
+                f[j] = s->alpha * ((const float *)tile)[t];
+                if (o->c)
+                    f[j] += s->beta * (float)dq_tensor_get_double(o->c, c_here);
+                f[j] = f[j] < s->floats.bounds.low ? s->floats.bounds.low : f[j];
+                f[j] = f[j] > s->floats.bounds.high ? s->floats.bounds.high : f[j];
+                break;
+            case DQ_DOUBLE:
+                d[j] = (double)s->alpha * ((const double *)tile)[t];
+                if (o->c)
+                    d[j] += (double)s->beta * dq_data(o->c, double)[c_here];
+                break;
+            case DQ_UINT32:
+                dq_tensor_put_int(o->out, at + j,
+                                  (int64_t)join_integer(o, ((const uint32_t *)tile)[t], c_here));
+                break;
+            default:
+                dq_tensor_put_int(o->out, at + j,
+                                  (int64_t)join_integer(o, ((const uint64_t *)tile)[t], c_here));
+                break;
+            }
+        }
+        if (s->mm.type == DQ_FLOAT || s->mm.type == DQ_DOUBLE)
+            dq_fmm_write(o->out->data, o->out->dtype, at,
+                         s->mm.type == DQ_FLOAT ? (const void *)f : (const void *)d, cols);
+    }
+}
+
+/* ---- The operator ------------------------------------------------------------------------------------- */
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    shape sh = {0};
+    DQ_TRY(shape_of(call, &sh, err));
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
+    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store, NULL};
+    s->a_row = sh.trans_a ? 1 : sh.k;
+    s->a_step = sh.trans_a ? sh.m : 1;
+    s->b_col = sh.trans_b ? sh.k : 1;
+    s->b_step = sh.trans_b ? 1 : sh.n;
+    s->alpha = dq_node_float(call->node, "alpha", 1);
+    s->beta = dq_node_float(call->node, "beta", 1);
+    const dq_tensor *c = dq_call_in(call, 2);
+    if (c) {
+        int64_t dims[2] = {(int64_t)sh.m, (int64_t)sh.n};
+        size_t strides[DQ_MAX_RANK];
+        dq_broadcast_strides(c, 2, dims, strides);
+        s->c_row = strides[0];
+        s->c_col = strides[1];
+    }
+    /* C is a term as it stands when it has no factor and runs along the rows. */
+    s->by_floats =
+        dq_half_floats_take(call->in[0]->dtype) && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
+    if (s->by_floats) {
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+        s->floats = (dq_fmatrix){.batches = 1,
+                                 .m = sh.m,
+                                 .n = sh.n,
+                                 .k = sh.k,
+                                 .a_row = s->a_row,
+                                 .a_step = s->a_step,
+                                 .b_col = s->b_col,
+                                 .b_step = s->b_step,
+                                 .alpha = s->alpha,
+                                 .bounds = s->floats.bounds};
+        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+    }
+    DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    operands o = {s, call->in[0], call->in[1], dq_call_in(call, 2), call->out[0]};
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    dq_fmatrix_operands floats = {.z_row = s->c_row};
+    if (s->by_floats) {
+        floats.a = dq_half_floats_in(call, &s->halves, 0);
+        floats.b = dq_half_floats_in(call, &s->halves, 1);
+        floats.c = dq_half_floats_out(call, &s->halves);
+        floats.z = dq_half_floats_in(call, &s->halves, 2);
+        dq_fmatrix_run(call, &s->floats, &floats);
+        dq_half_floats_done(call, &s->halves);
+    } else {
+        dq_fmm_run(call, &s->mm, &o);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_gemm = {infer, prepare, run, DQ_OP_PACKS};

@@ -1,0 +1,181 @@
+/* MatMul, as numpy.matmul; dqrun's, with a bias for each column and bounds; and com.microsoft's FusedMatMul:
+ * operands whose axes are moved first (they are read where they stand), and a factor. */
+#include "ops/half_floats.h"
+#include "ops/matmul/float_matmul.h"
+#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_shape.h"
+
+#include <string.h>
+
+enum { BIAS = 2 /* dqrun MatMul, of floats */ };
+
+/* An operand seen as matrices of [rows, columns]: strides in elements. */
+typedef struct view {
+    size_t row, col, matrix;
+} view;
+
+typedef struct state {
+    dq_fmatrix floats; /* float and narrower; the other types: */
+    dq_half_floats halves;
+    dq_fmm mm;
+    dq_matmul_shape shape;
+    view a, b;
+    float alpha;
+} state;
+
+typedef struct operands {
+    const state *s;
+    const dq_tensor *a, *b;
+    dq_tensor *out;
+} operands;
+
+static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void *to)
+{
+    const operands *o = arg;
+    const view *v = &o->s->a;
+    size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.a_strides) * v->matrix + row * v->row;
+    dq_fmm_pack_strided(o->a->data, o->a->dtype, base, v->row, v->col, count, DQ_FMM_ROWS, o->s->shape.k, to);
+}
+
+static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
+{
+    const operands *o = arg;
+    const view *v = &o->s->b;
+    size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.b_strides) * v->matrix + col * v->col;
+    dq_fmm_pack_strided(o->b->data, o->b->dtype, base, v->col, v->row, count, DQ_FMM_COLS, o->s->shape.k, to);
+}
+
+static const void *scale(const state *s, const void *sums, size_t n, double *room)
+{
+    float *f = (float *)room;
+    if (s->alpha == 1)
+        return sums;
+    for (size_t i = 0; i < n; i++)
+        if (s->mm.type == DQ_FLOAT)
+            f[i] = s->alpha * ((const float *)sums)[i];
+        else
+            room[i] = (double)s->alpha * ((const double *)sums)[i];
+    return room;
+}
+
+static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
+                  const void *tile)
+{
+    const operands *o = arg;
+    const dq_matmul_shape *s = &o->s->shape;
+    size_t width = dq_dtype_get(o->s->mm.type)->bits / 8u;
+    double room[DQ_FMM_COLS];
+    for (size_t i = 0; i < rows; i++)
+        dq_fmm_write(o->out->data, o->out->dtype, (batch * s->m + row + i) * s->n + col,
+                     scale(o->s, (const char *)tile + i * DQ_FMM_COLS * width, cols, room), cols);
+}
+
+/* Input i after the axes' moves; its dims in *as, its strides in *v. A vector stays as it is. */
+static void look(const dq_tensor *t, bool first_last, bool swap, dq_tensor *as, view *v)
+{
+    *as = *t;
+    *v = (view){1, 1, t->count};
+    if (t->rank < 2)
+        return;
+    size_t last = t->rank - 1, rest = dq_dims_product(t->dims, 1, last);
+    int64_t columns = t->dims[last];
+    v->row = (size_t)columns;
+    v->matrix = (size_t)t->dims[last - 1] * (size_t)columns;
+    if (first_last && t->rank > 2) { /* [rows, batch…, columns] */
+        memmove(as->dims, as->dims + 1, (last - 1) * sizeof *as->dims);
+        as->dims[last - 1] = t->dims[0];
+        v->row = rest * (size_t)columns;
+        v->matrix = (size_t)columns;
+    }
+    if (swap) {
+        as->dims[last] = as->dims[last - 1];
+        as->dims[last - 1] = columns;
+        v->col = v->row;
+        v->row = 1;
+    }
+}
+
+static dq_status shape_of(const dq_op_call *call, view *a, view *b, dq_matmul_shape *shape, dq_error *err)
+{
+    const dq_node *node = call->node;
+    dq_tensor as_a, as_b;
+    look(call->in[0], dq_node_int(node, "transBatchA", 0) != 0, dq_node_int(node, "transA", 0) != 0, &as_a,
+         a);
+    look(call->in[1], dq_node_int(node, "transBatchB", 0) != 0, dq_node_int(node, "transB", 0) != 0, &as_b,
+         b);
+    return dq_matmul_shape_of(call, 0, 1, &as_a, &as_b, shape, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_matmul_shape shape;
+    view a, b;
+    DQ_TRY(shape_of(call, &a, &b, &shape, err));
+    const dq_tensor *bias = dq_call_in(call, BIAS);
+    if (bias && bias->count != shape.n)
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (columns)", bias->count,
+                                  shape.n);
+    return dq_call_output(call, 0, call->in[0]->dtype, shape.rank, shape.dims, err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(shape_of(call, &s->a, &s->b, &s->shape, err));
+    s->alpha = dq_node_float(call->node, "alpha", 1);
+    if (dq_half_floats_take(call->in[0]->dtype)) {
+        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+        s->floats = (dq_fmatrix){.batches = s->shape.batches,
+                                 .m = s->shape.m,
+                                 .n = s->shape.n,
+                                 .k = s->shape.k,
+                                 .a_row = s->a.row,
+                                 .a_step = s->a.col,
+                                 .b_col = s->b.col,
+                                 .b_step = s->b.row,
+                                 .alpha = s->alpha};
+        DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
+        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+    }
+    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype),
+                     s->shape.batches,
+                     s->shape.m,
+                     s->shape.n,
+                     s->shape.k,
+                     pack_a,
+                     pack_b,
+                     store,
+                     NULL};
+    return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static void offsets(const void *arg, size_t batch, size_t *a, size_t *b)
+{
+    const state *s = arg;
+    *a = dq_matmul_offset(&s->shape, batch, s->shape.a_strides) * s->a.matrix;
+    *b = dq_matmul_offset(&s->shape, batch, s->shape.b_strides) * s->b.matrix;
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *s = call->state;
+    operands o = {s, call->in[0], call->in[1], call->out[0]};
+    if (!o.out || o.out->count == 0)
+        return DQ_OK;
+    dq_fmatrix_operands floats = {.offsets = offsets, .arg = s};
+    if (dq_half_floats_take(o.a->dtype)) {
+        floats.a = dq_half_floats_in(call, &s->halves, 0);
+        floats.b = dq_half_floats_in(call, &s->halves, 1);
+        floats.c = dq_half_floats_out(call, &s->halves);
+        floats.z = dq_half_floats_in(call, &s->halves, BIAS);
+        dq_fmatrix_run(call, &s->floats, &floats);
+        dq_half_floats_done(call, &s->halves);
+    } else {
+        dq_fmm_run(call, &s->mm, &o);
+    }
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_matmul = {infer, prepare, run, DQ_OP_PACKS};

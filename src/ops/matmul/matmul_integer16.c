@@ -1,0 +1,192 @@
+/* com.microsoft MatMulInteger16: 32-bit sums of 16-bit products, wrapping modulo 2^32. The sums of two uint16
+ * operands may be declared uint32, which has the same bits.
+ *
+ * Kernels multiply int16: of uint16 the middle of their range is taken away, and
+ *
+ *   sum of a b = sum of (a - za)(b - zb) + za · sum of (b - zb) + zb · sum of a                      */
+#include "ops/matmul/matmul_shape.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/matmul/wide_codes.h"
+
+#include <string.h>
+
+enum { A, B };
+enum {
+    ROWS = DQ_WGEMM_ROWS,
+    OCTET = DQ_WGEMM_OCTET,
+    COLS = DQ_WGEMM_COLS,
+    BLOCK = 64, /* rows of a task … */
+    TILES = 32  /* … and columns, in tiles of COLS */
+};
+
+typedef struct state {
+    dq_matmul_shape s;
+    size_t pairs, octets; /* of a column; of a matrix */
+    const void *packed;   /* NULL: made in each run, in the scratch */
+    size_t row_blocks, chunks;
+    size_t rows_at, sums_at, offsets_at; /* of a worker's scratch */
+} state;
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_matmul_shape s;
+    DQ_TRY(dq_matmul_shape_infer(call, A, B, &s, err));
+    dq_dtype declared = call->node->out[0] ? call->node->out[0]->type.dtype : DQ_UNDEFINED;
+    dq_dtype dtype = declared == DQ_UINT32 ? DQ_UINT32 : DQ_INT32;
+    return dq_call_output(call, 0, dtype, s.rank, s.dims, err);
+}
+
+static uint32_t middle_of(const dq_tensor *t)
+{
+    return t->dtype == DQ_UINT16 ? 32768 : 0;
+}
+
+/* ---- Packing ------------------------------------------------------------------------------------------- */
+
+/* What the packed form of b depends on; compared as bytes. */
+typedef struct form {
+    size_t matrices, k, n, pairs, octets;
+} form;
+
+static form form_of(const state *st)
+{
+    return (form){st->s.b_batches, st->s.k, st->s.n, st->pairs, st->octets};
+}
+
+/* Octets of columns as dq_wgemm_fn wants them, then, of all octets, the sums of columns. */
+static void pack_columns(void *packed, const dq_tensor *from, const void *key)
+{
+    const form *f = key;
+    const size_t octet = f->pairs * 2 * OCTET;
+    int16_t *to = packed, codes[OCTET];
+    uint32_t *sums = (uint32_t *)(to + f->matrices * f->octets * octet);
+    memset(packed, 0, f->matrices * f->octets * (octet * sizeof *to + OCTET * sizeof *sums));
+    for (size_t m = 0; m < f->matrices; m++)
+        for (size_t k = 0; k < f->k; k++)
+            for (size_t j = 0; j < f->n; j += OCTET) {
+                const size_t at = m * f->octets + j / OCTET, count = f->n - j < OCTET ? f->n - j : OCTET;
+                dq_wcodes_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, codes);
+                for (size_t i = 0; i < count; i++) {
+                    to[at * octet + k / 2 * 2 * OCTET + 2 * i + k % 2] = codes[i];
+                    sums[at * OCTET + i] += (uint32_t)codes[i];
+                }
+            }
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_matmul_shape *s = &st->s;
+    DQ_TRY(dq_matmul_shape_infer(call, A, B, &st->s, err));
+    st->pairs = s->k / 2 + s->k % 2;
+    st->octets = s->n / OCTET + (s->n % OCTET != 0);
+    st->row_blocks = s->m / BLOCK + (s->m % BLOCK != 0);
+    st->chunks = s->n / (COLS * TILES) + (s->n % (COLS * TILES) != 0);
+    size_t octet, all, rows = s->m < BLOCK ? (s->m + ROWS - 1) / ROWS * ROWS : BLOCK;
+    const size_t pair = 2 * sizeof(int16_t);
+    if (!dq_mul_size(st->pairs * OCTET, pair, &octet) ||
+        !dq_add_size(octet, OCTET * sizeof(uint32_t), &octet) ||
+        !dq_mul_size(s->b_batches * st->octets, octet, &all) || st->pairs > UINT32_MAX / (2 * OCTET) ||
+        !dq_place_size(&call->worker_scratch_size, rows, st->pairs * pair, 64, &st->rows_at) ||
+        !dq_place_size(&call->worker_scratch_size, rows, sizeof(uint32_t), 64, &st->sums_at) ||
+        !dq_place_size(&call->worker_scratch_size, st->pairs, sizeof(uint32_t), 64, &st->offsets_at))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    const form key = form_of(st);
+    if (dq_call_constant(call, B))
+        return dq_call_pack(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
+    call->scratch_size = all;
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const dq_op_call *call;
+    const state *st;
+    size_t batch, row, rows;
+    int16_t *codes; /* of these rows, four side by side */
+    uint32_t *sums, *offsets;
+} task;
+
+static void pack_rows(task *t)
+{
+    const dq_matmul_shape *s = &t->st->s;
+    const dq_tensor *a = t->call->in[A];
+    const size_t first = dq_matmul_offset(s, t->batch, s->a_strides) * s->m + t->row;
+    memset(t->codes, 0, (t->rows + ROWS - 1) / ROWS * ROWS * t->st->pairs * 2 * sizeof *t->codes);
+    for (size_t p = 0; p < t->st->pairs; p++)
+        t->offsets[p] = (uint32_t)(p * 2 * OCTET);
+    for (size_t i = 0; i < t->rows; i++) {
+        int16_t *to = t->codes + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
+        t->sums[i] = 0;
+        for (size_t k = 0; k < s->k; k += 2, to += 2 * ROWS) {
+            dq_wcodes_load(a->dtype, a->data, (first + i) * s->k + k, s->k - k < 2 ? 1 : 2, to);
+            t->sums[i] += (uint32_t)to[0] + (uint32_t)to[1];
+        }
+        t->sums[i] += (uint32_t)s->k * middle_of(a);
+    }
+}
+
+/* `octets` of all rows, from number `octet` of the matrices of b on. */
+static void multiply(const task *t, const int16_t *packed, size_t octet, size_t octets, size_t col)
+{
+    const state *st = t->st;
+    const dq_matmul_shape *s = &st->s;
+    const size_t size = st->pairs * 2 * OCTET, left = s->n - col, cols = left < COLS ? left : COLS;
+    const int16_t *b[DQ_WGEMM_OCTETS];
+    const uint32_t *sums = (const uint32_t *)(packed + s->b_batches * st->octets * size) + octet * OCTET;
+    const uint32_t za = middle_of(t->call->in[A]), zb = middle_of(t->call->in[B]);
+    for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+        b[o] = packed + (octet + (o < octets ? o : 0)) * size;
+    for (size_t i = 0; i < t->rows; i += ROWS) {
+        int32_t c[ROWS * COLS];
+        t->call->kernels->wgemm(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, octets, c);
+        for (size_t r = i; r < t->rows && r < i + ROWS; r++) {
+            uint32_t *y = dq_data(t->call->out[0], uint32_t) + (t->batch * s->m + t->row + r) * s->n + col;
+            for (size_t j = 0; j < cols; j++)
+                y[j] = (uint32_t)c[(r - i) * COLS + j] + za * sums[j] + zb * t->sums[r];
+        }
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_op_call *call = arg;
+    const state *st = call->state;
+    const dq_matmul_shape *s = &st->s;
+    char *scratch = dq_call_worker_scratch(call, worker);
+    for (size_t i = begin; i < end; i++) {
+        task t = {.call = call, .st = st, .batch = i / st->chunks / st->row_blocks};
+        t.row = i / st->chunks % st->row_blocks * BLOCK;
+        t.rows = s->m - t.row < BLOCK ? s->m - t.row : BLOCK;
+        t.codes = (int16_t *)(scratch + st->rows_at);
+        t.sums = (uint32_t *)(scratch + st->sums_at);
+        t.offsets = (uint32_t *)(scratch + st->offsets_at);
+        pack_rows(&t);
+        const size_t matrix = dq_matmul_offset(s, t.batch, s->b_strides) * st->octets;
+        const size_t first = i % st->chunks * TILES * DQ_WGEMM_OCTETS;
+        size_t last = first + TILES * DQ_WGEMM_OCTETS;
+        last = last < st->octets ? last : st->octets;
+        for (size_t o = first, n; o < last; o += n) {
+            n = last - o < DQ_WGEMM_OCTETS ? last - o : DQ_WGEMM_OCTETS;
+            multiply(&t, st->packed ? st->packed : call->scratch, matrix + o, n, o * OCTET);
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    if (!call->out[0] || call->out[0]->count == 0)
+        return DQ_OK;
+    const form key = form_of(st);
+    if (!st->packed)
+        pack_columns(call->scratch, call->in[B], &key);
+    dq_parallel(call->threads, st->s.batches * st->row_blocks * st->chunks,
+                dq_qgemm_grain(BLOCK * COLS * TILES * (st->s.k + 1)), run_tasks, (void *)(uintptr_t)call);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_matmul_integer16 = {infer, prepare, run, 0};

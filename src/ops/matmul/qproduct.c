@@ -1,0 +1,123 @@
+#include "ops/matmul/qproduct.h"
+
+dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices, size_t k, size_t n,
+                              size_t rows, dq_qproduct *p, dq_error *err)
+{
+    dq_qweights *w = &p->w;
+    p->input = input;
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows);
+    w->b.cols = n;
+    w->b.runs = 1;
+    w->b.run = w->b.inner = k;
+    w->b.col_stride = 1;
+    w->b.inner_stride = n;
+    w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
+    w->matrices = matrices;
+    w->matrix_step = k * n;
+    p->block_rows = dq_qgemm_block_rows(w->kernel);
+    if (p->block_rows > rows)
+        p->block_rows = rows ? rows : 1;
+    bool fits = dq_qweights_layout(w);
+    p->chunk = dq_qgemm_chunk(w, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
+    p->chunks = (w->panels + p->chunk - 1) / p->chunk;
+    if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_WIDE, 0, &p->layout))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    if (call->worker_scratch_size < p->layout.size)
+        call->worker_scratch_size = p->layout.size;
+    return dq_qweights_constant(call, input, w, &p->packed, err);
+}
+
+void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)
+{
+    uint8_t flip = dq_qgemm_flip(DQ_UINT8, p->w.kernel->a_signed);
+    for (size_t i = 0; flip && i < count; i++)
+        codes[i] ^= flip;
+}
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_qproduct *p;
+    const void *packed, *b_zero;
+    size_t matrix, rows, b_zero_step;
+    const uint8_t *codes;
+    int32_t a_zero;
+    dq_qproduct_store_fn *store;
+    void *arg;
+} job;
+
+typedef struct where {
+    const job *job;
+    size_t row;
+} where;
+
+static void store_block(const dq_qblock *block, size_t first, size_t cols)
+{
+    const where *at = block->arg;
+    at->job->store(at->job->arg, at->row, block->rows, first, cols, block->c, block->c_stride);
+}
+
+static int32_t zero_at(const job *j, size_t column)
+{
+    dq_dtype type = j->call->in[j->p->input]->dtype;
+    size_t at = column * j->b_zero_step;
+    int32_t value = type == DQ_INT8 ? ((const int8_t *)j->b_zero)[at] : ((const uint8_t *)j->b_zero)[at];
+    return dq_qgemm_zero(value, type, true);
+}
+
+static void run_task(const job *j, size_t task, unsigned worker)
+{
+    static const ptrdiff_t no_offset = 0;
+    const dq_qproduct *p = j->p;
+    const dq_qweights *w = &p->w;
+    dq_qblock block = dq_qblock_begin(&p->layout, dq_call_worker_scratch(j->call, worker));
+    where at = {j, task / p->chunks * p->block_rows};
+    size_t k = w->b.run, first_column, columns;
+    block.kernels = j->call->kernels;
+    block.w = w;
+    block.packed = j->packed;
+    block.matrix = j->matrix;
+    block.first_panel = task % p->chunks * p->chunk;
+    block.end_panel = w->panels - block.first_panel < p->chunk ? w->panels : block.first_panel + p->chunk;
+    block.rows = j->rows - at.row < p->block_rows ? j->rows - at.row : p->block_rows;
+    block.a.offsets = &no_offset;
+    block.a.runs = 1;
+    block.a.run = k;
+    for (size_t i = 0; i < block.rows; i++)
+        block.row_pointers[i] = j->codes + (at.row + i) * k;
+    block.a_zero = dq_qgemm_zero(j->a_zero, DQ_UINT8, w->kernel->a_signed);
+    dq_qblock_columns(&block, zero_at(j, 0));
+    first_column = block.first_panel * w->kernel->nr;
+    columns = (block.end_panel - block.first_panel) * w->kernel->nr;
+    for (size_t c = 0; j->b_zero_step && c < columns && first_column + c < w->b.cols; c++)
+        block.zero[c] = zero_at(j, first_column + c);
+    block.store = store_block;
+    block.arg = &at;
+    dq_qblock_terms(&block);
+    dq_qblock_run(&block);
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    for (size_t task = begin; task < end; task++)
+        run_task(arg, task, worker);
+}
+
+void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const void *packed, size_t matrix,
+                     const uint8_t *codes, size_t rows, int32_t a_zero, const void *b_zero,
+                     size_t b_zero_step, dq_qproduct_store_fn *store, void *arg)
+{
+    job j = {.call = call,
+             .p = p,
+             .packed = packed,
+             .b_zero = b_zero,
+             .matrix = matrix,
+             .rows = rows,
+             .b_zero_step = b_zero_step,
+             .codes = codes,
+             .a_zero = a_zero,
+             .store = store,
+             .arg = arg};
+    size_t blocks = (rows + p->block_rows - 1) / p->block_rows;
+    size_t products = p->block_rows * p->chunk * p->w.kernel->nr * (p->w.b.run + 1);
+    dq_parallel(call->threads, blocks * p->chunks, dq_qgemm_grain(products), run_tasks, &j);
+}

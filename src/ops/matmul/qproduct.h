@@ -1,0 +1,34 @@
+/* Products of rows of uint8 codes with packed 8-bit weights, for operators that make the codes while they run
+ * (a recurrent network quantizes its state at every step). */
+#ifndef DQ_OPS_QPRODUCT_H
+#define DQ_OPS_QPRODUCT_H
+
+#include "ops/matmul/qgemm.h"
+
+typedef struct dq_qproduct {
+    dq_qweights w;
+    uint32_t input;     /* the weights: [matrices, k, n] or, of one matrix, [k, n] */
+    const void *packed; /* NULL: dq_qproduct_ready packs in each run */
+    size_t block_rows, chunk, chunks;
+    dq_qscratch layout;
+} dq_qproduct;
+
+/** Columns col … col + cols - 1 of rows row … row + rows - 1: c[i * c_stride + j]. On any thread. */
+typedef void dq_qproduct_store_fn(void *arg, size_t row, size_t rows, size_t col, size_t cols,
+                                  const int32_t *c, size_t c_stride);
+
+/** Fills in *p, which stood in zeroed memory, for runs of up to `rows` rows; raises call->worker_scratch_size
+ * to what it needs. p->w.size bytes of scratch are for dq_qproduct_ready where p->packed is NULL. */
+dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices, size_t k, size_t n,
+                              size_t rows, dq_qproduct *p, dq_error *err);
+
+/** Makes quantized codes (uint8) as the kernel wants them, in place. */
+void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count);
+
+/** Sums of (code - a_zero) * (weight - b_zero[j * b_zero_step]) for `rows` rows of codes, which went through
+ * dq_qproduct_codes; DQ_QGEMM_SLACK bytes may be read behind them. b_zero has the weights' type. */
+void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const void *packed, size_t matrix,
+                     const uint8_t *codes, size_t rows, int32_t a_zero, const void *b_zero,
+                     size_t b_zero_step, dq_qproduct_store_fn *store, void *arg);
+
+#endif

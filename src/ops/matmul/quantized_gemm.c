@@ -1,0 +1,205 @@
+/* com.microsoft QGemm: Y = alpha * (A' - za)(B' - zb) + C as sums in the scale alpha * sa * sb, A' and B'
+ * transposed as attributes say, C int32 in that scale, added modulo 2^32. With y_scale the result is
+ *     saturate(round(sum * (alpha * sa * sb / sy)) + zy)
+ * as the standard's QLinearMatMul has it, without y_scale float(sum) * float(float(alpha * sa) * sb). */
+#include "ops/matmul/int_matmul.h"
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
+
+typedef struct state {
+    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    dq_qparam b_scale;
+    double alpha;
+    size_t c_row, c_col; /* steps of C in elements */
+} state;
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static dq_status resolve_shape(const dq_op_call *call, dq_int_matmul *mm, dq_error *err)
+{
+    const dq_tensor *a = call->in[A], *b = call->in[B];
+    char text[DQ_SHAPE_TEXT];
+    for (uint32_t i = A; i <= B; i += B)
+        if (call->in[i]->rank != 2)
+            return dq_call_fail_input(call, err, i, "has shape %s, wanted a matrix",
+                                      dq_shape_text(call->in[i]->rank, call->in[i]->dims, text));
+    mm->a = A;
+    mm->b = B;
+    mm->a_transposed = dq_node_int(call->node, "transA", 0) != 0;
+    mm->b_transposed = dq_node_int(call->node, "transB", 0) != 0;
+    int64_t m = a->dims[mm->a_transposed], k = a->dims[!mm->a_transposed];
+    int64_t n = b->dims[!mm->b_transposed], b_k = b->dims[mm->b_transposed];
+    if (k != b_k)
+        return dq_call_fail_input(call, err, B, "has shape %s, wanted %lld in axis %d to go with A",
+                                  dq_shape_text(2, b->dims, text), (long long)k, mm->b_transposed);
+    mm->s = (dq_matmul_shape){.m = (size_t)m,
+                              .k = (size_t)k,
+                              .n = (size_t)n,
+                              .batches = 1,
+                              .a_batches = 1,
+                              .b_batches = 1,
+                              .rank = 2,
+                              .dims = {m, n}};
+    return DQ_OK;
+}
+
+/* One element, or one a column where `columns`. */
+static dq_status resolve_param(const dq_op_call *call, uint32_t i, size_t columns, dq_qparam *out,
+                               dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    *out = (dq_qparam){.input = i, .present = t != NULL, .single = !t || t->count == 1};
+    if (out->single)
+        return DQ_OK;
+    out->step = 1;
+    if (columns && t->rank == 1 && t->count == columns)
+        return DQ_OK;
+    if (columns)
+        return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (columns of B)", t->count,
+                                  columns);
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1", t->count);
+}
+
+static dq_status resolve_c(const dq_op_call *call, state *st, dq_error *err)
+{
+    const dq_tensor *c = dq_call_in(call, C);
+    char text[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    size_t strides[DQ_MAX_RANK];
+    if (!c)
+        return DQ_OK;
+    const int64_t *y = st->mm.s.dims;
+    bool fits = c->rank <= 2;
+    for (size_t i = 0; fits && i < c->rank; i++)
+        fits = c->dims[i] == 1 || c->dims[i] == y[2 - c->rank + i];
+    if (!fits)
+        return dq_call_fail_input(call, err, C,
+                                  "has shape %s, wanted one that broadcasts to the output's, %s",
+                                  dq_shape_text(c->rank, c->dims, text), dq_shape_text(2, y, wanted));
+    dq_broadcast_strides(c, 2, y, strides);
+    st->c_row = strides[0];
+    st->c_col = strides[1];
+    st->mm.has_start = st->c_row == 0;
+    st->mm.start = C;
+    st->mm.start_step = st->c_col;
+    return DQ_OK;
+}
+
+static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
+{
+    dq_int_matmul *mm = &st->mm;
+    dq_qparam one;
+    DQ_TRY(resolve_shape(call, mm, err));
+    DQ_TRY(resolve_param(call, A_ZERO, 0, &mm->a_zero, err));
+    DQ_TRY(resolve_param(call, B_ZERO, mm->s.n, &mm->b_zero, err));
+    DQ_TRY(resolve_param(call, B_SCALE, mm->s.n, &st->b_scale, err));
+    for (uint32_t i = A_SCALE; i <= Y_ZERO; i++)
+        if (i == A_SCALE || i == Y_SCALE || i == Y_ZERO)
+            DQ_TRY(resolve_param(call, i, 0, &one, err));
+    if (dq_call_in(call, Y_ZERO) && !dq_call_in(call, Y_SCALE))
+        return dq_call_fail_input(call, err, Y_ZERO, "is given without 'y_scale'");
+    st->alpha = (double)dq_node_float(call->node, "alpha", 1);
+    return resolve_c(call, st, err);
+}
+
+static dq_dtype result_type(const dq_op_call *call)
+{
+    const dq_tensor *zero = dq_call_in(call, Y_ZERO);
+    if (!dq_call_in(call, Y_SCALE))
+        return DQ_FLOAT;
+    return zero ? zero->dtype : call->in[A]->dtype;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    state st = {0};
+    DQ_TRY(resolve(call, &st, err));
+    return dq_call_output(call, 0, result_type(call), 2, st.mm.s.dims, err);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    DQ_TRY(resolve(call, st, err));
+    return dq_int_matmul_prepare(call, true, &st->mm, err);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------ */
+
+enum { ROWS = 16 /* that are stored at once */ };
+
+/* Rows first … first + rows - 1 of the block, with C where it differs from row to row: copied to `out`, else
+ * in their place. */
+static const int32_t *with_c(const dq_int_sums *sums, const state *st, size_t first, size_t rows,
+                             int32_t *out)
+{
+    const dq_tensor *c = dq_call_in(sums->call, C);
+    const int32_t *from = sums->c + first * sums->c_stride;
+    if (!c || st->mm.has_start)
+        return from;
+    for (size_t i = 0; i < rows; i++) {
+        const int32_t *term =
+            dq_data(c, int32_t) + (sums->row + first + i) * st->c_row + sums->col * st->c_col;
+        for (size_t j = 0; j < sums->cols; j++)
+            out[i * sums->c_stride + j] =
+                (int32_t)((uint32_t)from[i * sums->c_stride + j] + (uint32_t)term[j * st->c_col]);
+    }
+    return out;
+}
+
+static void store_quantized(const dq_int_sums *sums, const state *st)
+{
+    const dq_op_call *call = sums->call;
+    const dq_tensor *y = call->out[0], *zero = dq_call_in(call, Y_ZERO);
+    double scales[DQ_QGEMM_NR_MAX];
+    int32_t block[ROWS * DQ_QGEMM_NR_MAX], lo = y->dtype == DQ_INT8 ? -128 : 0;
+    double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
+    double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
+    for (size_t j = 0; j < sums->cols; j++)
+        scales[j] = a * dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step) / y_scale;
+    dq_requantize_to to = {.scale = scales,
+                           .zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                           .lo = lo,
+                           .hi = lo + 255,
+                           .out_stride = st->mm.s.n};
+    for (size_t i = 0; i < sums->rows; i += ROWS) {
+        size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
+        const int32_t *c = with_c(sums, st, i, rows, block);
+        to.out = (uint8_t *)y->data + (sums->row + i) * st->mm.s.n + sums->col;
+        call->kernels->requantize_tile(c, sums->c_stride, rows, sums->cols, &to);
+    }
+}
+
+static void store_float(const dq_int_sums *sums, const state *st)
+{
+    const dq_op_call *call = sums->call;
+    int32_t row_sums[DQ_QGEMM_NR_MAX];
+    float scales[DQ_QGEMM_NR_MAX], a = (float)st->alpha * dq_data(call->in[A_SCALE], float)[0];
+    for (size_t j = 0; j < sums->cols; j++)
+        scales[j] = a * (float)dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
+    for (size_t i = 0; i < sums->rows; i++) {
+        float *y = dq_data(call->out[0], float) + (sums->row + i) * st->mm.s.n + sums->col;
+        const int32_t *c = with_c(sums, st, i, 1, row_sums);
+        for (size_t j = 0; j < sums->cols; j++)
+            y[j] = (float)c[j] * scales[j];
+    }
+}
+
+static void store(const dq_int_sums *sums)
+{
+    const state *st = (const state *)(const void *)sums->mm;
+    if (sums->call->out[0]->dtype == DQ_FLOAT)
+        store_float(sums, st);
+    else
+        store_quantized(sums, st);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    dq_int_matmul_run(call, &st->mm, store);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_qgemm = {infer, prepare, run, 0};

@@ -1,0 +1,271 @@
+#include "ops/matmul/wide_codes.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static int32_t middle_of(dq_dtype dtype)
+{
+    return dtype == DQ_UINT16 ? 32768 : dtype == DQ_UINT8 ? 128 : 0;
+}
+
+int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at)
+{
+    return dq_tensor_get_int(zero, zero->count == 1 ? 0 : at) - middle_of(zero->dtype);
+}
+
+#define LOAD(S, middle)                                                                                      \
+    for (size_t i = 0; i < n; i++)                                                                           \
+        to[i] = (int16_t)(((const S *)data)[first + i] - (middle));
+
+void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to)
+{
+    if (dtype == DQ_UINT16)
+        LOAD(uint16_t, 32768)
+    else if (dtype == DQ_INT16)
+        LOAD(int16_t, 0)
+    else if (dtype == DQ_UINT8)
+        LOAD(uint8_t, 128)
+    else
+        LOAD(int8_t, 0)
+}
+
+void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from)
+{
+    if (dtype == DQ_UINT16 || dtype == DQ_INT16)
+        memcpy((uint16_t *)data + first, from, n * sizeof *from);
+    else
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)data)[first + i] = (uint8_t)from[i];
+}
+
+/* ---- Packing --------------------------------------------------------------------------------------------
+ */
+
+static size_t width_of(const dq_wcodes *w)
+{
+    return w->planes; /* bytes of a code: planes are what 8 bits each want */
+}
+
+static size_t panel_codes(const dq_wcodes *w)
+{
+    return w->pairs * w->lanes * 2;
+}
+
+static size_t sums_at(const dq_wcodes *w)
+{
+    size_t bytes = w->matrices * w->panels * panel_codes(w) * width_of(w);
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Packs `count` vectors, the first of which begins at `first`, and their sums. */
+#define MAKE_PANEL(name, S, D, middle)                                                                       \
+    static void name(const dq_wcodes *w, const void *data, size_t first, size_t count, void *packed,         \
+                     int64_t *sums)                                                                          \
+    {                                                                                                        \
+        const S *from = (const S *)data + first;                                                             \
+        D *to = packed;                                                                                      \
+        for (size_t q = 0; q < w->outer; q++)                                                                \
+            for (size_t r = 0; r < w->inner; r++) {                                                          \
+                const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
+                D *out = to + (q / 2 * w->inner + r) * w->lanes * 2 + q % 2;                                 \
+                for (size_t i = 0; i < count; i++) {                                                         \
+                    int32_t code = x[i * w->lane_step] - (middle);                                           \
+                    out[2 * i] = (D)code;                                                                    \
+                    sums[i] += code;                                                                         \
+                }                                                                                            \
+            }                                                                                                \
+    }
+
+MAKE_PANEL(make_u8, uint8_t, int8_t, 128)
+MAKE_PANEL(make_s8, int8_t, int8_t, 0)
+MAKE_PANEL(make_u16, uint16_t, int16_t, 32768)
+MAKE_PANEL(make_s16, int16_t, int16_t, 0)
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_wcodes *w = key;
+    int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
+    for (size_t i = 0; i < w->matrices * w->panels; i++) {
+        size_t lane = i % w->panels * w->lanes, left = w->n - lane;
+        size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
+        (from->dtype == DQ_UINT8   ? make_u8
+         : from->dtype == DQ_INT8  ? make_s8
+         : from->dtype == DQ_INT16 ? make_s16
+                                   : make_u16)(w, from->data, first, left < w->lanes ? left : w->lanes,
+                                               (char *)packed + i * panel_codes(w) * width_of(w),
+                                               sums + i * w->lanes);
+    }
+}
+
+dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
+{
+    size_t lanes, bytes, sums;
+    w->planes = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits / 8u;
+    w->panels = w->n / w->lanes + (w->n % w->lanes != 0);
+    w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
+    w->packed = NULL;
+    if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
+        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
+        !dq_mul_size(lanes, sizeof(int64_t), &sums) || !dq_add_size(bytes, sums, &bytes) ||
+        !dq_align_size(bytes, ALIGN, &w->size))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    if (!dq_call_constant(call, DQ_WIDE_W)) {
+        call->scratch_size = w->size;
+        return DQ_OK;
+    }
+    dq_wcodes key;
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.lanes = w->lanes;
+    key.matrices = w->matrices;
+    key.n = w->n;
+    key.outer = w->outer;
+    key.inner = w->inner;
+    key.matrix_step = w->matrix_step;
+    key.lane_step = w->lane_step;
+    key.outer_step = w->outer_step;
+    key.inner_step = w->inner_step;
+    key.planes = w->planes;
+    key.panels = w->panels;
+    key.pairs = w->pairs;
+    return dq_call_pack_later(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
+}
+
+/* ---- A run ----------------------------------------------------------------------------------------------
+ */
+
+/* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
+dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)
+{
+    enum { NARROW = 255, WIDE = 127 };
+    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
+    dq_wrun r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
+    r.factor = dq_wide_factor(call);
+    for (size_t i = 0; i < zero->count; i++)
+        r.symmetric = r.symmetric && dq_wcodes_zero(zero, i) == 0;
+    r.span = w->planes == 1 && r.symmetric ? NARROW : WIDE;
+    if (!r.packed) {
+        memset(call->scratch, 0, w->size);
+        make(call->scratch, call->in[DQ_WIDE_W], w);
+        r.packed = call->scratch;
+    }
+    return r;
+}
+
+static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
+{
+    enum { MOST = 2 * DQ_WGEMM_OCTET };
+    const dq_wcodes *w = r->w;
+    const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
+    size_t n = panel_codes(w), each = 2 * w->lanes, at = (matrix * w->panels + panel) * n;
+    int32_t zeros[MOST];
+    if (w->planes == 1 && r->symmetric) {
+        widen((const int8_t *)r->packed + at, n, to);
+        return;
+    }
+    for (size_t j = 0; j < each; j++) {
+        size_t lane = panel * w->lanes + j / 2;
+        zeros[j] = lane < w->n ? (int32_t)dq_wcodes_zero(zero, matrix * w->n + lane) : 0;
+    }
+    if (w->planes == 1) {
+        const int8_t *from = (const int8_t *)r->packed + at;
+        for (size_t i = 0; i < n; i += each)
+            for (size_t j = 0; j < each; j++)
+                to[i + j] = (int16_t)(from[i + j] - zeros[j]);
+        return;
+    }
+    const int16_t *from = (const int16_t *)r->packed + at;
+    for (size_t i = 0; i < n; i += each)
+        for (size_t j = 0; j < each; j++) {
+            int32_t v = from[i + j] - zeros[j], high = (v + 128) >> 8;
+            to[i + j] = (int16_t)high;
+            to[n + i + j] = (int16_t)(v - 256 * high);
+        }
+}
+
+double dq_wide_factor(const dq_op_call *call)
+{
+    return (double)dq_node_float(call->node, "alpha", 1) *
+           (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
+}
+
+void dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, double *offset,
+                   double *scale)
+{
+    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    double s = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
+    *offset = fixed + (bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0);
+    *scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
+}
+
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
+                     double *scale)
+{
+    const dq_wcodes *w = r->w;
+    const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
+                          matrix * w->panels * w->lanes + first;
+    int64_t x_zero = dq_wcodes_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = matrix * w->n + first + i;
+        int64_t zero = dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
+        dq_wide_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
+    }
+}
+
+static void add(double *extra, const int32_t *sums, double factor, bool first)
+{
+    for (size_t i = 0; i < DQ_WIDE_TILE; i++)
+        extra[i] = (first ? 0 : extra[i]) + sums[i] * factor;
+}
+
+void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+                     const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                     dq_wtiles *out)
+{
+    const dq_wcodes *w = r->w;
+    bool rows = w->lanes == DQ_WGEMM_ROWS;
+    const int16_t *z[DQ_WGEMM_OCTETS] = {b[0], b[octets > 1 ? 1 : 0], b[octets > 2 ? 2 : 0]};
+    out->has_extra = false;
+    for (size_t plane = 0; plane < w->planes; plane++) {
+        bool low = plane + 1 == w->planes, more = true;
+        for (size_t at = 0, n; more; at += n) {
+            n = w->pairs - at < r->span ? w->pairs - at : r->span;
+            more = at + n < w->pairs;
+            for (size_t i = 0; i < count; i++) {
+                r->call->kernels->wgemm(a + i * a_step + at * DQ_WGEMM_ROWS * 2, n, z, offsets + at, octets,
+                                        out->sums[i]);
+                if (more || !low)
+                    add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
+            }
+            out->has_extra = out->has_extra || more || !low;
+        }
+        a += rows ? panel_codes(w) : 0;
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS && !rows; o++)
+            z[o] += panel_codes(w);
+    }
+}
+
+dq_wide_sums dq_wcodes_sums(const dq_op_call *call)
+{
+    const dq_dtype_row *type = dq_dtype_get(call->out[0]->dtype);
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    return (dq_wide_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                          .lo = (int32_t)type->min,
+                          .hi = (int32_t)type->max};
+}
+
+size_t dq_wcodes_chunk(const dq_wcodes *w, size_t blocks, size_t least)
+{
+    enum { TASKS = 4 };
+    size_t chunk = w->panels / (blocks < TASKS ? TASKS / blocks : 1);
+    return chunk < least ? least : chunk;
+}

@@ -1,0 +1,229 @@
+/* dqrun.WideMatMul: a matrix product of codes of which some have 16 bits, as MatMul broadcasts, or with
+ * transB as Gemm has it:
+ *
+ *   total = sum of (a - a_zero_point)(b - b_zero_point), exact, + bias / (alpha * a_scale * b_scale)
+ *   y = saturate(round(total * (alpha * a_scale * b_scale / y_scale)) + y_zero_point)
+ *
+ * or, without y_scale, total * (alpha * a_scale * b_scale) as a float. Scales and zero points of b are one,
+ * or one a column of the only matrix; the bias is a float a column. */
+#include "base/checked.h"
+#include "ops/matmul/matmul_shape.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/matmul/wide_codes.h"
+
+#include <string.h>
+
+enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK = 64, ALIGN = 64 };
+
+typedef struct state {
+    dq_matmul_shape s;
+    size_t m, batches; /* as computed: matrices that meet the same b are one */
+    dq_wcodes w;
+    size_t block, blocks;                           /* rows of a task */
+    size_t chunk, chunks;                           /* panels of a task */
+    size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
+} state;
+
+/* ---- Planning -------------------------------------------------------------------------------------------
+ */
+
+static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->count == 1 || (columns && t->rank == 1 && t->count == columns))
+        return DQ_OK;
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted %s", t->count,
+                              columns ? "1 or one a column" : "1");
+}
+
+static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err)
+{
+    const dq_tensor *b = call->in[DQ_WIDE_W];
+    dq_tensor turned = *b;
+    if (dq_node_int(call->node, "transB", 0) != 0) {
+        if (b->rank != 2)
+            return dq_call_fail_input(call, err, DQ_WIDE_W, "has rank %u, wanted a matrix", b->rank);
+        turned.dims[0] = b->dims[1];
+        turned.dims[1] = b->dims[0];
+    }
+    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &turned, s, err));
+    size_t columns = s->b_batches == 1 ? s->n : 0;
+    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_BIAS; i++) {
+        bool many = i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO || i == DQ_WIDE_BIAS;
+        if (i != DQ_WIDE_W)
+            DQ_TRY(check_param(call, i, many ? columns : 0, err));
+    }
+    if (!dq_call_in(call, DQ_WIDE_Y_SCALE) != !dq_call_in(call, DQ_WIDE_Y_ZERO))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "needs both of y_scale and y_zero_point, or none");
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_matmul_shape s;
+    DQ_TRY(check(call, &s, err));
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    return dq_call_output(call, 0, zero ? zero->dtype : DQ_FLOAT, s.rank, s.dims, err);
+}
+
+static bool lay_out(const dq_op_call *call, state *st, size_t *used)
+{
+    enum { PANELS = 8 };
+    size_t row;
+    (void)call;
+    st->block = st->m < BLOCK ? (st->m + ROWS - 1) / ROWS * ROWS : BLOCK;
+    st->blocks = st->m / st->block + (st->m % st->block != 0);
+    st->chunk = dq_wcodes_chunk(&st->w, st->blocks * st->batches, PANELS);
+    st->chunk = (st->chunk + DQ_WGEMM_OCTETS - 1) / DQ_WGEMM_OCTETS * DQ_WGEMM_OCTETS;
+    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
+    return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
+           dq_place_size(used, st->block, row, ALIGN, &st->rows_at) &&
+           dq_place_size(used, COLS * st->w.planes, row, ALIGN, &st->codes_at) &&
+           dq_place_size(used, ROWS, row, ALIGN, &st->lines_at) &&
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), ALIGN, &st->offsets_at) &&
+           st->w.pairs <= UINT32_MAX / (2 * OCTET);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_matmul_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batches * s->m * s->n == 0)
+        return DQ_OK;
+    bool flat = s->b_batches == 1 && s->a_batches == s->batches;
+    bool turned = dq_node_int(call->node, "transB", 0) != 0;
+    st->m = flat ? s->m * s->batches : s->m;
+    st->batches = flat ? 1 : s->batches;
+    st->w = (dq_wcodes){.lanes = OCTET,
+                        .matrices = s->b_batches,
+                        .n = s->n,
+                        .outer = s->k,
+                        .inner = 1,
+                        .matrix_step = s->k * s->n,
+                        .lane_step = turned ? s->k : 1,
+                        .outer_step = turned ? 1 : s->n};
+    DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
+    if (!lay_out(call, st, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    return DQ_OK;
+}
+
+/* ---- A run ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct task {
+    const dq_wrun *run;
+    const state *st;
+    size_t batch, first, count; /* rows */
+    int16_t *rows, *codes, *lines;
+    uint32_t *offsets;
+} task;
+
+/* Rows of the block, pairs of four rows beside each other. */
+static void fill_rows(const task *t)
+{
+    const state *st = t->st;
+    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
+    size_t k = st->s.k, pairs = st->w.pairs;
+    size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.a_strides);
+    memset(t->lines, 0, ROWS * pairs * 2 * sizeof *t->lines);
+    for (size_t i = 0; i < t->count; i += ROWS) {
+        for (size_t j = 0; j < ROWS && i + j < t->count; j++)
+            dq_wcodes_load(x->dtype, x->data, (matrix * st->m + t->first + i + j) * k, k,
+                           t->lines + j * pairs * 2);
+        t->run->call->kernels->transpose_x32((const uint32_t *)(const void *)t->lines, pairs, ROWS, pairs,
+                                             (uint32_t *)(void *)(t->rows + i * pairs * 2), ROWS);
+    }
+}
+
+static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, size_t col)
+{
+    const state *st = t->st;
+    dq_tensor *y = t->run->call->out[0];
+    size_t at = (t->batch * st->m + t->first + row) * st->s.n + col;
+    uint16_t codes[DQ_WIDE_TILE];
+    s->rows = rows;
+    if (y->dtype != DQ_FLOAT)
+        t->run->call->kernels->requantize_wide(s, codes);
+    for (size_t i = 0; i < rows; i++, at += st->s.n) {
+        if (y->dtype != DQ_FLOAT)
+            dq_wcodes_store(y->dtype, y->data, at, s->cols, codes + i * COLS);
+        for (size_t j = 0; j < s->cols && y->dtype == DQ_FLOAT; j++) {
+            double sum = s->sums[i * COLS + j] + (s->extra ? s->extra[i * COLS + j] : 0);
+            dq_data(y, float)[at + j] = (float)((sum + s->offset[j]) * s->scale[j]);
+        }
+    }
+}
+
+/* Up to three panels of columns with all rows of the block. */
+static void run_panels(const task *t, size_t panel, size_t panels)
+{
+    const state *st = t->st;
+    size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
+    size_t first = panel * OCTET, each = dq_wcodes_panel(&st->w), row = st->w.pairs * 2;
+    const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
+    double offset[COLS], scale[COLS];
+    dq_wide_sums s = dq_wcodes_sums(t->run->call);
+    dq_wtiles tiles;
+    s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
+    s.stride = COLS;
+    s.offset = offset;
+    s.scale = scale;
+    s.col_step = 1;
+    dq_wcodes_terms(t->run, matrix, first, s.cols, offset, scale);
+    for (size_t i = 0; i < panels; i++)
+        dq_wcodes_expand(t->run, matrix, panel + i, t->codes + i * each);
+    for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
+        size_t left = t->count - at < DQ_WIDE_TILES * ROWS ? t->count - at : DQ_WIDE_TILES * ROWS;
+        dq_wcodes_tiles(t->run, t->rows + at * row, ROWS * row, (left + ROWS - 1) / ROWS, b, t->offsets,
+                        panels, &tiles);
+        for (size_t i = 0; i < left; i += ROWS) {
+            s.sums = tiles.sums[i / ROWS];
+            s.extra = tiles.has_extra ? tiles.extra[i / ROWS] : NULL;
+            put_tile(t, &s, at + i, left - i < ROWS ? left - i : ROWS, first);
+        }
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    task t = *(const task *)arg;
+    const state *st = t.st;
+    char *scratch = dq_call_worker_scratch(t.run->call, worker);
+    t.rows = (int16_t *)(void *)(scratch + st->rows_at);
+    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.lines = (int16_t *)(void *)(scratch + st->lines_at);
+    t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
+    for (size_t p = 0; p < st->w.pairs; p++)
+        t.offsets[p] = (uint32_t)(p * 2 * OCTET);
+    for (size_t i = begin; i < end; i++) {
+        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
+        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        t.first = rest % st->blocks * st->block;
+        t.batch = rest / st->blocks;
+        t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
+        fill_rows(&t);
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < DQ_WGEMM_OCTETS ? last - panel : DQ_WGEMM_OCTETS;
+            run_panels(&t, panel, n);
+        }
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    if (!call->out[0] || call->out[0]->count == 0)
+        return DQ_OK;
+    dq_wrun begun = dq_wcodes_begin(call, &st->w);
+    task t = {.run = &begun, .st = st};
+    size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
+    dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_qgemm_grain(products), run_tasks,
+                &t);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_wide_matmul = {infer, prepare, run, 0};

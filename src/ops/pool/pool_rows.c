@@ -1,0 +1,311 @@
+#include "ops/pool/pool_rows.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Places along the last axis under all windows. */
+static size_t line_length(const dq_window *w)
+{
+    size_t last = w->rank - 1;
+    return w->out[last] ? (size_t)((w->out[last] - 1) * w->stride[last] + dq_window_span(w, last)) : 0;
+}
+
+bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
+{
+    enum { FAR = 4096 };
+    return (dtype == DQ_FLOAT || (max && (dtype == DQ_UINT8 || dtype == DQ_INT8))) &&
+           line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
+}
+
+/* Elements of a line's room: whole strides. */
+static bool line_room(const dq_window *w, size_t *room)
+{
+    size_t step = (size_t)w->stride[w->rank - 1];
+    return dq_mul_size((line_length(w) + step - 1) / step, step, room) &&
+           dq_add_size(*room, DQ_POOL_SLACK, room);
+}
+
+/* Lines of floats that are made before their windows are. */
+static size_t lines_at_once(size_t room)
+{
+    enum { LINES = 8, ELEMENTS = 2048 };
+    return room < ELEMENTS / LINES ? LINES : room < ELEMENTS ? ELEMENTS / room : 1;
+}
+
+/* Rows under a window, at most. */
+static bool most_rows(const dq_window *w, size_t *rows)
+{
+    *rows = 1;
+    for (size_t d = 0; d + 1 < w->rank; d++)
+        if (!dq_mul_size(*rows, (size_t)(w->kernel[d] < w->in[d] ? w->kernel[d] : w->in[d]), rows))
+            return false;
+    return true;
+}
+
+bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
+{
+    _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
+    /* where rows begin, the lines, and the columns' counts */
+    size_t size = max ? sizeof(float) : sizeof(double), line, rows;
+    return line_room(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
+           dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_mul_size(line, size, bytes) &&
+           most_rows(w, &rows) && dq_mul_size(rows, sizeof(size_t), &rows) &&
+           dq_add_size(*bytes, rows, bytes);
+}
+
+size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
+                       int64_t *first)
+{
+    if (origin >= low && (kernel - 1) * step < high - origin) {
+        *first = origin;
+        return (size_t)kernel;
+    }
+    int64_t skipped = origin < low ? (low - origin - 1) / step + 1 : 0;
+    *first = origin + skipped * step;
+    if (*first >= high || skipped >= kernel)
+        return 0;
+    int64_t left = kernel - skipped, room = (high - *first - 1) / step + 1;
+    return (size_t)(left < room ? left : room);
+}
+
+/* The rows of a plane under the windows of a row of results. */
+typedef struct under {
+    size_t plane, index[DQ_MAX_RANK]; /* of the row of results */
+    size_t counts[DQ_MAX_RANK], rows; /* along the outer axes, and their product */
+    int64_t origin[DQ_MAX_RANK], first[DQ_MAX_RANK];
+} under;
+
+static void find_axis(const dq_window *w, size_t d, under *u)
+{
+    u->origin[d] = (int64_t)u->index[d] * w->stride[d] - w->begin[d];
+    u->counts[d] = dq_pool_overlap(u->origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u->first[d]);
+}
+
+static void count_rows(const dq_window *w, under *u)
+{
+    u->rows = 1;
+    for (size_t d = 0; d + 1 < w->rank; d++)
+        u->rows *= u->counts[d];
+}
+
+static under find_rows(const dq_window *w, size_t row)
+{
+    under u;
+    for (size_t d = w->rank - 1; d-- > 0; row /= (size_t)w->out[d]) {
+        u.index[d] = row % (size_t)w->out[d];
+        find_axis(w, d, &u);
+    }
+    u.plane = row;
+    count_rows(w, &u);
+    return u;
+}
+
+/* `rows` on, which lie in one plane. */
+static void next_rows(const dq_window *w, size_t rows, under *u)
+{
+    size_t d = w->rank - 1;
+    if (d == 0) {
+        u->plane += rows;
+        return;
+    }
+    for (; d-- > 0; rows = 1) {
+        u->index[d] += rows;
+        bool whole = u->index[d] == (size_t)w->out[d];
+        u->index[d] = whole ? 0 : u->index[d];
+        find_axis(w, d, u);
+        if (!whole)
+            break;
+        u->plane += d == 0;
+    }
+    count_rows(w, u);
+}
+
+/* Rows of results from u on, at most `most`, whose windows lie on the input along the axis before the last:
+ * their rows are evenly apart, by *step elements. Without that axis, rows are planes. */
+static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t *step)
+{
+    if (w->rank < 2) {
+        *step = (size_t)w->in[0];
+        return most;
+    }
+    const size_t d = w->rank - 2;
+    *step = (size_t)(w->stride[d] * w->in[d + 1]);
+    if (u->counts[d] != (size_t)w->kernel[d])
+        return 1;
+    size_t left = (size_t)w->out[d] - u->index[d];
+    size_t room = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
+    left = left < most ? left : most;
+    return left < room ? left : room;
+}
+
+/* Where row number i of those begins, in elements. */
+static size_t row_offset(const dq_window *w, const under *u, size_t i)
+{
+    size_t last = w->rank - 1, step = (size_t)w->in[last], offset = 0;
+    for (size_t d = last; d-- > 0; i /= u->counts[d]) {
+        offset += (size_t)(u->first[d] + (int64_t)(i % u->counts[d]) * w->dilation[d]) * step;
+        step *= (size_t)w->in[d];
+    }
+    return u->plane * step + offset;
+}
+
+/* The part of a line that is input: where it begins in the line, and how much there is. */
+static size_t reach(const dq_window *w, size_t *begin)
+{
+    size_t last = w->rank - 1, length = line_length(w);
+    *begin = (size_t)w->begin[last] < length ? (size_t)w->begin[last] : length;
+    size_t left = length - *begin;
+    return left < (size_t)w->in[last] ? left : (size_t)w->in[last];
+}
+
+/* Where the rows begin, in elements. */
+static void row_offsets(const dq_window *w, const under *u, size_t *at)
+{
+    size_t size = (size_t)w->in[w->rank - 1], rows = 1;
+    at[0] = 0;
+    for (size_t d = w->rank - 1; d-- > 0; size *= (size_t)w->in[d]) {
+        const size_t first = (size_t)u->first[d] * size, step = (size_t)w->dilation[d] * size;
+        /* each of those of the axes behind, once for each place on this one */
+        for (size_t r = 0; r < rows; r++)
+            for (size_t i = u->counts[d]; i-- > 0;)
+                at[i * rows + r] = at[r] + first + i * step;
+        rows *= u->counts[d];
+    }
+    for (size_t r = 0; r < rows; r++)
+        at[r] += u->plane * size;
+}
+
+/* Makes lines of the rows from u on, no more than `most`, by max_rows and sum_rows. */
+static dq_pool_lines pool_lines(const dq_window *w, const under *u, const float *in, size_t *at, size_t n,
+                                size_t apart, size_t most)
+{
+    dq_pool_lines p = {.x = in, .at = at, .under = u->rows, .n = n, .apart = apart};
+    const size_t room = lines_at_once(apart);
+    row_offsets(w, u, at);
+    p.lines = even_rows(w, u, most < room ? most : room, &p.step);
+    return p;
+}
+
+static dq_line_windows line_windows(const dq_window *w, size_t apart)
+{
+    size_t last = w->rank - 1;
+    return (dq_line_windows){.count = (size_t)w->out[last],
+                             .stride = (size_t)w->stride[last],
+                             .taps = (size_t)w->kernel[last],
+                             .dilation = (size_t)w->dilation[last],
+                             .apart = apart};
+}
+
+/* line[j] becomes the larger of itself and x[j], where `flip` brings codes to the order of uint8. */
+static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
+{
+    for (size_t j = 0; j < n; j++) {
+        uint8_t a = line[j] ^ flip, b = x[j] ^ flip;
+        line[j] = (a > b ? a : b) ^ flip;
+    }
+}
+
+/* 8-bit codes. Rows that are not evenly apart are brought to their line one by one. */
+static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_signed, const uint8_t *in,
+                      uint8_t *out, size_t begin, size_t end, uint8_t *line)
+{
+    const size_t last = w->rank - 1;
+    size_t from, length, step;
+    dq_max_windows rows = {.n = reach(w, &from),
+                           .line = line,
+                           .from = from,
+                           .kernel = (size_t)w->kernel[last],
+                           .stride = (size_t)w->stride[last],
+                           .dilation = (size_t)w->dilation[last],
+                           .width = (size_t)w->out[last],
+                           .is_signed = is_signed};
+    if (!line_room(w, &length))
+        return;
+    memset(line, is_signed ? 0x80 : 0, length);
+    for (size_t row = begin; row < end; row += rows.rows) {
+        under u = find_rows(w, row);
+        rows.out = out + row * rows.width;
+        rows.under = w->rank == 2 ? u.rows : 0;
+        rows.rows = w->rank == 2 ? even_rows(w, &u, end - row, &step) : 1;
+        if (rows.under) {
+            rows.x = in + row_offset(w, &u, 0);
+            rows.x_step = (size_t)(w->dilation[0] * w->in[1]);
+            rows.row_step = step;
+        } else {
+            memset(line, is_signed ? 0x80 : 0, length);
+            for (size_t i = 0; i < u.rows; i++)
+                join_codes(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
+        }
+        kernels->max_windows(&rows);
+    }
+}
+
+static void max_floats(const dq_float_pool *kernels, const dq_window *w, const float *in, float *out,
+                       size_t begin, size_t end, size_t *at, size_t most)
+{
+    float *line = (float *)(void *)(at + most);
+    size_t from, n = reach(w, &from), apart;
+    under u = find_rows(w, begin);
+    if (!line_room(w, &apart))
+        return;
+    dq_line_windows windows = line_windows(w, apart);
+    for (size_t i = 0; i < lines_at_once(apart) * apart; i++)
+        line[i] = -INFINITY;
+    while (begin < end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
+        if (p.under)
+            kernels->max_rows(&p, line + from);
+        for (size_t i = 0; i < n && p.under == 0; i++) /* then it is one line */
+            line[from + i] = -INFINITY;
+        windows.lines = p.lines;
+        kernels->max_windows(line, &windows, out + begin * windows.count);
+        next_rows(w, p.lines, &u);
+        begin += p.lines;
+    }
+}
+
+void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
+                 size_t begin, size_t end, void *room)
+{
+    size_t most;
+    if (dtype != DQ_FLOAT)
+        code_rows(kernels, w, dtype == DQ_INT8, in, out, begin, end, room);
+    else if (most_rows(w, &most))
+        max_floats(kernels->float_pool, w, in, out, begin, end, room, most);
+}
+
+/* Elements that a window counts along an axis. */
+static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
+{
+    int64_t first;
+    return dq_pool_overlap(origin, w->kernel[d], w->dilation[d], pads ? -w->begin[d] : 0,
+                           pads ? w->in[d] + w->end[d] : w->in[d], &first);
+}
+
+void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
+                     size_t begin, size_t end, void *room)
+{
+    size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = room;
+    under u = find_rows(w, begin);
+    if (!most_rows(w, &most) || !line_room(w, &apart))
+        return;
+    dq_line_windows windows = line_windows(w, apart);
+    const size_t length = lines_at_once(apart) * apart;
+    double *line = (double *)(void *)(at + most), *shares = line + length;
+    memset(line, 0, length * sizeof *line);
+    for (size_t x = 0; x < windows.count; x++)
+        shares[x] = 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
+    while (begin < end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
+        double count = 1;
+        kernels->float_pool->sum_rows(&p, line + from);
+        for (size_t d = 0; d < last; d++)
+            count *= (double)counted(w, d, u.origin[d], pads);
+        windows.lines = p.lines;
+        kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + begin * windows.count);
+        next_rows(w, p.lines, &u);
+        begin += p.lines;
+    }
+}

@@ -1,0 +1,29 @@
+/* MaxPool and AveragePool row by row along the last axis: first the rows under a window become one, then its
+ * columns do. */
+#ifndef DQ_OPS_POOL_ROWS_H
+#define DQ_OPS_POOL_ROWS_H
+
+#include "ops/conv/conv_shape.h"
+
+/** Whether dq_max_rows (else dq_average_rows) takes the type, and windows do not reach far over the input: a
+ * line of room is as long as they reach. */
+bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max);
+
+/** Bytes of room that the functions below want; false when they cannot be counted. */
+bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes);
+
+/** Rows begin … end - 1 of all planes' results, a row being w->out of the last axis. Padding is never a
+ * maximum; a NaN is. */
+void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
+                 size_t begin, size_t end, void *room);
+
+/** The same for averages: sums in double, of each column of a window along its axes first, then of the
+ * columns. `pads`: padding counts as elements, but not what windows reach over behind it. */
+void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
+                     size_t begin, size_t end, void *room);
+
+/** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
+size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
+                       int64_t *first);
+
+#endif

@@ -1,0 +1,183 @@
+/* QLinearSoftmax of com.microsoft.
+ *
+ * A row's exponentials come from a table of floats that is shifted so that the row's greatest code meets its
+ * end; the shift upwards keeps small ones from vanishing. They are added up as floats in the row's order, and
+ *     Y = saturate(round(e * k / sum) + y_zero_point),  k = floor(1 / y_scale),
+ * product and quotient rounded to float. The zero point of X plays no part. Before version 13 of Softmax,
+ * which attribute `opset` tells, a row is all axes from `axis` on. */
+#include "ops/quantize/q8.h"
+
+#include <float.h>
+#include <inttypes.h>
+
+typedef struct softmax_state {
+    size_t length, inner; /* elements of a row, and from one to the next */
+    size_t rows;
+    bool ready;       /* the table is made */
+    float table[256]; /* entry 255 belongs to the greatest code */
+} softmax_state;
+
+static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
+{
+    size_t rank = call->in[0]->rank;
+    int64_t given = dq_node_int(call->node, "axis", -1);
+    if (dq_axis(given, rank, axis))
+        return DQ_OK;
+    if (rank == 0)
+        return dq_call_fail_input(call, err, 0, "is a scalar, wanted 1 axis or more");
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'axis' is %" PRId64 ", wanted %d to %d for input 0 of rank %zu", given,
+                        -(int)rank, (int)rank - 1, rank);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_q8_check(call, 1, 2, err));
+    DQ_TRY(dq_q8_check(call, 3, 4, err));
+    return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
+}
+
+static void make_table(const dq_op_call *call, size_t length, float table[256])
+{
+    double scale = (double)dq_data(call->in[1], float)[0];   /* a zero point cancels out */
+    double room = (double)logf(FLT_MAX / (float)length) - 5; /* a row's sum stays finite */
+    double shift = (room > 0 ? room : 0) / scale;
+    for (int i = 0; i < 256; i++)
+        table[i] = (float)exp((i - 255 + shift) * scale);
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    const dq_tensor *x = call->in[0];
+    size_t axis;
+    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_state(call, sizeof(softmax_state), err));
+    softmax_state *state = call->state;
+    bool flat = dq_node_int(call->node, "opset", 13) < 13;
+    size_t end = flat ? x->rank : axis + 1;
+    state->length = dq_dims_product(x->dims, axis, end);
+    state->inner = dq_dims_product(x->dims, end, x->rank);
+    state->rows = state->length ? x->count / state->length : 0;
+    state->ready = dq_call_constant(call, 1);
+    if (state->ready)
+        make_table(call, state->length, state->table);
+    return DQ_OK;
+}
+
+typedef struct softmax_job {
+    const softmax_state *state;
+    const dq_kernels *kernels;
+    const float *table;
+    const uint8_t *x;
+    uint8_t *y;
+    dq_q8 qx, qy; /* of X only the type counts */
+    float factor;
+} softmax_job;
+
+/* The results of at most 256 exponentials, the greatest of them known. A product beyond float's range, which
+ * short rows can have, is taken in double. */
+static void results_of(const softmax_job *job, const float *e, size_t n, float greatest, float sum,
+                       uint8_t *y)
+{
+    float scaled[256];
+    if (!isfinite(greatest * job->factor)) {
+        for (size_t i = 0; i < n; i++) {
+            double exact = (double)e[i] * (double)job->factor / (double)sum;
+            float product = e[i] * job->factor;
+            y[i] = dq_q8_round(&job->qy, (double)(isfinite(product) ? product / sum : (float)exact));
+        }
+        return;
+    }
+    job->kernels->float_rows->scale(e, n, job->factor, scaled);
+    const int8_t signed_zero = (int8_t)job->qy.zero;
+    const uint8_t zero = (uint8_t)job->qy.zero;
+    if (job->qy.min < 0)
+        job->kernels->quantize_f32_s8(scaled, n, &sum, &signed_zero, 0, (int8_t *)y);
+    else
+        job->kernels->quantize_f32_u8(scaled, n, &sum, &zero, 0, y);
+}
+
+/* `flip` brings codes into the order of bytes. */
+static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
+{
+    uint8_t highest = 0;
+    if (step == 1) /* which a compiler makes vectors of */
+        for (size_t i = 0; i < n; i++)
+            highest = (uint8_t)(x[i] ^ flip) > highest ? (uint8_t)(x[i] ^ flip) : highest;
+    else
+        for (size_t i = 0; i < n; i++)
+            highest = (uint8_t)(x[i * step] ^ flip) > highest ? (uint8_t)(x[i * step] ^ flip) : highest;
+    return highest;
+}
+
+enum { SHORT = 256 };
+
+/* The results of a short row, of one element or more, come from its exponentials … */
+static void short_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
+{
+    size_t n = job->state->length, step = job->state->inner, i = 0;
+    const float *table = job->table + (255 - highest);
+    float sum = 0, e[SHORT];
+    uint8_t together[SHORT];
+    do
+        sum += e[i] = table[x[i * step] ^ flip];
+    while (++i < n);
+    results_of(job, e, n, table[highest], sum, step == 1 ? y : together);
+    for (i = 0; step > 1 && i < n; i++)
+        y[i * step] = together[i];
+}
+
+/* … those of others from a table of all codes. */
+static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
+{
+    size_t n = job->state->length, step = job->state->inner;
+    const float *table = job->table + (255 - highest);
+    uint8_t by_rank[256], by_code[256];
+    float sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += table[x[i * step] ^ flip];
+    results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
+    for (size_t c = 0; c <= highest; c++)
+        by_code[c ^ flip] = by_rank[c];
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = by_code[x[i * step]];
+}
+
+static void rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const softmax_job *job = arg;
+    size_t n = job->state->length, inner = job->state->inner;
+    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
+    for (size_t i = begin; i < end; i++) {
+        size_t at = i / inner * inner * n + i % inner;
+        uint8_t highest = highest_of(job->x + at, n, inner, flip);
+        (n <= SHORT ? short_row : long_row)(job, job->x + at, job->y + at, highest, flip);
+    }
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const softmax_state *state = call->state;
+    const dq_tensor *x = call->in[0];
+    float table[256];
+    if (!call->out[0] || state->rows == 0)
+        return DQ_OK;
+    if (!state->ready)
+        make_table(call, state->length, table);
+    softmax_job job = {.state = state,
+                       .kernels = call->kernels,
+                       .table = state->ready ? state->table : table,
+                       .x = x->data,
+                       .y = call->out[0]->data,
+                       .qx = dq_q8_read(call, 1, 2, x->dtype),
+                       .qy = dq_q8_read(call, 3, 4, x->dtype)};
+    job.factor = floorf(1 / job.qy.scale);
+    dq_parallel(call->threads, state->rows, 16384 / state->length + 1, rows, &job);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_qlinear_softmax = {infer, prepare, run, 0};

@@ -1,0 +1,361 @@
+/* RNN, GRU and LSTM in float. What X gives to the gates is one product over all steps and directions; what
+ * the state gives is added step by step, onto the same chains of sums (kernels/fproduct.h), for several
+ * sequences at a time. Functions and the cell's sums are those of kernels/float_rows.h, each rounded to
+ * float. So the bits depend on neither threads, nor how many sequences go together, nor the ISA. */
+#include "base/checked.h"
+#include "ops/recurrent/rnn.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */ };
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+/* R's parts of one direction, one after the other: for one row plain matrices of `hidden` steps, else
+ * panels. */
+typedef struct layout {
+    dq_transpose_x32_fn *transpose;
+    size_t directions, hidden, columns[2], size;
+    bool flat;
+} layout;
+
+static bool layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f, layout *l)
+{
+    memset(l, 0, sizeof *l); /* compared as bytes */
+    l->transpose = call->kernels->transpose_x32;
+    l->directions = s->directions;
+    l->hidden = s->hidden;
+    l->flat = f->rows == 1;
+    size_t all = 0;
+    for (int part = 0; part < 2; part++) {
+        size_t columns = l->columns[part] = f->columns[part];
+        if ((!l->flat && !dq_align_size(columns, DQ_FPANEL, &columns)) || !dq_add_size(all, columns, &all))
+            return false;
+    }
+    return dq_mul_size(all, s->hidden, &l->size);
+}
+
+static void lay_out(void *to, const dq_tensor *r, const void *key)
+{
+    const layout *l = key;
+    const float *from = r->data;
+    float *at = to;
+    for (size_t i = 0; i < 2 * l->directions; i++) {
+        size_t columns = l->columns[i % 2];
+        dq_fpart all = {.cols = columns, .k = l->hidden};
+        dq_fblock block;
+        if (l->flat)
+            l->transpose((const uint32_t *)(const void *)from, l->hidden, columns, l->hidden,
+                         (uint32_t *)(void *)at, columns);
+        else
+            dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
+        from += columns * l->hidden;
+        at += (l->flat ? columns : (columns + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL) * l->hidden;
+    }
+}
+
+/* Sequences that go together: all, or as many as leave a piece of work to each thread. */
+static size_t rows_of(const dq_op_call *call, const dq_rnn *s)
+{
+    size_t threads = dq_threads_count(call->threads);
+    size_t blocks = threads > s->directions ? (threads + s->directions - 1) / s->directions : 1;
+    return s->batch > blocks ? (s->batch + blocks - 1) / blocks : 1;
+}
+
+dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *f, dq_error *err)
+{
+    size_t width = s->gates * s->hidden, columns, rows, room;
+    f->rows = rows_of(call, s);
+    f->columns[1] = s->kind == DQ_GRU ? s->hidden : 0;
+    f->columns[0] = width - f->columns[1];
+    if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(width, s->directions, &columns))
+        return dq_no_memory(err, SIZE_MAX, "sequences");
+    f->from_x = (dq_fmatrix){.batches = 1,
+                             .m = rows,
+                             .n = columns,
+                             .k = s->input,
+                             .a_row = s->input,
+                             .a_step = 1,
+                             .b_col = s->input,
+                             .b_step = 1,
+                             .alpha = 1,
+                             .bounds = {-INFINITY, INFINITY}};
+    DQ_TRY(dq_fmatrix_prepare(call, DQ_RNN_W, &f->from_x, err));
+
+    layout l;
+    size_t bytes, both;
+    if (!layout_of(call, s, f, &l) || !dq_mul_size(l.size, s->directions * sizeof(float), &bytes))
+        return dq_no_memory(err, SIZE_MAX, "weights");
+    f->packed_size = l.size;
+    if (bytes && dq_call_constant(call, DQ_RNN_R)) {
+        const void *packed;
+        DQ_TRY(dq_call_pack(call, DQ_RNN_R, lay_out, &l, sizeof l, bytes, &packed, err));
+        f->packed = packed;
+    }
+    /* of each of the rows: gates, h, c, and a spare state */
+    if (!dq_mul_size(f->rows, (s->gates + 3) * s->hidden, &room) ||
+        !dq_mul_size(room, sizeof(float), &room) ||
+        !dq_call_place(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
+        !dq_mul_size(rows, sizeof(float), &both) || !dq_call_place(call, both, columns, 1, &f->sums_at) ||
+        !dq_call_place(call, columns, 1, sizeof(float), &f->bias_at))
+        return dq_no_memory(err, SIZE_MAX, "sequences");
+    if (call->worker_scratch_size < room)
+        call->worker_scratch_size = room;
+    return DQ_OK;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_rnn *s;
+    const dq_rnn_float *f;
+    const float *packed; /* R */
+    const float *sums;   /* from X, with the biases: [row of X][direction][gate][hidden] */
+} job;
+
+/* Some sequences of one direction. */
+typedef struct block {
+    const job *j;
+    size_t direction, item, rows;
+    const dq_rnn_activation *functions;
+    float *gate, *h, *c, *spare; /* a row for each */
+} block;
+
+static const float *floats(const dq_op_call *call, uint32_t i)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    return t ? dq_data(t, float) : NULL;
+}
+
+/* `a` times a part of R, onto what stands in c (more) or with the bias z. */
+static void product(const block *b, int part, const float *a, float *c, size_t c_row, bool more,
+                    const float *z)
+{
+    const dq_rnn_float *f = b->j->f;
+    size_t n = b->j->s->hidden;
+    const float *r = b->j->packed + b->direction * f->packed_size;
+    if (part == 1)
+        r += f->packed_size - (f->rows == 1 ? n : (n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL) * n;
+    dq_fblock g = {.rows = b->rows,
+                   .cols = f->columns[part],
+                   .k = n,
+                   .a = a,
+                   .b = r,
+                   .a_row = n,
+                   .b_step = f->rows == 1 ? f->columns[part] : DQ_FPANEL,
+                   .b_panel = f->rows == 1 ? DQ_FPANEL : DQ_FPANEL * n,
+                   .c = c,
+                   .c_row = c_row,
+                   .more = more,
+                   .last = true,
+                   .alpha = 1,
+                   .low = -INFINITY,
+                   .high = INFINITY,
+                   .z = z};
+    b->j->call->kernels->fblock(&g);
+}
+
+static bool runs(const block *b, size_t row, size_t step)
+{
+    return step < dq_rnn_length(b->j->call, b->j->s->steps, b->item + row);
+}
+
+static void step_lstm(const block *b, size_t step)
+{
+    const dq_rnn *s = b->j->s;
+    const float *peepholes = floats(b->j->call, DQ_RNN_PEEPHOLES);
+    size_t n = s->hidden;
+    dq_lstm_cell cell = {.hidden = n,
+                         .coupled = s->coupled,
+                         .clip = (float)s->clip,
+                         .functions = b->functions,
+                         .peepholes = peepholes ? peepholes + b->direction * 3 * n : NULL};
+    product(b, 0, b->h, b->gate, s->gates * n, true, NULL);
+    for (size_t i = 0; i < b->rows; i++)
+        if (runs(b, i, step))
+            dq_lstm_cell_step(b->j->call->kernels->float_rows, &cell, b->gate + i * s->gates * n,
+                              b->c + i * n, b->h + i * n);
+}
+
+/* The hidden gate's function, and h = (1 - z) * gate + z * h. */
+static void finish_gru(const block *b, float *gate, float *h)
+{
+    static const float one = 1;
+    const dq_float_rows *rows = b->j->call->kernels->float_rows;
+    size_t n = b->j->s->hidden;
+    float *z = gate, *hidden = gate + 2 * n;
+    dq_rnn_activate(rows, &b->functions[1], (float)b->j->s->clip, hidden, n);
+    rows->mul(z, 1, h, 1, n, h);
+    rows->sub(&one, 0, z, 1, n, z);
+    rows->mul(z, 1, hidden, 1, n, hidden);
+    rows->add(hidden, 1, h, 1, n, h);
+}
+
+static void step_gru(const block *b, size_t step)
+{
+    const dq_rnn *s = b->j->s;
+    const dq_float_rows *rows = b->j->call->kernels->float_rows;
+    const float *bias = floats(b->j->call, DQ_RNN_BIAS);
+    size_t n = s->hidden, width = s->gates * n;
+    product(b, 0, b->h, b->gate, width, true, NULL);
+    if (s->reset_after)
+        product(b, 1, b->h, b->spare, n, false,
+                bias ? bias + b->direction * 2 * width + width + 2 * n : NULL);
+    for (size_t i = 0; i < b->rows; i++) {
+        float *gate = b->gate + i * width, *reset = gate + n, *past = b->spare + i * n;
+        dq_rnn_activate(rows, &b->functions[0], (float)s->clip, gate, 2 * n);
+        rows->mul(reset, 1, s->reset_after ? past : b->h + i * n, 1, n, past);
+        if (s->reset_after)
+            rows->add(gate + 2 * n, 1, past, 1, n, gate + 2 * n);
+    }
+    if (!s->reset_after)
+        product(b, 1, b->spare, b->gate + 2 * n, width, true, NULL);
+    for (size_t i = 0; i < b->rows; i++)
+        if (runs(b, i, step))
+            finish_gru(b, b->gate + i * width, b->h + i * n);
+}
+
+static void step_rnn(const block *b, size_t step)
+{
+    size_t n = b->j->s->hidden;
+    product(b, 0, b->h, b->gate, n, true, NULL);
+    for (size_t i = 0; i < b->rows; i++) {
+        if (!runs(b, i, step))
+            continue;
+        dq_rnn_activate(b->j->call->kernels->float_rows, &b->functions[0], (float)b->j->s->clip,
+                        b->gate + i * n, n);
+        memcpy(b->h + i * n, b->gate + i * n, n * sizeof(float));
+    }
+}
+
+/* ---- Sequences ---------------------------------------------------------------------------------------- */
+
+static void put(const dq_op_call *call, uint32_t i, size_t at, const float *from, size_t n)
+{
+    if (i >= call->out_count || !call->out[i])
+        return;
+    float *to = dq_data(call->out[i], float) + at;
+    if (from)
+        memcpy(to, from, n * sizeof *to);
+    else
+        memset(to, 0, n * sizeof *to);
+}
+
+/* What X gives to the gates in this step; of sequences that have ended, the state stays. */
+static void begin_step(const block *b, size_t step, bool backward)
+{
+    const dq_rnn *s = b->j->s;
+    size_t width = s->gates * s->hidden;
+    for (size_t i = 0; i < b->rows; i++) {
+        if (!runs(b, i, step))
+            continue;
+        size_t length = dq_rnn_length(b->j->call, s->steps, b->item + i),
+               t = backward ? length - 1 - step : step;
+        size_t row = dq_rnn_x_row(s, t, b->item + i);
+        memcpy(b->gate + i * width, b->j->sums + (row * s->directions + b->direction) * width,
+               width * sizeof(float));
+    }
+}
+
+static void end_step(const block *b, size_t step, bool backward)
+{
+    const dq_rnn *s = b->j->s;
+    for (size_t i = 0; i < b->rows; i++) {
+        size_t length = dq_rnn_length(b->j->call, s->steps, b->item + i), t = step;
+        if (step < length && backward)
+            t = length - 1 - step;
+        put(b->j->call, DQ_RNN_Y, dq_rnn_y_at(s, t, b->direction, b->item + i),
+            step < length ? b->h + i * s->hidden : NULL, s->hidden);
+    }
+}
+
+static void begin(const block *b)
+{
+    const dq_rnn *s = b->j->s;
+    const float *h = floats(b->j->call, DQ_RNN_H),
+                *c = s->kind == DQ_LSTM ? floats(b->j->call, DQ_RNN_C) : NULL;
+    size_t n = s->hidden;
+    memset(b->gate, 0, b->rows * (s->gates + 3) * n * sizeof(float));
+    for (size_t i = 0; i < b->rows; i++) {
+        size_t at = dq_rnn_last_at(s, b->direction, b->item + i);
+        if (h)
+            memcpy(b->h + i * n, h + at, n * sizeof *h);
+        if (c)
+            memcpy(b->c + i * n, c + at, n * sizeof *c);
+    }
+}
+
+static void run_block(const block *b)
+{
+    const dq_rnn *s = b->j->s;
+    bool backward = s->first_backward || b->direction == 1;
+    begin(b);
+    for (size_t step = 0; step < s->steps; step++) {
+        begin_step(b, step, backward);
+        if (s->kind == DQ_LSTM)
+            step_lstm(b, step);
+        else if (s->kind == DQ_GRU)
+            step_gru(b, step);
+        else
+            step_rnn(b, step);
+        end_step(b, step, backward);
+    }
+    for (size_t i = 0; i < b->rows; i++) {
+        size_t at = dq_rnn_last_at(s, b->direction, b->item + i);
+        put(b->j->call, DQ_RNN_Y_H, at, b->h + i * s->hidden, s->hidden);
+        put(b->j->call, DQ_RNN_Y_C, at, b->c + i * s->hidden, s->hidden);
+    }
+}
+
+static void piece(void *arg, size_t first, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_rnn *s = j->s;
+    size_t blocks = (s->batch + j->f->rows - 1) / j->f->rows;
+    for (size_t i = first; i < end; i++) {
+        block b = {.j = j, .direction = i / blocks, .item = i % blocks * j->f->rows};
+        b.rows = s->batch - b.item < j->f->rows ? s->batch - b.item : j->f->rows;
+        b.functions = s->functions + b.direction * s->functions_each;
+        b.gate = dq_call_worker_scratch(j->call, worker);
+        b.h = b.gate + b.rows * s->gates * s->hidden;
+        b.c = b.h + b.rows * s->hidden;
+        b.spare = b.c + b.rows * s->hidden;
+        run_block(&b);
+    }
+}
+
+/* The biases that X's product takes along: all but that of R which a GRU's reset gate meets. */
+static const float *biases(const dq_op_call *call, const dq_rnn *s, float *to)
+{
+    const float *bias = floats(call, DQ_RNN_BIAS);
+    size_t width = s->gates * s->hidden, alone = s->reset_after ? 2 * s->hidden : width;
+    for (size_t d = 0; bias && d < s->directions; d++, bias += 2 * width)
+        for (size_t j = 0; j < width; j++)
+            to[d * width + j] = j < alone ? bias[j] + bias[width + j] : bias[j];
+    return bias ? to : NULL;
+}
+
+void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f)
+{
+    char *scratch = call->scratch;
+    float *sums = (float *)(void *)(scratch + f->sums_at);
+    job j = {call, s, f, f->packed, sums};
+    if (s->batch == 0 || s->hidden == 0)
+        return;
+    if (!f->packed) {
+        layout l;
+        layout_of(call, s, f, &l);
+        lay_out(scratch + f->packed_at, call->in[DQ_RNN_R], &l);
+        j.packed = (const float *)(const void *)(scratch + f->packed_at);
+    }
+    dq_fmatrix_operands o = {.a = call->in[DQ_RNN_X]->data,
+                             .b = call->in[DQ_RNN_W]->data,
+                             .c = sums,
+                             .z = biases(call, s, (float *)(void *)(scratch + f->bias_at))};
+    dq_fmatrix_run(call, &f->from_x, &o);
+    size_t pieces = s->directions * ((s->batch + f->rows - 1) / f->rows);
+    size_t work = f->rows * f->packed_size; /* of a step */
+    dq_parallel(call->threads, pieces, s->steps && work < WORK / s->steps ? pieces : 1, piece, &j);
+}

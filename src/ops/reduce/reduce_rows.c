@@ -1,0 +1,409 @@
+#include "ops/reduce/reduce.h"
+#include "ops/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    BLOCK = 256,
+    SHORT = 64,  /* rows up to this length are turned, as many as fill a … */
+    TILE = 4096, /* elements */
+    LINE = 16,   /* results side by side that are worth a piece of parallel work */
+    WORK = 8192  /* elements of a piece of parallel work, about */
+};
+
+typedef struct job {
+    const dq_reduction *s;
+    const dq_kernels *kernels;
+    const dq_tensor *in;
+    dq_tensor *out;
+} job;
+
+size_t dq_walk_at(const dq_walk *w, size_t i)
+{
+    size_t at = 0;
+    for (size_t d = w->rank; d-- > 0; i /= w->dims[d])
+        at += i % w->dims[d] * w->strides[d];
+    return at;
+}
+
+double dq_reduce_finish(dq_reduce_kind kind, double shift, double sum, size_t count)
+{
+    switch (kind) {
+    case DQ_REDUCE_MEAN:
+        return sum / (double)count;
+    case DQ_REDUCE_L2:
+        return sqrt(sum);
+    case DQ_REDUCE_LOG_SUM:
+        return log(sum);
+    case DQ_REDUCE_LOG_SUM_EXP:
+        return log(sum) + shift;
+    default:
+        return sum;
+    }
+}
+
+size_t dq_reduce_grain(const dq_reduction *s)
+{
+    return s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
+}
+
+/* The next stretch of a walk: its coordinates move on, and the offset is returned. */
+static size_t next_run(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
+{
+    size_t at = 0;
+    for (size_t d = 0; d < inner; d++)
+        at += coord[d] * w->strides[d];
+    for (size_t d = inner; d-- > 0; coord[d] = 0)
+        if (++coord[d] < w->dims[d])
+            break;
+    return at;
+}
+
+/* n elements from `at` on as floats: where they stand, or in `room`. */
+static const float *floats_at(const job *j, size_t at, size_t n, float *room)
+{
+    if (j->in->dtype == DQ_FLOAT)
+        return dq_data(j->in, float) + at;
+    dq_load_floats(j->kernels, j->in->dtype, j->in->data, at, n, room);
+    return room;
+}
+
+static void put(const job *j, size_t i, double value)
+{
+    if (j->out->dtype == DQ_FLOAT)
+        dq_data(j->out, float)[i] = (float)value;
+    else
+        dq_tensor_put_double(j->out, i, value);
+}
+
+static bool extreme(dq_reduce_kind kind)
+{
+    return kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
+}
+
+/* ---- Floats side by side -------------------------------------------------------------------------------
+ */
+
+static double found(const dq_float_rows *rows, dq_reduce_kind kind, const float *x, size_t n, double value)
+{
+    bool least = kind == DQ_REDUCE_MIN;
+    double here = (double)(least ? rows->min_of(x, n) : rows->max_of(x, n));
+    return (least ? here < value : here > value) || isnan(here) ? here : value;
+}
+
+/* A stretch of elements joined to `value`; exponentials are of their distance to `off`. */
+static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, float off, double value)
+{
+    const dq_float_rows *rows = j->kernels->float_rows;
+    float room[BLOCK];
+    bool in_room = kind == DQ_REDUCE_L1 || kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
+    for (size_t i = 0, few; i < n; i += few) {
+        few = in_room && n - i > BLOCK ? BLOCK : n - i;
+        const float *x = floats_at(j, at + i, few, room);
+        if (extreme(kind)) {
+            value = found(rows, kind, x, few, value);
+        } else if (kind == DQ_REDUCE_L2 || kind == DQ_REDUCE_SUM_SQUARE) {
+            value += rows->squares(x, few, 0, 0);
+        } else if (kind == DQ_REDUCE_LOG_SUM_EXP) {
+            value += rows->exp_sum(x, few, off, room);
+        } else if (kind == DQ_REDUCE_L1) {
+            for (size_t k = 0; k < few; k++)
+                room[k] = fabsf(x[k]);
+            value += rows->sum(room, few);
+        } else {
+            value += rows->sum(x, few);
+        }
+    }
+    return value;
+}
+
+/* Stretches one after the other. */
+static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off)
+{
+    const dq_walk *w = &j->s->reduced;
+    size_t coord[DQ_MAX_RANK], run = w->dims[w->rank - 1];
+    double value = kind == DQ_REDUCE_MIN ? HUGE_VAL : kind == DQ_REDUCE_MAX ? -HUGE_VAL : 0;
+    if (w->rank == 1)
+        return join_row(j, kind, base, run, off, value);
+    memset(coord, 0, sizeof coord);
+    for (size_t done = 0; done < w->count; done += run)
+        value = join_row(j, kind, base + next_run(w, coord, w->rank - 1), run, off, value);
+    return value;
+}
+
+static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_reduction *s = j->s;
+    for (size_t i = begin; i < end; i++) {
+        size_t base = dq_walk_at(&s->kept, i);
+        double most = s->kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
+        if (isfinite(most))
+            put(j, i,
+                dq_reduce_finish(s->kind, most, fold_row(j, s->kind, base, (float)most), s->reduced.count));
+        else
+            put(j, i, most);
+    }
+}
+
+/* ---- Results side by side ------------------------------------------------------------------------------
+ */
+
+static void join_line(const dq_float_rows *rows, dq_reduce_kind kind, const float *x, size_t n,
+                      const float *off, double *out)
+{
+    float room[BLOCK];
+    switch (kind) {
+    case DQ_REDUCE_L1:
+        for (size_t i = 0; i < n; i++)
+            out[i] += fabs((double)x[i]);
+        break;
+    case DQ_REDUCE_L2:
+    case DQ_REDUCE_SUM_SQUARE:
+        for (size_t i = 0; i < n; i++)
+            out[i] += (double)x[i] * (double)x[i];
+        break;
+    default: /* the sum of exponentials */
+        rows->sub(x, 1, off, 1, n, room);
+        rows->exp(room, n, room);
+        rows->add_to(room, 0, 1, n, out);
+        break;
+    }
+}
+
+/* Columns of at most BLOCK joined, row after row: extremes to `most`, sums to `out`. */
+static void join_columns(const job *j, dq_reduce_kind kind, const dq_walk *w, size_t base, size_t n,
+                         float *most, double *out)
+{
+    const dq_float_rows *rows = j->kernels->float_rows;
+    bool sum = kind == DQ_REDUCE_SUM || kind == DQ_REDUCE_MEAN || kind == DQ_REDUCE_LOG_SUM;
+    size_t coord[DQ_MAX_RANK] = {0}, inner = w->rank ? w->rank - 1 : 0;
+    size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
+    size_t lines = j->in->dtype == DQ_FLOAT && (sum || extreme(kind)) ? run : 1;
+    float room[BLOCK];
+    for (size_t done = 0; done < w->count; done += run) {
+        size_t at = base + next_run(w, coord, inner);
+        for (size_t t = 0; t < run; t += lines) {
+            const float *x = floats_at(j, at + t * step, n, room);
+            if (extreme(kind))
+                rows->extreme_to(x, step, lines, n, kind == DQ_REDUCE_MIN, most);
+            else if (sum)
+                rows->add_to(x, step, lines, n, out);
+            else
+                join_line(rows, kind, x, n, most, out);
+        }
+    }
+}
+
+/* Results from number `i` on, at most BLOCK, whose elements stand side by side from `base` on. */
+static void fold_columns(const job *j, const dq_walk *w, size_t base, size_t n, size_t i)
+{
+    dq_reduce_kind kind = j->s->kind;
+    bool by_extreme = extreme(kind) || kind == DQ_REDUCE_LOG_SUM_EXP;
+    float most[BLOCK];
+    double sum[BLOCK] = {0};
+    for (size_t k = 0; k < n; k++)
+        most[k] = kind == DQ_REDUCE_MIN ? INFINITY : -INFINITY;
+    if (by_extreme)
+        join_columns(j, extreme(kind) ? kind : DQ_REDUCE_MAX, w, base, n, most, NULL);
+    for (size_t k = 0; k < n && kind == DQ_REDUCE_LOG_SUM_EXP; k++)
+        most[k] = isfinite(most[k]) ? most[k] : 0;
+    if (!extreme(kind))
+        join_columns(j, kind, w, base, n, most, sum);
+    for (size_t k = 0; k < n; k++)
+        put(j, i + k,
+            extreme(kind) ? (double)most[k] : dq_reduce_finish(kind, (double)most[k], sum[k], w->count));
+}
+
+/* As many results from number i on as stand side by side. */
+static size_t side_by_side(const dq_walk *kept, size_t i, size_t end)
+{
+    size_t row = kept->dims[kept->rank - 1], n = row - i % row;
+    n = n < end - i ? n : end - i;
+    return n < BLOCK ? n : BLOCK;
+}
+
+static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_reduction *s = j->s;
+    for (size_t i = begin, n; i < end; i += n) {
+        n = side_by_side(&s->kept, i, end);
+        fold_columns(j, &s->reduced, dq_walk_at(&s->kept, i), n, i);
+    }
+}
+
+/* Short rows, one behind the other, are turned. */
+static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    float room[TILE], turned[TILE];
+    const dq_tensor view = {.dtype = DQ_FLOAT, .data = turned};
+    const job columns = {j->s, j->kernels, &view, j->out};
+    size_t each = j->s->reduced.count, most = TILE / each < BLOCK ? TILE / each : BLOCK;
+    for (size_t i = begin, n; i < end; i += n) {
+        n = end - i < most ? end - i : most;
+        const float *x = floats_at(j, i * each, n * each, room);
+        const dq_walk down = {1, each, {each}, {n}};
+        j->kernels->transpose_x32((const uint32_t *)(const void *)x, each, n, each,
+                                  (uint32_t *)(void *)turned, n);
+        fold_columns(&columns, &down, 0, n, i);
+    }
+}
+
+/* ---- Extremes of integers ------------------------------------------------------------------------------
+ */
+
+/* y[i] becomes the largest of itself and x[t * step + i] ^ flip: the flip of all bits orders numbers
+ * backwards, that of the sign bit signed as unsigned ones. */
+typedef void join_fn(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y);
+
+#define JOIN(name, type)                                                                                     \
+    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y)             \
+    {                                                                                                        \
+        type *most = y;                                                                                      \
+        const type *from = x, turn = (type)flip;                                                             \
+        for (size_t t = 0; t < count; t++, from += step)                                                     \
+            for (size_t i = 0; i < n; i++) {                                                                 \
+                const type v = from[i] ^ turn;                                                               \
+                most[i] = v > most[i] ? v : most[i];                                                         \
+            }                                                                                                \
+    }
+JOIN(join_8, uint8_t)
+JOIN(join_32, int32_t)
+JOIN(join_64, int64_t)
+
+typedef struct order {
+    join_fn *join;
+    size_t width;
+    uint64_t flip, lowest;
+} order;
+
+static order order_of(dq_dtype dtype, bool least)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    bool is_signed = row->cls == DQ_CLASS_INT;
+    uint64_t all = least ? UINT64_MAX : 0;
+    switch (row->bits) {
+    case 8:
+        return (order){join_8, 1, all ^ (is_signed ? 0x80 : 0), 0};
+    case 32:
+        return (order){join_32, 4, all ^ (is_signed ? 0 : (uint64_t)1 << 31), (uint64_t)1 << 31};
+    default:
+        return (order){join_64, 8, all ^ (is_signed ? 0 : (uint64_t)1 << 63), (uint64_t)1 << 63};
+    }
+}
+
+typedef union lanes {
+    uint8_t of_8[BLOCK];
+    uint32_t of_32[BLOCK];
+    uint64_t of_64[BLOCK];
+} lanes;
+
+static void fill(const order *o, size_t n, lanes *to)
+{
+    for (size_t i = 0; i < n; i++)
+        if (o->width == 1)
+            to->of_8[i] = (uint8_t)o->lowest;
+        else if (o->width == 4)
+            to->of_32[i] = (uint32_t)o->lowest;
+        else
+            to->of_64[i] = o->lowest;
+}
+
+static void give(const order *o, const lanes *from, size_t n, void *to)
+{
+    for (size_t i = 0; i < n; i++)
+        if (o->width == 1)
+            ((uint8_t *)to)[i] = from->of_8[i] ^ (uint8_t)o->flip;
+        else if (o->width == 4)
+            ((uint32_t *)to)[i] = from->of_32[i] ^ (uint32_t)o->flip;
+        else
+            ((uint64_t *)to)[i] = from->of_64[i] ^ o->flip;
+}
+
+/* A stretch joined to `all` lanes. */
+static void join_stretch(const order *o, const char *x, size_t n, size_t all, lanes *most)
+{
+    size_t whole = n / all * all;
+    o->join(x, all, n / all, all, o->flip, most);
+    o->join(x + whole * o->width, 0, 1, n - whole, o->flip, most);
+}
+
+static void piece_of_integers(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    enum { LANES = 64 };
+    const job *j = arg;
+    const dq_reduction *s = j->s;
+    const dq_walk *w = &s->reduced;
+    const order o = order_of(j->in->dtype, s->kind == DQ_REDUCE_MIN);
+    size_t inner = w->rank ? w->rank - 1 : 0;
+    size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
+    bool columns = step != 1;
+    lanes most;
+    for (size_t i = begin, n = 1; i < end; i += n) {
+        size_t coord[DQ_MAX_RANK] = {0}, base = dq_walk_at(&s->kept, i);
+        n = columns ? side_by_side(&s->kept, i, end) : 1;
+        fill(&o, columns ? n : LANES, &most);
+        for (size_t done = 0; done < w->count; done += run) {
+            const char *x = (const char *)j->in->data + (base + next_run(w, coord, inner)) * o.width;
+            if (columns)
+                o.join(x, step, run, n, o.flip, &most);
+            else
+                join_stretch(&o, x, run, LANES, &most);
+        }
+        for (size_t half = LANES / 2; half && !columns; half /= 2)
+            o.join((const char *)&most + half * o.width, 0, 1, half, 0, &most);
+        give(&o, &most, n, (char *)j->out->data + i * o.width);
+    }
+}
+
+/* ---- The ways -------------------------------------------------------------------------------------------
+ */
+
+static bool contiguous(const dq_walk *w)
+{
+    return w->rank && w->strides[w->rank - 1] == 1;
+}
+
+/* Whether rows are short, and one behind the other. */
+static bool short_rows(const dq_reduction *s)
+{
+    const dq_walk *kept = &s->kept;
+    return s->reduced.rank == 1 && s->reduced.count <= SHORT && kept->rank == 1 &&
+           kept->strides[0] == s->reduced.count;
+}
+
+/* Results of a piece of parallel work that stand side by side: whole rows of them where they are short. */
+static size_t column_grain(const dq_reduction *s)
+{
+    size_t grain = dq_reduce_grain(s), row = s->kept.dims[s->kept.rank - 1];
+    grain = (grain + LINE - 1) / LINE * LINE;
+    return row < grain ? (grain + row - 1) / row * row : grain;
+}
+
+bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
+                          const dq_tensor *in, dq_tensor *out)
+{
+    job j = {s, kernels, in, out};
+    const dq_dtype_row *row = dq_dtype_get(in->dtype);
+    size_t grain = dq_reduce_grain(s);
+    bool floats = in->dtype == DQ_FLOAT || in->dtype == DQ_FLOAT16 || in->dtype == DQ_BFLOAT16;
+    bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
+    if (s->reduced.count == 0 || s->kind == DQ_REDUCE_PROD || !(rows || columns))
+        return false;
+    if (floats && rows)
+        dq_parallel(threads, out->count, grain, short_rows(s) ? piece_of_short_rows : piece_of_rows, &j);
+    else if (floats)
+        dq_parallel(threads, out->count, column_grain(s), piece_of_columns, &j);
+    else if (row->cls != DQ_CLASS_FLOAT && extreme(s->kind) && row->bits != 16 && row->bits >= 8)
+        dq_parallel(threads, out->count, columns ? column_grain(s) : grain, piece_of_integers, &j);
+    else
+        return false;
+    return true;
+}

@@ -1,0 +1,590 @@
+#include "ops/weight_only/weight_only.h"
+
+#include "base/checked.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/weight_only/nbits.h"
+#include "ops/weight_only/weight_digits.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, ROWS = DQ_NBITS_ROWS, CHUNK = 192, ALIGN = 64 };
+
+/* ---- Order of the codes -------------------------------------------------------------------------------- */
+
+/* Positions begin … begin + count - 1 of the codes in the order in which they are multiplied: those of a
+ * group, which share a scale. Each begins a new word. */
+typedef struct piece {
+    size_t group, begin, count;
+} piece;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t begin_of(const dq_weight_form *f, size_t group)
+{
+    return f->sorted ? f->sorted[f->k + group] : least(group * f->block, f->k);
+}
+
+static bool next_piece(const dq_weight_form *f, piece *p)
+{
+    p->begin += p->count;
+    while (p->begin == begin_of(f, p->group + 1))
+        if (++p->group >= f->groups)
+            return false;
+    p->count = begin_of(f, p->group + 1) - p->begin;
+    return true;
+}
+
+static size_t source_of(const dq_weight_form *f, size_t position)
+{
+    return f->sorted ? f->sorted[position] : position;
+}
+
+static size_t fields_of(const dq_weight_form *f)
+{
+    return 32 / f->bits;
+}
+
+static size_t words_of(const dq_weight_form *f, const piece *p)
+{
+    return (p->count + fields_of(f) - 1) / fields_of(f);
+}
+
+/* The k of each group one after the other, then where each group begins. */
+static void make_sorted(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_weight_form *f = key;
+    const int32_t *group = from->data;
+    uint32_t *k_of = packed, *begin = k_of + f->k;
+    memset(begin, 0, (f->groups + 1) * sizeof *begin);
+    for (size_t k = 0; k < f->k; k++)
+        begin[group[k] + 1]++;
+    for (size_t g = 0; g < f->groups; g++)
+        begin[g + 1] += begin[g];
+    for (size_t k = 0; k < f->k; k++)
+        k_of[begin[group[k]]++] = (uint32_t)k;
+    for (size_t g = f->groups; g > 0; g--)
+        begin[g] = begin[g - 1];
+    begin[0] = 0;
+}
+
+static dq_status check_groups(const dq_op_call *call, const dq_weights *w, dq_error *err)
+{
+    const dq_tensor *groups = call->in[w->group_idx];
+    for (size_t k = 0; k < groups->count; k++) {
+        int32_t group = dq_data(groups, int32_t)[k];
+        if (group < 0 || (size_t)group >= w->form.groups)
+            return dq_call_fail_input(call, err, w->group_idx, "holds %" PRId32 " at %zu, wanted 0 to %zu",
+                                      group, k, w->form.groups - 1);
+    }
+    return DQ_OK;
+}
+
+static void fill_lengths(const dq_weight_form *f, uint32_t *lengths)
+{
+    piece p = {0};
+    for (size_t i = 0; next_piece(f, &p); i++)
+        lengths[i] = (uint32_t)words_of(f, &p);
+}
+
+/* ---- Packed forms -------------------------------------------------------------------------------------- */
+
+static size_t strips_of(const dq_weight_form *f)
+{
+    return (f->n + COLS - 1) / COLS;
+}
+
+static uint32_t code_at(const dq_weight_form *f, const uint8_t *codes, size_t i)
+{
+    size_t each = 8 / f->bits, place = f->high_first ? each - 1 - i % each : i % each;
+    return codes[i / each] >> place * f->bits & ((1u << f->bits) - 1);
+}
+
+/* Word number `word` of a piece, row `row` of all matrices' rows. */
+static uint32_t read_word(const dq_weight_form *f, const uint8_t *codes, size_t row, const piece *p,
+                          size_t word)
+{
+    size_t fields = fields_of(f), first = p->begin + word * fields;
+    size_t count = least(fields, p->begin + p->count - first), at = row * f->code_row + first;
+    uint32_t value = 0;
+    if (count == fields && !f->sorted && f->code_step == 1 && at * f->bits % 8 == 0) {
+        const uint8_t *bytes = codes + at / (8 / f->bits);
+        value = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+        return f->high_first ? (value & 0x0f0f0f0f) << 4 | (value >> 4 & 0x0f0f0f0f) : value;
+    }
+    for (size_t t = 0; t < count; t++)
+        value |= code_at(f, codes, row * f->code_row + source_of(f, first + t) * f->code_step) << t * f->bits;
+    return value;
+}
+
+static void make_words(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_weight_form *f = key;
+    uint32_t *to = packed;
+    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        for (piece p = {0}; next_piece(f, &p);)
+            for (size_t word = 0; word < words_of(f, &p); word++, to += COLS)
+                for (size_t j = 0; j < cols; j++)
+                    to[j] = read_word(f, from->data, matrix * f->n + col + j, &p, word);
+    }
+}
+
+static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
+{
+    size_t code = row * f->code_row + source_of(f, p->begin) * f->code_step;
+    return dq_nbits_float(from, f->scale_run ? code / f->scale_run : row * f->groups + p->group);
+}
+
+static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
+{
+    const uint8_t *codes = from->data;
+    if (from->dtype != DQ_UINT8)
+        return dq_nbits_float(from, row * f->groups + p->group);
+    if (f->zero_row)
+        return (float)dq_get_bits(codes + row * f->zero_row, f->bits, p->group);
+    return (float)dq_get_bits(codes + row / f->n * f->zero_matrix, f->bits, row % f->n);
+}
+
+typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p);
+
+static void make_floats(float *to, const dq_tensor *from, const dq_weight_form *f, float_at *read)
+{
+    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        for (piece p = {0}; next_piece(f, &p); to += COLS)
+            for (size_t j = 0; j < cols; j++)
+                to[j] = read(f, from, matrix * f->n + col + j, &p);
+    }
+}
+
+static void make_scales(void *packed, const dq_tensor *from, const void *key)
+{
+    make_floats(packed, from, key, scale_at);
+}
+
+static void make_zeros(void *packed, const dq_tensor *from, const void *key)
+{
+    make_floats(packed, from, key, zero_at);
+}
+
+/* ---- Many rows ----------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_weights *w;
+    dq_weight_form form;
+    const uint32_t *lengths, *words;
+    const float *scales, *zeros;
+    float *x;             /* rows, each group from a word's first code on … */
+    const float *rows_at; /* … unless they stand so already: of this chunk */
+    char *digits;         /* dq_nbits_row of few rows */
+    uint8_t *odd;         /* of those: no digits stand for it */
+    size_t blocks, word_count, pitch;
+    size_t first, rows; /* of this chunk */
+    bool few;
+    size_t strip; /* the matrix's first */
+    const dq_weights_ends *ends;
+} job;
+
+static const void *either(const void *packed, void *scratch, size_t at)
+{
+    return packed ? packed : (char *)scratch + at;
+}
+
+static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
+{
+    job j = {.call = call, .w = w, .form = w->form, .blocks = w->blocks, .word_count = w->words};
+    j.lengths = either(w->lengths, scratch, w->lengths_at);
+    j.words = either(w->packed, scratch, w->words_at);
+    j.scales = either(w->packed_scales, scratch, w->scales_at);
+    j.zeros = w->with_zeros ? either(w->packed_zeros, scratch, w->zeros_at) : NULL;
+    j.x = (float *)((char *)scratch + w->x_at);
+    j.digits = (char *)scratch + w->digits_at;
+    j.odd = (uint8_t *)scratch + w->odd_at;
+    if (!w->lengths) { /* the order comes with the inputs */
+        j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
+        j.blocks = j.word_count = 0;
+        for (piece p = {0}; next_piece(&j.form, &p); j.blocks++)
+            j.word_count += words_of(&j.form, &p);
+    }
+    j.pitch = j.word_count * fields_of(&j.form);
+    return j;
+}
+
+static dq_nbits strip_of(const job *j, size_t strip)
+{
+    const dq_weights *w = j->w;
+    return (dq_nbits){.bits = j->form.bits,
+                      .table = w->table,
+                      .blocks = j->blocks,
+                      .lengths = j->lengths,
+                      .words = j->words + strip * j->word_count * COLS,
+                      .scales = j->scales + strip * j->blocks * COLS,
+                      .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
+                      .middle = w->middle};
+}
+
+/* Rows of a chunk from `first` on. */
+typedef struct product {
+    const job *j;
+    size_t first;
+} product;
+
+static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    (void)room;
+    const product *p = arg;
+    const float *x = p->j->rows_at ? p->j->rows_at : p->j->x;
+    block->a = x + (p->first + part->row) * p->j->pitch + part->p;
+    block->a_row = p->j->pitch;
+}
+
+/* `count` words from number `word` on, of as many blocks as they are of. */
+static void strip_as_floats(const job *j, size_t strip, size_t word, size_t count, float *to)
+{
+    dq_nbits b = strip_of(j, strip);
+    size_t begin = 0, fields = fields_of(&j->form), panel = count * fields * DQ_FPANEL;
+    for (size_t g = 0; count; begin += b.lengths[g++]) {
+        if (word >= begin + b.lengths[g])
+            continue;
+        size_t n = least(count, begin + b.lengths[g] - word);
+        j->call->kernels->nbits_floats(&b, g, word, n, to, panel);
+        word += n;
+        count -= n;
+        to += n * fields * DQ_FPANEL;
+    }
+}
+
+static void weights_as_floats(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const job *j = ((const product *)arg)->j;
+    size_t fields = fields_of(&j->form);
+    for (size_t at = 0; at < part->cols; at += COLS)
+        strip_as_floats(j, j->strip + (part->col + at) / COLS, part->p / fields, part->k / fields,
+                        room + at * part->k);
+    block->b = room;
+    block->b_step = DQ_FPANEL;
+    block->b_panel = part->k * DQ_FPANEL;
+}
+
+static void place_of_results(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+{
+    const product *p = arg;
+    const dq_weights_ends *ends = p->j->ends;
+    const bool straight = p->j->w->straight;
+    block->c_row = straight ? p->j->form.n : part->cols;
+    block->c = straight ? ends->out + (p->j->first + p->first + part->row) * block->c_row + part->col : room;
+    block->z = straight && ends->bias ? ends->bias + part->col : NULL;
+    block->low = -INFINITY;
+    block->high = INFINITY;
+}
+
+static void store_results(const void *arg, const dq_fpart *part, const dq_fblock *block)
+{
+    const product *p = arg;
+    const dq_weights_ends *ends = p->j->ends;
+    for (size_t at = 0; at < part->cols; at += COLS)
+        ends->store(ends->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
+                    least(COLS, part->cols - at), block->c + at, block->c_row);
+}
+
+static void multiply_floats(const job *j, size_t first, size_t rows)
+{
+    product p = {j, first};
+    dq_fproduct f = j->w->product;
+    f.m = rows;
+    f.k = j->pitch;
+    dq_fproduct_run(j->call, &f, &p);
+}
+
+/* ---- Prepare --------------------------------------------------------------------------------------------
+ */
+
+/* The zero point when it is the same everywhere. */
+static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
+{
+    const dq_weight_form *f = &w->form;
+    const dq_tensor *zeros = call->in[w->zeros];
+    if (!dq_call_constant(call, w->zeros) || zeros->count == 0)
+        return false;
+    piece p = {0};
+    *zero = zero_at(f, zeros, 0, &p);
+    for (size_t row = 0; row < f->matrices * f->n; row++)
+        for (p.group = 0; p.group < f->groups; p.group++)
+            if (!(zero_at(f, zeros, row, &p) == *zero))
+                return false;
+    return true;
+}
+
+/* The order of codes, as far as it is known, and room for the rest. */
+static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, size_t *used, dq_error *err)
+{
+    dq_weight_form *f = &w->form;
+    bool given = dq_call_in(call, w->group_idx) != NULL;
+    size_t sorted, fields = fields_of(f);
+    /* a packed form is found again by the address of its order, which must last as long */
+    bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
+    *known = !given || (dq_call_constant(call, w->group_idx) && lasting);
+    w->blocks = f->groups; /* at most */
+    w->words = f->k / fields + w->blocks;
+    if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
+        (!*known && (!dq_place_size(used, sorted, 1, ALIGN, &w->sorted_at) ||
+                     !dq_place_size(used, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
+        return dq_no_memory(err, SIZE_MAX, "the order of weights");
+    if (!*known)
+        return DQ_OK;
+    if (given) {
+        const void *order;
+        DQ_TRY(check_groups(call, w, err));
+        DQ_TRY(dq_call_pack(call, w->group_idx, make_sorted, f, sizeof *f, sorted, &order, err));
+        f->sorted = order;
+    }
+    w->blocks = w->words = 0;
+    for (piece p = {0}; next_piece(f, &p); w->blocks++)
+        w->words += words_of(f, &p);
+    w->lengths = dq_arena_alloc(call->arena, w->blocks * sizeof *w->lengths + 1, sizeof *w->lengths);
+    if (!w->lengths)
+        return dq_no_memory(err, w->blocks * sizeof *w->lengths, "the order of weights");
+    fill_lengths(f, w->lengths);
+    return DQ_OK;
+}
+
+/* A form of input i: packed once, or room for it in each run. */
+static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, bool known,
+                              size_t lines, const void **packed, size_t *used, size_t *at, dq_error *err)
+{
+    size_t size, columns;
+    if (!dq_mul_size(w->form.matrices * strips_of(&w->form), COLS * sizeof(float), &columns) ||
+        !dq_mul_size(columns, lines, &size))
+        return dq_no_memory(err, SIZE_MAX, "packed weights");
+    *packed = NULL;
+    if (known && dq_call_constant(call, i))
+        return dq_call_pack(call, i, make, &w->form, sizeof w->form, size, packed, err);
+    return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
+}
+
+/* Of a row, for each word: digits in all parts, and room as for pieces of one word. */
+static size_t word_bytes(const dq_weights *w)
+{
+    size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS, digits = w->rounded ? 1 : DIGITS;
+    return parts * (fields_of(&w->form) * digits + sizeof(float) + digits * sizeof(float));
+}
+
+/* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
+static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_error *err)
+{
+    size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
+    size_t few = w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
+    if (w->rounded)
+        few = (rows + ROWS - 1) / ROWS * ROWS;
+    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !dq_mul_size(w->words, word_bytes(w), &row) ||
+        !dq_align_size(row, ALIGN, &row) || !dq_place_size(used, few, row, ALIGN, &w->digits_at) ||
+        !dq_mul_size(pitch, sizeof(float), &row) || !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
+        !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
+        !dq_align_size(row, ALIGN, &row))
+        return dq_no_memory(err, SIZE_MAX, "packed rows");
+    w->product = (dq_fproduct){.batches = 1,
+                               .m = rows,
+                               .n = w->form.n,
+                               .k = pitch,
+                               .grain = fields_of(&w->form),
+                               .c_room = !w->straight,
+                               .a = rows_of_x,
+                               .b = weights_as_floats,
+                               .c = place_of_results,
+                               .done = w->straight ? NULL : store_results};
+    DQ_TRY(dq_fproduct_prepare(call, &w->product, err));
+    worker = row > worker ? row : worker;
+    if (call->worker_scratch_size < worker)
+        call->worker_scratch_size = worker;
+    return DQ_OK;
+}
+
+dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
+{
+    size_t used = 0;
+    bool known;
+    w->rounded = call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
+                 w->form.bits == 4 && !w->table;
+    DQ_TRY(prepare_order(call, w, &known, &used, err));
+    w->with_zeros = dq_call_in(call, w->zeros) != NULL;
+    w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
+    if (w->with_zeros && same_zeros(call, w, &w->middle))
+        w->with_zeros = false;
+    DQ_TRY(prepare_form(call, w, w->scales, make_scales, known, w->blocks, &w->packed_scales, &used,
+                        &w->scales_at, err));
+    if (w->with_zeros)
+        DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, known, w->blocks, &w->packed_zeros, &used,
+                            &w->zeros_at, err));
+    DQ_TRY(
+        prepare_form(call, w, w->codes, make_words, known, w->words, &w->packed, &used, &w->words_at, err));
+    DQ_TRY(prepare_rows(call, w, &used, err));
+    w->scratch_size = used;
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err)
+{
+    char *base = scratch;
+    if (!w->lengths) {
+        dq_weight_form f = w->form;
+        DQ_TRY(check_groups(call, w, err));
+        make_sorted(base + w->sorted_at, call->in[w->group_idx], &f);
+        f.sorted = (uint32_t *)(base + w->sorted_at);
+        fill_lengths(&f, (uint32_t *)(base + w->lengths_at));
+    }
+    job j = job_of(call, w, scratch);
+    size_t lines = w->form.matrices * strips_of(&w->form) * COLS * sizeof(float);
+    if (!w->packed) {
+        memset(base + w->words_at, 0, lines * w->words);
+        make_words(base + w->words_at, call->in[w->codes], &j.form);
+    }
+    if (!w->packed_scales) {
+        memset(base + w->scales_at, 0, lines * w->blocks);
+        make_scales(base + w->scales_at, call->in[w->scales], &j.form);
+    }
+    if (w->with_zeros && !w->packed_zeros) {
+        memset(base + w->zeros_at, 0, lines * w->blocks);
+        make_zeros(base + w->zeros_at, call->in[w->zeros], &j.form);
+    }
+    return DQ_OK;
+}
+
+/* ---- Few rows ------------------------------------------------------------------------------------------ */
+
+/* Of a row's dq_nbits_row. */
+static dq_weight_digits digits_of(const job *j, size_t row)
+{
+    size_t each = (j->word_count * word_bytes(j->w) + ALIGN - 1) / ALIGN * ALIGN;
+    float *factors = (float *)(void *)(j->digits + row * each);
+    float *sums = factors + DQ_WEIGHT_PARTS * j->word_count;
+    return (dq_weight_digits){factors, sums, (int8_t *)(sums + DQ_WEIGHT_PARTS * DIGITS * j->word_count)};
+}
+
+/* Of the rounded rows from `first` on, a multiple of ROWS: side by side, but for one that is left alone. */
+static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
+{
+    dq_weight_digits d = digits_of(j, first);
+    *rows = j->rows - first == 1 ? 1 : ROWS;
+    d.sums = d.factors + *rows * j->word_count;
+    d.digits = (int8_t *)(d.sums + *rows * j->word_count);
+    return d;
+}
+
+static bool pack_row(const job *j, const float *x, size_t i)
+{
+    const dq_weight_row row = {x, j->lengths, j->blocks, fields_of(&j->form)};
+    if (!j->w->rounded)
+        return dq_weight_digits_make(&row, digits_of(j, i));
+    size_t in_group = i % ROWS, rows;
+    dq_weight_digits to = rounded_of(j, i - in_group, &rows);
+    to.factors += in_group;
+    to.sums += in_group;
+    to.digits += 4 * in_group;
+    return dq_weight_digits_round(j->call->kernels, &row, rows, to);
+}
+
+/* A row in the order of the codes. */
+static void lay_out(const job *j, const float *from, float *x)
+{
+    const dq_weight_form *f = &j->form;
+    size_t fields = fields_of(f);
+    for (piece p = {0}; next_piece(f, &p);) {
+        size_t whole = words_of(f, &p) * fields;
+        for (size_t i = 0; f->sorted && i < p.count; i++)
+            x[i] = from[f->sorted[p.begin + i]];
+        if (!f->sorted)
+            memcpy(x, from + p.begin, p.count * sizeof *x);
+        memset(x + p.count, 0, (whole - p.count) * sizeof *x);
+        x += whole;
+    }
+}
+
+static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    float *row = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        const float *x = j->rows_at ? j->rows_at + i * j->pitch : j->x + i * j->pitch;
+        if (!j->rows_at) {
+            j->ends->load(j->ends->arg, j->first + i, row);
+            lay_out(j, row, j->x + i * j->pitch);
+        }
+        if (j->few)
+            j->odd[i] = !pack_row(j, x, i);
+    }
+}
+
+static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    float y[COLS];
+    for (size_t strip = begin; strip < end; strip++) {
+        dq_nbits b = strip_of(j, j->strip + strip);
+        for (size_t i = 0; i < j->rows; i++) {
+            dq_weight_digits from = digits_of(j, i);
+            dq_nbits_row x = {from.digits, from.factors, from.sums};
+            if (j->odd[i])
+                continue;
+            j->call->kernels->nbits(&b, &x, y);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1, least(COLS, j->form.n - strip * COLS),
+                           y, COLS);
+        }
+    }
+}
+
+static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    float y[ROWS * COLS];
+    for (size_t strip = begin; strip < end; strip++) {
+        dq_nbits b = strip_of(j, j->strip + strip);
+        for (size_t i = 0; i < j->rows; i += ROWS) {
+            size_t rows;
+            dq_weight_digits from = rounded_of(j, i, &rows);
+            dq_nbits_rounded x = {rows, from.digits, from.factors, from.sums};
+            j->call->kernels->nbits_rounded(&b, &x, y);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, least(ROWS, j->rows - i),
+                           least(COLS, j->form.n - strip * COLS), y, COLS);
+        }
+    }
+}
+
+static void multiply_digits(job *j)
+{
+    size_t products = j->rows * COLS * (j->form.k + 1);
+    dq_parallel(j->call->threads, strips_of(&j->form), dq_qgemm_grain(products),
+                j->w->rounded ? run_rounded : run_strips, j);
+    for (size_t i = 0; i < j->rows; i++)
+        if (j->odd[i])
+            multiply_floats(j, i, 1);
+}
+
+void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
+                    const dq_weights_ends *ends)
+{
+    job j = job_of(call, w, scratch);
+    j.strip = matrix * strips_of(&w->form);
+    j.ends = ends;
+    j.few = w->rounded || (m <= DQ_WEIGHTS_FEW && !w->table);
+    bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
+    for (; j.first < m; j.first += CHUNK) {
+        j.rows = least(CHUNK, m - j.first);
+        j.rows_at = in_place ? ends->x + j.first * j.pitch : NULL;
+        if (j.few || !in_place)
+            dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
+        if (j.few)
+            multiply_digits(&j);
+        else
+            multiply_floats(&j, 0, j.rows);
+    }
+}
