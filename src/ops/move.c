@@ -333,3 +333,12 @@ void dq_move_clear_tail(dq_tensor *t)
     if (dq_dtype_is_packed(t->dtype) && t->size)
         ((char *)t->data)[t->size - 1] = 0;
 }
+
+dq_status dq_move_all(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    dq_move_clear_tail(call->out[0]);
+    if (call->out[0]->count)
+        dq_move_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
+    return DQ_OK;
+}

@@ -44,6 +44,9 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
 /** Sets `count` elements of the destination to element 0 of `value`; NULL: to zero bits (an empty string). */
 void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value);
 
+/** dq_op_impl.run of operators that are one move of input 0 to output 0, their state. */
+dq_status dq_move_all(const dq_op_call *call, dq_error *err);
+
 /** Elements of `width` bytes (not 0): to[i] = from[at[i]], or to[at[i]] = from[i] in this order. */
 void dq_move_pick(size_t width, void *to, const void *from, const size_t *at, size_t n);
 void dq_move_put(size_t width, void *to, const void *from, const size_t *at, size_t n);

@@ -330,24 +330,9 @@ static void bring(dq_fevery_fn *every, const dq_conv_rows *r, const float *flat,
 static void finish(const job *j, size_t channel, size_t at, size_t n)
 {
     const dq_conv_floats *o = j->o;
-    const dq_conv_finish *to = o->finish;
-    if (!o->z && !to->fn)
-        return;
-    /* no steps: what is left to do upon the sums */
-    dq_fblock rest = {.rows = 1,
-                      .cols = n,
-                      .c = o->out + at,
-                      .more = true,
-                      .last = true,
-                      .alpha = 1,
-                      .low = to->low,
-                      .high = to->high,
-                      .bias = o->bias ? o->bias + channel : NULL,
-                      .z = o->z ? o->z + at : NULL,
-                      .gate = to->gate};
-    if (o->z)
-        j->call->kernels->fblock(&rest);
-    dq_conv_function(to, o->out + at, n);
+    const dq_conv_sums sums = {at, 1, n, n};
+    if (o->z || o->finish->fn)
+        dq_conv_finish_sums(j->call, o, &sums, o->bias ? o->bias + channel : NULL, !o->z);
 }
 
 /* A piece: a band of all output channels of a group of an image. */

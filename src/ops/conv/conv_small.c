@@ -79,22 +79,8 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
     const size_t at = (part->batch * s->group_out + part->col) * s->out_size + part->row;
     j->call->kernels->transpose_x32((const uint32_t *)(const void *)block->c, block->c_row, part->rows,
                                     part->cols, (uint32_t *)(void *)(o->out + at), s->out_size);
-    const dq_fblock rest = {.rows = part->cols, /* no steps: what is left to do upon the sums */
-                            .cols = part->rows,
-                            .c = o->out + at,
-                            .c_row = s->out_size,
-                            .more = true,
-                            .last = true,
-                            .alpha = 1,
-                            .low = o->finish->low,
-                            .high = o->finish->high,
-                            .z = o->z ? o->z + at : NULL,
-                            .z_row = s->out_size,
-                            .gate = o->finish->gate};
-    if (o->z)
-        j->call->kernels->fblock(&rest);
-    for (size_t i = 0; i < part->cols && o->finish->fn; i++)
-        dq_conv_function(o->finish, o->out + at + i * s->out_size, part->rows);
+    const dq_conv_sums sums = {at, part->cols, part->rows, s->out_size};
+    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z);
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------ */

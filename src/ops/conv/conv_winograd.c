@@ -215,22 +215,8 @@ static void finish(const job *j, const dq_fpart *part)
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = j->g->shape;
     size_t first = (part->batch * s->group_out + part->row) * s->out_size + part->col;
-    const dq_fblock rest = {.rows = part->rows, /* no steps: what is left to do upon the sums */
-                            .cols = part->cols,
-                            .c = o->out + first,
-                            .c_row = s->out_size,
-                            .more = true,
-                            .last = true,
-                            .alpha = 1,
-                            .low = o->finish->low,
-                            .high = o->finish->high,
-                            .z = o->z ? o->z + first : NULL,
-                            .z_row = s->out_size,
-                            .gate = o->finish->gate};
-    if (o->z || o->finish->gate)
-        j->call->kernels->fblock(&rest);
-    for (size_t i = 0; i < part->rows && o->finish->fn; i++)
-        dq_conv_function(o->finish, o->out + first + i * s->out_size, part->cols);
+    const dq_conv_sums sums = {first, part->rows, part->cols, s->out_size};
+    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
 static void results(const job *j, const task *t, char *own)

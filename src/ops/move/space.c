@@ -60,13 +60,6 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status run(const dq_op_call *call, dq_error *err)
-{
-    (void)err;
-    dq_move_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
-    return DQ_OK;
-}
-
 #define SPACE(symbol, to_space)                                                                              \
     static dq_status symbol##_infer(dq_op_call *call, dq_error *err)                                         \
     {                                                                                                        \
@@ -76,7 +69,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, to_space, err);                                                                 \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, run, 0};
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_move_all, 0};
 
 SPACE(dq_op_depth_to_space, true)
 SPACE(dq_op_space_to_depth, false)

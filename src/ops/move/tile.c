@@ -5,15 +5,6 @@
 
 #include <inttypes.h>
 
-static dq_status run(const dq_op_call *call, dq_error *err)
-{
-    (void)err;
-    dq_move_clear_tail(call->out[0]);
-    if (call->out[0]->count)
-        dq_move_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
-    return DQ_OK;
-}
-
 /* ---- Expand: broadcasting to a shape, which itself broadcasts -------------------------------------------
  */
 
@@ -49,7 +40,7 @@ static dq_status expand_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, run, 0};
+const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, dq_move_all, 0};
 
 /* ---- Tile: version 1 repeats along one axis, the others along each ---------------------------------------
  */
@@ -110,4 +101,4 @@ static dq_status tile_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_tile = {tile_infer, tile_prepare, run, 0};
+const dq_op_impl dq_op_tile = {tile_infer, tile_prepare, dq_move_all, 0};

@@ -41,12 +41,4 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status run(const dq_op_call *call, dq_error *err)
-{
-    (void)err;
-    dq_move_clear_tail(call->out[0]);
-    dq_move_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
-    return DQ_OK;
-}
-
-const dq_op_impl dq_op_transpose = {infer, prepare, run, 0};
+const dq_op_impl dq_op_transpose = {infer, prepare, dq_move_all, 0};
