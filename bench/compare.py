@@ -2,13 +2,13 @@
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
     compare.py DQRUN [--peers NAME,…] [--threads N] [--only TEXT] [--isa LEVEL] [--rounds N] [--seconds S]
-               [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
+               [--load] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
-where it refuses a model. --history adds the ratios to history.tsv beside this file, --plot draws them.
-Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
+where it refuses a model. --load times making a session and its first run instead. --history adds the ratios to history.tsv
+beside this file, --plot draws them. Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
 Needs the Python packages numpy, onnx, and those of the peers."""
 
 import argparse
@@ -56,7 +56,8 @@ def save_case(case, folder):
 
 
 def time_dqrun(model, inputs, options):
-    arguments = ["--threads", str(options.threads), "--seconds", str(options.seconds), "--honor-accuracy-level"]
+    arguments = ["--threads", str(options.threads), "--honor-accuracy-level"]
+    arguments += ["--runs", "1", "--warmup", "0"] if options.load else ["--seconds", str(options.seconds)]
     if options.isa:
         arguments += ["--isa", options.isa]
     done = subprocess.run([options.dqrun, "bench", str(model), str(inputs), "--json", *arguments],
@@ -75,15 +76,16 @@ def compare(name, model, inputs, options):
     ours, theirs, refused = [], {peer: [] for peer in options.peers}, set()
     for _ in range(options.rounds):
         got = time_dqrun(model, inputs, options)
-        ours.append(got["median_ms"])
+        ours.append(got["load_ms"] + got["first_run_ms"] if options.load else got["median_ms"])
         for peer in options.peers:
             if peer in refused:
                 continue
             try:
-                theirs[peer].append(peers.time_run(peer, model, inputs, options.threads, options.seconds))
+                theirs[peer].append(peers.time_load(peer, model, inputs, options.threads) if options.load else
+                                    peers.time_run(peer, model, inputs, options.threads, options.seconds))
             except Exception:  # each engine has exceptions of its own
                 refused.add(peer)
-    row = {"case": name, "isa": got["isa"], "ms": min(ours),
+    row = {"case": f"{name}, load" if options.load else name, "isa": got["isa"], "ms": min(ours),
            "peers": {p: min(times) for p, times in theirs.items() if p not in refused}}
     cells = [f"{row['peers'][p]:12.3f} {row['peers'][p] / row['ms']:6.2f}" if p in row["peers"] else f"{'refused':>19}"
              for p in options.peers]
@@ -140,6 +142,7 @@ def main():
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--only", default="", help="cases whose names contain this")
     p.add_argument("--isa")
+    p.add_argument("--load", action="store_true", help="time making a session and its first run")
     p.add_argument("--history", action="store_true")
     p.add_argument("--plot", type=Path)
     options = p.parse_intermixed_args()

@@ -1,6 +1,7 @@
 """The engines that compare.py holds dqrun against. Each is imported when it is first asked for."""
 
 import functools
+import importlib
 import importlib.metadata
 import statistics
 import time
@@ -44,14 +45,29 @@ def openvino_runner(model, arrays, threads):
     return request.infer
 
 
+def runner(peer, model, arrays, threads):
+    """A session, as a function that runs it once."""
+    if peer == "openvino":
+        return openvino_runner(model, arrays, threads)
+    return onnxruntime_runner(model, arrays, threads, peer == "ort-exact")
+
+
+def arrays_of(inputs):
+    with np.load(inputs) as file:
+        return dict(file)
+
+
+def time_load(peer, model, inputs, threads):
+    """What making a session and running it once takes, in ms; the engine itself is loaded before."""
+    importlib.import_module(PEERS[peer][0])
+    arrays, start = arrays_of(inputs), time.perf_counter()
+    runner(peer, model, arrays, threads)()
+    return (time.perf_counter() - start) * 1e3
+
+
 def time_run(peer, model, inputs, threads, seconds):
     """Median of a session's runs after the second, in ms."""
-    with np.load(inputs) as file:
-        arrays = dict(file)
-    if peer == "openvino":
-        run = openvino_runner(model, arrays, threads)
-    else:
-        run = onnxruntime_runner(model, arrays, threads, peer == "ort-exact")
+    run = runner(peer, model, arrays_of(inputs), threads)
     run()
     run()
     times, end = [], time.perf_counter() + seconds
