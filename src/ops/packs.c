@@ -5,6 +5,7 @@
 #include "base/pages.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct form {
     struct form *waiting;  /* the next of those that are left for later */
     dq_tensor from;        /* of one that is */
     unsigned how;
-    char key[];
+    _Alignas(max_align_t) char key[]; /* a struct of the maker's */
 } form;
 
 struct dq_packs {
