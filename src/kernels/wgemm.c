@@ -18,6 +18,18 @@ void dq_wgemm_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_
         }
 }
 
+void dq_wrow_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c)
+{
+    enum { OCTET = DQ_WGEMM_OCTET };
+    for (size_t i = 0; i < DQ_WGEMM_COLS; i++) {
+        const int8_t *z = b[i / OCTET] + 2 * (i % OCTET);
+        uint32_t sum = 0;
+        for (size_t p = 0; p < pairs; p++, z += 2 * OCTET)
+            sum += (uint32_t)(x[2 * p] * z[0]) + (uint32_t)(x[2 * p + 1] * z[1]);
+        c[i] = (int32_t)sum;
+    }
+}
+
 /* `extra` being there and `step` are known in each call, so that compilers make vectors of it. */
 static inline __attribute__((always_inline)) void wide_row(const dq_wide_sums *s, const int32_t *sums,
                                                            const double *extra, const double *offset,

@@ -15,6 +15,11 @@ enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_OCTET = 8, DQ_WGEMM_OCTETS = 3, DQ_WGEMM_COLS
 typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
                          const uint32_t *offsets, size_t octets, int32_t *c);
 
+/** Sums of one row, with panels of 8 bits: for o < DQ_WGEMM_OCTETS and j < DQ_WGEMM_OCTET
+ *      c[o * DQ_WGEMM_OCTET + j] = sum over p < pairs of x[2p] * z[2j] + x[2p + 1] * z[2j + 1]
+ * with z = b[o] + p * 2 * DQ_WGEMM_OCTET, modulo 2^32. */
+typedef void dq_wrow_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c);
+
 /** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
  *      out[s] = clamp(round((sums[s] + extra[s] + offset) * scale) + zero_point, lo, hi), its lower 16 bits
  * where offset and scale are number i * row_step + j * col_step of theirs, and extra (NULL: zeros) holds

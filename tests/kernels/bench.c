@@ -254,6 +254,14 @@ static void run_wgemm(call *c)
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
 }
 
+static void run_wrow(call *c)
+{
+    enum { STEP = DEPTH * DQ_WGEMM_OCTET };
+    const int8_t *const b[] = {Z(int8_t), Z(int8_t) + STEP, Z(int8_t) + 2 * STEP};
+    c->k->wrow(X(int16_t), DEPTH / 2, b, Y(int32_t));
+    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_COLS, .bytes = true};
+}
+
 static void run_requantize_wide(call *c)
 {
     const dq_wide_sums sums = {.rows = 1,
@@ -464,6 +472,7 @@ static const measure measures[] = {
     PRODUCT(nbits_rounded),
     PRODUCT(nbits_floats),
     PRODUCT(wgemm),
+    PRODUCT(wrow),
     ROW(requantize_wide),
     ROW(dequantize_blocks_u8_f32),
     ROW(dequantize_blocks_s8_f32),

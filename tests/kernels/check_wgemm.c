@@ -46,6 +46,30 @@ void check_wgemm(const dq_kernels *k)
     }
 }
 
+void check_wrow(const dq_kernels *k)
+{
+    for (int round = 0; round < 300; round++) {
+        size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256), each = pairs * 2 * OCTET;
+        int16_t *x = some_codes(pairs * 2, -32768, 32767), *codes = some_codes(each, -128, 127);
+        int8_t *z = kernel_memory(DQ_WGEMM_OCTETS * each);
+        const int8_t *b[DQ_WGEMM_OCTETS];
+        int32_t *c = kernel_memory(COLS * sizeof *c);
+        for (size_t i = 0; i < DQ_WGEMM_OCTETS * each; i++)
+            z[i] = (int8_t)(i < each ? codes[i] : (int)kernel_random(256) - 128);
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+            b[o] = z + kernel_random(DQ_WGEMM_OCTETS) * each;
+        k->wrow(x, pairs, b, c);
+        for (size_t i = 0; i < COLS; i++) {
+            int64_t sum = 0;
+            for (size_t p = 0; p < 2 * pairs; p++)
+                sum += x[p] * b[i / OCTET][p / 2 * 2 * OCTET + i % OCTET * 2 + p % 2];
+            KERNEL_FAIL_UNLESS(c[i] == (int32_t)(uint32_t)sum, "%zu pairs, column %zu: %d, wanted %lld",
+                               pairs, i, c[i], (long long)(int32_t)(uint32_t)sum);
+        }
+        kernel_done();
+    }
+}
+
 static double *some_doubles(size_t n, bool scales)
 {
     double *x = kernel_memory(n * sizeof *x);

@@ -3,6 +3,7 @@
 #define ISA(name) name##_neon
 
 #include "kernels/wgemm_body.h"
+#include "kernels/wrow_body.h"
 
 /* Sums to 16 bits, two at a time: as in requantize_neon.c, fmaxnm gives the other operand where one is NaN.
  */

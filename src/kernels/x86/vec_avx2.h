@@ -38,6 +38,8 @@ typedef __m256d vd;
 #define vi_sub_16(a, b) _mm256_sub_epi16(a, b)
 #define vi_words(p)                                                                                          \
     _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(p))) /* uint8 as 16 bits */
+#define vi_signed_words(p)                                                                                   \
+    _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(p))) /* int8 as 16 bits */
 #define vi_sub(a, b) _mm256_sub_epi32(a, b)
 #define vi_and(a, b) _mm256_and_si256(a, b)
 #define vi_xor(a, b) _mm256_xor_si256(a, b)

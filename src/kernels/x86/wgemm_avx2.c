@@ -1,7 +1,8 @@
-#include "kernels/kernels.h"
+#include "kernels/x86/vec_avx2.h"
 
-#include <immintrin.h>
-#include <string.h>
+#define ISA(name) name##_avx2
+
+#include "kernels/wrow_body.h"
 
 enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
 

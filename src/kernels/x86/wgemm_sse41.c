@@ -3,3 +3,4 @@
 #define ISA(name) name##_sse41
 
 #include "kernels/wgemm_body.h"
+#include "kernels/wrow_body.h"

@@ -254,6 +254,41 @@ void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t c
     }
 }
 
+/* Zero points count for the whole of x. */
+static double of_zeros(const dq_wrun *r, size_t at, int64_t sum)
+{
+    const dq_wcodes *w = r->w;
+    return at < w->matrices * w->n ? (double)(-sum * dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at)) : 0;
+}
+
+void dq_wcodes_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                   dq_wtiles *out)
+{
+    enum { SPAN = 255 };
+    const dq_wcodes *w = r->w;
+    const int8_t *b[DQ_WGEMM_OCTETS];
+    int32_t sums[DQ_WGEMM_COLS];
+    int64_t sum = 0;
+    for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+        b[o] =
+            (const int8_t *)r->packed + (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_codes(w);
+    for (size_t i = 0; i < 2 * w->pairs && !r->symmetric; i++)
+        sum += x[i];
+    for (size_t j = 0; j < DQ_WGEMM_COLS; j++) {
+        out->sums[0][j] = 0;
+        out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->lanes + j, sum);
+    }
+    out->has_extra = true;
+    for (size_t at = 0, n; at < w->pairs; at += n) {
+        n = w->pairs - at < SPAN ? w->pairs - at : SPAN;
+        r->call->kernels->wrow(x + 2 * at, n, b, sums);
+        for (size_t j = 0; j < DQ_WGEMM_COLS; j++)
+            out->extra[0][j] += sums[j];
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+            b[o] += n * w->lanes * 2;
+    }
+}
+
 dq_wide_sums dq_wcodes_sums(const dq_op_call *call)
 {
     const dq_dtype_row *type = dq_dtype_get(call->out[0]->dtype);

@@ -88,6 +88,10 @@ void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t c
                      const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
                      dq_wtiles *out);
 
+/** The same for one x, whole, and up to three panels of 8-bit codes as they are packed: `sums` are 0. */
+void dq_wcodes_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                   dq_wtiles *out);
+
 /** What becomes of sums; the rest is the caller's. */
 dq_wide_sums dq_wcodes_sums(const dq_op_call *call);
 

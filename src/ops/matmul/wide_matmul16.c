@@ -157,6 +157,12 @@ static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, si
     }
 }
 
+/* The only row, with codes of 8 bits: as they are packed. */
+static bool by_row(const state *st)
+{
+    return st->m == 1 && st->w.planes == 1;
+}
+
 /* Up to three panels of columns with all rows of the block. */
 static void run_panels(const task *t, size_t panel, size_t panels)
 {
@@ -173,12 +179,15 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     s.scale = scale;
     s.col_step = 1;
     dq_wcodes_terms(t->run, matrix, first, s.cols, offset, scale);
-    for (size_t i = 0; i < panels; i++)
+    for (size_t i = 0; i < panels && !by_row(st); i++)
         dq_wcodes_expand(t->run, matrix, panel + i, t->codes + i * each);
     for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
         size_t left = t->count - at < DQ_WIDE_TILES * ROWS ? t->count - at : DQ_WIDE_TILES * ROWS;
-        dq_wcodes_tiles(t->run, t->rows + at * row, ROWS * row, (left + ROWS - 1) / ROWS, b, t->offsets,
-                        panels, &tiles);
+        if (by_row(st))
+            dq_wcodes_row(t->run, matrix, panel, panels, t->lines, &tiles);
+        else
+            dq_wcodes_tiles(t->run, t->rows + at * row, ROWS * row, (left + ROWS - 1) / ROWS, b, t->offsets,
+                            panels, &tiles);
         for (size_t i = 0; i < left; i += ROWS) {
             s.sums = tiles.sums[i / ROWS];
             s.extra = tiles.has_extra ? tiles.extra[i / ROWS] : NULL;
