@@ -8,6 +8,8 @@
 #include <string.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #define DQ_X86 1
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
@@ -29,6 +31,7 @@ static const level levels[] = {
     {"avx512", DQ_ISA_AVX512},
     {"avx512vnni", DQ_ISA_AVX512VNNI},
     {"avx512vbmi", DQ_ISA_AVX512VBMI},
+    {"amx", DQ_ISA_AMX},
 #endif
 #ifdef DQ_ARM64
     {"neon", DQ_ISA_NEON},
@@ -55,6 +58,13 @@ static uint64_t xcr0(void)
     return ((uint64_t)high << 32) | low;
 }
 
+/* Whether Linux gives this process the tile registers, 8 KiB that it saves only for those who ask. */
+static bool tiles_granted(void)
+{
+    enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
+
 static unsigned detect(void)
 {
     unsigned a, b, c, d, mask = DQ_ISA_C;
@@ -64,12 +74,13 @@ static unsigned detect(void)
     bool f16c = (c >> 29) & 1;
     if (sse41)
         mask |= DQ_ISA_SSE41;
-    /* A CPU's flag is not enough: the system must save the wide registers (XCR0 bits 1-2, 5-7). */
+    /* A CPU's flag is not enough: the system must save the wide registers (XCR0 bits 1-2, 5-7, 17-18). */
     uint64_t saved = osxsave ? xcr0() : 0;
-    unsigned b7 = 0, c7 = 0, a71 = 0;
+    unsigned b7 = 0, c7 = 0, d7 = 0, a71 = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         b7 = b;
         c7 = c;
+        d7 = d;
     }
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
         a71 = a;
@@ -87,6 +98,10 @@ static unsigned detect(void)
         mask |= DQ_ISA_AVX512VNNI;
     if ((c7 >> 1) & 1)
         mask |= DQ_ISA_AVX512VBMI;
+    bool tiles = (d7 >> 24) & 1, tiles_of_bytes = (d7 >> 25) & 1;
+    if ((mask & DQ_ISA_AVX512VNNI) && tiles && tiles_of_bytes && (saved & 0x60000) == 0x60000 &&
+        tiles_granted())
+        mask |= DQ_ISA_AMX;
     return mask;
 }
 #elif defined(DQ_ARM64)

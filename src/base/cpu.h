@@ -14,12 +14,14 @@ typedef enum dq_isa {
     DQ_ISA_AVX512 = 1u << 4, /**< F, BW, VL, DQ */
     DQ_ISA_AVX512VNNI = 1u << 5,
     DQ_ISA_AVX512VBMI = 1u << 6,
-    DQ_ISA_NEON = 1u << 7,
-    DQ_ISA_DOTPROD = 1u << 8,
-    DQ_ISA_I8MM = 1u << 9
+    DQ_ISA_AMX = 1u << 7, /**< tiles of 8-bit integers */
+    DQ_ISA_NEON = 1u << 8,
+    DQ_ISA_DOTPROD = 1u << 9,
+    DQ_ISA_I8MM = 1u << 10
 } dq_isa;
 
-/** The levels of this CPU that the operating system also saves registers for. */
+/** The levels of this CPU that the operating system also saves registers for. Linux does so for the tiles of
+ * AMX when a process has asked for it, as this does. */
 unsigned dq_cpu_isa(void);
 /** The mask for a level's name: it and all lower levels (avxvnni is not lower than avx512), cut to what this
  * CPU has. A name of another CPU family or unknown, or a level that this CPU lacks, is refused with a

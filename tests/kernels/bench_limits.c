@@ -207,6 +207,30 @@ LOOP(byte_avxvnni, "avxvnni", __m256i, _mm256_setzero_si256(), _mm256_dpbusd_avx
 LOOP(byte_avx512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), _mm512_dpbusd_epi32(sum[i], a, b),
      64)
 
+/* Four tiles of sums, in turn: the instruction's latency is that of three. */
+__attribute__((target("amx-tile,amx-int8"))) static void byte_amx(void *arg)
+{
+    struct {
+        uint8_t palette, rest[15];
+        uint16_t line[16];
+        uint8_t rows[16];
+    } shape = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        shape.line[i] = 64;
+        shape.rows[i] = 16;
+    }
+    __asm__ volatile("" ::"r"(&shape) : "memory");
+    _tile_loadconfig(&shape); /* and zeros in all tiles */
+    for (int n = 0; n < STEPS * SUMS / 4; n++) {
+        _tile_dpbusd(0, 4, 6);
+        _tile_dpbusd(1, 4, 7);
+        _tile_dpbusd(2, 5, 6);
+        _tile_dpbusd(3, 5, 7);
+    }
+    _tile_stored(0, arg, 0);
+    _tile_release();
+}
+
 /* Of a level, and what one of its steps multiplies. */
 static const struct loop {
     unsigned isa;
@@ -214,10 +238,10 @@ static const struct loop {
     void (*run)(void *);
     int products;
 } loops[] = {
-    {DQ_ISA_AVX512VNNI, true, byte_avx512, 64}, {DQ_ISA_AVXVNNI, true, byte_avxvnni, 32},
-    {DQ_ISA_AVX2, true, byte_avx2, 32},         {DQ_ISA_SSE41, true, byte_sse, 8},
-    {DQ_ISA_AVX512, false, float_avx512, 16},   {DQ_ISA_AVX2, false, float_avx2, 8},
-    {DQ_ISA_SSE41, false, float_sse, 4},
+    {DQ_ISA_AMX, true, byte_amx, 16 * 16 * 64}, {DQ_ISA_AVX512VNNI, true, byte_avx512, 64},
+    {DQ_ISA_AVXVNNI, true, byte_avxvnni, 32},   {DQ_ISA_AVX2, true, byte_avx2, 32},
+    {DQ_ISA_SSE41, true, byte_sse, 8},          {DQ_ISA_AVX512, false, float_avx512, 16},
+    {DQ_ISA_AVX2, false, float_avx2, 8},        {DQ_ISA_SSE41, false, float_sse, 4},
 };
 
 /* By the highest level up to `isa` that has a loop. Portable C is compiled for the lowest. */
@@ -232,7 +256,7 @@ static double product_rate(unsigned isa, bool bytes)
             for (int again = 0; again < 4 && known[i] == 0; again++)
                 least = fmin(least, bench_seconds(loops[i].run, kept));
             if (known[i] == 0)
-                known[i] = STEPS * SUMS * loops[i].products / least;
+                known[i] = (double)STEPS * SUMS * loops[i].products / least;
             return known[i];
         }
     return 0;

@@ -111,8 +111,11 @@ static product random_product(const dq_qgemm *kernel, uint32_t use)
     p.b.col_stride = p.b.inner_stride * inner;
     p.b.flip = kernel_random(2) ? 0x80 : 0;
     p.b.use = (uint8_t)use;
-    if (kernel->turned_size)
-        p.a.turned = kernel_memory(kernel->turned_size(&p.b, p.rows));
+    if (kernel->turned_size) {
+        p.a.turned =
+            kernel_bytes(kernel->turned_size(&p.b, p.rows)); /* of which the first byte alone counts */
+        *(char *)p.a.turned = 0;
+    }
     p.weights = kernel_memory(p.b.cols * p.b.col_stride);
     fill_weights(&p.b, p.weights);
     p.b.data = p.weights;

@@ -357,4 +357,76 @@ SHIM_CONVERT(_mm512_cvttps_epi32, __m512i, int32_t, __m512, float, 16)
 #define _mm_dpbusd_avx_epi32 _mm_dpbusd_epi32
 #endif
 
+/* ---- Tiles of AMX, of which SIMDe has nothing: registers of a thread, as strict about shapes as a processor
+ * ---- */
+
+typedef struct shim_shapes {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t line[16];
+    uint8_t rows[16];
+} shim_shapes;
+
+static _Thread_local shim_shapes shim_shape; /* palette 0: no tile may be used */
+static _Thread_local uint8_t shim_tile[8][16][64];
+
+static inline void shim_need(int holds)
+{
+    if (!holds)
+        __builtin_trap();
+}
+
+static inline void shim_need_tile(int n)
+{
+    shim_need(shim_shape.palette == 1 && shim_shape.rows[n] > 0 && shim_shape.line[n] > 0);
+}
+
+static inline void _tile_loadconfig(const void *shapes)
+{
+    memcpy(&shim_shape, shapes, sizeof shim_shape);
+    memset(shim_tile, 0, sizeof shim_tile);
+    shim_need(shim_shape.palette == 1 && shim_shape.start_row == 0);
+    for (int i = 0; i < 16; i++) {
+        shim_need(shim_shape.rows[i] <= (i < 8 ? 16 : 0) && shim_shape.line[i] <= (i < 8 ? 64 : 0));
+        shim_need((shim_shape.rows[i] == 0) == (shim_shape.line[i] == 0));
+    }
+}
+
+static inline void _tile_release(void)
+{
+    memset(&shim_shape, 0, sizeof shim_shape);
+}
+
+static inline void _tile_loadd(int n, const void *from, size_t stride)
+{
+    shim_need_tile(n);
+    memset(shim_tile[n], 0, sizeof shim_tile[n]);
+    for (size_t i = 0; i < shim_shape.rows[n]; i++)
+        memcpy(shim_tile[n][i], (const char *)from + i * stride, shim_shape.line[n]);
+}
+
+static inline void _tile_stored(int n, void *to, size_t stride)
+{
+    shim_need_tile(n);
+    for (size_t i = 0; i < shim_shape.rows[n]; i++)
+        memcpy((char *)to + i * stride, shim_tile[n][i], shim_shape.line[n]);
+}
+
+/* Sums c of rows a, uint8, by columns b, int8, four of whose positions stand side by side. */
+static inline void _tile_dpbusd(int c, int a, int b)
+{
+    const shim_shapes *s = &shim_shape;
+    shim_need_tile(c);
+    shim_need_tile(a);
+    shim_need_tile(b);
+    shim_need(s->rows[c] == s->rows[a] && s->line[c] == s->line[b] && s->line[a] == 4 * s->rows[b]);
+    for (size_t i = 0; i < s->rows[c]; i++)
+        for (size_t j = 0; j < s->line[c] / 4u; j++) {
+            uint32_t sum;
+            memcpy(&sum, shim_tile[c][i] + 4 * j, sizeof sum);
+            for (size_t k = 0; k < s->line[a]; k++)
+                sum += (uint32_t)(shim_tile[a][i][k] * (int8_t)shim_tile[b][k / 4][4 * j + k % 4]);
+            memcpy(shim_tile[c][i] + 4 * j, &sum, sizeof sum);
+        }
+}
+
 #endif
