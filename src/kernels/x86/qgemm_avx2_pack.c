@@ -104,13 +104,17 @@ typedef struct lanes {
     __m256i more, less;
 } lanes;
 
-enum { WINDOW = 32, PENALTY = 30 /* of a sum that is not safe, beside its excess */ };
+enum { WINDOW = 32, AT_ONCE = 8, PENALTY = 30 /* of a sum that is not safe, beside its excess */ };
 
+/* Groups that may be taken now stand side by side, others wait behind them; places that are not taken up are
+ * as heavy as can be, and weigh nothing. */
 typedef struct arranger {
     const lanes *groups;
     size_t count;
     uint16_t *order;
-    size_t window[WINDOW], waiting, next; /* groups that may be taken now, and the first of the others */
+    lanes window[WINDOW];
+    uint16_t number[WINDOW], lightness[WINDOW]; /* UINT16_MAX less a group's total */
+    size_t waiting, next;                       /* places taken up, and the first group of the others */
 } arranger;
 
 static lanes pair_sums(const int8_t *w)
@@ -130,16 +134,21 @@ static inline lanes join(lanes a, lanes b)
     return (lanes){_mm256_adds_epu8(a.more, b.more), _mm256_adds_epu8(a.less, b.less)};
 }
 
-static inline uint32_t total(lanes v)
+/* Of all sums, in four lanes. */
+static inline __m256i total(lanes v)
 {
     const __m256i zero = _mm256_setzero_si256();
-    __m256i sums = _mm256_add_epi32(_mm256_sad_epu8(v.more, zero), _mm256_sad_epu8(v.less, zero));
-    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return _mm256_add_epi32(_mm256_sad_epu8(v.more, zero), _mm256_sad_epu8(v.less, zero));
+}
+
+static inline uint32_t of_lanes(__m256i v)
+{
+    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     return (uint32_t)(_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 2));
 }
 
-/* What is not safe about sums. */
-static inline uint32_t badness(lanes sum)
+/* What is not safe about sums, in four lanes. */
+static inline __m256i badness(lanes sum)
 {
     const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MOST);
     __m256i more = _mm256_subs_epu8(sum.more, most), less = _mm256_subs_epu8(sum.less, most);
@@ -163,26 +172,60 @@ static size_t place_of_sum(unsigned i)
     return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
 }
 
-static size_t take(arranger *a, size_t i)
+static void place(arranger *a, size_t i, size_t group)
 {
-    size_t group = a->window[i];
-    if (a->next < a->count)
-        a->window[i] = a->next++;
-    else
-        a->window[i] = a->window[--a->waiting];
-    return group;
+    a->window[i] = a->groups[group];
+    a->number[i] = (uint16_t)group;
+    a->lightness[i] = (uint16_t)(UINT16_MAX - of_lanes(total(a->groups[group])));
+}
+
+/* Takes the group at place i, whose place the next one gets, or the last of those at hand; returns its sums. */
+static lanes take(arranger *a, size_t i, size_t *done)
+{
+    const __m256i all = _mm256_set1_epi8(-1);
+    lanes taken = a->window[i];
+    a->order[(*done)++] = a->number[i];
+    if (a->next < a->count) {
+        place(a, i, a->next++);
+        return taken;
+    }
+    size_t last = --a->waiting;
+    a->window[i] = a->window[last];
+    a->number[i] = a->number[last];
+    a->lightness[i] = a->lightness[last];
+    a->window[last] = (lanes){all, all};
+    a->lightness[last] = UINT16_MAX;
+    return taken;
+}
+
+/* Which of eight numbers is least, the first of equal ones, if it is less than *least. */
+static inline size_t least_of_8(__m128i numbers, size_t first, size_t best, uint32_t *least)
+{
+    uint32_t found = (uint32_t)_mm_cvtsi128_si32(_mm_minpos_epu16(numbers)), here = found & UINT16_MAX;
+    if (here >= *least)
+        return best;
+    *least = here;
+    return first + (found >> 16);
 }
 
 static size_t heaviest(const arranger *a)
 {
     size_t best = 0;
-    uint32_t most = 0;
-    for (size_t i = 0; i < a->waiting; i++) {
-        uint32_t here = total(a->groups[a->window[i]]);
-        best = here > most ? i : best;
-        most = here > most ? here : most;
-    }
+    uint32_t least = UINT32_MAX;
+    for (size_t i = 0; i < a->waiting; i += AT_ONCE)
+        best = least_of_8(_mm_loadu_si128((const __m128i *)(const void *)(a->lightness + i)), i, best, &least);
     return best;
+}
+
+/* The badness of four groups, each joined with `sum`, in the four words of 64 bits. */
+static inline __m128i badness_of_4(const lanes *groups, lanes sum)
+{
+    __m256i words = badness(join(sum, groups[0]));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[1])), 16));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[2])), 32));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[3])), 48));
+    __m128i half = _mm_add_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    return _mm_add_epi16(half, _mm_unpackhi_epi64(half, half));
 }
 
 /* Which goes best with those whose sum is given; of equally good ones the first. */
@@ -190,10 +233,9 @@ static size_t mate(const arranger *a, lanes sum)
 {
     size_t best = 0;
     uint32_t least = UINT32_MAX;
-    for (size_t i = 0; i < a->waiting && least > 0; i++) {
-        uint32_t here = badness(join(sum, a->groups[a->window[i]]));
-        best = here < least ? i : best;
-        least = here < least ? here : least;
+    for (size_t i = 0; i < a->waiting && least > 0; i += AT_ONCE) {
+        __m128i low = badness_of_4(a->window + i, sum), high = badness_of_4(a->window + i + 4, sum);
+        best = least_of_8(_mm_unpacklo_epi64(low, high), i, best, &least);
     }
     return best;
 }
@@ -201,19 +243,20 @@ static size_t mate(const arranger *a, lanes sum)
 /* Orders the groups for batches of `depth`. Each begins with the heaviest of the groups at hand. */
 static void arrange(arranger *a, size_t depth)
 {
+    const __m256i all = _mm256_set1_epi8(-1);
+    for (size_t i = 0; i < WINDOW; i++) {
+        a->window[i] = (lanes){all, all};
+        a->lightness[i] = UINT16_MAX;
+    }
     a->waiting = a->count < WINDOW ? a->count : WINDOW;
     a->next = a->waiting;
     for (size_t i = 0; i < a->waiting; i++)
-        a->window[i] = i;
+        place(a, i, i);
     for (size_t done = 0; done < a->count;) {
-        size_t first = take(a, heaviest(a)), end = done + depth;
-        lanes sum = a->groups[first];
-        a->order[done++] = (uint16_t)first;
-        while (done < end && done < a->count) {
-            size_t group = take(a, mate(a, sum));
-            sum = join(sum, a->groups[group]);
-            a->order[done++] = (uint16_t)group;
-        }
+        size_t end = done + depth;
+        lanes sum = take(a, heaviest(a), &done);
+        while (done < end && done < a->count)
+            sum = join(sum, take(a, mate(a, sum), &done));
     }
 }
 
@@ -221,14 +264,15 @@ static void arrange(arranger *a, size_t depth)
  * half of a few, and most of many. */
 static double cost_of(const arranger *a, const way *by)
 {
-    double bad = 0, weights = (double)a->count * GROUP * NR;
+    __m256i bad = _mm256_setzero_si256();
+    double weights = (double)a->count * GROUP * NR;
     for (size_t g = 0; g < a->count; g += by->depth) {
         lanes sum = a->groups[g];
         for (size_t i = g + 1; i < g + by->depth && i < a->count; i++)
             sum = join(sum, a->groups[i]);
-        bad += badness(sum);
+        bad = _mm256_add_epi64(bad, badness(sum));
     }
-    double entries = bad / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
+    double entries = of_lanes(bad) / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
     return (by->cost + COST_ENTRY * left) * (double)a->count;
 }
 
@@ -388,7 +432,10 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     uint16_t *order = (uint16_t *)(void *)(head + 1);
     int8_t *safe = (int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
     lanes *sums = (lanes *)(void *)safe; /* until weights come there */
-    arranger a = {.groups = sums, .count = groups, .order = order};
+    arranger a;
+    a.groups = sums;
+    a.count = groups;
+    a.order = order;
     for (size_t g = 0; g < groups; g++)
         sums[g] = pair_sums(natural + g * DQ_AVX2_GROUP_BYTES);
     const way *by = find_way(&a);

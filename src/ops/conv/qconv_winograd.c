@@ -22,27 +22,26 @@ typedef struct form {
 
 enum { LANES = 2 * COLS }; /* weights side by side: two input channels of each output channel of a panel */
 
-/* G g G' of LANES 3×3 weights, to matrices that are `point` apart. */
-static void transform(int16_t g[TAPS][LANES], int16_t *restrict to, size_t point)
+/* G times LANES columns of three weights: 16 bits hold what comes of it, also the second time. */
+static void transform_once(const int16_t *restrict a, const int16_t *restrict b, const int16_t *restrict c,
+                           int16_t *restrict to, size_t apart)
 {
     for (size_t l = 0; l < LANES; l++) {
-        int rows[SIDE][3];
-        for (size_t k = 0; k < 3; k++) {
-            int a = g[k][l], b = g[3 + k][l], c = g[6 + k][l];
-            rows[0][k] = 2 * a;
-            rows[1][k] = a + b + c;
-            rows[2][k] = a - b + c;
-            rows[3][k] = 2 * c;
-        }
-        for (size_t k = 0; k < SIDE; k++) {
-            int a = rows[k][0], b = rows[k][1], c = rows[k][2];
-            int16_t *four = to + k * SIDE * point + l;
-            four[0] = (int16_t)(2 * a);
-            four[point] = (int16_t)(a + b + c);
-            four[2 * point] = (int16_t)(a - b + c);
-            four[3 * point] = (int16_t)(2 * c);
-        }
+        to[l] = (int16_t)(2 * a[l]);
+        to[apart + l] = (int16_t)(a[l] + b[l] + c[l]);
+        to[2 * apart + l] = (int16_t)(a[l] - b[l] + c[l]);
+        to[3 * apart + l] = (int16_t)(2 * c[l]);
     }
+}
+
+/* G g G' of LANES 3×3 weights, to matrices that are `point` apart. */
+static void transform(int16_t g[TAPS][LANES], int16_t *to, size_t point)
+{
+    int16_t rows[3][SIDE][LANES];
+    for (size_t k = 0; k < 3; k++)
+        transform_once(g[k], g[3 + k], g[6 + k], rows[k][0], LANES);
+    for (size_t k = 0; k < SIDE; k++)
+        transform_once(rows[0][k], rows[1][k], rows[2][k], to + k * SIDE * point, point);
 }
 
 /* By panel, then point; behind them the sums of the columns' weights. Zeros stand for channels past the last.
