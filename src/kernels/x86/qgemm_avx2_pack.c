@@ -51,7 +51,7 @@ typedef struct excess {
 enum { MOST_EXCESS = 64, LEAST_SHIFT = 4 };
 
 typedef struct shifts {
-    int8_t of[NR];
+    int8_t of[NR], spread[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
     size_t count;
     excess excess[MOST_EXCESS];
 } shifts;
@@ -66,7 +66,26 @@ static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
         any = any || shift >= LEAST_SHIFT || shift <= -LEAST_SHIFT;
         s->of[j] = (int8_t)(shift < -127 ? -127 : shift);
     }
+    for (size_t i = 0; i < DQ_AVX2_GROUP_BYTES; i++)
+        s->spread[i] = s->of[i / GROUP];
     return any;
+}
+
+/* Shifts a whole group; false, and nothing is changed, where some do not fit. */
+static bool shift_all(const shifts *s, int8_t *w)
+{
+    __m256i fits = _mm256_set1_epi8(-1), shifted[2];
+    for (int v = 0; v < 2; v++) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32 * v));
+        __m256i by = _mm256_loadu_si256((const __m256i *)(const void *)(s->spread + 32 * v));
+        shifted[v] = _mm256_subs_epi8(x, by);
+        fits = _mm256_and_si256(fits, _mm256_cmpeq_epi8(shifted[v], _mm256_sub_epi8(x, by)));
+    }
+    if (_mm256_movemask_epi8(fits) != -1)
+        return false;
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(w + 32 * v), shifted[v]);
+    return true;
 }
 
 /* Shifts a group whose first `live` positions are there; false where too many do not fit. */
@@ -90,10 +109,11 @@ static bool shift_panel(shifts *s, int8_t *w, const dq_qgemm_b *b)
     size_t groups = dq_avx2_groups(b->run);
     s->count = 0;
     for (size_t t = 0; t < b->runs; t++)
-        for (size_t g = 0; g < groups; g++, w += DQ_AVX2_GROUP_BYTES)
-            if (!shift_group(s, w, (t * groups + g) * GROUP,
-                             b->run - g * GROUP < GROUP ? b->run - g * GROUP : GROUP))
+        for (size_t g = 0; g < groups; g++, w += DQ_AVX2_GROUP_BYTES) {
+            size_t live = b->run - g * GROUP < GROUP ? b->run - g * GROUP : GROUP;
+            if (!(live == GROUP && shift_all(s, w)) && !shift_group(s, w, (t * groups + g) * GROUP, live))
                 return false;
+        }
     return true;
 }
 
@@ -159,11 +179,10 @@ static inline __m256i badness(lanes sum)
 }
 
 /* A bit for each sum that is not safe. */
-static uint32_t unsafe(lanes sum)
+static inline uint32_t unsafe(__m256i sums)
 {
     const __m256i most = _mm256_set1_epi8((char)MOST);
-    __m256i more = _mm256_max_epu8(sum.more, sum.less);
-    return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(more, most), most));
+    return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(sums, most), most));
 }
 
 /* At which byte of a group the weights of sum number i begin: packing to bytes takes eight of each half. */
@@ -179,7 +198,8 @@ static void place(arranger *a, size_t i, size_t group)
     a->lightness[i] = (uint16_t)(UINT16_MAX - of_lanes(total(a->groups[group])));
 }
 
-/* Takes the group at place i, whose place the next one gets, or the last of those at hand; returns its sums. */
+/* Takes the group at place i, whose place the next one gets, or the last of those at hand; returns its sums.
+ */
 static lanes take(arranger *a, size_t i, size_t *done)
 {
     const __m256i all = _mm256_set1_epi8(-1);
@@ -213,7 +233,8 @@ static size_t heaviest(const arranger *a)
     size_t best = 0;
     uint32_t least = UINT32_MAX;
     for (size_t i = 0; i < a->waiting; i += AT_ONCE)
-        best = least_of_8(_mm_loadu_si128((const __m128i *)(const void *)(a->lightness + i)), i, best, &least);
+        best =
+            least_of_8(_mm_loadu_si128((const __m128i *)(const void *)(a->lightness + i)), i, best, &least);
     return best;
 }
 
@@ -352,31 +373,44 @@ static bool put(splitter *s, size_t column, size_t position, int rest)
     return true;
 }
 
-/* Splits the weights of the n groups from number `first` on whose products a lane of 16 bits sums, with those
- * of the first group at byte `at`: the largest give first. */
-static bool split(splitter *s, size_t first, size_t n, size_t at)
+/* The pairs at `w` of n groups, in words; zeros stand for more. */
+static inline __m128i pairs_of(const int8_t *w, size_t n)
 {
+    uint16_t pair[MOST_DEPTH] = {0};
+#pragma GCC unroll 8
+    for (size_t g = 0; g < MOST_DEPTH; g++)
+        if (g < n)
+            memcpy(pair + g, w + g * DQ_AVX2_GROUP_BYTES, sizeof *pair);
+    return _mm_setr_epi16((short)pair[0], (short)pair[1], (short)pair[2], (short)pair[3], (short)pair[4],
+                          (short)pair[5], (short)pair[6], (short)pair[7]);
+}
+
+/* Splits the weights, of one sign, of the n groups from number `first` on whose products a lane of 16 bits
+ * sums, with those of the first group at byte `at`: the largest give first. */
+static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
+{
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i number = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int8_t *w = s->safe + first * DQ_AVX2_GROUP_BYTES + at;
-    int value[2 * MOST_DEPTH], sums[2] = {0}; /* of the negative and of the positive ones */
-    for (size_t e = 0; e < 2 * n; e++) {
-        value[e] = w[e / 2 * DQ_AVX2_GROUP_BYTES + e % 2];
-        sums[value[e] > 0] += value[e];
-    }
-    for (int positive = 0; positive <= 1; positive++) {
-        int sign = positive ? 1 : -1, sum = sums[positive] * sign;
-        while (sum > MOST) {
-            size_t most = 0;
-            for (size_t e = 1; e < 2 * n; e++)
-                most = value[e] * sign > value[most] * sign ? e : most;
-            int rest = value[most] * sign < sum - MOST ? value[most] * sign : sum - MOST;
-            rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
-            size_t position = s->order[first + most / 2] * (size_t)GROUP + at % GROUP + most % 2;
-            if (!put(s, at / GROUP, position, rest * sign))
-                return false;
-            value[most] -= rest * sign;
-            w[most / 2 * DQ_AVX2_GROUP_BYTES + most % 2] = (int8_t)value[most];
-            sum -= rest;
-        }
+    __m128i pairs = pairs_of(w, n);
+    __m128i sizes = sign > 0 ? _mm_max_epi8(pairs, zero) : _mm_sub_epi8(zero, _mm_min_epi8(pairs, zero));
+    __m128i sums = _mm_sad_epu8(sizes, zero);
+    int sum = _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4);
+    while (sum > MOST) {
+        __m128i even = _mm_and_si128(sizes, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(sizes, 8);
+        __m128i least = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(even, odd), _mm_set1_epi16(-1)));
+        size_t group = (size_t)_mm_extract_epi16(least, 1);
+        int size = UINT16_MAX - _mm_extract_epi16(least, 0);
+        int8_t *pair = w + group * DQ_AVX2_GROUP_BYTES;
+        size_t second = pair[0] * sign != size;
+        int rest = size < sum - MOST ? size : sum - MOST;
+        rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
+        if (!put(s, at / GROUP, s->order[first + group] * (size_t)GROUP + at % GROUP + second, rest * sign))
+            return false;
+        pair[second] = (int8_t)(pair[second] - rest * sign);
+        __m128i here = _mm_cmpeq_epi8(number, _mm_set1_epi8((char)(2 * group + second)));
+        sizes = _mm_sub_epi8(sizes, _mm_and_si128(here, _mm_set1_epi8((char)rest)));
+        sum -= rest;
     }
     return true;
 }
@@ -392,9 +426,13 @@ static bool split_panel(splitter *s, const shifts *shifted)
         lanes sum = pair_sums(s->safe + g * DQ_AVX2_GROUP_BYTES);
         for (size_t i = 1; i < n; i++)
             sum = join(sum, pair_sums(s->safe + (g + i) * DQ_AVX2_GROUP_BYTES));
-        for (uint32_t mask = unsafe(sum); mask; mask &= mask - 1)
-            if (!split(s, g, n, place_of_sum((unsigned)__builtin_ctz(mask))))
+        uint32_t more = unsafe(sum.more), less = unsafe(sum.less);
+        for (uint32_t mask = more | less; mask; mask &= mask - 1) {
+            size_t at = place_of_sum((unsigned)__builtin_ctz(mask));
+            uint32_t bit = mask & -mask;
+            if ((less & bit && !split(s, g, n, at, -1)) || (more & bit && !split(s, g, n, at, 1)))
                 return false;
+        }
     }
     return true;
 }
