@@ -48,7 +48,7 @@ typedef struct excess {
     int8_t rest;
 } excess;
 
-enum { MOST_EXCESS = 64, LEAST_SHIFT = 4 };
+enum { MOST_EXCESS = 64, LEAST_SHIFT = 8 };
 
 typedef struct shifts {
     int8_t of[NR], spread[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
