@@ -81,24 +81,34 @@ void dq_wgemm_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGE
 typedef struct fixed {
     const dq_wide_sums *s;
     __m256d low, high;
-    __m128i zero;
+    __m256i zero;
 } fixed;
 
-static inline __m128i four(const fixed *f, size_t at, __m256d offset, __m256d scale)
+/* The lower half of a result is the whole number that it was rounded to. */
+static inline __m256 four(const fixed *f, size_t at, __m256d offset, __m256d scale)
 {
+    const __m256d magic = _mm256_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
     __m256d v = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)(f->s->sums + at)));
     if (f->s->extra)
         v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + at));
     v = _mm256_mul_pd(_mm256_add_pd(v, offset), scale);
     v = _mm256_max_pd(v, f->low); /* of NaN and a bound, max gives the bound */
-    v = _mm256_round_pd(_mm256_min_pd(v, f->high), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return _mm_and_si128(_mm_add_epi32(_mm256_cvttpd_epi32(v), f->zero), _mm_set1_epi32(0xffff));
+    return _mm256_castpd_ps(_mm256_add_pd(_mm256_min_pd(v, f->high), magic));
+}
+
+/* Numbers 0 1 4 5 and 2 3 6 7 are in the halves of `v`: their lower 16 bits, in order. */
+static inline __m128i in_order(const fixed *f, __m256 v)
+{
+    const __m256i lower = _mm256_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0, -1, -1,
+                                          -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0);
+    __m256i codes = _mm256_shuffle_epi8(_mm256_add_epi32(_mm256_castps_si256(v), f->zero), lower);
+    return _mm_unpacklo_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
 }
 
 void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
 {
     const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
-                     _mm_set1_epi32(s->zero_point)};
+                     _mm256_set1_epi32(s->zero_point)};
     for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
         const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
         __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
@@ -110,8 +120,8 @@ void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
                 o1 = _mm256_loadu_pd(offset + j + 4);
                 s1 = _mm256_loadu_pd(scale + j + 4);
             }
-            __m128i codes = _mm_packus_epi32(four(&f, at + j, o0, s0), four(&f, at + j + 4, o1, s1));
-            _mm_storeu_si128((__m128i *)(void *)(out + at + j), codes);
+            __m256 v = _mm256_shuffle_ps(four(&f, at + j, o0, s0), four(&f, at + j + 4, o1, s1), 0x88);
+            _mm_storeu_si128((__m128i *)(void *)(out + at + j), in_order(&f, v));
         }
         if (j < s->cols) {
             const dq_wide_sums rest = dq_wide_rest(s, i, j);

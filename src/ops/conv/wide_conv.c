@@ -106,7 +106,7 @@ static void fill_band(const task *t)
     const dq_op_call *call = t->run->call;
     int16_t pad = (int16_t)dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
     size_t at = (t->image * s->in_channels + t->group * s->group_in) * s->in_size;
-    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, false, pad, t->band);
+    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, pad, t->band);
 }
 
 /* Up to three octets of positions, and where their outputs begin in a channel. */
@@ -115,17 +115,22 @@ typedef struct octets {
     const int16_t *x[DQ_WGEMM_OCTETS];
 } octets;
 
-static octets find_octets(const task *t, size_t first, size_t count)
+/* The `count` that come next; row and column are where the first stands. */
+static octets find_octets(const task *t, size_t *row, size_t *column, size_t count)
 {
     const state *st = t->st;
-    size_t columns = dq_wband_columns(&st->b, t->count), each = (columns + OCTET - 1) / OCTET;
-    size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
+    const size_t columns = dq_wband_columns(&st->b, t->count);
+    const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
     octets o = {.count = count};
     for (size_t i = 0; i < count; i++) {
-        size_t row = (first + i) / each, column = (first + i) % each * OCTET;
-        o.n[i] = columns - column < OCTET ? columns - column : OCTET;
-        o.at[i] = start + row * columns + column;
-        o.x[i] = t->band + dq_wband_place(&st->b, row) + 2 * column;
+        o.n[i] = columns - *column < OCTET ? columns - *column : OCTET;
+        o.at[i] = start + *row * columns + *column;
+        o.x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
+        *column += OCTET;
+        if (*column >= columns) {
+            *column = 0;
+            *row += 1;
+        }
     }
     return o;
 }
@@ -154,7 +159,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     const state *st = t->st;
     size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
     size_t columns = dq_wband_columns(&st->b, t->count), each = dq_wcodes_panel(&st->w);
-    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET);
+    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET), row = 0, column = 0;
     double offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
@@ -164,7 +169,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     for (size_t i = 0; i < panels; i++)
         dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
     for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
-        octets o = find_octets(t, at, all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS);
+        octets o = find_octets(t, &row, &column, all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS);
         dq_wcodes_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
         s.cols = o.count * OCTET;
         for (size_t i = 0; i < panels; i++) {

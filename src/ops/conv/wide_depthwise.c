@@ -58,6 +58,7 @@ dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq
     DQ_TRY(find_pairs(call, s->kernel_size, d, err));
     if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_QGEMM_SLACK, &elements) ||
         !dq_place_size(used, elements, sizeof(int16_t), ALIGN, &d->plane_at) ||
+        !dq_place_size(used, d->b.plane, sizeof(int16_t), ALIGN, &d->room_at) ||
         !dq_place_size(used, 2 * d->pairs, sizeof(int16_t), ALIGN, &d->weights_at) ||
         !dq_place_size(used, outputs(d), sizeof(int32_t), ALIGN, &d->sums_at) ||
         !dq_place_size(used, outputs(d), sizeof(double), ALIGN, &d->extra_at) ||
@@ -70,7 +71,7 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_wdepth *d;
-    int16_t *plane, *weights;
+    int16_t *plane, *room, *weights;
     int32_t *sums;
     double *extra, factor;
     uint16_t *codes;
@@ -143,6 +144,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     size_t elements = 0, each = s->out_size / (size_t)d->b.w.out[0];
     int16_t pad = (int16_t)dq_wcodes_zero(t.call->in[DQ_WIDE_X_ZERO], 0);
     t.plane = (int16_t *)(void *)(scratch + d->plane_at);
+    t.room = (int16_t *)(void *)(scratch + d->room_at);
     t.weights = (int16_t *)(void *)(scratch + d->weights_at);
     t.sums = (int32_t *)(void *)(scratch + d->sums_at);
     t.extra = (double *)(void *)(scratch + d->extra_at);
@@ -154,7 +156,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         dq_wband_range(&d->b, i % d->b.bands, &first, &count);
         t.rows = dq_wband_rows(&d->b, count);
         t.columns = dq_wband_columns(&d->b, count);
-        dq_wband_fill(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, 1, true, pad, t.plane);
+        dq_wband_fill_neighbours(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, pad, t.room,
+                                 t.plane);
         for (size_t j = 0; j < s->group_out; j++) {
             size_t channel = group * s->group_out + j;
             run_channel(&t, channel,

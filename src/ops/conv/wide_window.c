@@ -175,15 +175,94 @@ static bool find_source(const dq_wband *b, size_t row, size_t first, int64_t *at
     int64_t step = w->in[w->rank - 1];
     *at = 0;
     for (size_t d = w->rank - 1; d-- > 0; step *= w->in[d]) {
-        int64_t i = (int64_t)(row % b->extent[d]);
+        int64_t i = (int64_t)(d > 0 ? row % b->extent[d] : row);
         i = i * (w->kernel[d] == 1 ? w->stride[d] : 1) - w->begin[d];
         i += d == 0 ? (int64_t)first * w->stride[d] : 0;
         if (i < 0 || i >= w->in[d])
             return false;
         *at += i * step;
-        row /= b->extent[d];
+        if (d > 0)
+            row /= b->extent[d];
     }
     return true;
+}
+
+static size_t rows_of(const dq_wband *b)
+{
+    size_t rows = 1;
+    for (size_t d = 0; d + 1 < b->w.rank; d++)
+        rows *= b->extent[d];
+    return rows;
+}
+
+/* One phase: where its elements from `from` to `end` - 1 are in a row of the input, `step` apart; the others
+ * are padding. */
+typedef struct stretch {
+    size_t from, end, at, step;
+} stretch;
+
+static stretch find_stretch(const dq_wband *b, size_t first, size_t phase)
+{
+    size_t last = b->w.rank - 1;
+    int64_t stride = b->w.stride[last], in = b->w.in[last], n = (int64_t)b->pitch;
+    int64_t start = (int64_t)phase + (last == 0 ? (int64_t)first * stride : 0) - b->w.begin[last];
+    int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
+    int64_t end = in > start ? (in - start - 1) / stride + 1 : 0;
+    end = end < n ? end : n;
+    if (from >= end)
+        return (stretch){0};
+    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * stride), (size_t)stride};
+}
+
+static void fill(int16_t code, size_t n, int16_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = code;
+}
+
+/* Every `step`-th of a channel's elements, of 16 bits. */
+static void take_16(const dq_tensor *x, size_t at, size_t step, size_t n, int16_t *restrict to)
+{
+    const int16_t *from = (const int16_t *)x->data + at, flip = x->dtype == DQ_UINT16 ? INT16_MIN : 0;
+    for (size_t i = 0; i < n && step == 1; i++)
+        to[i] = from[i] ^ flip;
+    for (size_t i = 0; i < n && step != 1; i++)
+        to[i] = from[i * step] ^ flip;
+}
+
+/* The same of any type; that the last ones are taken twice keeps vectors whole. */
+static void take(const dq_tensor *x, size_t at, size_t step, size_t n, int16_t *to)
+{
+    enum { OVER = 8 };
+    const size_t some = step == 1 && n > OVER ? n / OVER * OVER : n;
+    if (dq_dtype_get(x->dtype)->bits == 16) {
+        take_16(x, at, step, some, to);
+        if (some < n)
+            take_16(x, at + n - OVER, 1, OVER, to + n - OVER);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            dq_wcodes_load(x->dtype, x->data, at + i * step, 1, to + i);
+    }
+}
+
+/* A channel's plane, elements alone. */
+static void take_plane(const dq_wband *b, const dq_tensor *x, size_t first, size_t channel, int16_t pad,
+                       int16_t *plane)
+{
+    const size_t rows = rows_of(b), pitch = b->pitch;
+    for (size_t i = 0; i < b->phases; i++) {
+        const stretch s = find_stretch(b, first, b->phase[i]);
+        int16_t *to = plane + i * pitch;
+        for (size_t row = 0; row < rows; row++, to += b->phases * pitch) {
+            int64_t at;
+            const bool inside = find_source(b, row, first, &at) && s.from < s.end;
+            fill(pad, inside ? s.from : pitch, to);
+            if (!inside)
+                continue;
+            take(x, channel + (size_t)at + s.at, s.step, s.end - s.from, to + s.from);
+            fill(pad, pitch - s.end, to + s.end);
+        }
+    }
 }
 
 /* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */
@@ -222,25 +301,6 @@ static void pad_pairs(int16_t first, int16_t second, size_t n, int16_t *to)
     }
 }
 
-/* One phase of a row: where its elements from `from` to `end` - 1 are in a channel, `step` apart; the others
- * are padding. */
-typedef struct stretch {
-    size_t from, end, at, step;
-} stretch;
-
-static stretch find_stretch(const dq_wband *b, size_t row, size_t first, size_t phase)
-{
-    size_t last = b->w.rank - 1;
-    int64_t stride = b->w.stride[last], in = b->w.in[last], n = (int64_t)b->pitch, at;
-    int64_t start = (int64_t)phase + (last == 0 ? (int64_t)first * stride : 0) - b->w.begin[last];
-    int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
-    int64_t end = in > start ? (in - start - 1) / stride + 1 : 0;
-    end = end < n ? end : n;
-    if (from >= end || !find_source(b, row, first, &at))
-        return (stretch){0};
-    return (stretch){(size_t)from, (size_t)end, (size_t)(at + start + from * stride), (size_t)stride};
-}
-
 static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t two, size_t n, int16_t pad,
                        int16_t *to)
 {
@@ -251,40 +311,38 @@ static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t 
     pad_pairs(pad, second, n - s->end, to + 2 * s->end);
 }
 
-/* The last pair's second element, which no kernel element meets, may be anything. */
-static void fill_neighbours(const stretch *s, const dq_tensor *x, size_t one, size_t n, int16_t pad,
-                            int16_t *to)
-{
-    size_t at = one + s->at, count = s->end - s->from;
-    pad_pairs(pad, pad, s->from, to);
-    pad_pairs(pad, pad, n - s->end, to + 2 * s->end);
-    if (count == 0)
-        return;
-    int16_t *last = to + 2 * (s->end - 1);
-    dq_wcodes_load(x->dtype, x->data, at + (count - 1) * s->step, 1, last);
-    last[1] = pad;
-    if (s->from > 0)
-        dq_wcodes_load(x->dtype, x->data, at, 1, to + 2 * s->from - 1);
-    interleave(x, at, at + s->step, s->step, count - 1, to + 2 * s->from);
-}
-
 void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
-                   bool beside, int16_t pad, int16_t *to)
+                   int16_t pad, int16_t *to)
 {
-    size_t rows = 1, channel = 1, step = beside ? 1 : 2;
-    for (size_t d = 0; d + 1 < b->w.rank; d++)
-        rows *= b->extent[d];
+    const size_t rows = rows_of(b);
+    size_t channel = 1;
     for (size_t d = 0; d < b->w.rank; d++)
         channel *= (size_t)b->w.in[d];
     for (size_t i = 0; i < rows * b->phases; i++) {
-        stretch s = find_stretch(b, i / b->phases, first, b->phase[i % b->phases]);
-        for (size_t c = 0; c < channels; c += step) {
-            int16_t *out = to + c / step * b->plane + 2 * i * b->pitch;
+        const size_t row = i / b->phases;
+        stretch s = find_stretch(b, first, b->phase[i % b->phases]);
+        int64_t source;
+        if (find_source(b, row, first, &source))
+            s.at += (size_t)source;
+        else
+            s = (stretch){0};
+        for (size_t c = 0; c < channels; c += 2) {
             size_t one = at + c * channel;
-            if (beside)
-                fill_neighbours(&s, x, one, b->pitch, pad, out);
-            else
-                fill_pairs(&s, x, one, c + 1 < channels ? one + channel : SIZE_MAX, b->pitch, pad, out);
+            fill_pairs(&s, x, one, c + 1 < channels ? one + channel : SIZE_MAX, b->pitch, pad,
+                       to + c / 2 * b->plane + 2 * i * b->pitch);
         }
+    }
+}
+
+void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
+                              int16_t *room, int16_t *restrict to)
+{
+    const size_t n = rows_of(b) * b->phases * b->pitch;
+    const int16_t *restrict from = room;
+    take_plane(b, x, first, at, pad, room);
+    room[n] = pad; /* which no kernel element meets, as those behind rows */
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = from[i];
+        to[2 * i + 1] = from[i + 1];
     }
 }

@@ -42,9 +42,12 @@ static inline size_t dq_wband_columns(const dq_wband *b, size_t count)
 size_t dq_wband_place(const dq_wband *b, size_t row);
 
 /** Fills the planes of `channels` channels from element `at` of x on, for a band that begins at `first`:
- * pairs of channels, an odd last one beside zeros; or, `beside`, channel by channel, each element with its
- * neighbour in the phase. */
+ * pairs of channels, an odd last one beside zeros. */
 void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
-                   bool beside, int16_t pad, int16_t *to);
+                   int16_t pad, int16_t *to);
+/** The plane of the channel from element `at` on alone: each element with its neighbour in the phase. `room`:
+ * as many int16 elements as a plane has. */
+void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
+                              int16_t *room, int16_t *to);
 
 #endif

@@ -20,7 +20,7 @@ int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at)
     for (size_t i = 0; i < n; i++)                                                                           \
         to[i] = (int16_t)(((const S *)data)[first + i] - (middle));
 
-void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to)
+void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *restrict to)
 {
     if (dtype == DQ_UINT16)
         LOAD(uint16_t, 32768)
