@@ -41,7 +41,6 @@ LIBRARIES = {
     "zlib.h": ("src/schema/", "tools/io/"),
     "zip.h": ("tools/io/",),
     "unzip.h": ("tools/io/",),
-    "pthreadpool.h": ("src/base/",),
     "immintrin.h": ("src/kernels/x86/", "tests/kernels/"),
     "arm_neon.h": ("src/kernels/arm/",),
     "sleef.h": ("src/kernels/",),

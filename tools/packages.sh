@@ -2,7 +2,7 @@
 # Sourced by tools/quickstart and tools/test: asks apt for what is missing, and only for that.
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
-    libonnx-dev libyaml-dev libminizip-dev zlib1g-dev libpthreadpool-dev"
+    libonnx-dev libyaml-dev libminizip-dev zlib1g-dev"
 test_packages="check clang libclang-rt-dev clang-format python3-venv libsimde-dev"
 # Kernels of arm are built by a cross compiler and run under an emulator; without these they are skipped.
 cross_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"

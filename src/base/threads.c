@@ -1,22 +1,68 @@
+/* A pool in which nobody waits for a thread that has not begun to work. Other pools' callers wait until each
+ * thread has looked at each piece of work; where something else keeps a core busy, that takes as long as the
+ * system lets that run. Here a thread enters a job while it is open, and the caller, who works as well,
+ * closes it when nothing is left and waits for those inside. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/threads.h"
 
-#include <pthreadpool.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct dq_threads {
-    pthreadpool_t pool; /* NULL until there is work for it: a small model never starts a thread */
-    bool refused;       /* the system gave no threads */
-    bool awake;         /* workers look out for work without sleeping */
-    unsigned count;
-};
+/* The gate: how many threads are inside, whether it is open, and the job's number. A thread that sleeps until
+ * the number comes round misses a job, which does no harm. */
+#define INSIDE 0xFFFu
+#define OPEN 0x1000u
+#define JOB 0x2000u
+#define NUMBER (~(JOB - 1))
 
-typedef struct job {
+typedef struct dq_worker {
+    dq_threads *threads;
+    unsigned number;
+    pthread_t thread;
+} dq_worker;
+
+struct dq_threads {
+    unsigned count;
+    /* Started with the first work that is worth sharing, a small model never starts a thread: as many of the
+     * count - 1 as the system gives. */
+    dq_worker *workers;
+    unsigned started;
+    bool asked;
+
+    /* The job; written while the gate is closed and nobody inside. */
     dq_range_fn fn;
     void *arg;
     size_t n, grain;
-    atomic_size_t next;
-} job;
+
+    /* Each in a cache line of its own: what all look at, and what those inside write. */
+    char before_gate[64];
+    atomic_uint gate;
+    char before_next[64];
+    atomic_size_t next; /* item that nobody has taken yet */
+    char before_rest[64];
+
+    atomic_bool rest;    /* no work is to come for a while */
+    atomic_uint asleep;  /* workers that wait for `work` */
+    atomic_bool waiting; /* the caller waits for `none_inside` */
+    bool over;           /* under the lock */
+    pthread_mutex_t lock;
+    pthread_cond_t work, none_inside;
+};
+
+/* How often a thread looks again before it sleeps: some tenths of a millisecond, as waking one takes longer
+ * than most work. */
+enum { LOOKS = 1 << 13 };
+
+static void pause_a_little(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` is over at once */
+#endif
+}
 
 dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
 {
@@ -24,6 +70,9 @@ dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
     if (!threads)
         return dq_no_memory(err, sizeof *threads, "the thread pool");
     threads->count = count ? count : 1;
+    pthread_mutex_init(&threads->lock, NULL);
+    pthread_cond_init(&threads->work, NULL);
+    pthread_cond_init(&threads->none_inside, NULL);
     *out = threads;
     return DQ_OK;
 }
@@ -32,8 +81,17 @@ void dq_threads_free(dq_threads *threads)
 {
     if (!threads)
         return;
-    if (threads->pool)
-        pthreadpool_destroy(threads->pool);
+    dq_threads_rest(threads);
+    pthread_mutex_lock(&threads->lock);
+    threads->over = true;
+    pthread_mutex_unlock(&threads->lock);
+    pthread_cond_broadcast(&threads->work);
+    for (unsigned i = 0; i < threads->started; i++)
+        pthread_join(threads->workers[i].thread, NULL);
+    pthread_cond_destroy(&threads->none_inside);
+    pthread_cond_destroy(&threads->work);
+    pthread_mutex_destroy(&threads->lock);
+    free(threads->workers);
     free(threads);
 }
 
@@ -42,30 +100,133 @@ unsigned dq_threads_count(const dq_threads *threads)
     return threads ? threads->count : 1;
 }
 
-/* Each worker takes the next piece until none is left: uneven pieces balance, and the worker's number stays
- * the same for its scratch. */
-static void work(void *context, size_t worker)
+/* Whoever is inside takes the next piece until none is left: uneven pieces balance. */
+static void take_pieces(dq_threads *threads, unsigned worker)
 {
-    job *j = context;
     for (;;) {
-        size_t begin = atomic_fetch_add_explicit(&j->next, j->grain, memory_order_relaxed);
-        if (begin >= j->n)
+        size_t begin = atomic_fetch_add_explicit(&threads->next, threads->grain, memory_order_relaxed);
+        if (begin >= threads->n)
             return;
-        size_t end = j->n - begin < j->grain ? j->n : begin + j->grain;
-        j->fn(j->arg, begin, end, (unsigned)worker);
+        size_t end = threads->n - begin < threads->grain ? threads->n : begin + threads->grain;
+        threads->fn(threads->arg, begin, end, worker);
     }
 }
 
-/* Whether there are workers: started with the first work that is worth sharing. */
+/* Enters an open job that is not the one numbered *seen. */
+static bool enter(dq_threads *threads, unsigned *seen)
+{
+    unsigned gate = atomic_load(&threads->gate);
+    while ((gate & OPEN) && (gate & NUMBER) != *seen)
+        if (atomic_compare_exchange_weak(&threads->gate, &gate, gate + 1)) {
+            *seen = gate & NUMBER;
+            return true;
+        }
+    return false;
+}
+
+/* Orders that a sleeper and who wakes it rely on are those of sequential consistency: the one says that it
+ * sleeps and looks at the gate again, the other changes the gate and looks for sleepers. */
+static void wake(dq_threads *threads, pthread_cond_t *sleepers, size_t most)
+{
+    pthread_mutex_lock(&threads->lock); /* who has said that it sleeps does so now */
+    pthread_mutex_unlock(&threads->lock);
+    if (most >= threads->started)
+        pthread_cond_broadcast(sleepers);
+    else
+        for (size_t i = 0; i < most; i++)
+            pthread_cond_signal(sleepers);
+}
+
+static void leave(dq_threads *threads)
+{
+    unsigned gate = atomic_fetch_sub(&threads->gate, 1) - 1;
+    if ((gate & INSIDE) == 0 && atomic_load(&threads->waiting))
+        wake(threads, &threads->none_inside, 1);
+}
+
+/* Waits for a job and enters it; false when there are no more. */
+static bool next_job(dq_threads *threads, unsigned *seen)
+{
+    for (int i = 0; i < LOOKS && !atomic_load_explicit(&threads->rest, memory_order_relaxed); i++) {
+        if (enter(threads, seen))
+            return true;
+        pause_a_little();
+    }
+    bool entered;
+    pthread_mutex_lock(&threads->lock);
+    atomic_fetch_add(&threads->asleep, 1);
+    while (!(entered = enter(threads, seen)) && !threads->over)
+        pthread_cond_wait(&threads->work, &threads->lock);
+    atomic_fetch_sub(&threads->asleep, 1);
+    pthread_mutex_unlock(&threads->lock);
+    return entered;
+}
+
+static void *serve(void *arg)
+{
+    const dq_worker *self = arg;
+    unsigned seen = 0;
+    while (next_job(self->threads, &seen)) {
+        take_pieces(self->threads, self->number);
+        leave(self->threads);
+    }
+    return NULL;
+}
+
+/* The process's signals are for its own threads. */
+static void start_workers(dq_threads *threads)
+{
+    unsigned most = threads->count - 1 < INSIDE ? threads->count - 1 : INSIDE;
+    sigset_t all, before;
+    threads->workers = calloc(most, sizeof *threads->workers);
+    sigfillset(&all);
+    if (!threads->workers || pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+        return;
+    for (unsigned i = 0; i < most; i++) {
+        dq_worker *w = &threads->workers[i];
+        *w = (dq_worker){.threads = threads, .number = i + 1};
+        if (pthread_create(&w->thread, NULL, serve, w) != 0)
+            break;
+        threads->started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static bool has_workers(dq_threads *threads)
 {
     if (!threads || threads->count < 2)
         return false;
-    if (!threads->pool && !threads->refused) {
-        threads->pool = pthreadpool_create(threads->count);
-        threads->refused = !threads->pool;
+    if (!threads->asked)
+        start_workers(threads);
+    threads->asked = true;
+    return threads->started > 0;
+}
+
+static void open_job(dq_threads *threads, size_t pieces)
+{
+    unsigned gate = atomic_load_explicit(&threads->gate, memory_order_relaxed);
+    atomic_store_explicit(&threads->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&threads->rest, false, memory_order_relaxed);
+    atomic_store(&threads->gate, (gate + JOB) | OPEN);
+    if (atomic_load(&threads->asleep) > 0)
+        wake(threads, &threads->work, pieces - 1);
+}
+
+static void close_job(dq_threads *threads)
+{
+    unsigned inside = atomic_fetch_and(&threads->gate, ~OPEN) & INSIDE;
+    for (int i = 0; i < LOOKS && inside; i++) {
+        pause_a_little();
+        inside = atomic_load(&threads->gate) & INSIDE;
     }
-    return threads->pool != NULL;
+    if (!inside)
+        return;
+    pthread_mutex_lock(&threads->lock);
+    atomic_store(&threads->waiting, true);
+    while (atomic_load(&threads->gate) & INSIDE)
+        pthread_cond_wait(&threads->none_inside, &threads->lock);
+    atomic_store(&threads->waiting, false);
+    pthread_mutex_unlock(&threads->lock);
 }
 
 void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
@@ -81,10 +242,13 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
         }
         return;
     }
-    job j = {.fn = fn, .arg = arg, .n = n, .grain = grain};
-    atomic_init(&j.next, 0);
-    threads->awake = true;
-    pthreadpool_parallelize_1d(threads->pool, work, &j, threads->count, 0);
+    threads->fn = fn;
+    threads->arg = arg;
+    threads->n = n;
+    threads->grain = grain;
+    open_job(threads, n / grain + (n % grain != 0));
+    take_pieces(threads, 0);
+    close_job(threads);
 }
 
 dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
@@ -100,16 +264,7 @@ dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
     return cut;
 }
 
-static void nothing(void *context, size_t worker)
-{
-    (void)context;
-    (void)worker;
-}
-
 void dq_threads_rest(dq_threads *threads)
 {
-    if (!threads->awake)
-        return;
-    pthreadpool_parallelize_1d(threads->pool, nothing, NULL, threads->count, PTHREADPOOL_FLAG_YIELD_WORKERS);
-    threads->awake = false;
+    atomic_store_explicit(&threads->rest, true, memory_order_relaxed);
 }

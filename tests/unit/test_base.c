@@ -152,6 +152,39 @@ START_TEST(threads_visit_every_item_once)
 }
 END_TEST
 
+typedef struct sum {
+    atomic_size_t items, calls;
+} sum;
+
+static void add_items(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    sum *s = arg;
+    (void)worker;
+    for (size_t i = begin; i < end; i++)
+        atomic_fetch_add_explicit(&s->items, i + 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
+}
+
+/* Jobs that end before most threads have heard of them, one after another on the same memory: what a late
+ * thread would take from the next job, or twice, would be missing or too much. */
+START_TEST(late_threads_disturb_nothing)
+{
+    dq_error err;
+    dq_threads *threads = NULL;
+    ck_assert_int_eq(dq_threads_create(40, &threads, &err), DQ_OK);
+    for (size_t round = 0; round < 3000; round++) {
+        sum s = {0};
+        size_t n = 2 + round % 7, grain = 1 + round % 2;
+        dq_parallel(threads, n, grain, add_items, &s);
+        ck_assert_uint_eq(s.items, n * (n + 1) / 2);
+        ck_assert_uint_eq(s.calls, (n + grain - 1) / grain);
+        if (round % 100 == 0)
+            dq_threads_rest(threads);
+    }
+    dq_threads_free(threads);
+}
+END_TEST
+
 /* Units of every block once and in order, and where units suffice as many pieces for each thread. */
 START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
 {
@@ -233,6 +266,7 @@ int main(void)
     tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);
     tcase_add_test(tests, namemap_finds_what_was_put);
     tcase_add_loop_test(tests, threads_visit_every_item_once, 1, 5);
+    tcase_add_test(tests, late_threads_disturb_nothing);
     tcase_add_loop_test(tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
     tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
     tcase_add_test(tests, files_are_mapped_or_refused);
