@@ -156,11 +156,28 @@ static void multiply(const uint8_t *x, size_t rows, const uint8_t *panel, size_t
         _tile_stored(3, c2 + SIDE, to_next);
 }
 
+/* The panel's tiles are behind each other as vpdpbusd takes them, too. */
+static void tile_of_dots(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                         size_t c_stride)
+{
+    const dq_qgemm *dots = &dq_qgemm_avx512vnni;
+    for (size_t i = 0; i < rows; i += dots->mr) {
+        dq_qgemm_a some = *a;
+        some.rows += i;
+        dots->tile(&some, rows - i < dots->mr ? rows - i : dots->mr, panel, init, c + i * c_stride, c_stride);
+    }
+}
+
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
+    enum { SHORT = LINE / 2 }; /* runs whose copying takes longer than their products without tiles */
     const size_t depth = tiles_of(positions_of(a->runs, a->run));
     uint8_t *kept = a->turned;
+    if (a->run < SHORT) {
+        tile_of_dots(a, rows, panel, init, c, c_stride);
+        return;
+    }
     if (!*kept) {
         copy_rows(a, rows, kept + HEAD);
         *kept = 1;
