@@ -352,7 +352,7 @@ typedef struct dq_trace_event {
 } dq_trace_event;
 
 typedef struct dq_session_options {
-    /** 0: the number of physical cores. */
+    /** 0: the number of physical cores, or of those whose time the process's control group may use. */
     unsigned threads;
     /** "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best. */
     const char *isa;

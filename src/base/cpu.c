@@ -189,14 +189,11 @@ static bool first_of_core(unsigned cpu)
     return got != 1 || first == cpu;
 }
 
-unsigned dq_cpu_cores(void)
+static unsigned cores_of_set(const cpu_set_t *set)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
     unsigned cores = 0, cpus = 0;
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &set))
+        if (!CPU_ISSET(cpu, set))
             continue;
         cpus++;
         if (first_of_core(cpu))
@@ -204,4 +201,13 @@ unsigned dq_cpu_cores(void)
     }
     /* A process bound to second siblings only still has the CPUs it is bound to. */
     return cores ? cores : cpus ? cpus : 1;
+}
+
+unsigned dq_cpu_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    unsigned cores = cores_of_set(&set), quota = dq_cpu_quota("");
+    return quota && quota < cores ? quota : cores;
 }

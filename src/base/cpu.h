@@ -29,7 +29,11 @@ unsigned dq_cpu_isa(void);
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err);
 /** The name of the highest level in `mask`. */
 const char *dq_isa_highest(unsigned mask);
-/** Physical cores that this process may run on, at least 1. */
+/** Physical cores that this process may run on, and may use all the time, at least 1. */
 unsigned dq_cpu_cores(void);
+/** Processors whose time Linux's control groups leave to this process, rounded down, as a thread too many is
+ * stopped for the rest of each period; at least 1. 0: no limit. `root` stands before the paths of /proc and
+ * /sys ("" but in tests). */
+unsigned dq_cpu_quota(const char *root);
 
 #endif

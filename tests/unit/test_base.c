@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 START_TEST(errors_keep_whole_characters_when_cut)
@@ -231,6 +232,48 @@ START_TEST(isa_names_mean_a_level_and_what_is_below)
 }
 END_TEST
 
+/* Writes `text` to root/path, whose folders are made. */
+static void write_below(const char *root, const char *path, const char *text)
+{
+    char whole[200];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        mkdir(whole, 0700);
+    }
+    FILE *f = fopen(whole, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+START_TEST(quotas_of_control_groups)
+{
+    char root[] = "/tmp/dqrun-test-XXXXXX", command[64];
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    ck_assert_uint_eq(dq_cpu_quota(root), 0); /* no control groups at all */
+    write_below(root, "/proc/self/cgroup", "1:name=systemd:/\n0::/a/b\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 0);
+    write_below(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 0);
+    write_below(root, "/sys/fs/cgroup/a/cpu.max", "350000 100000\n"); /* that of a group above */
+    ck_assert_uint_eq(dq_cpu_quota(root), 3);
+    write_below(root, "/sys/fs/cgroup/a/b/cpu.max", "20000 100000\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 1);
+    /* the older version, whose lines name controllers; cpuset and cpuacct are others */
+    write_below(root, "/proc/self/cgroup", "7:cpuset:/a\n5:cpuacct,cpu:/outside\n0::/\n");
+    write_below(root, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "50000\n");
+    write_below(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 0);
+    write_below(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 2);
+    write_below(root, "/proc/self/cgroup", "7:cpuset:/a\nnonsense\n\n");
+    ck_assert_uint_eq(dq_cpu_quota(root), 0);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 START_TEST(files_are_mapped_or_refused)
 {
     dq_error err;
@@ -269,6 +312,7 @@ int main(void)
     tcase_add_test(tests, late_threads_disturb_nothing);
     tcase_add_loop_test(tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
     tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
+    tcase_add_test(tests, quotas_of_control_groups);
     tcase_add_test(tests, files_are_mapped_or_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

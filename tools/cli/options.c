@@ -40,7 +40,7 @@ const char cli_help[] =
     "1)\n"
     "\n"
     "How it runs:\n"
-    "  --threads N         threads to use (default: the number of cores)\n"
+    "  --threads N         threads to use (default: the cores that the process may use)\n"
     "  --isa MASK          highest instruction set to use, such as c or avx2 (default: DQRUN_ISA, else the "
     "best)\n"
     "  --no-fuse           run the graph as written\n"
