@@ -2,16 +2,18 @@
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
     compare.py DQRUN [--peers NAME,…] [--threads N] [--only TEXT] [--isa LEVEL] [--rounds N] [--seconds S]
-               [--load] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
+               [--load] [--busy N] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
-where it refuses a model. --load times making a session and its first run instead. --history adds the ratios to history.tsv
+where it refuses a model. --load times making a session and its first run instead. --busy lets N processes
+compute beside all of them, as on a machine that others use, too. --history adds the ratios to history.tsv
 beside this file, --plot draws them. Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
 Needs the Python packages numpy, onnx, and those of the peers."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import statistics
@@ -132,6 +134,16 @@ def add_history(rows, options):
                         f"{row['case']}\t{ms / row['ms']:.2f}\n")
 
 
+@contextlib.contextmanager
+def busy_beside(count):
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+
+
 def main():
     p = argparse.ArgumentParser(description="Time dqrun against other engines, alternating in one run.")
     p.add_argument("dqrun")
@@ -143,17 +155,21 @@ def main():
     p.add_argument("--only", default="", help="cases whose names contain this")
     p.add_argument("--isa")
     p.add_argument("--load", action="store_true", help="time making a session and its first run")
+    p.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
     p.add_argument("--history", action="store_true")
     p.add_argument("--plot", type=Path)
     options = p.parse_intermixed_args()
     unknown = set(options.peers) - set(peers.PEERS)
     if unknown:
         p.error(f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(peers.PEERS)}")
+    if options.history and (options.busy or options.load):
+        p.error("the history is of runs on a machine of their own: without --busy and --load")
     rows, failed = [], 0
     heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
+    heading += f", {options.busy} other busy process{'es' * (options.busy > 1)}" if options.busy else ""
     print(f"{heading}: milliseconds, and each peer's by dqrun's")
     print(f"{'':50} {'dqrun':>10}", *(f"{peers.title(p):>19}" for p in options.peers))
-    with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder, busy_beside(options.busy):
         for name, model, inputs in work(options, folder):
             try:
                 rows.append(compare(name, model, inputs, options))
