@@ -2,6 +2,7 @@
 
 #include "base/codec.h"
 #include "base/cpu.h"
+#include "ops/packs.h"
 #include "suite.h"
 
 #include <inttypes.h>
@@ -144,9 +145,22 @@ typedef struct setup {
     bool constant; /* inputs are known while planning */
     const dq_tensor *in[OPS_MAX];
     dq_tensor hidden[OPS_MAX]; /* inputs as seen before their data is known */
+    dq_packs *packs;           /* or NULL; with them constants are loose where the operator takes that */
+    dq_tensor loose[OPS_MAX];
     dq_tensor *out[OPS_MAX];
     dq_op_call call;
 } setup;
+
+static const dq_tensor *loosen(ops_case *c, const dq_tensor *from, dq_tensor *to)
+{
+    char *bytes = dq_arena_alloc(&c->arena, from->size + 1, 64);
+    ck_assert_ptr_nonnull(bytes);
+    memcpy(bytes + 1, from->data, from->size);
+    *to = *from;
+    to->data = bytes + 1;
+    to->loose = true;
+    return to;
+}
 
 static void fill_call(ops_case *c, setup *s)
 {
@@ -158,6 +172,8 @@ static void fill_call(ops_case *c, setup *s)
                            .out = s->out,
                            .in_formals = c->formals,
                            .constant_inputs = s->constant ? UINT64_MAX : c->weights,
+                           .lasting_inputs = s->packs ? UINT64_MAX : 0,
+                           .packs = s->packs,
                            .arena = &c->arena,
                            .threads = s->threads,
                            .kernels = &s->kernels,
@@ -170,6 +186,8 @@ static void fill_call(ops_case *c, setup *s)
             s->hidden[i].data = NULL;
             s->in[i] = &s->hidden[i];
         }
+        if (s->packs && c->op->impl->flags & DQ_OP_PACKS && c->in[i] && c->in[i]->size)
+            s->in[i] = loosen(c, c->in[i], &s->loose[i]);
     }
     for (uint32_t i = 0; i < c->out_count; i++) {
         s->out[i] = DQ_NEW(&c->arena, dq_tensor);
@@ -178,10 +196,12 @@ static void fill_call(ops_case *c, setup *s)
     }
 }
 
+/* What was packed stays as it is. */
 static void show_inputs(ops_case *c, setup *s)
 {
     for (uint32_t i = 0; i < c->in_count; i++)
-        s->in[i] = c->in[i];
+        if (s->in[i] != &s->loose[i] || !(s->call.packed_inputs >> i & 1))
+            s->in[i] = c->in[i];
 }
 
 static dq_status plan(ops_case *c, setup *s)
@@ -194,6 +214,8 @@ static dq_status plan(ops_case *c, setup *s)
     }
     if (status == DQ_OK && c->op->impl->prepare)
         status = c->op->impl->prepare(&s->call, &c->err);
+    if (status == DQ_OK)
+        status = dq_packs_finish(s->packs, s->threads, &c->err);
     show_inputs(c, s);
     return status;
 }
@@ -286,6 +308,7 @@ dq_status ops_run(ops_case *c)
     dq_kernels_select(dq_cpu_isa(), &ways[UNKNOWN].kernels);
     dq_kernels_select(dq_cpu_isa(), &ways[KNOWN].kernels);
     ck_assert_int_eq(dq_threads_create(3, &ways[UNKNOWN].threads, &c->err), DQ_OK);
+    ck_assert_int_eq(dq_packs_create(&ways[KNOWN].packs, &c->err), DQ_OK);
     for (int i = WAYS; i-- > 0;) { /* the sentence of PLAIN stays */
         fill_call(c, &ways[i]);
         status[i] = plan(c, &ways[i]);
@@ -302,6 +325,7 @@ dq_status ops_run(ops_case *c)
     }
     dq_status result = status[PLAIN];
     dq_threads_free(ways[UNKNOWN].threads);
+    dq_packs_free(ways[KNOWN].packs);
     free(ways);
     return result;
 }

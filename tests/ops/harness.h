@@ -3,8 +3,8 @@
  *
  * ops_run runs every case three times and wants the same bytes: with all inputs constant, portable C kernels
  * and one thread; with inputs that get their data only at run time (but those in `weights`), the CPU's best
- * kernels and three threads; and with those kernels, constant inputs and one thread. It also wants inputs
- * unchanged and nothing written past the end of an output. */
+ * kernels and three threads; and with those kernels, constant inputs (loose ones where the operator takes
+ * them) and one thread. It also wants inputs unchanged and nothing written past the end of an output. */
 #ifndef DQ_TESTS_OPS_HARNESS_H
 #define DQ_TESTS_OPS_HARNESS_H
 

@@ -231,11 +231,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     if (single) {
         s->way = BY_FLOATS;
-        DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, &s->floats, err));
+        DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, winograd && call->in[W]->loose,
+                                     &s->floats, err));
         if (!winograd)
             return DQ_OK;
         s->way = BY_WINOGRAD;
-        return dq_conv_winograd_prepare(call, &s->floats, &s->winograd, err);
+        return dq_conv_winograd_prepare(call, W, &s->floats, &s->winograd, err);
     }
     s->way = BY_CALLBACKS;
     s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),

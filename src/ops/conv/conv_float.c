@@ -2,6 +2,8 @@
 
 #include "ops/conv/conv_panels.h"
 
+#include <string.h>
+
 /* For so few rows, laying out columns costs more than reading them where they stand; and so few steps stay in
  * the first cache wherever they stand. */
 enum { FEW_ROWS = 24, FEW_STEPS = 64 };
@@ -20,10 +22,13 @@ static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
 
 static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
 {
-    (void)room;
     const job *j = arg;
-    block->a = j->o->w + channel_of(j->f->shape, part) * j->f->product.k + part->p;
-    block->a_row = j->f->product.k;
+    const size_t k = j->f->product.k;
+    const float *w = j->o->w + channel_of(j->f->shape, part) * k + part->p;
+    block->a = j->f->loose ? room : w;
+    block->a_row = j->f->loose ? part->k : k;
+    for (size_t i = 0; i < part->rows && j->f->loose; i++)
+        memcpy(room + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
 /* Whether an image's columns may be read where they stand: in whole panels, what lies behind the last column
@@ -85,15 +90,16 @@ bool dq_conv_float_suits(const dq_conv_shape *s)
     return dq_conv_panels_suits(&s->window);
 }
 
-dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, dq_conv_float *f,
-                                dq_error *err)
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool loose,
+                                dq_conv_float *f, dq_error *err)
 {
-    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
+    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape), .loose = loose};
     f->product = (dq_fproduct){.batches = shape->batch * shape->group,
                                .m = shape->group_out,
                                .n = shape->out_size,
                                .k = shape->group_in * shape->kernel_size,
                                .grain = shape->kernel_size,
+                               .a_room = f->loose,
                                .a = part_weights,
                                .b = part_windows,
                                .c = part_result,

@@ -15,9 +15,8 @@ enum {
     TAPS = 9,
     TILES = 56,    /* of a chunk, about */
     CHANNELS = 64, /* of the pixels that are laid out at a time */
-    KERNELS = 32,  /* input channels of the weights that are laid out at a time */
-    DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache … */
-    FEW = 128,     /* … and the transformed weights of so many steps in the second */
+    KERNELS = 16,  /* input channels of the weights that are laid out at a time */
+    DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache */
     TOGETHER = 2
 };
 
@@ -25,6 +24,7 @@ typedef struct job {
     const dq_op_call *call;
     const dq_conv_winograd *g;
     const dq_conv_floats *o;
+    const float *u;
 } job;
 
 /* A chunk, and the panels of output channels that are at work. */
@@ -78,38 +78,82 @@ static void cut(const dq_conv_shape *s, dq_conv_winograd *g)
     g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     g->together = least(TOGETHER, g->panels);
-    g->depth = least(g->pixels_first ? FEW : DEPTH, s->group_in);
 }
 
-dq_status dq_conv_winograd_prepare(dq_op_call *call, const dq_conv_float *direct, dq_conv_winograd *g,
-                                   dq_error *err)
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+/* Transforms those of a panel of output channels, which is number `i` of all groups' panels. */
+static void weights(const dq_fwinograd_form *f, const float *w, size_t i, float *u)
+{
+    const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
+    const size_t outs = least(DQ_FPANEL, f->out - first);
+    float room[KERNELS * TAPS * DQ_FPANEL];
+    w += (i / f->panels * f->out + first) * row;
+    if (outs < DQ_FPANEL)
+        memset(room, 0, sizeof room);
+    for (size_t c = 0; c < f->in; c += KERNELS) {
+        size_t some = least(KERNELS, f->in - c);
+        f->transpose((const uint32_t *)(const void *)(w + c * TAPS), row, outs, some * TAPS,
+                     (uint32_t *)(void *)room, DQ_FPANEL);
+        f->weights(room, some, u + c * DQ_FPANEL, f->point);
+    }
+}
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_fwinograd_form *f = key;
+    float *u = packed;
+    for (size_t i = 0; i < f->groups * f->panels; i++, u += POINTS * f->point)
+        weights(f, dq_data(from, float), i, u);
+}
+
+/* Constant ones once for all runs, where few pixels meet them: else it is little work, and takes memory.
+ * Those that are widened first are others in each run. */
+static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_winograd *g, dq_error *err)
+{
+    const dq_conv_shape *s = g->shape;
+    size_t point, size;
+    memset(&g->form, 0, sizeof g->form); /* compared as bytes */
+    if (!dq_mul_size(s->group_in, DQ_FPANEL, &point) ||
+        !dq_mul_size(apart(point), s->group * g->panels * POINTS * sizeof(float), &size))
+        return dq_no_memory(err, SIZE_MAX, "transformed weights");
+    g->form.transpose = call->kernels->transpose_x32;
+    g->form.weights = call->kernels->fwinograd->weights;
+    g->form.groups = s->group;
+    g->form.panels = g->panels;
+    g->form.in = s->group_in;
+    g->form.out = s->group_out;
+    g->form.point = apart(point);
+    if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
+        return dq_call_pack_later(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
+    return dq_call_place(call, size, 1, 1, &g->u_offset) ? DQ_OK
+                                                         : dq_no_memory(err, SIZE_MAX, "transformed weights");
+}
+
+dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct,
+                                   dq_conv_winograd *g, dq_error *err)
 {
     const dq_conv_shape *s = direct->shape;
     const size_t direct_room = call->worker_scratch_size;
-    size_t *own = &call->worker_scratch_size, used = 0, pixels, u, v;
+    size_t *own = &call->worker_scratch_size, used = 0, pixels, v;
     *g = (dq_conv_winograd){.shape = s, .direct = direct};
     cut(s, g);
     size_t cols = g->together * DQ_FPANEL, line = POINTS * sizeof(float);
     g->m_point = apart(g->tiles * cols);
-    bool fits = dq_mul_size(g->pixels_first ? g->depth : s->group_in, DQ_FPANEL, &u) &&
-                dq_mul_size(g->tiles, g->wide, &v) &&
-                dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
-    g->u_point = fits ? apart(u) : 0;
+    bool fits =
+        dq_mul_size(g->tiles, g->wide, &v) && dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
     g->v_point = fits ? apart(v) : 0;
     fits = fits &&
-           dq_call_place(call, g->pixels_first ? g->v_point : g->u_point,
-                         g->pixels_first ? s->group : s->group * g->panels, line, &g->shared_offset) &&
-           dq_place_size(&used, g->pixels_first ? g->u_point * g->together : g->v_point, line, ALIGN,
-                         &g->own_offset) &&
+           (g->pixels_first ? dq_call_place(call, g->v_point, s->group, line, &g->v_offset)
+                            : dq_place_size(&used, g->v_point, line, ALIGN, &g->v_offset)) &&
            dq_place_size(&used, pixels, CHANNELS * sizeof(float), ALIGN, &g->image_offset) &&
-           dq_place_size(&used, KERNELS * TAPS * DQ_FPANEL, sizeof(float), ALIGN, &g->kernels_offset) &&
            dq_add_size(used, direct_room, own) && dq_align_size(*own, ALIGN, own) &&
            dq_place_size(&used, g->m_point, line, ALIGN, &g->sums_offset) &&
            dq_place_size(&used, 4 * g->tiles * cols + cols, sizeof(float), ALIGN, &g->out_offset);
     if (!fits)
-        return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
+        return dq_no_memory(err, SIZE_MAX, "transformed pixels");
     *own = *own > used ? *own : used;
-    return DQ_OK;
+    return prepare_weights(call, w, g, err);
 }
 
 /* ---- In ----------------------------------------------------------------------------------------------- */
@@ -142,47 +186,32 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
     }
 }
 
-/* Transforms the weights of panels of a group, of `count` channels from channel `c` on: panel by panel, of
- * each its points. */
-static void weights(const job *j, const task *t, size_t c, size_t count, float *room, float *u)
-{
-    const dq_conv_shape *s = j->g->shape;
-    size_t row = s->group_in * TAPS, point = j->g->u_point;
-    for (size_t q = t->panel; q < t->panel + t->panels; q++, u += POINTS * point) {
-        size_t outs = least(DQ_FPANEL, s->group_out - q * DQ_FPANEL);
-        const float *w = j->o->w + (t->group * s->group_out + q * DQ_FPANEL) * row + c * TAPS;
-        if (outs < DQ_FPANEL)
-            memset(room, 0, KERNELS * TAPS * DQ_FPANEL * sizeof *room);
-        for (size_t i = 0; i < count; i += KERNELS) {
-            size_t some = least(KERNELS, count - i);
-            j->call->kernels->transpose_x32((const uint32_t *)(const void *)(w + i * TAPS), row, outs,
-                                            some * TAPS, (uint32_t *)(void *)room, DQ_FPANEL);
-            j->call->kernels->fwinograd->weights(room, some, u + i * DQ_FPANEL, point);
-        }
-    }
-}
-
 /* ---- Products, and out -------------------------------------------------------------------------------- */
 
-/* `count` steps of the sums from channel `c` on; step 0 of the panels is at u. */
-static void products(const job *j, const task *t, size_t c, size_t count, const float *u, float *m)
+/* Point by point, whose weights lie behind each other. */
+static void products(const job *j, const task *t, float *m)
 {
     const dq_conv_winograd *g = j->g;
-    size_t cols = g->together * DQ_FPANEL;
+    const size_t cols = g->together * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
+    const float *u = j->u + (t->group * g->panels + t->panel) * POINTS * point;
     dq_fblock block = {.rows = t->tiles,
                        .cols = t->panels * DQ_FPANEL,
-                       .k = count,
                        .a_row = g->wide,
                        .b_step = DQ_FPANEL,
-                       .b_panel = POINTS * g->u_point,
-                       .c_row = cols,
-                       .more = c > 0};
-    for (size_t p = 0; p < POINTS; p++) {
-        block.a = t->v + p * g->v_point + c;
-        block.b = u + p * g->u_point;
-        block.c = m + p * g->m_point;
-        j->call->kernels->fblock(&block);
-    }
+                       .b_panel = POINTS * point,
+                       .c_row = cols};
+    for (size_t p = 0; p < POINTS; p++)
+        for (size_t c = 0; c < in; c += block.k) {
+            block.k = least(DEPTH, in - c);
+            block.a = t->v + p * g->v_point + c;
+            block.b = u + p * point + c * DQ_FPANEL;
+            block.c = m + p * g->m_point;
+            block.more = c > 0;
+            block.next = c + block.k < in ? block.b + block.k * DQ_FPANEL
+                         : p + 1 < POINTS ? u + (p + 1) * point
+                                          : NULL;
+            j->call->kernels->fblock(&block);
+        }
 }
 
 /* The outputs channels last, in `y`. False: directly instead. */
@@ -259,14 +288,11 @@ static task task_of(const dq_conv_winograd *g, size_t i)
 /* All the panels' weights. */
 static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
 {
+    (void)worker;
     const job *j = arg;
-    const dq_conv_winograd *g = j->g;
-    char *own = dq_call_worker_scratch(j->call, worker);
-    for (size_t i = begin; i < end; i++) {
-        const task t = {.group = i / g->panels, .panel = i % g->panels, .panels = 1};
-        weights(j, &t, 0, g->shape->group_in, at(own, g->kernels_offset),
-                at(j->call->scratch, g->shared_offset) + i * POINTS * g->u_point);
-    }
+    const dq_fwinograd_form *f = &j->g->form;
+    for (size_t i = begin; i < end; i++)
+        weights(f, j->o->w, i, at(j->call->scratch, j->g->u_offset) + i * POINTS * f->point);
 }
 
 /* Chunks: their pixels, and all panels. */
@@ -278,15 +304,12 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
     char *own = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i);
-        t.v = at(own, g->own_offset);
+        t.v = at(own, g->v_offset);
         for (size_t c = 0; c < in; c += CHANNELS)
-            pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->own_offset));
+            pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
         for (; t.panel < g->panels; t.panel += t.panels) {
             t.panels = least(g->together, g->panels - t.panel);
-            const float *u = at(j->call->scratch, g->shared_offset) +
-                             (t.group * g->panels + t.panel) * POINTS * g->u_point;
-            for (size_t c = 0; c < in; c += g->depth)
-                products(j, &t, c, least(g->depth, in - c), u + c * DQ_FPANEL, at(own, g->sums_offset));
+            products(j, &t, at(own, g->sums_offset));
             results(j, &t, own);
         }
     }
@@ -303,7 +326,7 @@ static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
         const task t = task_of(g, i / parts);
         size_t c = i % parts * CHANNELS;
         pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset),
-               at(j->call->scratch, g->shared_offset) + t.group * POINTS * g->v_point);
+               at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point);
     }
 }
 
@@ -312,19 +335,14 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
-    const size_t in = g->shape->group_in, steps = (g->panels + g->together - 1) / g->together;
+    const size_t steps = (g->panels + g->together - 1) / g->together;
     char *own = dq_call_worker_scratch(j->call, worker);
-    float *u = at(own, g->own_offset);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i / steps);
         t.panel = i % steps * g->together;
         t.panels = least(g->together, g->panels - t.panel);
-        t.v = at(j->call->scratch, g->shared_offset) + t.group * POINTS * g->v_point;
-        for (size_t c = 0; c < in; c += g->depth) {
-            size_t count = least(g->depth, in - c);
-            weights(j, &t, c, count, at(own, g->kernels_offset), u);
-            products(j, &t, c, count, u, at(own, g->sums_offset));
-        }
+        t.v = at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point;
+        products(j, &t, at(own, g->sums_offset));
         results(j, &t, own);
     }
 }
@@ -332,13 +350,14 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, const dq_conv_floats *o)
 {
     const dq_conv_shape *s = g->shape;
-    job j = {call, g, o};
+    job j = {call, g, o, g->packed ? g->packed : at(call->scratch, g->u_offset)};
+    if (!g->packed)
+        dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
     if (g->pixels_first) {
         dq_parallel(call->threads, s->group * ((s->group_in + CHANNELS - 1) / CHANNELS), 1, run_pixels, &j);
         dq_parallel(call->threads, s->group * ((g->panels + g->together - 1) / g->together), 1, run_panels,
                     &j);
     } else {
-        dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
         dq_parallel(call->threads, s->batch * s->group * g->chunks, 1, run_chunks, &j);
     }
 }

@@ -1,6 +1,6 @@
 /* Float convolutions of 3×3 at stride 1 by kernels/fwinograd.h: 4 multiplications for each 9 of the direct
- * way. Weights are transformed in each run, as they are met: kept, they would take 16/9 of their memory once
- * more, and to transform them is less work than to fetch as much from memory.
+ * way. Constant weights of small images are transformed once: they take 16/9 of their memory then, and are
+ * not needed besides, unless a result is not finite. Others are transformed in each run.
  *
  * An output's error is in proportion to the largest pixel times the largest weight under its window, channel
  * by channel, where the direct way's is to each product: on random data it is the smaller one, as sums are
@@ -12,6 +12,15 @@
 
 #include "ops/conv/conv_float.h"
 
+/** Transformed weights: by group, panel of output channels and point; panels' points are `point` floats
+ * apart. */
+typedef struct dq_fwinograd_form {
+    dq_transpose_x32_fn *transpose;
+    dq_fwinograd_weights_fn *weights;
+    size_t groups, panels, in, out; /* in, out: channels of a group */
+    size_t point;
+} dq_fwinograd_form;
+
 typedef struct dq_conv_winograd {
     const dq_conv_shape *shape;
     const dq_conv_float *direct;
@@ -20,20 +29,20 @@ typedef struct dq_conv_winograd {
     size_t tiles;        /* of a chunk */
     size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
     size_t together;     /* panels whose products are made at a time */
-    size_t depth;        /* channels of a block of the sums */
-    bool pixels_first; /* one chunk is all there is: its pixels are transformed once, weights as they are met
-                        */
-    size_t u_point, v_point, m_point; /* floats from a point to the next: weights', pixels' and products' */
-    size_t shared_offset;             /* in the scratch */
-    /* in a worker's */
-    size_t own_offset, image_offset, kernels_offset, sums_offset, out_offset;
+    bool pixels_first;   /* one chunk is all there is: threads share its pixels */
+    dq_fwinograd_form form;
+    const void *packed;        /* weights; NULL: made in each run, at u_offset of the scratch */
+    size_t v_point, m_point;   /* floats from a point to the next: pixels' and products' */
+    size_t u_offset, v_offset; /* v: of the scratch where pixels come first, else of a worker's */
+    size_t image_offset, sums_offset, out_offset; /* of a worker's */
 } dq_conv_winograd;
 
 /** Whether it is the better way: settled by the shape alone. */
 bool dq_conv_winograd_suits(const dq_conv_shape *s);
-/** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. */
-dq_status dq_conv_winograd_prepare(dq_op_call *call, const dq_conv_float *direct, dq_conv_winograd *g,
-                                   dq_error *err);
+/** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. Input `w` has the
+ * weights. */
+dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct,
+                                   dq_conv_winograd *g, dq_error *err);
 /** Each sum of products runs over the channels from 0 up, one fused multiply-add a step. */
 void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, const dq_conv_floats *o);
 
