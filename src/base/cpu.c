@@ -208,6 +208,6 @@ unsigned dq_cpu_cores(void)
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
-    unsigned cores = cores_of_set(&set), quota = dq_cpu_quota("");
+    unsigned cores = cores_of_set(&set), quota = cores > 1 ? dq_cpu_quota("") : 0;
     return quota && quota < cores ? quota : cores;
 }
