@@ -2,7 +2,7 @@
  * thread has looked at each piece of work; where something else keeps a core busy, that takes as long as the
  * system lets that run. Here a thread enters a job while it is open, and the caller, who works as well,
  * closes it when nothing is left and waits for those inside. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include "base/threads.h"
 
 #include <pthread.h>
@@ -173,14 +173,23 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* The process's signals are for its own threads. */
+/* The process's signals are for its own threads, but not what a thread's own fault or a profiler raises. */
+static sigset_t signals_of_others(void)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&set, own[i]);
+    return set;
+}
+
 static void start_workers(dq_threads *threads)
 {
     unsigned most = threads->count - 1 < INSIDE ? threads->count - 1 : INSIDE;
-    sigset_t all, before;
+    sigset_t others = signals_of_others(), before;
     threads->workers = calloc(most, sizeof *threads->workers);
-    sigfillset(&all);
-    if (!threads->workers || pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+    if (!threads->workers || pthread_sigmask(SIG_BLOCK, &others, &before) != 0)
         return;
     for (unsigned i = 0; i < most; i++) {
         dq_worker *w = &threads->workers[i];

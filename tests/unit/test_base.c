@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "suite.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,10 @@ static void visit(void *arg, size_t begin, size_t end, unsigned worker)
 {
     visits *v = arg;
     if (begin % v->grain || end - begin > v->grain || worker >= v->workers)
+        atomic_fetch_add(&v->wrong, 1);
+    sigset_t blocked; /* the process's signals are not for workers, a fault of their own is */
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    if (sigismember(&blocked, SIGINT) != (worker > 0) || sigismember(&blocked, SIGSEGV))
         atomic_fetch_add(&v->wrong, 1);
     for (size_t i = begin; i < end; i++)
         atomic_fetch_add(&v->count[i], 1);
