@@ -2,6 +2,7 @@
  *
  *   vf, vi, vm, vd    VF_LANES floats, as many 32-bit integers, a choice for each, VD_LANES doubles
  *   vf_min(a, b)      a < b ? a : b, so that b stays where either is NaN; vf_max likewise
+ *   vf_floor, vf_round  the next whole number below, the nearest one (of two, the even one)
  *   vf_less(a, b)     false for NaN; vf_unordered(a, b): one of them is NaN
  *   vf_pick(m, a, b)  m ? a : b; vm_all(m): every m
  *   vf_bits, vi_float the bits as they are; vi_to_float the number, rounded
@@ -338,6 +339,18 @@ static inline vf hard_sigmoid_any(vf x, vf alpha, vf beta)
 static inline vf hard_swish_any(vf x)
 {
     return vf_mul(x, hard_sigmoid_any(x, vf_set(1.0f / 6.0f), vf_set(0.5f)));
+}
+
+static inline vf round_any(vf x)
+{
+    return vf_round(x);
+}
+
+/* With `sign` -0, the next whole number above. */
+static inline vf floor_any(vf x, vf sign)
+{
+    vf down = vf_floor(vi_float(vi_xor(vf_bits(x), vf_bits(sign))));
+    return vi_float(vi_xor(vf_bits(down), vf_bits(sign)));
 }
 
 static inline vf silu_any(vf x, vf alpha)

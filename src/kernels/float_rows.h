@@ -33,8 +33,10 @@ typedef struct dq_float_rows {
     /** y[i] = r with r = alpha * x[i] + beta, fused, but 0 where that is less and 1 where more; y may be x.
      */
     void (*hard_sigmoid)(const float *x, size_t n, float alpha, float beta, float *y);
-    dq_map1_f32_fn *silu; /* x * sigmoid(alpha * x) */
-    dq_map1_f32_fn *elu;  /* x < 0 ? alpha * (exp(x) - 1) : x */
+    dq_map_f32_fn *round;  /* the nearest whole number, of two the even one */
+    dq_map1_f32_fn *floor; /* alpha +0: the next whole number below; -0: above */
+    dq_map1_f32_fn *silu;  /* x * sigmoid(alpha * x) */
+    dq_map1_f32_fn *elu;   /* x < 0 ? alpha * (exp(x) - 1) : x */
     dq_pair_f32_fn *add, *sub, *mul, *div;
     dq_pair_f32_fn *min, *max; /* a NaN operand makes the result NaN */
     /** y[i] = x[i] < low ? low : x[i], and of that r > high ? high : r; y may be x. */

@@ -141,6 +141,8 @@ MAP(softplus)
 MAP(mish)
 MAP(gelu)
 MAP(gelu_tanh)
+MAP(round)
+MAP1(floor, floor_any(u, v))
 MAP1(silu, silu_any(u, v))
 MAP1(elu, elu_any(u, v))
 PAIR(add, vf_add(u, v))
@@ -528,9 +530,10 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .exp = exp_row, .log = log_row, .erf = erf_row, .tanh = tanh_row, .sigmoid = sigmoid_row,            \
         .sin = sin_row, .cos = cos_row, .asin = asin_row, .acos = acos_row, .atan = atan_row,                \
         .hard_swish = hard_swish_row, .hard_sigmoid = hard_sigmoid_row, .softplus = softplus_row,            \
-        .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row, .silu = silu_row, .elu = elu_row,    \
-        .add = add_row, .sub = sub_row, .mul = mul_row, .div = div_row, .min = min_row, .max = max_row,      \
-        .clip = clip_row, .max_of = max_of, .min_of = min_of, .add_to = add_to, .extreme_to = extreme_to,    \
-        .exp_sum = exp_sum, .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum,              \
-        .squares = squares, .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                     \
+        .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row, .round = round_row,                  \
+        .floor = floor_row, .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row,                \
+        .mul = mul_row, .div = div_row, .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of,  \
+        .min_of = min_of, .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum,                    \
+        .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum, .squares = squares,              \
+        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
     }

@@ -49,6 +49,14 @@ static inline vf vf_sqrt(vf a)
 {
     return sqrtf(a);
 }
+static inline vf vf_floor(vf a)
+{
+    return floorf(a);
+}
+static inline vf vf_round(vf a)
+{
+    return rintf(a);
+}
 static inline vf vf_min(vf a, vf b)
 {
     return a < b ? a : b;

@@ -100,6 +100,16 @@ static void silu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
     f->silu(x, n, 1.0f, y);
 }
 
+static void floor_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+{
+    f->floor(x, n, 0.0f, y);
+}
+
+static void ceil_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+{
+    f->floor(x, n, -0.0f, y);
+}
+
 static void elu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
 {
     f->elu(x, n, 1.0f, y);
@@ -125,6 +135,7 @@ ROW(softplus)
 ROW(mish)
 ROW(gelu)
 ROW(gelu_tanh)
+ROW(round)
 
 /* Largest error in units of the last place of the float nearest to the result; of gelu's larger operand,
  * which its sum cancels. */
@@ -150,6 +161,9 @@ static const struct {
     {"mish", mish_row, mish_of, 4},
     {"gelu", gelu_row, gelu_of, 4.25},
     {"gelu_tanh", gelu_tanh_row, gelu_tanh_of, 2.25},
+    {"floor", floor_row, floor, 0},
+    {"ceil", ceil_row, ceil, 0},
+    {"round", round_row, rint, 0},
     {"silu", silu_row, silu_of, 2.25},
     {"elu", elu_row, elu_of, 1},
 };

@@ -20,6 +20,8 @@ typedef float64x2_t vd;
 #define vf_div(a, b) vdivq_f32(a, b)
 #define vf_fma(a, b, c) vfmaq_f32(c, a, b)
 #define vf_sqrt(a) vsqrtq_f32(a)
+#define vf_floor(a) vrndmq_f32(a)
+#define vf_round(a) vrndnq_f32(a)
 /* fmin and fmax treat NaN and zeros in other ways than a comparison does */
 static inline vf vf_min(vf a, vf b)
 {

@@ -23,6 +23,8 @@ typedef __m256d vd;
 #define vf_fma_onto(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
 #endif
 #define vf_sqrt(a) _mm256_sqrt_ps(a)
+#define vf_floor(a) _mm256_round_ps(a, (_MM_FROUND_FLOOR | _MM_FROUND_NO_EXC))
+#define vf_round(a) _mm256_round_ps(a, (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #define vf_min(a, b) _mm256_min_ps(a, b)
 #define vf_max(a, b) _mm256_max_ps(a, b)
 #define vf_less(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)

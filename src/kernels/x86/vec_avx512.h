@@ -19,6 +19,8 @@ typedef __m512d vd;
 #define vf_div(a, b) _mm512_div_ps(a, b)
 #define vf_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define vf_sqrt(a) _mm512_sqrt_ps(a)
+#define vf_floor(a) _mm512_roundscale_ps(a, (_MM_FROUND_FLOOR | _MM_FROUND_NO_EXC))
+#define vf_round(a) _mm512_roundscale_ps(a, (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #define vf_min(a, b) _mm512_min_ps(a, b)
 #define vf_max(a, b) _mm512_max_ps(a, b)
 #define vf_less(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)

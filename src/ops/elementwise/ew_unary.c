@@ -19,6 +19,8 @@
 /* The same over a member of dq_float_rows. */
 #define ROW_OP(name, f64)                                                                                    \
     DQ_EW_ROW_MAP(name##_f32, name)                                                                          \
+    OP_OVER(name, f64)
+#define OP_OVER(name, f64)                                                                                   \
     DQ_EW_UNARY(name##_f64, double, double, f64)                                                             \
     static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
     DQ_EW_OP(dq_op_##name, name##_table);
@@ -84,29 +86,11 @@ DQ_EW_OP(dq_op_bitwise_not, bit_not_table);
 
 FLOAT_OP(sqrt, sqrtf(a), sqrt(a))
 FLOAT_OP(reciprocal, 1 / a, 1 / a)
-/* Of floats by sums that have no room for a fraction, since they become vectors on every processor. Ties to
- * even: the mode every C program starts in. */
-static inline float nearest(float a)
-{
-    float size = fabsf(a), whole = copysignf((size + 0x1p23f) - 0x1p23f, a);
-    return size < 0x1p23f ? whole : a;
-}
-
-static inline float floor_of(float a)
-{
-    float whole = nearest(a);
-    return copysignf(whole - (whole > a ? 1.0f : 0.0f), a);
-}
-
-static inline float ceil_of(float a)
-{
-    float whole = nearest(a);
-    return copysignf(whole + (whole < a ? 1.0f : 0.0f), a);
-}
-
-FLOAT_OP(floor, floor_of(a), floor(a))
-FLOAT_OP(ceil, ceil_of(a), ceil(a))
-FLOAT_OP(round, nearest(a), rint(a))
+DQ_EW_ROW(floor_f32, floor(in[0], n, 0.0f, out))
+DQ_EW_ROW(ceil_f32, floor(in[0], n, -0.0f, out))
+OP_OVER(floor, floor(a))
+OP_OVER(ceil, ceil(a))
+ROW_OP(round, rint(a))
 ROW_OP(exp, exp(a))
 ROW_OP(log, log(a))
 ROW_OP(erf, erf(a))
