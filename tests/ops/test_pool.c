@@ -33,33 +33,35 @@ END_TEST
 /* Rows of windows in many pieces, with pads, equals and NaNs, against the definition. */
 START_TEST(max_places)
 {
-    enum { N = 40, PLANES = 9, COUNT = PLANES * N * N };
+    enum { ROWS = 11, COLS = 300, PLANES = 9, COUNT = PLANES * ROWS * COLS };
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
     static double x[COUNT], want[COUNT], where[COUNT];
     for (int i = 0; i < COUNT; i++)
         x[i] = i % 53 == 7 ? (double)NAN : i * 7 % 13;
-    for (int i = 0; i < COUNT; i++) {
-        int best = -1;
-        for (int tap = 0; tap < 9; tap++) {
-            int row = i / N % N + tap / 3 - 1, col = i % N + tap % 3 - 1,
-                at = i / (N * N) * N * N + row * N + col;
-            bool on = row >= 0 && row < N && col >= 0 && col < N;
-            if (on && (best < 0 || x[at] > x[best] || (isnan(x[at]) && !isnan(x[best]))))
-                best = at;
+    for (int t = 0; t < 6; t++) {
+        const int step = t / 3 + 1, rows = (ROWS - 1) / step + 1, cols = (COLS - 1) / step + 1;
+        for (int i = 0; i < PLANES * rows * cols; i++) {
+            int best = -1;
+            for (int tap = 0; tap < 9; tap++) {
+                int row = i / cols % rows * step + tap / 3 - 1, col = i % cols * step + tap % 3 - 1,
+                    at = (i / (rows * cols) * ROWS + row) * COLS + col;
+                bool on = row >= 0 && row < ROWS && col >= 0 && col < COLS;
+                if (on && (best < 0 || x[at] > x[best] || (isnan(x[at]) && !isnan(x[best]))))
+                    best = at;
+            }
+            want[i] = x[best];
+            where[i] = best;
         }
-        want[i] = x[best];
-        where[i] = best;
-    }
-    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
-    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         ops_case c;
         ops_begin(&c, "", "MaxPool", 12);
         c.out_count = 2;
         ops_ints(&c, "kernel_shape", INTS(3, 3));
         ops_ints(&c, "pads", INTS(1, 1, 1, 1));
-        ops_in(&c, types[t], OPS_DIMS(1, PLANES, N, N), x);
+        ops_ints(&c, "strides", INTS(step, step));
+        ops_in(&c, types[t % 3], OPS_DIMS(1, PLANES, ROWS, COLS), x);
         ops_must_run(&c);
-        ops_want(&c, 0, types[t], OPS_DIMS(1, PLANES, N, N), want);
-        ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, PLANES, N, N), where);
+        ops_want(&c, 0, types[t % 3], OPS_DIMS(1, PLANES, rows, cols), want);
+        ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, PLANES, rows, cols), where);
         ops_end(&c);
     }
 }
@@ -74,6 +76,17 @@ START_TEST(max_edges)
     ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 4), OPS_VALUES(-3, -2, NAN, -1));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 5), OPS_VALUES(-3, -2, NAN, NAN, -1));
+    ops_end(&c);
+
+    ops_begin(&c, "", "MaxPool", 12); /* the last window lies on padding only */
+    c.out_count = 2;
+    ops_ints(&c, "kernel_shape", INTS(2));
+    ops_ints(&c, "pads", INTS(0, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(-1, -3, -2, -2));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 4),
+             OPS_VALUES(-1, -3, -INFINITY, -INFINITY, -2, -2, -INFINITY, -INFINITY));
+    ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, 2, 4), OPS_VALUES(0, 1, 0, 0, 2, 3, 2, 2));
     ops_end(&c);
 
     ops_begin(&c, "", "MaxPool", 22); /* rounded up, dilated */

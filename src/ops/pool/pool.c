@@ -23,7 +23,7 @@ typedef struct state {
     double p;                              /* LP: the norm's order */
     bool count_pads;                       /* AVERAGE */
     bool column_major;                     /* MAX: how indices count */
-    enum { BY_WINDOWS, BY_ROWS, BY_PLANES } way;
+    enum { BY_WINDOWS, BY_ROWS, BY_PLACES, BY_PLANES } way;
 } state;
 
 /* The part of one window that lies on the input: its first element, and along each axis how many elements and
@@ -88,15 +88,15 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
 {
     bool max = s->kind == MAX, indices = call->out_count > 1 && call->out[1];
     dq_dtype dtype = call->in[0]->dtype;
-    if (s->kind == LP || indices || s->in_size == 0)
+    if (s->kind == LP || s->in_size == 0 || (indices && (dtype != DQ_FLOAT || s->in_size > UINT32_MAX)))
         return DQ_OK;
-    if (one_window(&s->window) && dtype != DQ_DOUBLE) {
+    if (!indices && one_window(&s->window) && dtype != DQ_DOUBLE) {
         s->way = BY_PLANES;
         return DQ_OK;
     }
     if (!dq_pool_rows_fits(&s->window, dtype, max))
         return DQ_OK;
-    s->way = BY_ROWS;
+    s->way = indices ? BY_PLACES : BY_ROWS;
     if (!dq_pool_rows_room(&s->window, max, &call->worker_scratch_size) ||
         !dq_align_size(call->worker_scratch_size, ALIGN, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows of windows");
@@ -335,6 +335,24 @@ static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
                         end, room);
 }
 
+/* Places count from the first plane on, where rows have them from their own on. */
+static void places_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const state *s = j->s;
+    size_t columns = (size_t)s->window.out[s->window.rank - 1];
+    int64_t *places = dq_data(j->call->out[1], int64_t);
+    dq_max_places(j->call->kernels, &s->window, dq_data(j->call->in[0], float),
+                  j->call->out[0] ? dq_data(j->call->out[0], float) : NULL, places, begin, end,
+                  dq_call_worker_scratch(j->call, worker));
+    for (size_t row = begin; row < end; row++) {
+        const size_t plane = row * columns / s->out_size * s->in_size;
+        for (size_t i = row * columns; i < (row + 1) * columns; i++)
+            places[i] = (int64_t)plane +
+                        (s->column_major ? (int64_t)column_major(&s->window, (size_t)places[i]) : places[i]);
+    }
+}
+
 /* Pieces of parallel work for items of so many elements under windows. */
 static size_t grain(size_t work, size_t each)
 {
@@ -355,9 +373,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                                      {1, out->count, {out->count}, {s->in_size}},
                                      {1, s->in_size, {s->in_size}, {1}}};
         dq_reduce_by_vectors(call->threads, call->kernels, &planes, call->in[0], call->out[0]);
-    } else if (s->way == BY_ROWS)
+    } else if (s->way != BY_WINDOWS)
         dq_parallel(call->threads, out->count / columns, grain(WORK_BY_ROWS, s->kernel_size * columns),
-                    rows_piece, &j);
+                    s->way == BY_ROWS ? rows_piece : places_piece, &j);
     else
         dq_parallel(call->threads, out->count, grain(WORK, s->kernel_size), piece, &j);
     return DQ_OK;

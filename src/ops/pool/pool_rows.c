@@ -276,6 +276,93 @@ void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, 
         max_floats(kernels->float_pool, w, in, out, begin, end, room, most);
 }
 
+/* ---- Maxima and their places ---------------------------------------------------------------------------
+ */
+
+enum { STRIP = 128 /* results that are found side by side */ };
+
+typedef struct found {
+    float highest[STRIP];
+    uint32_t best[STRIP];
+} found;
+
+/* The first element under each of n windows, column `c` on; `row`: the offset of the first row under them,
+ * NULL: there is none. */
+static void begin_found(const dq_window *w, const float *x, const size_t *row, size_t c, size_t n, found *f)
+{
+    const size_t last = w->rank - 1;
+    for (size_t i = 0; i < n; i++) {
+        int64_t first, origin = (int64_t)(c + i) * w->stride[last] - w->begin[last];
+        bool some =
+            dq_pool_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first) && row;
+        f->best[i] = some ? (uint32_t)(*row + (size_t)first) : 0;
+        f->highest[i] = some ? x[f->best[i]] : -INFINITY;
+    }
+}
+
+/* Elements side by side join windows side by side: the first of equals stays, and a NaN. */
+static void join_found(const float *restrict x, size_t n, uint32_t place, uint32_t step,
+                       float *restrict highest, uint32_t *restrict best)
+{
+    for (size_t i = 0; i < n; i++, place += step) {
+        const float here = x[i], most = highest[i];
+        const bool above = !(here <= most) & (most == most);
+        highest[i] = above ? here : most;
+        best[i] = above ? place : best[i];
+    }
+}
+
+/* Element `tap` along the last axis of the windows from column c on, of a row that begins at `row`. */
+static void join_tap(const dq_kernels *kernels, const dq_window *w, const float *x, size_t row, int64_t tap,
+                     size_t c, size_t n, found *f)
+{
+    const size_t last = w->rank - 1;
+    const int64_t stride = w->stride[last], in = w->in[last];
+    const int64_t from = (int64_t)c * stride + tap * w->dilation[last] - w->begin[last];
+    float room[STRIP];
+    size_t begin = from < 0 ? (size_t)((-from - 1) / stride) + 1 : 0;
+    size_t end = from < in ? (size_t)((in - from - 1) / stride) + 1 : 0;
+    end = end < n ? end : n;
+    if (begin >= end)
+        return;
+    const int64_t at = (int64_t)row + from + (int64_t)begin * stride;
+    const float *line = x + at;
+    if (stride > 1) {
+        kernels->fevery(line, 0, (size_t)stride, 1, end - begin, room, 0);
+        line = room;
+    }
+    join_found(line, end - begin, (uint32_t)at, (uint32_t)stride, f->highest + begin, f->best + begin);
+}
+
+void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *in, float *out,
+                   int64_t *places, size_t begin, size_t end, size_t *at)
+{
+    const size_t last = w->rank - 1, columns = (size_t)w->out[last];
+    const size_t plane = dq_dims_product(w->in, 0, w->rank);
+    under u = find_rows(w, begin);
+    for (size_t i = begin * columns; begin < end; begin++, next_rows(w, 1, &u)) {
+        const float *x = in + u.plane * plane;
+        under here = u;
+        here.plane = 0;
+        row_offsets(w, &here, at);
+        for (size_t c = 0, n; c < columns; c += n, i += n) {
+            found f;
+            n = columns - c < STRIP ? columns - c : STRIP;
+            begin_found(w, x, u.rows ? at : NULL, c, n, &f);
+            for (size_t r = 0; r < u.rows; r++)
+                for (int64_t tap = 0; tap < w->kernel[last]; tap++)
+                    join_tap(kernels, w, x, at[r], tap, c, n, &f);
+            if (out)
+                memcpy(out + i, f.highest, n * sizeof *out);
+            for (size_t k = 0; k < n; k++)
+                places[i + k] = f.best[k];
+        }
+    }
+}
+
+/* ---- Averages -------------------------------------------------------------------------------------------
+ */
+
 /* Elements that a window counts along an axis. */
 static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 {

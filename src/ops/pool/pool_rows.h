@@ -17,6 +17,12 @@ bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes);
 void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
                  size_t begin, size_t end, void *room);
 
+/** The maxima of floats (`out` may be NULL) and where each lies in its plane, the first of equals; a window
+ * in the padding has -infinity and 0. Planes have at most UINT32_MAX elements; `room` is that of
+ * dq_pool_rows_room. */
+void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *in, float *out,
+                   int64_t *places, size_t begin, size_t end, size_t *room);
+
 /** The same for averages: sums in double, of each column of a window along its axes first, then of the
  * columns. `pads`: padding counts as elements, but not what windows reach over behind it. */
 void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
