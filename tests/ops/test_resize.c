@@ -31,6 +31,34 @@ START_TEST(rows)
 }
 END_TEST
 
+/* Halves of one axis and of both, behind one that stays, are means. */
+START_TEST(halves)
+{
+    enum { PLANES = 3, ROWS = 7, COLS = 90 };
+    double x[PLANES * ROWS * COLS], want[PLANES * ROWS * COLS];
+    for (size_t i = 0; i < PLANES * ROWS * COLS; i++)
+        x[i] = (double)(i * 37 % 101) - 50;
+    for (size_t down = 1; down < 3; down++) {
+        const size_t height = ROWS / down, width = COLS / 2;
+        for (size_t i = 0; i < PLANES * height * width; i++) {
+            const size_t row = i / width % height * down,
+                         at = (i / width / height * ROWS + row) * COLS + i % width * 2;
+            const double other = down > 1 ? (x[at + COLS] + x[at + COLS + 1]) / 2 : 0;
+            want[i] = ((x[at] + x[at + 1]) / 2 + other) / (double)down;
+        }
+        ops_case c;
+        ops_begin(&c, "", "Resize", 19);
+        ops_string(&c, "mode", "linear");
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(PLANES, ROWS, COLS), x);
+        ops_skip(&c);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 1 / (double)down, 0.5));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(PLANES, (int64_t)height, (int64_t)width), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 /* Rows from the last to the first, more of them than are kept resampled, and integers past the type's ends.
  */
 START_TEST(planes)
@@ -147,6 +175,7 @@ int main(void)
 {
     TCase *tests = tcase_create("Resize");
     tcase_add_test(tests, rows);
+    tcase_add_test(tests, halves);
     tcase_add_test(tests, planes);
     tcase_add_test(tests, by_sizes_on_some_axes);
     tcase_add_test(tests, crops);

@@ -1,10 +1,11 @@
 /* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
  * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
- * for integers). */
+ * for integers). Halved floats are means as AveragePool's. */
 #include "base/checked.h"
 #include "ops/image/resize_axis.h"
 #include "ops/lists.h"
 #include "ops/move.h"
+#include "ops/pool/pool_rows.h"
 #include "ops/rows.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ typedef struct state {
     bool twice, rows_twice;      /* nearest: the last axis (the one before) has each element twice, the usual
                                     upscaling */
     bool pairs;                  /* the last axis has two taps, and no weight is 0 */
+    dq_window halves;            /* the last axes become half as long, linearly: means of pairs; rank 0: no */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
 } state;
@@ -238,9 +240,40 @@ static bool is_pairs(const dq_resize_axis *a)
     return pairs;
 }
 
+/* Whether each element is the mean of two, or (`taps` 1) one: those that come next. */
+static bool is_mean(const dq_resize_axis *a, size_t taps)
+{
+    bool mean = a->index && !a->outside && a->taps == taps && (taps > 1 || a->out == a->in);
+    for (size_t i = 0; mean && i < taps * a->out; i++)
+        mean = a->index[i] == i && a->weight[i] == 1 / (double)taps;
+    return mean;
+}
+
+static void find_halves(state *s, dq_dtype dtype)
+{
+    dq_window *w = &s->halves;
+    size_t first = s->rank, rest;
+    while (first > 0 && is_mean(&s->axis[first - 1], 2))
+        first--;
+    for (rest = first; rest > 0 && is_mean(&s->axis[rest - 1], 1);)
+        rest--;
+    for (size_t d = first; d < s->rank; d++) {
+        const size_t at = d - first;
+        w->in[at] = (int64_t)s->axis[d].in;
+        w->out[at] = (int64_t)s->axis[d].out;
+        w->kernel[at] = w->stride[at] = 2;
+        w->dilation[at] = 1;
+    }
+    w->rank = s->rank - first;
+    if (rest > 0 || w->rank == 0 || !dq_pool_rows_fits(w, dtype, false))
+        w->rank = 0;
+}
+
 static bool row_scratch(const state *s, size_t *bytes)
 {
     size_t row, source;
+    if (s->halves.rank)
+        return dq_pool_rows_room(&s->halves, false, bytes);
     if (s->how.mode == DQ_RESIZE_NEAREST || s->rank == 0) {
         *bytes = 0;
         return true;
@@ -268,6 +301,7 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
     s->twice = s->rank && is_twice(&s->axis[last_of(s)]);
     s->rows_twice = s->rank > 1 && is_twice(&s->axis[last_of(s) - 1]);
     s->pairs = s->rank && is_pairs(&s->axis[last_of(s)]);
+    find_halves(s, call->in[0]->dtype);
     if (!row_scratch(s, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows");
     return DQ_OK;
@@ -496,6 +530,14 @@ static void extrapolate(const dq_op_call *call, const size_t coord[DQ_MAX_RANK],
             dq_tensor_put_double(call->out[0], at + i, s->extrapolation);
 }
 
+static void halved_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    dq_average_rows(call->kernels, &s->halves, false, dq_data(call->in[0], float),
+                    dq_data(call->out[0], float), begin, end, dq_call_worker_scratch(call, worker));
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
@@ -534,7 +576,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         memcpy(out->data, in->data, out->size);
     else if (out->count)
         dq_parallel(call->threads, out->count / s->axis[last_of(s)].out, GRAIN / s->axis[last_of(s)].out + 1,
-                    piece, &call);
+                    s->halves.rank ? halved_rows : piece, &call);
     return DQ_OK;
 }
 
