@@ -55,9 +55,13 @@ size_t dq_load_indices(const dq_tensor *t, size_t first, size_t n, int64_t lengt
 {
     uint64_t outside = 0, most = (uint64_t)length - 1;
     size_t good = 0;
-    dq_load_ints(t->dtype, t->data, first, n, (int64_t *)(void *)out);
+    const uint64_t *from = out;
+    if (t->dtype == DQ_INT64)
+        from = dq_data(t, uint64_t) + first;
+    else
+        dq_load_ints(t->dtype, t->data, first, n, (int64_t *)(void *)out);
     for (size_t i = 0; i < n; i++) {
-        uint64_t x = out[i];
+        uint64_t x = from[i];
         x += (0 - (x >> 63)) & (uint64_t)length;
         out[i] = (size_t)x;
         outside |= x | (most - x); /* the highest bit */

@@ -95,12 +95,27 @@ static void store_integers(dq_tensor *t, size_t at, size_t n, const uint64_t *x)
 CUMULATE(double, floats)
 CUMULATE(uint64_t, integers)
 
+/* The same of sums of floats that lie side by side, which become what their totals are. */
+static void sums_of_lines(const dq_op_call *call, size_t base, size_t count)
+{
+    const state *s = call->state;
+    double total[DQ_ROW] = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;
+        if (s->exclusive)
+            store_floats(call->out[0], at, count, total);
+        call->kernels->float_rows->add_to(dq_data(call->in[0], float) + at, 0, 1, count, total);
+        if (!s->exclusive)
+            store_floats(call->out[0], at, count, total);
+    }
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    bool floats = dq_dtype_is_float(call->in[0]->dtype);
+    bool floats = dq_dtype_is_float(call->in[0]->dtype), sums = call->in[0]->dtype == DQ_FLOAT && !s->product;
     for (size_t i = begin, n = 1; i < end; i += n) {
         size_t base = i / s->inner * s->n * s->inner + i % s->inner;
         if (s->inner == 1) {
@@ -109,7 +124,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         }
         n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
         n = n < DQ_ROW ? n : DQ_ROW;
-        (floats ? lines_of_floats : lines_of_integers)(call, base, n);
+        (sums ? sums_of_lines : floats ? lines_of_floats : lines_of_integers)(call, base, n);
     }
 }
 

@@ -258,20 +258,31 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
 /* ---- Extremes of integers ------------------------------------------------------------------------------
  */
 
-/* y[i] becomes the largest of itself and x[t * step + i] ^ flip: the flip of all bits orders numbers
- * backwards, that of the sign bit signed as unsigned ones. */
+/* y[i] becomes the largest of itself and x[t * step + i] ^ flip, or y[0] that of x[0] to x[n - 1]: the flip
+ * of all bits orders numbers backwards, that of the sign bit signed as unsigned ones. */
 typedef void join_fn(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y);
+typedef void join_row_fn(const void *x, size_t n, uint64_t flip, void *y);
 
 #define JOIN(name, type)                                                                                     \
     static void name(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y)             \
     {                                                                                                        \
-        type *most = y;                                                                                      \
-        const type *from = x, turn = (type)flip;                                                             \
+        type *restrict most = y;                                                                             \
+        const type *restrict from = x, turn = (type)flip;                                                    \
         for (size_t t = 0; t < count; t++, from += step)                                                     \
             for (size_t i = 0; i < n; i++) {                                                                 \
                 const type v = from[i] ^ turn;                                                               \
                 most[i] = v > most[i] ? v : most[i];                                                         \
             }                                                                                                \
+    }                                                                                                        \
+    static void name##_row(const void *x, size_t n, uint64_t flip, void *y)                                  \
+    {                                                                                                        \
+        const type *from = x, turn = (type)flip;                                                             \
+        type most = *(type *)y;                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            const type v = from[i] ^ turn;                                                                   \
+            most = v > most ? v : most;                                                                      \
+        }                                                                                                    \
+        *(type *)y = most;                                                                                   \
     }
 JOIN(join_8, uint8_t)
 JOIN(join_32, int32_t)
@@ -279,8 +290,9 @@ JOIN(join_64, int64_t)
 
 typedef struct order {
     join_fn *join;
+    join_row_fn *row;
     size_t width;
-    uint64_t flip, lowest;
+    uint64_t flip, lowest; /* lowest: as many as fill it */
 } order;
 
 static order order_of(dq_dtype dtype, bool least)
@@ -290,11 +302,12 @@ static order order_of(dq_dtype dtype, bool least)
     uint64_t all = least ? UINT64_MAX : 0;
     switch (row->bits) {
     case 8:
-        return (order){join_8, 1, all ^ (is_signed ? 0x80 : 0), 0};
+        return (order){join_8, join_8_row, 1, all ^ (is_signed ? 0x80 : 0), 0};
     case 32:
-        return (order){join_32, 4, all ^ (is_signed ? 0 : (uint64_t)1 << 31), (uint64_t)1 << 31};
+        return (order){join_32, join_32_row, 4, all ^ (is_signed ? 0 : (uint64_t)1 << 31),
+                       0x8000000080000000};
     default:
-        return (order){join_64, 8, all ^ (is_signed ? 0 : (uint64_t)1 << 63), (uint64_t)1 << 63};
+        return (order){join_64, join_64_row, 8, all ^ (is_signed ? 0 : (uint64_t)1 << 63), (uint64_t)1 << 63};
     }
 }
 
@@ -306,13 +319,8 @@ typedef union lanes {
 
 static void fill(const order *o, size_t n, lanes *to)
 {
-    for (size_t i = 0; i < n; i++)
-        if (o->width == 1)
-            to->of_8[i] = (uint8_t)o->lowest;
-        else if (o->width == 4)
-            to->of_32[i] = (uint32_t)o->lowest;
-        else
-            to->of_64[i] = o->lowest;
+    for (size_t i = 0; i * sizeof(uint64_t) < n * o->width; i++)
+        to->of_64[i] = o->lowest;
 }
 
 static void give(const order *o, const lanes *from, size_t n, void *to)
@@ -326,18 +334,9 @@ static void give(const order *o, const lanes *from, size_t n, void *to)
             ((uint64_t *)to)[i] = from->of_64[i] ^ o->flip;
 }
 
-/* A stretch joined to `all` lanes. */
-static void join_stretch(const order *o, const char *x, size_t n, size_t all, lanes *most)
-{
-    size_t whole = n / all * all;
-    o->join(x, all, n / all, all, o->flip, most);
-    o->join(x + whole * o->width, 0, 1, n - whole, o->flip, most);
-}
-
 static void piece_of_integers(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    enum { LANES = 64 };
     const job *j = arg;
     const dq_reduction *s = j->s;
     const dq_walk *w = &s->reduced;
@@ -349,16 +348,14 @@ static void piece_of_integers(void *arg, size_t begin, size_t end, unsigned work
     for (size_t i = begin, n = 1; i < end; i += n) {
         size_t coord[DQ_MAX_RANK] = {0}, base = dq_walk_at(&s->kept, i);
         n = columns ? side_by_side(&s->kept, i, end) : 1;
-        fill(&o, columns ? n : LANES, &most);
+        fill(&o, n, &most);
         for (size_t done = 0; done < w->count; done += run) {
             const char *x = (const char *)j->in->data + (base + next_run(w, coord, inner)) * o.width;
             if (columns)
                 o.join(x, step, run, n, o.flip, &most);
             else
-                join_stretch(&o, x, run, LANES, &most);
+                o.row(x, run, o.flip, &most);
         }
-        for (size_t half = LANES / 2; half && !columns; half /= 2)
-            o.join((const char *)&most + half * o.width, 0, 1, half, 0, &most);
         give(&o, &most, n, (char *)j->out->data + i * o.width);
     }
 }
