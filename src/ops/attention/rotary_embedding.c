@@ -1,20 +1,128 @@
-/* RotaryEmbedding: pairs of numbers of each head are turned by the angle of their place. */
-#include "ops/element.h"
+/* RotaryEmbedding of ai.onnx and of com.microsoft: pairs of numbers of each head of [batch, sequence, heads *
+ * size] or [batch, heads, sequence, size] are turned by the angle of their place. In float, rounded once. */
+#include "base/checked.h"
+#include "ops/attention/rotary.h"
 #include "ops/rows.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-enum { X, COS, SIN, POSITIONS };
+enum { INPUT };
+enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
 
-typedef struct shape {
-    size_t batch, heads, steps, size, turned; /* `turned` numbers of each head's `size` come in pairs */
-} shape;
+typedef struct state {
+    size_t batch, heads, rows, size, half;
+    bool heads_first, interleaved;
+    enum { GIVEN, FROM_FIRST, IN_ORDER } places; /* rows of the tables: of each row, of the first, all */
+    uint32_t positions, cos, sin;                /* inputs */
+} state;
 
-static dq_status read_shape(const dq_op_call *call, shape *s, dq_error *err)
+static void rotate_halves(float *restrict x, float *restrict y, size_t n, const float *restrict cosines,
+                          const float *restrict sines)
 {
-    const dq_tensor *x = call->in[X];
+    for (size_t i = 0; i < n; i++) {
+        float a = x[i], b = y[i];
+        x[i] = a * cosines[i] - b * sines[i];
+        y[i] = b * cosines[i] + a * sines[i];
+    }
+}
+
+static void rotate_pairs(float *restrict x, size_t n, const float *restrict cosines,
+                         const float *restrict sines)
+{
+    for (size_t i = 0; i < n; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cosines[i] - b * sines[i];
+        x[2 * i + 1] = b * cosines[i] + a * sines[i];
+    }
+}
+
+void dq_rotate(float *x, size_t half, bool interleaved, const float *cosines, const float *sines)
+{
+    if (interleaved)
+        rotate_pairs(x, half, cosines, sines);
+    else
+        rotate_halves(x, x + half, half, cosines, sines);
+}
+
+dq_status dq_rotary_check(const dq_op_call *call, uint32_t cos, uint32_t sin, dq_error *err)
+{
+    const dq_tensor *c = call->in[cos], *s = call->in[sin];
+    if (c->rank != 2)
+        return dq_call_fail_input(call, err, cos, "has rank %u, wanted 2: positions, pairs", c->rank);
+    if (!dq_tensor_same_shape(c, s))
+        return dq_call_fail_input(call, err, sin, "has another shape than the cosines");
+    return DQ_OK;
+}
+
+static void load_row(const dq_op_call *call, uint32_t cos, uint32_t sin, size_t half, size_t position,
+                     float *to)
+{
+    const dq_tensor *c = call->in[cos], *s = call->in[sin];
+    dq_load_floats(call->kernels, c->dtype, c->data, position * half, half, to);
+    dq_load_floats(call->kernels, s->dtype, s->data, position * half, half, to + half);
+}
+
+void dq_rotary_row(const dq_op_call *call, uint32_t cos, uint32_t sin, size_t position, float *to)
+{
+    load_row(call, cos, sin, (size_t)call->in[cos]->dims[1], position, to);
+}
+
+/* ---- com.microsoft --------------------------------------------------------------------------------------
+ */
+
+static dq_status read_ms_sizes(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *x = call->in[INPUT];
+    int64_t half = call->in[s->cos]->dims[1], heads = dq_node_int(call->node, "num_heads", 0);
+    int64_t rotated = dq_node_int(call->node, "rotary_embedding_dim", 0);
+    if (rotated != 0 && rotated != 2 * half)
+        return dq_call_fail_input(
+            call, err, s->cos, "has %" PRId64 " columns, wanted half of %" PRId64 " (rotary_embedding_dim)",
+            half, rotated);
+    if (rotated != 0 && heads < 1 && x->rank == 3)
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'rotary_embedding_dim' needs 'num_heads'");
+    s->heads_first = x->rank == 4;
+    int64_t size = x->dims[3];
+    if (!s->heads_first)
+        size = heads > 0 ? x->dims[2] / heads : 2 * half;
+    int64_t count = s->heads_first ? x->dims[1] : size > 0 ? x->dims[2] / size : 0;
+    if (size < 2 * half || (!s->heads_first && count * size != x->dims[2]))
+        return dq_call_fail_input(
+            call, err, INPUT, "cannot be cut into heads of which %" PRId64 " elements are rotated", 2 * half);
+    s->batch = (size_t)x->dims[0];
+    s->rows = (size_t)x->dims[s->heads_first ? 2 : 1];
+    s->heads = (size_t)count;
+    s->size = (size_t)size;
+    s->half = (size_t)half;
+    return DQ_OK;
+}
+
+static dq_status read_ms(const dq_op_call *call, state *s, dq_error *err)
+{
+    *s = (state){.positions = 1, .cos = 2, .sin = 3};
+    const dq_tensor *x = call->in[INPUT], *positions = call->in[s->positions];
+    char text[DQ_SHAPE_TEXT];
     if (x->rank != 3 && x->rank != 4)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or 4", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3 or 4", x->rank);
+    DQ_TRY(dq_rotary_check(call, s->cos, s->sin, err));
+    DQ_TRY(read_ms_sizes(call, s, err));
+    s->places = positions->rank < 2 && positions->count == 1 ? FROM_FIRST : GIVEN;
+    if (s->places == GIVEN && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
+                               positions->dims[1] != (int64_t)s->rows))
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [1] or [%zu, %zu]",
+                                  dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
+    return DQ_OK;
+}
+
+/* ---- ai.onnx --------------------------------------------------------------------------------------------
+ */
+
+static dq_status read_onnx_sizes(const dq_op_call *call, state *s, dq_error *err)
+{
+    const dq_tensor *x = call->in[INPUT];
+    if (x->rank != 3 && x->rank != 4)
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3 or 4", x->rank);
     int64_t heads = x->rank == 4 ? x->dims[1] : dq_node_int(call->node, "num_heads", 0);
     int64_t last = x->dims[x->rank - 1];
     if (x->rank == 3 && (heads < 1 || last % heads != 0))
@@ -23,8 +131,9 @@ static dq_status read_shape(const dq_op_call *call, shape *s, dq_error *err)
                             last);
     s->batch = (size_t)x->dims[0];
     s->heads = (size_t)heads;
-    s->steps = (size_t)x->dims[x->rank - 2];
+    s->rows = (size_t)x->dims[x->rank - 2];
     s->size = (size_t)(x->rank == 4 ? last : last / heads);
+    s->heads_first = x->rank == 4;
     int64_t turned = dq_node_int(call->node, "rotary_embedding_dim", 0);
     if (turned == 0)
         turned = (int64_t)s->size;
@@ -32,98 +141,135 @@ static dq_status read_shape(const dq_op_call *call, shape *s, dq_error *err)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "turns %" PRId64 " numbers of heads of %zu, wanted an even part of them", turned,
                             s->size);
-    s->turned = (size_t)turned;
+    s->half = (size_t)turned / 2;
     return DQ_OK;
 }
 
-static dq_status infer(dq_op_call *call, dq_error *err)
+static dq_status read_onnx(const dq_op_call *call, state *s, dq_error *err)
 {
-    shape s;
-    DQ_TRY(read_shape(call, &s, err));
-    const dq_tensor *positions = dq_call_in(call, POSITIONS);
-    int64_t pairs = (int64_t)s.turned / 2, batch = (int64_t)s.batch, steps = (int64_t)s.steps;
-    for (uint32_t i = COS; i <= SIN; i++) {
+    *s = (state){.positions = 3, .cos = 1, .sin = 2};
+    DQ_TRY(read_onnx_sizes(call, s, err));
+    const dq_tensor *positions = dq_call_in(call, s->positions);
+    s->places = positions ? GIVEN : IN_ORDER;
+    int64_t pairs = (int64_t)s->half, batch = (int64_t)s->batch, steps = (int64_t)s->rows;
+    char text[DQ_SHAPE_TEXT];
+    for (uint32_t i = s->cos; i <= s->sin; i++) {
         const dq_tensor *t = call->in[i];
         bool fits = positions
-                        ? t->rank == 2 && t->dims[1] == pairs && t->dims[0] == call->in[COS]->dims[0]
+                        ? t->rank == 2 && t->dims[1] == pairs && t->dims[0] == call->in[s->cos]->dims[0]
                         : t->rank == 3 && t->dims[0] == batch && t->dims[1] == steps && t->dims[2] == pairs;
-        char text[DQ_SHAPE_TEXT];
         if (!fits && positions)
             return dq_call_fail_input(call, err, i,
                                       "has shape %s, wanted a row of %" PRId64 " for each position",
                                       dq_shape_text(t->rank, t->dims, text), pairs);
         if (!fits)
             return dq_call_fail_input(call, err, i, "has shape %s, wanted %zux%zux%" PRId64,
-                                      dq_shape_text(t->rank, t->dims, text), s.batch, s.steps, pairs);
+                                      dq_shape_text(t->rank, t->dims, text), s->batch, s->rows, pairs);
     }
-    if (positions && (positions->rank != 2 || positions->dims[0] != batch || positions->dims[1] != steps)) {
-        char text[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, POSITIONS, "has shape %s, wanted %zux%zu",
-                                  dq_shape_text(positions->rank, positions->dims, text), s.batch, s.steps);
+    if (positions && (positions->rank != 2 || positions->dims[0] != batch || positions->dims[1] != steps))
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted %zux%zu",
+                                  dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
+    return DQ_OK;
+}
+
+/* ---- Both -----------------------------------------------------------------------------------------------
+ */
+
+typedef dq_status read_fn(const dq_op_call *call, state *s, dq_error *err);
+
+static dq_status infer_by(dq_op_call *call, read_fn *read, dq_error *err)
+{
+    state s;
+    DQ_TRY(read(call, &s, err));
+    return dq_call_output_like(call, 0, call->in[INPUT]->dtype, call->in[INPUT], err);
+}
+
+static dq_status prepare_by(dq_op_call *call, read_fn *read, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(read(call, s, err));
+    s->interleaved = dq_node_int(call->node, "interleaved", 0) != 0;
+    if (!dq_add_size(s->size, 2 * s->half, &call->worker_scratch_size) ||
+        !dq_mul_size(call->worker_scratch_size, sizeof(float), &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "a head");
+    return DQ_OK;
+}
+
+/* The tables' row for a row of the input, those of all batches one after the other. */
+static int64_t place_of(const dq_op_call *call, size_t row)
+{
+    const state *s = call->state;
+    if (s->places == IN_ORDER)
+        return (int64_t)row;
+    const int64_t *given = call->in[s->positions]->data;
+    return s->places == GIVEN ? given[row] : (int64_t)((uint64_t)given[0] + row % s->rows);
+}
+
+static void one_head(const dq_op_call *call, size_t number, size_t row, float *x)
+{
+    const state *s = call->state;
+    const dq_tensor *in = call->in[INPUT];
+    const size_t at = (size_t)place_of(call, row);
+    if (in->dtype == DQ_FLOAT) {
+        float *to = dq_data(call->out[0], float) + number * s->size;
+        memcpy(to, dq_data(in, float) + number * s->size, s->size * sizeof *to);
+        dq_rotate(to, s->half, s->interleaved, dq_data(call->in[s->cos], float) + at * s->half,
+                  dq_data(call->in[s->sin], float) + at * s->half);
+        return;
     }
-    return dq_call_output_like(call, 0, call->in[X]->dtype, call->in[X], err);
+    float *table = x + s->size;
+    dq_load_floats(call->kernels, in->dtype, in->data, number * s->size, s->size, x);
+    load_row(call, s->cos, s->sin, s->half, at, table);
+    dq_rotate(x, s->half, s->interleaved, table, table + s->half);
+    dq_store_from_floats(call->kernels, in->dtype, call->out[0]->data, number * s->size, s->size, x, false);
 }
 
-static void load(const dq_tensor *t, size_t at, size_t n, double *to)
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    dq_load_doubles(t->dtype, t->data, at, n, to);
-}
-
-static void store(dq_tensor *t, size_t at, size_t n, const double *from)
-{
-    dq_store_floats(t->dtype, t->data, at, n, from, true, DQ_ROUND_NEAREST);
-}
-
-static void turn(const dq_op_call *call, const shape *s, size_t at, size_t angle)
-{
-    bool interleaved = dq_node_int(call->node, "interleaved", 0) != 0;
-    size_t pairs = s->turned / 2;
-    const dq_tensor *in = call->in[X];
-    dq_tensor *out = call->out[0];
-    for (size_t i = 0, n; i < pairs; i += n) {
-        double x[2 * DQ_ROW], cosines[DQ_ROW], sines[DQ_ROW];
-        n = pairs - i < DQ_ROW ? pairs - i : DQ_ROW;
-        size_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : n; /* of pairs, and of a pair */
-        load(call->in[COS], angle * pairs + i, n, cosines);
-        load(call->in[SIN], angle * pairs + i, n, sines);
-        load(in, at + i * step, n * step, x);
-        if (!interleaved)
-            load(in, at + pairs + i, n, x + n);
-        for (size_t k = 0; k < n; k++) {
-            double re = x[k * step], im = x[k * step + apart];
-            x[k * step] = cosines[k] * re - sines[k] * im;
-            x[k * step + apart] = sines[k] * re + cosines[k] * im;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const state *s = call->state;
+    /* heads of a row side by side, or rows of a head, then those of the next one, as many times as are heads
+     */
+    const size_t inner = s->heads_first ? s->rows : s->heads;
+    size_t k = begin % inner, block = begin / inner;
+    for (size_t i = begin; i < end; i++) {
+        const size_t row = s->heads_first ? block / s->heads * s->rows + k : block;
+        one_head(call, i, row, dq_call_worker_scratch(call, worker));
+        if (++k == inner) {
+            k = 0;
+            block++;
         }
-        store(out, at + i * step, n * step, x);
-        if (!interleaved)
-            store(out, at + pairs + i, n, x + n);
     }
-    if (s->size > s->turned)
-        dq_copy_elements(in, at + s->turned, out, at + s->turned, s->size - s->turned);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
-    shape s;
-    DQ_TRY(read_shape(call, &s, err));
-    const dq_tensor *positions = dq_call_in(call, POSITIONS);
-    bool flat = call->in[X]->rank == 3;
-    for (size_t step = 0; call->in[X]->count && step < s.batch * s.steps; step++) {
-        size_t angle = step;
-        if (positions) {
-            int64_t given = dq_tensor_get_int(positions, step), rows = call->in[COS]->dims[0];
-            if (given < 0 || given >= rows)
-                return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                    "input 3 holds position %" PRId64 ", wanted 0 to %" PRId64, given,
-                                    rows - 1);
-            angle = (size_t)given;
-        }
-        for (size_t h = 0; h < s.heads; h++) {
-            size_t b = step / s.steps, t = step % s.steps;
-            turn(call, &s, (flat ? step * s.heads + h : (b * s.heads + h) * s.steps + t) * s.size, angle);
-        }
+    const state *s = call->state;
+    const int64_t rows = call->in[s->cos]->dims[0];
+    for (size_t i = 0; s->places != IN_ORDER && i < s->batch * s->rows; i++) {
+        int64_t at = place_of(call, i);
+        if (at < 0 || at >= rows)
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input %u leads to position %" PRId64 ", outside the %" PRId64
+                                " rows of cosines",
+                                s->positions, at, rows);
     }
+    if (call->in[INPUT]->count)
+        dq_parallel(call->threads, s->batch * s->rows * s->heads, WORK / s->size + 1, piece, &call);
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_rotary_embedding = {infer, NULL, run, 0};
+#define ROTARY(symbol, read)                                                                                 \
+    static dq_status symbol##_infer(dq_op_call *call, dq_error *err)                                         \
+    {                                                                                                        \
+        return infer_by(call, read, err);                                                                    \
+    }                                                                                                        \
+    static dq_status symbol##_prepare(dq_op_call *call, dq_error *err)                                       \
+    {                                                                                                        \
+        return prepare_by(call, read, err);                                                                  \
+    }                                                                                                        \
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, run, 0};
+
+ROTARY(dq_op_rotary_embedding, read_onnx)
+ROTARY(dq_op_ms_rotary_embedding, read_ms)
