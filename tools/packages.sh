@@ -42,7 +42,7 @@ need_packages() {
 }
 
 # build_in FOLDER LOG MESON-OPTION…: configures the folder, anew when the options change or an earlier try was
-# interrupted, and builds. What else lies in the folder stays.
+# interrupted, and builds: all, or what $targets names. What else lies in the folder stays.
 build_in() {
     local folder=$1 log=$2 stamp="$1/.options"
     shift 2
@@ -52,5 +52,5 @@ build_in() {
         meson setup "$folder" "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; return 1; }
         echo "$wanted" >"$stamp"
     fi
-    ninja -C "$folder" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/|^ninja: Entering' "$log" | tail -n 40 >&2; return 1; }
+    ninja -C "$folder" ${targets:-} >"$log" 2>&1 || { grep -vE '^\[[0-9]+/|^ninja: Entering' "$log" | tail -n 40 >&2; return 1; }
 }
