@@ -3,43 +3,59 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS };
+enum { COLS = DQ_NBITS_COLS };
 
 /* The sums of a piece of `count` words with each of some lines of digits. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
                   int32_t sums[][COLS])
 {
-    const unsigned parts = 8 / bits;
+    const unsigned parts = DQ_NBITS_PARTS(bits), size = bits == 8 ? 2 : 1;
     const uint32_t mask = (1u << bits) - 1;
     memset(sums, 0, lines * sizeof *sums);
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++, digits += 4 * lines)
-            for (unsigned i = 0; i < 4; i++)
-                for (size_t e = 0; e < lines; e++)
+        for (unsigned part = 0; part < parts; part++)
+            for (size_t e = 0; e < lines; e++)
+                for (unsigned i = 0; i < 4; i += size, digits += size) {
+                    int16_t wide;
+                    memcpy(&wide, digits, sizeof wide);
+                    int32_t digit = size == 2 ? wide : *digits;
                     for (size_t j = 0; j < COLS; j++)
-                        sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digits[4 * e + i];
+                        sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digit;
+                }
+}
+
+static float zero_of(const dq_nbits *b, size_t block, size_t column)
+{
+    return b->zeros ? b->zeros[block * COLS + column] : b->middle;
+}
+
+static float whole_of(const dq_nbits *b, float zero)
+{
+    const float top = (float)((1 << b->bits) - 1);
+    return zero > 0 ? zero < top ? rintf(zero) : top : 0;
 }
 
 void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
 {
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
-    const size_t most = DQ_NBITS_PIECE * b->bits / 32;
-    int32_t sums[DIGITS][COLS];
+    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits), lines = b->bits == 8 ? 2 : DQ_NBITS_DIGITS;
+    int32_t sums[DQ_NBITS_DIGITS][COLS];
     memset(y, 0, COLS * sizeof *y);
     for (size_t g = 0, p = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; p++) {
             const float f = fabsf(x->factors[p]);
             n = left < most ? left : most;
-            piece(words, n, b->bits, digits, DIGITS, sums);
+            piece(words, n, b->bits, digits, lines, sums);
             for (size_t j = 0; j < COLS; j++) {
-                float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle, t[DIGITS];
-                for (size_t e = 0; e < DIGITS; e++)
-                    t[e] = fmaf(-zero, x->sums[p * DIGITS + e], (float)sums[e][j]);
-                float value = fmaf(t[2], 65536 * f, fmaf(t[1], 256 * f, t[0] * f));
-                y[j] = fmaf(b->scales[g * COLS + j], value, y[j]);
+                float zero = zero_of(b, g, j), whole = whole_of(b, zero), scale = b->scales[g * COLS + j];
+                int64_t all = sums[0][j] + (int64_t)sums[1][j] * (lines == 2 ? 2048 : 256) +
+                              (lines == 2 ? 0 : (int64_t)sums[2][j] * 65536);
+                y[j] = fmaf(scale, f * (float)(all - (int64_t)whole * x->sums[p]), y[j]);
+                if (b->fractions)
+                    y[j] = fmaf(scale, (zero - whole) * -(f * (float)x->sums[p]), y[j]);
             }
-            digits += n * (8 / b->bits) * 4 * DIGITS;
+            digits += n * DQ_NBITS_DIGIT_BYTES(b->bits);
             if (x->factors[p] < 0)
                 continue;
             words += n * COLS;
@@ -51,20 +67,20 @@ void dq_nbits_rounded_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
-    const size_t most = DQ_NBITS_PIECE / 8;
+    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits);
     int32_t sums[DQ_NBITS_ROWS][COLS];
     memset(y, 0, x->rows * COLS * sizeof *y);
     for (size_t g = 0, p = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; left -= n, p += x->rows) {
             n = left < most ? left : most;
-            piece(words, n, 4, digits, x->rows, sums);
+            piece(words, n, b->bits, digits, x->rows, sums);
             for (size_t i = 0; i < x->rows; i++)
                 for (size_t j = 0; j < COLS; j++) {
-                    float zero = b->zeros ? b->zeros[g * COLS + j] : b->middle;
-                    float value = fmaf(-zero, x->sums[p + i], (float)sums[i][j]) * x->factors[p + i];
-                    y[i * COLS + j] = fmaf(b->scales[g * COLS + j], value, y[i * COLS + j]);
+                    float value = fmaf(-zero_of(b, g, j), x->sums[p + i], (float)sums[i][j]);
+                    y[i * COLS + j] =
+                        fmaf(b->scales[g * COLS + j], value * x->factors[p + i], y[i * COLS + j]);
                 }
-            digits += n * 8 * x->rows;
+            digits += n * 4 * DQ_NBITS_PARTS(b->bits) * x->rows;
             words += n * COLS;
         }
 }

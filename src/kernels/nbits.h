@@ -2,15 +2,22 @@
 #ifndef DQ_KERNELS_NBITS_H
 #define DQ_KERNELS_NBITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     DQ_NBITS_COLS = 64,
     DQ_NBITS_PIECE = 32, /* codes of a block that are summed as integers, at most */
-    DQ_NBITS_DIGITS = 3,
+    DQ_NBITS_DIGITS = 3, /* of codes of 2 and 4 bits */
+    DQ_NBITS_MOST = 1 << 22,
     DQ_NBITS_ROWS = 4 /* side by side, of rounded ones */
 };
+
+/** Of codes of `bits` bits: words of a piece; lines of a word's digits; bytes of its digits. */
+#define DQ_NBITS_PIECE_WORDS(bits) ((size_t)(DQ_NBITS_PIECE * (bits) / 32))
+#define DQ_NBITS_PARTS(bits) ((bits) == 8 ? 2 : 8 / (bits))
+#define DQ_NBITS_DIGIT_BYTES(bits) ((size_t)(4 * ((bits) == 8 ? 4 : DQ_NBITS_DIGITS * 8 / (bits))))
 
 /** A strip of DQ_NBITS_COLS columns. A word holds 32 / bits codes of one column, the first in its low bits.
  */
@@ -23,30 +30,35 @@ typedef struct dq_nbits {
     const float *scales;     /* [block][column] */
     const float *zeros;      /* [block][column], or NULL: `middle` for all */
     float middle;
+    bool fractions; /* zero points may be others than the whole numbers that codes stand for */
 } dq_nbits;
 
 /** A row of x as integers: the words of each block are taken in pieces of DQ_NBITS_PIECE codes, or what is
- * left, and in each x is factor * (65536 d2 + 256 d1 + d0), where the digits are int8. A piece whose factor
- * is below 0 (its size counts) is only a part of x: the same words come again with the next digits.
+ * left, and in each x is factor * X, X whole and at most DQ_NBITS_MOST in size. A piece whose factor is
+ * below 0 (its size counts) is only a part of x: the same words come again with the next digits.
  *
- *  With P = 8 / bits, digit e of code t + P * i of word n, t < P and i < 4, is
- *  digits[((n * P + t) * DQ_NBITS_DIGITS + e) * 4 + i]: the codes at bits t * bits of a word's four bytes. */
+ *  Of 2 and 4 bits X = 65536 d2 + 256 d1 + d0, where the digits are int8: with P = 8 / bits, digit e of code
+ *  t + P * i of word n, t < P and i < 4, is digits[((n * P + t) * DQ_NBITS_DIGITS + e) * 4 + i]: the codes at
+ *  bits t * bits of a word's four bytes. Of 8 bits X = 2048 d1 + d0, where the digits are int16, that of code
+ *  t + 2 * i of word n, t < 2 and i < 2, number ((n * 2 + t) * 2 + e) * 2 + i, and -1024 <= d0 < 1024. */
 typedef struct dq_nbits_row {
     const int8_t *digits;
     const float *factors; /* of each piece */
-    const float *sums;    /* of each piece's digits: sum e of piece p is sums[p * DQ_NBITS_DIGITS + e] */
+    const int32_t *sums;  /* of each piece: of all X */
 } dq_nbits_row;
 
 /** y[j] for all columns j of weights without a table: from 0, with piece after piece
  *
- *      y = fma(scale, fma(t2, 65536 * f, fma(t1, 256 * f, t0 * f)), y),   te = fma(-zero, sum e, De)
+ *      y = fma(scale, f * V, y),   V = the sum of (code - whole) * X, rounded once
  *
- * where f = |factor|, and De, the sum of code * de, is exact. te is, too, when the zero point is a whole
- * number: a large x whose weight is 0 takes nothing from the others. */
+ * where f = |factor|, and `whole` the whole number 0 ... 2^bits - 1 nearest to the zero point (ties to even;
+ * 0 for NaN): a large x whose weight is 0 takes nothing from the others. With `fractions` then
+ *
+ *      y = fma(scale, (zero - whole) * -(f * sum), y). */
 typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
 
-/** Rows of x rounded to 8 bits: in each piece x is factor * digit. Digit of row i for code t + 2 * l of word
- * n, t < 2 and l < 4, stands at digits[((n * 2 + t) * rows + i) * 4 + l]. */
+/** Rows of x rounded to 8 bits: in each piece x is factor * digit. Digit of row i for code t + P * l of word
+ * n stands where a dq_nbits_row has line i of `rows` lines in place of digit e. */
 typedef struct dq_nbits_rounded {
     size_t rows; /* 1 or DQ_NBITS_ROWS */
     const int8_t *digits;

@@ -1,13 +1,15 @@
-/* Codes stand in the bytes of a word: masked, they are multiplied with digits of x. Some vectors of columns
- * with a sum for each line of digits: the three of a row, or one of each of some rounded rows.
+/* Codes stand in the bytes of a word, or two of 8 bits in its halves: masked, they are multiplied with digits
+ * of x. Some vectors of columns with a sum for each line of digits: those of a row, or one of each of some
+ * rounded rows.
  *
  * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
  *
  *   VECTORS                       of columns side by side: their sums stay in registers
- *   UNROLLED                      words of a piece: DQ_NBITS_PIECE / 8, or 1 where that costs no time
- *   CODE_BITS                     4, or 8: of codes that add_products takes
- *   add_products(&sum, codes, d)  adds the products of four codes with four digits to each lane's sum
- *   in_32(sum)                    the sums as int32
+ *   WHOLE                         whether whole pieces of 4-bit codes, four words, are taken without a loop
+ *   add_products(&sum, codes, d)  adds the products of four codes, of 4 bits or fewer, with four digits to
+ *                                 each lane's sum
+ *   add_wide(&sum, codes, d)      likewise of two codes and digits of 16 bits, as int32
+ *   in_32(sum)                    the sums of add_products as int32
  *
  * After it was 0, a sum gets 8 products of each lane at most: pairs of products of 4 bits, which are at most
  * 2 * 15 * 128 in size, may thus be summed in 16 bits, as nbits_pairs.h does. */
@@ -16,92 +18,132 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, ROWS = DQ_NBITS_ROWS, LINES = 4 };
+enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, LINES = 4 };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-ALWAYS_INLINE vi four_digits(const int8_t *p)
+ALWAYS_INLINE vi four_bytes(const int8_t *p)
 {
     int32_t bytes;
     memcpy(&bytes, p, sizeof bytes);
     return vi_set(bytes);
 }
 
-/* Adds the products of a word of some vectors of columns with `lines` of digits, of codes' bits `shift` …
- * `shift` + `bits` - 1; all but the pointers are constants in each call. */
-ALWAYS_INLINE void word_products(const uint32_t *words, int parts, int bits, int shift, const int8_t *digits,
-                                 int lines, vi sum[VECTORS][LINES])
+/* Adds the products of a word of some vectors of columns with `lines` of digits; all but the pointers are
+ * constants in each call. */
+ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
+                                 vi sum[VECTORS][LINES])
 {
-    const vi mask = vi_set(((1u << bits) - 1) * 0x01010101);
+    const vi mask = vi_set(bits == 8 ? 0x00ff00ff : ((1u << bits) - 1) * 0x01010101);
+    const int parts = DQ_NBITS_PARTS(bits);
 #pragma GCC unroll 4
     for (int part = 0; part < parts; part++, digits += 4 * lines) {
         vi d[LINES];
         for (int e = 0; e < lines; e++)
-            d[e] = four_digits(digits + 4 * e);
+            d[e] = four_bytes(digits + 4 * e);
         for (int v = 0; v < VECTORS; v++) {
-            vi in_place = vi_right(vi_load(words + v * VF_LANES), part * bits + shift);
-            vi codes = vi_and(in_place, mask);
+            vi codes = vi_and(vi_right(vi_load(words + v * VF_LANES), part * bits), mask);
             for (int e = 0; e < lines; e++)
-                add_products(&sum[v][e], codes, d[e]);
+                if (bits == 8)
+                    add_wide(&sum[v][e], codes, d[e]);
+                else
+                    add_products(&sum[v][e], codes, d[e]);
         }
     }
 }
 
-/* Sums of `count` words. */
-ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int parts, int bits, int shift,
-                         const int8_t *digits, vi sum[VECTORS][LINES])
+/* Sums of `count` words, as int32: in memory, so that what is done with them may stand in a loop. */
+ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
+                         int lines, vi out[VECTORS][LINES])
 {
+    const size_t each = (size_t)(4 * lines * DQ_NBITS_PARTS(bits));
+    vi sum[VECTORS][LINES];
     for (int v = 0; v < VECTORS; v++)
-        for (int e = 0; e < DIGITS; e++)
+        for (int e = 0; e < lines; e++)
             sum[v][e] = vi_set(0);
-#pragma GCC unroll UNROLLED
-    for (; count > 0; count--, words += COLS, digits += 4 * DIGITS * parts)
-        word_products(words, parts, bits, shift, digits, DIGITS, sum);
+    if (whole && count == 4)
+#pragma GCC unroll 4
+        for (size_t n = 0; n < 4; n++)
+            word_products(words + n * COLS, bits, digits + n * each, lines, sum);
+    else
+#pragma GCC unroll 1
+        for (size_t n = 0; n < count; n++)
+            word_products(words + n * COLS, bits, digits + n * each, lines, sum);
     for (int v = 0; v < VECTORS; v++)
-        for (int e = 0; e < DIGITS; e++)
-            sum[v][e] = in_32(sum[v][e]);
+        for (int e = 0; e < lines; e++)
+            out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e]);
 }
 
-/* A piece of all columns. */
-ALWAYS_INLINE void columns(const dq_nbits *b, int bits, size_t block, const uint32_t *words, size_t count,
-                           const int8_t *digits, float factor, const float *sums, float *y)
+/* The contract's whole zero points. */
+ALWAYS_INLINE vi whole_of(vf zero, unsigned bits)
 {
-    const vf f[DIGITS] = {vf_set(factor), vf_set(256 * factor), vf_set(65536 * factor)};
-    /* read once: what is written to y might be any of them, for all that compilers know */
-    const vf less[DIGITS] = {vf_set(-sums[0]), vf_set(-sums[1]), vf_set(-sums[2])},
-             middle = vf_set(b->middle);
-    const float *scales = b->scales + block * COLS, *zeros = b->zeros ? b->zeros + block * COLS : NULL;
+    return vf_nearest(vf_min(vf_max(zero, vf_set(0)), vf_set((float)((1 << bits) - 1))));
+}
+
+/* What all columns take of a piece: `middle` is the zero point of all unless there are `zeros`, `total` the
+ * sum of the piece's integers. */
+ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const float *scales,
+                           const float *zeros, vi middle, const int8_t *digits, float factor, int32_t total,
+                           float *y)
+{
+    enum { HIGH = 2048 };
+    const int lines = bits == 8 ? 2 : DQ_NBITS_DIGITS;
+    const int32_t low = bits == 8 ? ((total + HIGH / 2) & (HIGH - 1)) - HIGH / 2 : total;
+    const vf f = vf_set(factor);
+    const vi by[2] = {vi_set(low), vi_set((total - low) / HIGH)};
+    const vi less[2] = {vi_mul(middle, by[0]), vi_mul(middle, by[1])};
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
-        vi sum[VECTORS][LINES], upper[VECTORS][LINES];
-        piece(words + at, count, 8 / bits, bits < CODE_BITS ? bits : CODE_BITS, 0, digits, sum);
-        if (bits > CODE_BITS)
-            piece(words + at, count, 1, 4, 4, digits, upper);
+        vi sum[VECTORS][LINES];
+        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, sum);
+#pragma GCC unroll 1
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
-            vf zero = zeros ? vf_load(zeros + j) : middle;
-            vf t[DIGITS];
-            for (int e = 0; e < DIGITS; e++) {
-                if (bits > CODE_BITS)
-                    sum[v][e] = vi_add(sum[v][e], vi_left(upper[v][e], 4));
-                t[e] = vf_fma(zero, less[e], vi_to_float(sum[v][e]));
+            vi zero = zeros ? whole_of(vf_load(zeros + j), (unsigned)bits) : middle, *s = sum[v];
+            vf value;
+            if (bits == 8) {
+                vf high = vi_to_float(vi_sub(s[1], zeros ? vi_mul(zero, by[1]) : less[1]));
+                value = vf_fma(high, vf_set(HIGH),
+                               vi_to_float(vi_sub(s[0], zeros ? vi_mul(zero, by[0]) : less[0])));
+            } else {
+                vi all = vi_add(vi_add(s[0], vi_left(s[1], 8)), vi_left(s[2], 16));
+                value = vi_to_float(vi_sub(all, zeros ? vi_mul(zero, by[0]) : less[0]));
             }
-            vf value = vf_fma(t[2], f[2], vf_fma(t[1], f[1], vf_mul(t[0], f[0])));
-            vf_store(y + j, vf_fma(vf_load(scales + j), value, vf_load(y + j)));
+            vf_store(y + j, vf_fma(vf_load(scales + j), vf_mul(value, f), vf_load(y + j)));
         }
+    }
+}
+
+/* What zero points have beside their whole parts, times -x. */
+static __attribute__((noinline)) void add_fractions(const dq_nbits *b, size_t block, float minus_x, float *y)
+{
+#pragma GCC unroll 1
+    for (size_t j = 0; j < COLS; j += VF_LANES) {
+        vf zero = b->zeros ? vf_load(b->zeros + block * COLS + j) : vf_set(b->middle);
+        vf fraction = vf_sub(zero, vi_to_float(whole_of(zero, b->bits)));
+        vf_store(y + j, vf_fma(vf_load(b->scales + block * COLS + j), vf_mul(fraction, vf_set(minus_x)),
+                               vf_load(y + j)));
     }
 }
 
 ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, float *y)
 {
-    const size_t most = (size_t)(DQ_NBITS_PIECE * bits / 32);
-    const uint32_t *words = b->words;
+    const size_t most = DQ_NBITS_PIECE_WORDS(bits);
+    /* read once: what is written to y might be any of it, for all that compilers know */
+    const dq_nbits w = *b;
+    const uint32_t *words = w.words;
     const int8_t *digits = x->digits;
+    const float *factors = x->factors, *scales = w.scales, *zeros = w.zeros;
+    const int32_t *sums = x->sums;
+    const vi middle = whole_of(vf_set(w.middle), (unsigned)bits);
     memset(y, 0, COLS * sizeof *y);
-    for (size_t g = 0, p = 0; g < b->blocks; g++)
-        for (size_t left = b->lengths[g], n; left; p++) {
+    for (size_t g = 0; g < w.blocks; g++, scales += COLS, zeros += zeros ? COLS : 0)
+        for (size_t left = w.lengths[g], n; left; factors++, sums++) {
+            const float f = fabsf(*factors);
             n = left < most ? left : most;
-            columns(b, bits, g, words, n, digits, fabsf(x->factors[p]), x->sums + p * DIGITS, y);
-            digits += n * (size_t)(8 / bits) * 4 * DIGITS;
-            if (x->factors[p] < 0)
+            columns(bits, words, n, scales, zeros, middle, digits, f, *sums, y);
+            if (w.fractions)
+                add_fractions(b, g, -(f * (float)*sums), y);
+            digits += n * DQ_NBITS_DIGIT_BYTES(bits);
+            if (*factors < 0)
                 continue;
             words += n * COLS;
             left -= n;

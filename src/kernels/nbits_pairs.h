@@ -1,5 +1,6 @@
 /* What nbits_body.h wants of an instruction set that multiplies bytes in pairs. Before this, its file defines
  * add_now(sum, term), which adds numbers of 16 bits. */
-enum { VECTORS = 2, CODE_BITS = 4 };
+enum { VECTORS = 2 };
 #define add_products(sum, codes, digits) add_now(sum, vi_pairs_8(codes, digits))
+#define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
 #define in_32(sum) vi_pairs_16(sum)

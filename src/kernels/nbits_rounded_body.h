@@ -1,22 +1,18 @@
 /* dq_nbits_rounded_fn. Before this, an instruction set's file includes nbits_body.h. */
 
-/* A piece of all columns; `rows` is a constant in each call. */
-ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, const float *scales,
+/* A piece of all columns; `bits` and `rows` are constants in each call. */
+ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits, const float *scales,
                                    const float *zeros, const dq_nbits_rounded *x, int rows, float *y)
 {
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        for (int v = 0; v < VECTORS; v++)
-            for (int i = 0; i < rows; i++)
-                sum[v][i] = vi_set(0);
+        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows, sum);
 #pragma GCC unroll 1
-        for (size_t n = 0; n < count; n++)
-            word_products(words + n * COLS + at, 2, 4, 0, x->digits + n * (size_t)(8 * rows), rows, sum);
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
             const vf scale = vf_load(scales + j), minus = vf_sub(vf_set(0), vf_load(zeros + j));
             for (int i = 0; i < rows; i++) {
-                vf value = vf_fma(minus, vf_set(x->sums[i]), vi_to_float(in_32(sum[v][i])));
+                vf value = vf_fma(minus, vf_set(x->sums[i]), vi_to_float(sum[v][i]));
                 float *to = y + (size_t)i * COLS + j;
                 vf_store(to, vf_fma(scale, vf_mul(value, vf_set(x->factors[i])), vf_load(to)));
             }
@@ -24,9 +20,9 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, const fl
     }
 }
 
-ALWAYS_INLINE void rounded_strip(const dq_nbits *b, dq_nbits_rounded x, int rows, float *y)
+ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, dq_nbits_rounded x, int rows, float *y)
 {
-    const size_t most = DQ_NBITS_PIECE / 8;
+    const size_t most = DQ_NBITS_PIECE_WORDS(bits);
     const uint32_t *words = b->words;
     float middle[COLS];
     for (size_t j = 0; j < COLS; j += VF_LANES)
@@ -36,9 +32,9 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, dq_nbits_rounded x, int rows
         const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
         for (size_t left = b->lengths[g], n; left; left -= n) {
             n = left < most ? left : most;
-            rounded_columns(words, n, b->scales + g * COLS, zeros, &x, rows, y);
+            rounded_columns(words, n, bits, b->scales + g * COLS, zeros, &x, rows, y);
             words += n * COLS;
-            x.digits += n * (size_t)(8 * rows);
+            x.digits += n * (size_t)(4 * rows * DQ_NBITS_PARTS(bits));
             x.factors += rows;
             x.sums += rows;
         }
@@ -48,7 +44,7 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, dq_nbits_rounded x, int rows
 void ISA(dq_nbits_rounded)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     if (x->rows == 1)
-        rounded_strip(b, *x, 1, y);
+        rounded_strip(b, 4, *x, 1, y);
     else
-        rounded_strip(b, *x, ROWS, y);
+        rounded_strip(b, 4, *x, ROWS, y);
 }

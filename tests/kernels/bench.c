@@ -400,7 +400,7 @@ static void run_nbits(call *c)
 {
     static const float factors[NBITS_BLOCKS];
     const dq_nbits b = some_weights();
-    static const float sums[NBITS_BLOCKS * DQ_NBITS_DIGITS];
+    static const int32_t sums[NBITS_BLOCKS];
     const dq_nbits_row x = {Z(int8_t), factors, sums};
     c->k->nbits(&b, &x, Y(float));
     c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};

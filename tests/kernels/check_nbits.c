@@ -31,7 +31,14 @@ static dq_nbits random_strip(int round, size_t *words)
     b.lengths = lengths;
     b.words = kernel_bytes(*words * COLS * sizeof *b.words);
     b.scales = some_floats(b.blocks * COLS, plain);
-    b.zeros = kernel_random(2) ? some_floats(b.blocks * COLS, plain) : NULL;
+    float *zeros = some_floats(b.blocks * COLS, plain);
+    b.fractions = kernel_random(2);
+    for (size_t i = 0; i < b.blocks * COLS; i++)
+        zeros[i] = b.fractions && plain ? zeros[i] * 40
+                   : b.fractions        ? zeros[i]
+                                        : (float)kernel_random(1u << b.bits);
+    b.zeros = kernel_random(2) ? zeros : NULL;
+    b.middle = b.fractions ? 2.5f : 1;
     return b;
 }
 
@@ -45,35 +52,53 @@ static float zero_of(const dq_nbits *b, size_t block, size_t column)
     return b->zeros ? b->zeros[block * COLS + column] : b->middle;
 }
 
-/* The contract's De of `count` words. */
-static float expected_sum(const dq_nbits *b, const int8_t *digits, size_t e, size_t word, size_t count,
-                          size_t column)
+/* A row's integer for code t of word n, or that of row `row` of rounded ones. */
+static int32_t integer_of(const int8_t *digits, unsigned bits, size_t n, size_t t, size_t lines, size_t line)
 {
-    size_t in_byte = 8 / b->bits, fields = 32 / b->bits;
-    int64_t sum = 0;
-    for (size_t n = 0; n < count; n++)
-        for (size_t t = 0; t < fields; t++) {
-            size_t at = ((n * in_byte + t % in_byte) * DQ_NBITS_DIGITS + e) * 4 + t / in_byte;
-            sum += (int64_t)code_at(b, word + n, t, column) * digits[at];
-        }
-    return (float)sum;
+    size_t parts = bits == 8 ? 2 : 8 / bits;
+    size_t at = ((n * parts + t % parts) * lines + line) * 4 + t / parts * (bits == 8 ? 2 : 1);
+    int16_t wide;
+    memcpy(&wide, digits + at, bits == 8 ? sizeof wide : 0);
+    return bits == 8 ? wide : digits[at];
 }
 
-static float expected(const dq_nbits *b, const dq_nbits_row *x, size_t column)
+static void put_integer(int8_t *digits, unsigned bits, size_t n, size_t t, int32_t x)
 {
-    size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0;
-    const int8_t *digits = x->digits;
+    size_t parts = bits == 8 ? 2 : 8 / bits, lines = bits == 8 ? 2 : DQ_NBITS_DIGITS;
+    int32_t base = bits == 8 ? 2048 : 256;
+    for (size_t e = 0; e < lines; e++) {
+        size_t at = ((n * parts + t % parts) * lines + e) * 4 + t / parts * (bits == 8 ? 2 : 1);
+        int32_t digit = ((x + base / 2) & (base - 1)) - base / 2;
+        if (e == lines - 1)
+            digit = x;
+        int16_t wide = (int16_t)digit;
+        if (bits == 8)
+            memcpy(digits + at, &wide, sizeof wide);
+        else
+            digits[at] = (int8_t)digit;
+        x = (x - digit) / base;
+    }
+}
+
+/* A row of integers `at` which the kernel's digits stand for. */
+static float expected(const dq_nbits *b, const dq_nbits_row *x, const int32_t *at, size_t column)
+{
+    size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0, fields = 32 / b->bits;
     float y = 0;
     for (size_t g = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; p++) {
-            float f = fabsf(x->factors[p]), t[DQ_NBITS_DIGITS];
+            float f = fabsf(x->factors[p]), zero = zero_of(b, g, column), top = (float)((1 << b->bits) - 1);
+            float whole = isnan(zero) ? 0 : rintf(fminf(fmaxf(zero, 0), top));
+            float scale = b->scales[g * COLS + column];
+            int64_t sum = 0, total = 0;
             n = left < most ? left : most;
-            for (size_t e = 0; e < DQ_NBITS_DIGITS; e++)
-                t[e] = fmaf(-zero_of(b, g, column), x->sums[p * DQ_NBITS_DIGITS + e],
-                            expected_sum(b, digits, e, word, n, column));
-            float value = fmaf(t[2], 65536 * f, fmaf(t[1], 256 * f, t[0] * f));
-            y = fmaf(b->scales[g * COLS + column], value, y);
-            digits += n * (8 / b->bits) * 4 * DQ_NBITS_DIGITS;
+            for (size_t k = 0; k < n * fields; k++, at++) {
+                sum += ((int64_t)code_at(b, word + k / fields, k % fields, column) - (int64_t)whole) * *at;
+                total += *at;
+            }
+            y = fmaf(scale, f * (float)sum, y);
+            if (b->fractions)
+                y = fmaf(scale, (zero - whole) * -(f * (float)total), y);
             if (x->factors[p] < 0)
                 continue;
             left -= n;
@@ -82,25 +107,50 @@ static float expected(const dq_nbits *b, const dq_nbits_row *x, size_t column)
     return y;
 }
 
+/* Sums of pieces of integers as large as may be, or of any size, which go to digits. */
+static void fill_row(const dq_nbits *b, const float *factors, bool largest, int32_t *integers, int8_t *digits,
+                     int32_t *sums)
+{
+    size_t most = DQ_NBITS_PIECE * b->bits / 32, fields = 32 / b->bits;
+    for (size_t g = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; sums++, factors++) {
+            n = left < most ? left : most;
+            *sums = 0;
+            for (size_t k = 0; k < n * fields; k++) {
+                int32_t x = (int32_t)kernel_random(2 * DQ_NBITS_MOST + 1) - DQ_NBITS_MOST;
+                *integers++ = x =
+                    largest ? x < 0 && kernel_random(9) == 0 ? DQ_NBITS_MOST : -DQ_NBITS_MOST : x;
+                *sums += x;
+                put_integer(digits, b->bits, k / fields, k % fields, x);
+            }
+            digits += n * fields * (b->bits == 8 ? 4 : DQ_NBITS_DIGITS);
+            left -= *factors < 0 ? 0 : n;
+        }
+}
+
 void check_nbits(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t words;
         dq_nbits b = random_strip(round, &words);
         size_t codes = words * (32 / b.bits);
-        int8_t *digits = kernel_bytes(2 * codes * DQ_NBITS_DIGITS);
-        if (round % 8 == 1) /* the largest sums */
-            memset(digits, -128, 2 * codes * DQ_NBITS_DIGITS);
-        bool plain = round % 4 != 0;
+        bool plain = round % 4 != 0, largest = round % 8 == 1;
+        if (largest) {
+            memset((void *)(uintptr_t)b.words, round % 16 == 1 ? 0xff : 0, words * COLS * sizeof *b.words);
+            b.middle = round % 16 == 1 ? 0 : (float)((1 << b.bits) - 1);
+        }
         float *factors = some_floats(2 * words, plain);
         for (size_t i = 1; i < 2 * words; i += 2) /* no piece has more than two parts here */
             factors[i] = fabsf(factors[i]);
-        float *sums = some_floats(2 * words * DQ_NBITS_DIGITS, plain);
+        int32_t *integers = kernel_memory(2 * codes * sizeof *integers);
+        int32_t *sums = kernel_memory(2 * words * sizeof *sums);
+        int8_t *digits = kernel_bytes(2 * codes * 4);
+        fill_row(&b, factors, largest, integers, digits, sums);
         dq_nbits_row x = {digits, factors, sums};
         float *y = kernel_memory(COLS * sizeof *y);
         k->nbits(&b, &x, y);
         for (size_t j = 0; j < COLS; j++) {
-            float wanted = expected(&b, &x, j);
+            float wanted = expected(&b, &x, integers, j);
             KERNEL_FAIL_UNLESS(same_or_nan(y[j], wanted),
                                "%u bits, %zu blocks, column %zu: %.9g, wanted %.9g", b.bits, b.blocks, j,
                                (double)y[j], (double)wanted);
@@ -136,16 +186,15 @@ void check_nbits_floats(const dq_kernels *k)
 
 static float expected_rounded(const dq_nbits *b, const dq_nbits_rounded *x, size_t row, size_t column)
 {
-    size_t most = DQ_NBITS_PIECE / 8, word = 0, p = 0;
+    size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0, fields = 32 / b->bits;
     float y = 0;
     for (size_t g = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; left -= n, p += x->rows) {
             int64_t sum = 0;
             for (n = 0; n < left && n < most; n++, word++)
-                for (size_t t = 0; t < 8; t++) {
-                    size_t at = ((word * 2 + t % 2) * x->rows + row) * 4 + t / 2;
-                    sum += (int64_t)code_at(b, word, t, column) * x->digits[at];
-                }
+                for (size_t t = 0; t < fields; t++)
+                    sum += (int64_t)code_at(b, word, t, column) *
+                           integer_of(x->digits, b->bits, word, t, x->rows, row);
             float value = fmaf(-zero_of(b, g, column), x->sums[p + row], (float)sum) * x->factors[p + row];
             y = fmaf(b->scales[g * COLS + column], value, y);
         }
@@ -158,12 +207,13 @@ void check_nbits_rounded(const dq_kernels *k)
         size_t words;
         dq_nbits b = random_strip(round, &words);
         b.bits = 4;
-        const size_t rows = round % 2 ? 1 : DQ_NBITS_ROWS, codes = words * 8;
-        int8_t *digits = kernel_bytes(codes * rows);
-        if (round % 8 < 2) { /* the largest sums */
-            memset(digits, -128, codes * rows);
+        const size_t rows = round % 2 ? 1 : DQ_NBITS_ROWS, bytes = words * 4 * DQ_NBITS_PARTS(b.bits) * rows;
+        int8_t *digits = kernel_bytes(bytes);
+        bool largest = round % 8 < 2;
+        if (largest)
             memset((void *)(uintptr_t)b.words, 0xff, words * COLS * sizeof *b.words);
-        }
+        if (largest)
+            memset(digits, -128, bytes);
         bool plain = round % 4 != 0;
         float *factors = some_floats(words * rows, plain), *sums = some_floats(words * rows, plain);
         dq_nbits_rounded x = {rows, digits, factors, sums};
@@ -172,8 +222,8 @@ void check_nbits_rounded(const dq_kernels *k)
         for (size_t i = 0; i < rows * COLS; i++) {
             float wanted = expected_rounded(&b, &x, i / COLS, i % COLS);
             KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted),
-                               "%zu blocks, row %zu, column %zu: %.9g, wanted %.9g", b.blocks, i / COLS,
-                               i % COLS, (double)y[i], (double)wanted);
+                               "%u bits, %zu blocks, row %zu, column %zu: %.9g, wanted %.9g", b.bits,
+                               b.blocks, i / COLS, i % COLS, (double)y[i], (double)wanted);
         }
         kernel_done();
     }

@@ -2,11 +2,12 @@
 #include "kernels/arm/vec_neon.h"
 
 #define ISA(name) name##_dotprod
-enum { UNROLLED = 4 };
+enum { WHOLE = 1 };
 
-enum { VECTORS = 4, CODE_BITS = 4 };
+enum { VECTORS = 4 };
 #define add_products(sum, codes, digits)                                                                     \
     (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(digits)))
+#define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
 #define in_32(sum) (sum)
 
 #include "kernels/nbits_body.h"

@@ -3,10 +3,11 @@
 #include "kernels/x86/vec_avx512.h"
 
 #define ISA(name) name##_avx512vnni
-enum { UNROLLED = 1 };
+enum { WHOLE = 0 };
 
-enum { VECTORS = 4, CODE_BITS = 8 };
+enum { VECTORS = 4 };
 #define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))
+#define add_wide(sum, codes, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), codes, digits))
 #define in_32(sum) (sum)
 
 #include "kernels/nbits_body.h"

@@ -2,10 +2,11 @@
 #include "kernels/x86/vec_avx2.h"
 
 #define ISA(name) name##_avxvnni
-enum { UNROLLED = 1 };
+enum { WHOLE = 0 };
 
-enum { VECTORS = 2, CODE_BITS = 8 };
+enum { VECTORS = 2 };
 #define add_products(sum, codes, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), codes, digits))
+#define add_wide(sum, codes, digits) (*(sum) = _mm256_dpwssd_avx_epi32(*(sum), codes, digits))
 #define in_32(sum) (sum)
 
 #include "kernels/nbits_body.h"

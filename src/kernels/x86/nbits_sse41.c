@@ -1,7 +1,7 @@
 #include "kernels/x86/vec_sse41.h"
 
 #define ISA(name) name##_sse41
-enum { UNROLLED = 1 };
+enum { WHOLE = 0 };
 
 static inline void add_now(vi *sum, vi term)
 {

@@ -48,6 +48,7 @@ typedef __m256d vd;
 #define vi_mul(a, b) _mm256_mullo_epi32(a, b)
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define vi_store(p, a) _mm256_storeu_si256((__m256i *)(void *)(p), a)
+#define vf_nearest(a) _mm256_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm256_slli_epi32(a, n)
 #define vi_right(a, n) _mm256_srli_epi32(a, n) /* zeros come in */
 /* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */

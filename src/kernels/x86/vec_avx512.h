@@ -36,8 +36,10 @@ typedef __m512d vd;
 #define vi_sub(a, b) _mm512_sub_epi32(a, b)
 #define vi_and(a, b) _mm512_and_si512(a, b)
 #define vi_xor(a, b) _mm512_xor_si512(a, b)
+#define vi_mul(a, b) _mm512_mullo_epi32(a, b)
 #define vi_load(p) _mm512_loadu_si512(p)
 #define vi_store(p, a) _mm512_storeu_si512(p, a)
+#define vf_nearest(a) _mm512_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm512_slli_epi32(a, n)
 #define vi_right(a, n) _mm512_srli_epi32(a, n) /* zeros come in */
 /* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */

@@ -1,112 +1,165 @@
 #include "ops/weight_only/weight_digits.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-static uint32_t bits_of(float x)
+static int32_t bits_of(float x)
 {
-    uint32_t bits;
+    int32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-/* x as integers times *factor, a power of two: the largest at least 2^22 and no more than three digits can
- * say. False when that would leave the range of floats. */
-static bool to_integers(const float *x, size_t n, int32_t *out, float *factor)
+static float float_of(int32_t bits)
 {
-    enum {
-        FRACTION = 23,
-        BIAS = 127,
-        LARGEST = 0x7efefe /* fraction of the largest that three digits say */
-    };
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t size = bits_of(x[i]) & 0x7fffffff;
-        most = size > most ? size : most;
-    }
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float power_of_two(int exponent)
+{
+    return float_of((exponent + 127) << 23);
+}
+
+/* Bits of |x|: of floats without a sign they have their order. */
+static int32_t size_of(float x)
+{
+    return bits_of(x) & INT32_MAX;
+}
+
+/* The nearest integer, of at most 2^22 in size: the last bits of a number that has no room for a fraction. */
+static int32_t nearest(float x)
+{
+    const float no_fraction = 0x1.8p23f;
+    return bits_of(x + no_fraction) - bits_of(no_fraction);
+}
+
+static int32_t largest_of(const float *x, size_t n)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = size_of(x[i]) > most ? size_of(x[i]) : most;
+    return most;
+}
+
+/* x, of which the largest has the size `most`, as integers times *factor, a power of two: the largest at
+ * least DQ_NBITS_MOST / 2. False when that would leave the range of floats. */
+static bool to_integers(const float *x, size_t n, int32_t most, int32_t *out, float *factor)
+{
     *factor = 0;
-    memset(out, 0, n * sizeof *out);
     if (most == 0)
         return true;
     if (most < bits_of(0x1p-90f) || most > bits_of(0x1p90f))
         return false;
-    int up = 22 - ((int)(most >> FRACTION) - BIAS) - ((most & 0x7fffff) > LARGEST);
-    float by = ldexpf(1, up);
-    for (size_t i = 0; i < n; i++) {
-        float scaled = x[i] * by;
-        out[i] = (int32_t)(scaled + (scaled < 0 ? -0.5f : 0.5f));
-    }
-    *factor = ldexpf(1, -up);
+    int up = 21 - ((most >> 23) - 127);
+    const float by = power_of_two(up);
+    for (size_t i = 0; i < n; i++)
+        out[i] = nearest(x[i] * by);
+    *factor = power_of_two(-up);
     return true;
 }
 
-static void put_digits(const int32_t *x, size_t n, size_t in_byte, float *sums, int8_t *out)
+static int32_t sum_of(const int32_t *x, size_t n)
 {
-    int32_t all[DQ_NBITS_DIGITS] = {0};
-    for (const int32_t *end = x + n; x < end; x += 4 * in_byte)
-        for (size_t t = 0; t < in_byte; t++, out += 4 * DQ_NBITS_DIGITS)
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* Of 8 bits: when each has its smallest subtracted, none borrows from the next. */
+static void put_bytes(const int32_t *x, size_t n, size_t parts, int8_t *out)
+{
+    const uint32_t middle = 0x808080;
+    for (const int32_t *end = x + n; x < end; x += 4 * parts)
+        for (size_t t = 0; t < parts; t++, out += 4 * DQ_NBITS_DIGITS) {
+            uint32_t lines[DQ_NBITS_DIGITS] = {0};
+#pragma GCC unroll 4
             for (size_t i = 0; i < 4; i++) {
-                int32_t value = x[t + in_byte * i];
-                for (size_t e = 0; e < DQ_NBITS_DIGITS; e++) {
-                    int32_t digit = ((value + 128) & 255) - 128;
-                    out[4 * e + i] = (int8_t)digit;
-                    all[e] += digit;
-                    value = (value - digit) / 256;
-                }
+                uint32_t bytes = ((uint32_t)x[t + parts * i] + middle) ^ middle;
+#pragma GCC unroll 3
+                for (size_t e = 0; e < DQ_NBITS_DIGITS; e++)
+                    lines[e] |= (bytes >> 8 * e & 255) << 8 * i;
             }
-    for (size_t e = 0; e < DQ_NBITS_DIGITS; e++)
-        sums[e] = (float)all[e];
+            for (size_t i = 0; i < 4 * DQ_NBITS_DIGITS; i++)
+                out[i] = (int8_t)(lines[i / 4] >> i % 4 * 8);
+        }
 }
 
-static float quarter_of_largest(const float *x, size_t n)
+/* Of 16 bits: for codes of 8. */
+static void put_wide(const int32_t *x, size_t n, int8_t *out)
 {
-    float most = 0;
-    for (size_t i = 0; i < n; i++)
-        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-    return most / 4;
+    enum { HIGH = 2048 };
+    for (const int32_t *end = x + n; x < end; x += 4)
+        for (size_t t = 0; t < 2; t++, out += 8) {
+            int16_t digits[4];
+            for (size_t i = 0; i < 2; i++) {
+                int32_t value = x[t + 2 * i], low = ((value + HIGH / 2) & (HIGH - 1)) - HIGH / 2;
+                digits[i] = (int16_t)low;
+                digits[2 + i] = (int16_t)((value - low) / HIGH);
+            }
+            memcpy(out, digits, sizeof digits);
+        }
 }
 
-/* Whether rounding to integers took little of the smaller values of x: where the weights of the larger ones
- * are 0, the result is theirs. */
-static bool close_to(const float *x, size_t n, const int32_t *integers, float factor)
+static void put_digits(const int32_t *x, size_t n, size_t fields, int32_t *sum, int8_t *out)
 {
-    float quarter = quarter_of_largest(x, n), error = 0, sum = 0;
+    *sum = sum_of(x, n);
+    if (fields == 4)
+        put_wide(x, n, out);
+    else
+        put_bytes(x, n, fields / 4, out);
+}
+
+/* Whether rounding to integers took little of the smaller values of x, up to a quarter of the largest: where
+ * the weights of the larger ones are 0, the result is theirs. */
+static bool close_to(const float *x, size_t n, int32_t most, const int32_t *integers, float factor)
+{
+    const int32_t small = size_of(float_of(most) / 4);
+    int32_t beyond = 0; /* as each loses a half at most, 2^17 + 1 on an average will do */
+    float error = 0, sum = 0;
     for (size_t i = 0; i < n; i++)
-        if (fabsf(x[i]) <= quarter) {
+        beyond += (abs(integers[i]) - (1 << 17) - 1) & -(int32_t)(size_of(x[i]) <= small);
+    if (beyond >= 0)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (size_of(x[i]) <= small) {
             error += fabsf(x[i] - (float)integers[i] * factor);
             sum += fabsf(x[i]);
         }
     return error <= 0x1p-18f * sum;
 }
 
-static void divide(const float *x, size_t n, float *larger, float *smaller)
+static void divide(const float *x, size_t n, int32_t most, float *larger, float *smaller)
 {
-    float quarter = quarter_of_largest(x, n);
+    const int32_t small = size_of(float_of(most) / 4);
     for (size_t i = 0; i < n; i++) {
-        bool small = fabsf(x[i]) <= quarter;
-        larger[i] = small ? 0 : x[i];
-        smaller[i] = small ? x[i] : 0;
+        larger[i] = size_of(x[i]) <= small ? 0 : x[i];
+        smaller[i] = size_of(x[i]) <= small ? x[i] : 0;
     }
 }
 
 /* A piece: the number of its parts, or 0. */
-static size_t make_piece(const float *x, size_t n, size_t in_byte, float *factors, float *sums,
-                         int8_t *digits)
+static size_t make_piece(const float *x, size_t n, size_t fields, dq_weight_digits to)
 {
-    int32_t integers[DQ_NBITS_PIECE];
+    int32_t integers[DQ_NBITS_PIECE] = {0}, most = largest_of(x, n);
     float part[DQ_WEIGHT_PARTS][DQ_NBITS_PIECE];
-    if (!to_integers(x, n, integers, factors))
+    if (!to_integers(x, n, most, integers, to.factors))
         return 0;
-    if (close_to(x, n, integers, *factors)) {
-        put_digits(integers, n, in_byte, sums, digits);
+    if (close_to(x, n, most, integers, *to.factors)) {
+        put_digits(integers, n, fields, to.totals, to.digits);
         return 1;
     }
-    divide(x, n, part[0], part[1]);
+    divide(x, n, most, part[0], part[1]);
     for (size_t i = 0; i < DQ_WEIGHT_PARTS; i++) {
-        if (!to_integers(part[i], n, integers, factors + i) ||
-            (i == 1 && !close_to(part[i], n, integers, factors[i])))
+        most = largest_of(part[i], n);
+        if (!to_integers(part[i], n, most, integers, to.factors + i) ||
+            (i == 1 && !close_to(part[i], n, most, integers, to.factors[i])))
             return 0;
-        put_digits(integers, n, in_byte, sums + i * DQ_NBITS_DIGITS, digits + i * n * DQ_NBITS_DIGITS);
+        put_digits(integers, n, fields, to.totals + i,
+                   to.digits + i * n / fields * DQ_NBITS_DIGIT_BYTES(32 / fields));
     }
     return DQ_WEIGHT_PARTS;
 }
@@ -118,14 +171,14 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
     for (size_t g = 0; g < row->blocks; g++)
         for (size_t left = row->lengths[g], n, parts; left; left -= n) {
             n = left < DQ_NBITS_PIECE / fields ? left : DQ_NBITS_PIECE / fields;
-            parts = make_piece(x, n * fields, fields / 4, to.factors, to.sums, to.digits);
+            parts = make_piece(x, n * fields, fields, to);
             if (parts == 0)
                 return false;
             for (size_t i = 0; i + 1 < parts; i++)
                 to.factors[i] = -to.factors[i];
             to.factors += parts;
-            to.sums += parts * DQ_NBITS_DIGITS;
-            to.digits += parts * n * fields * DQ_NBITS_DIGITS;
+            to.totals += parts;
+            to.digits += parts * n * DQ_NBITS_DIGIT_BYTES(32 / fields);
             x += n * fields;
         }
     return true;

@@ -15,16 +15,17 @@ typedef struct dq_weight_row {
     size_t blocks, fields;   /* codes of a word */
 } dq_weight_row;
 
-/** Where digits go, and the factors and sums of their pieces. */
+/** Where digits go, the factors of their pieces, and the pieces' sums: of integers, or of rounded x. */
 typedef struct dq_weight_digits {
     float *factors, *sums;
+    int32_t *totals;
     int8_t *digits;
 } dq_weight_digits;
 
-/** A dq_nbits_row. A piece's n values are integers times a power of two, rounded, so that the largest is 2^22
- * or more in size and three digits can say it. Those up to a quarter of the largest lose at most 2^-18 of the
- * sum of their sizes by it: else they make a second part, with its own factor, DQ_NBITS_DIGITS sums and n *
- * DQ_NBITS_DIGITS digits. False when DQ_WEIGHT_PARTS are not enough or one leaves the range of floats. */
+/** A dq_nbits_row. A piece's values are integers times a power of two, rounded, so that the largest is
+ * DQ_NBITS_MOST / 2 or more in size. Those up to a quarter of the largest lose at most 2^-18 of the sum of
+ * their sizes by it: else they make a second part, with its own factor, sum and digits. False when
+ * DQ_WEIGHT_PARTS are not enough or one leaves the range of floats. */
 bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to);
 
 /** A row of a dq_nbits_rounded of `rows` rows: in each block factor = max |x| / 127 (or 1 when that is 0),

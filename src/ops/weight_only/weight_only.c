@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, DIGITS = DQ_NBITS_DIGITS, ROWS = DQ_NBITS_ROWS, CHUNK = 192, ALIGN = 64 };
+enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, CHUNK = 192, ALIGN = 64 };
 
 /* ---- Order of the codes -------------------------------------------------------------------------------- */
 
@@ -226,7 +226,8 @@ static dq_nbits strip_of(const job *j, size_t strip)
                       .words = j->words + strip * j->word_count * COLS,
                       .scales = j->scales + strip * j->blocks * COLS,
                       .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
-                      .middle = w->middle};
+                      .middle = w->middle,
+                      .fractions = w->fractions};
 }
 
 /* Rows of a chunk from `first` on. */
@@ -321,6 +322,11 @@ static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
     return true;
 }
 
+static bool is_code(const dq_weight_form *f, float zero)
+{
+    return zero >= 0 && zero < (float)(1 << f->bits) && zero == rintf(zero);
+}
+
 /* The order of codes, as far as it is known, and room for the rest. */
 static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, size_t *used, dq_error *err)
 {
@@ -371,8 +377,9 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
 /* Of a row, for each word: digits in all parts, and room as for pieces of one word. */
 static size_t word_bytes(const dq_weights *w)
 {
-    size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS, digits = w->rounded ? 1 : DIGITS;
-    return parts * (fields_of(&w->form) * digits + sizeof(float) + digits * sizeof(float));
+    size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS;
+    size_t digits = w->rounded ? fields_of(&w->form) : DQ_NBITS_DIGIT_BYTES(w->form.bits);
+    return parts * (digits + sizeof(float) + sizeof(float));
 }
 
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
@@ -416,6 +423,7 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
     if (w->with_zeros && same_zeros(call, w, &w->middle))
         w->with_zeros = false;
+    w->fractions = w->with_zeros ? call->in[w->zeros]->dtype != DQ_UINT8 : !is_code(&w->form, w->middle);
     DQ_TRY(prepare_form(call, w, w->scales, make_scales, known, w->blocks, &w->packed_scales, &used,
                         &w->scales_at, err));
     if (w->with_zeros)
@@ -463,9 +471,10 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
 static dq_weight_digits digits_of(const job *j, size_t row)
 {
     size_t each = (j->word_count * word_bytes(j->w) + ALIGN - 1) / ALIGN * ALIGN;
-    float *factors = (float *)(void *)(j->digits + row * each);
-    float *sums = factors + DQ_WEIGHT_PARTS * j->word_count;
-    return (dq_weight_digits){factors, sums, (int8_t *)(sums + DQ_WEIGHT_PARTS * DIGITS * j->word_count)};
+    dq_weight_digits d = {.factors = (float *)(void *)(j->digits + row * each)};
+    d.totals = (int32_t *)(void *)(d.factors + DQ_WEIGHT_PARTS * j->word_count);
+    d.digits = (int8_t *)(d.totals + DQ_WEIGHT_PARTS * j->word_count);
+    return d;
 }
 
 /* Of the rounded rows from `first` on, a multiple of ROWS: side by side, but for one that is left alone. */
@@ -531,7 +540,7 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
         dq_nbits b = strip_of(j, j->strip + strip);
         for (size_t i = 0; i < j->rows; i++) {
             dq_weight_digits from = digits_of(j, i);
-            dq_nbits_row x = {from.digits, from.factors, from.sums};
+            dq_nbits_row x = {from.digits, from.factors, from.totals};
             if (j->odd[i])
                 continue;
             j->call->kernels->nbits(&b, &x, y);

@@ -8,7 +8,7 @@
  * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
  * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
  * MatMul. Up to DQ_WEIGHTS_FEW rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
- * largest has 22 bits or more; the sum of a piece is exact, and what x loses is less than the sum in floats
+ * largest has 22 bits; the sum of a piece is exact, and what x loses is less than the sum in floats
  * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
  * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
  *
@@ -53,7 +53,7 @@ typedef struct dq_weights {
     size_t blocks, words;                              /* of a column */
     uint32_t *lengths;                                 /* of blocks, in words */
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
-    bool with_zeros;
+    bool with_zeros, fractions;                        /* as in dq_nbits */
     float middle;
     bool rounded;        /* x to 8 bits */
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
