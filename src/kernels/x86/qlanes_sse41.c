@@ -10,7 +10,7 @@ enum { MOST = 128 };
 
 size_t dq_qlanes_panel_size_sse41(size_t steps)
 {
-    enum { EACH = sizeof(uint32_t) + OUTS * (STEP + sizeof(record)) };
+    enum { EACH = sizeof(uint32_t) + OUTS * (STEP + 2 * sizeof(record)) };
     size_t size;
     return steps <= UINT32_MAX && dq_mul_size(steps, EACH, &size) && dq_add_size(size, sizeof(head), &size) &&
                    dq_align_size(size, ALIGN, &size)
@@ -109,6 +109,33 @@ static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t
     return first;
 }
 
+/* Whether pairs of products of both records fit in 16 bits together. */
+static bool fit(const record *a, const record *b)
+{
+    int sums[2][2] = {{0}}; /* of each pair and sign */
+    for (size_t e = 0; e < STEP; e++) {
+        sums[e / 2][a->w[e] < 0] += a->w[e];
+        sums[e / 2][b->w[e] < 0] += b->w[e];
+    }
+    return sums[0][0] <= MOST && sums[0][1] >= -MOST && sums[1][0] <= MOST && sums[1][1] >= -MOST;
+}
+
+/* Puts records behind each other that fit; one that none fits gets one of zeros. Returns their end. */
+static record *couple(record *r, record *end)
+{
+    for (; r < end; r += 2) {
+        record *other = r + 1;
+        while (other < end && !fit(r, other))
+            other++;
+        if (other == end)
+            *end++ = (record){.step = r->step};
+        record found = *other;
+        *other = r[1];
+        r[1] = found;
+    }
+    return end;
+}
+
 size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
 {
     head *h = panel;
@@ -122,7 +149,7 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
     for (size_t s = 0; s < steps; s++)
         _mm_storeu_si128((void *)(safe + s * OUTS * STEP), safe_part(weights_of(w, steps, order[s])));
     for (size_t j = 0; j < OUTS; j++) {
-        const record *first = next;
+        record *first = next;
         for (size_t s = 0; s < steps; s++) {
             const int8_t *all = w + (j * steps + order[s]) * STEP, *part = safe + (s * OUTS + j) * STEP;
             if (memcmp(all, part, STEP) == 0)
@@ -132,6 +159,7 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
                 next->w[e] = (int8_t)(all[e] - part[e]);
             next++;
         }
+        next = couple(first, next);
         h->records[j] = (uint32_t)(next - first);
     }
     size_t used = sizeof *h + steps * (sizeof *order + OUTS * STEP) + (size_t)(next - records) * sizeof *next;

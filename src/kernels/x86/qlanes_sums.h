@@ -4,7 +4,8 @@
  * in size: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this, and a rest,
  * which is almost always zero. The pairs of two steps are summed in 16 bits, too, where they obey this
  * together: a panel's steps are matched so that nearly all find one that does. Rests stand behind the safe
- * parts as records: a step, and four more weights for it.
+ * parts as records: a step, and four more weights for it; two by two, so that they may be summed as steps
+ * are.
  *
  * qlanes_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
 #ifndef DQ_KERNELS_X86_QLANES_SUMS_H
@@ -19,8 +20,8 @@ enum { PIXELS = VECTORS * VF_LANES, BYTES = STEP * VF_LANES };
 
 /* Behind it the panel's steps, in the order of their safe parts, those, and records. */
 typedef struct head {
-    uint32_t matched; /* of the steps: one and the next are summed together */
-    uint32_t records[OUTS];
+    uint32_t matched;       /* of the steps: one and the next are summed together */
+    uint32_t records[OUTS]; /* even */
     uint8_t unused[ALIGN - (OUTS + 1) * sizeof(uint32_t)];
 } head;
 
@@ -80,19 +81,20 @@ static inline __attribute__((always_inline)) void tile(const task *t, int vector
             vi_store(c + (size_t)j * c_stride + v * VF_LANES, acc[j][v]);
 }
 
-/* Record by record over all pixels: rows of sums stay in the first-level cache, and loops end where branches
- * are foretold. */
+/* Two records after the other over all pixels: rows of sums stay in the first-level cache, and loops end
+ * where branches are foretold. */
 static void add_rests(const task *t, size_t n, int32_t *c, size_t c_stride)
 {
     const record *r =
         (const record *)((const uint32_t *)(t->panel + 1) + t->steps * (1 + OUTS * STEP / sizeof(uint32_t)));
     for (int j = 0; j < OUTS; j++, c += c_stride)
-        for (const record *end = r + t->panel->records[j]; r < end; r++) {
-            const uint8_t *x = t->x + t->offsets[r->step];
-            const vi w = four(r->w);
+        for (const record *end = r + t->panel->records[j]; r < end; r += 2) {
+            const uint8_t *x = t->x + t->offsets[r[0].step], *y = t->x + t->offsets[r[1].step];
+            const vi a = four(r[0].w), b = four(r[1].w);
             for (size_t p = 0; p < n; p += VF_LANES) {
-                vi sum = vi_pairs_16(vi_pairs_8(vi_load(x + STEP * p), w));
-                vi_store(c + p, vi_add(vi_load(c + p), sum));
+                vi sum =
+                    vi_add_16(vi_pairs_8(vi_load(x + STEP * p), a), vi_pairs_8(vi_load(y + STEP * p), b));
+                vi_store(c + p, vi_add(vi_load(c + p), vi_pairs_16(sum)));
             }
         }
 }
