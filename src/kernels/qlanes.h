@@ -38,6 +38,14 @@ typedef void dq_qlanes_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_
 typedef void dq_qlanes_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                                 const dq_requantize_to *to);
 
+/** A float for dq_qlanes_codes_fn that gives the codes of to->scale[0] for all sums of up to `largest` in
+ * size; 0: none is known. */
+typedef float dq_qlanes_sure_fn(const dq_requantize_to *to, double largest);
+
+/** to->out[p] from c[p] for p < n as dq_requantize_fn says, n being at least 1, by a float that
+ * dq_qlanes_sure_fn gave. c may be read up to the next multiple of 2 * DQ_QLANES_PIXELS. */
+typedef void dq_qlanes_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
+
 typedef struct dq_qlanes {
     const dq_qgemm *beats; /* the products that this is faster than; NULL: none */
     dq_qlanes_interleave_fn *interleave;
@@ -45,6 +53,8 @@ typedef struct dq_qlanes {
     dq_qlanes_pack_fn *pack;
     dq_qlanes_sums_fn *sums;
     dq_qlanes_store_fn *store;
+    dq_qlanes_sure_fn *sure;   /* NULL, and … */
+    dq_qlanes_codes_fn *codes; /* there is none */
 } dq_qlanes;
 
 /** In portable C, for remainders. */
@@ -54,5 +64,7 @@ dq_qlanes_interleave_fn dq_qlanes_interleave_sse41, dq_qlanes_interleave_avx2;
 dq_qlanes_panel_size_fn dq_qlanes_panel_size_sse41;
 dq_qlanes_pack_fn dq_qlanes_pack_sse41;
 dq_qlanes_store_fn dq_qlanes_store_avx2;
+dq_qlanes_sure_fn dq_qlanes_sure_avx2;
+dq_qlanes_codes_fn dq_qlanes_codes_avx2;
 
 #endif

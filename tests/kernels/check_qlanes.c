@@ -112,9 +112,53 @@ static void check_store(const dq_qlanes *kernel, size_t n, size_t channels)
     kernel_done();
 }
 
+enum {
+    SIDES = 3,
+    HALVES = 520
+}; /* sums beside a half quantum, and how many of those codes have and some more */
+
+/* Sums beside half quanta, and now and then any. Returns whether a float was found. */
+static bool check_codes(const dq_qlanes *kernel, size_t n)
+{
+    enum { LARGEST = 1 << 24, AT_ONCE = 2 * PIXELS };
+    int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
+    double fraction = (kernel_random(1 << 20) + kernel_random(1 << 20) * 0x1p-20) * 0x1p-20; /* no float */
+    double scale = ldexp(1 + fraction, -10 - (int)kernel_random(4));
+    uint8_t *out = kernel_bytes(n), *want = kernel_memory(n);
+    int32_t *c = kernel_bytes((n + AT_ONCE - 1) / AT_ONCE * AT_ONCE * sizeof *c);
+    const dq_requantize_to to = {.scale = &scale, .zero_point = zero, .lo = lo, .hi = hi, .out = out};
+    for (size_t p = 0; p < n; p++) {
+        int half = (int)(p / SIDES % HALVES) - HALVES / 2, side = (int)(p % SIDES) - 1;
+        c[p] = kernel_random(20) ? (int32_t)rint((half + 0.5) / scale) + side : c[p] % LARGEST;
+    }
+    float sure = kernel->sure(&to, LARGEST);
+    if (sure > 0) {
+        kernel->codes(c, n, sure, &to);
+        dq_requantize_c(c, n, &scale, 0, zero, lo, hi, want);
+        for (size_t p = 0; p < n; p++)
+            KERNEL_FAIL_UNLESS(out[p] == want[p], "scale %a as %a, sum %d: %u, wanted %u", scale,
+                               (double)sure, c[p], out[p], want[p]);
+    }
+    kernel_done();
+    return sure > 0;
+}
+
+static void check_all_codes(const dq_qlanes *kernel)
+{
+    size_t n, found = 0;
+    for (size_t i = 0; kernel_size(i / 16, &n); i++)
+        found += n && check_codes(kernel, n);
+    for (size_t i = 0; i < 100; i++) /* of scales at random some have no float */
+        found += check_codes(kernel, SIDES * HALVES);
+    KERNEL_FAIL_UNLESS(found > 0, "no float gives the same codes");
+    kernel_done();
+}
+
 void check_qlanes(const dq_kernels *k)
 {
     size_t n;
+    if (k->qlanes->sure)
+        check_all_codes(k->qlanes);
     for (size_t i = 0; kernel_size(i / 4, &n) && n < 100; i++)
         check_store(k->qlanes, n, 1 + i % 4);
     check_interleave(k->qlanes);

@@ -10,11 +10,10 @@
  * A row of a kernel of 3×3 is two taps that are one byte apart, so that they share what is loaded: the middle
  * weight is shared out among them.
  *
- * A product of floats with nothing to check makes codes of them: only scales are taken for which it was seen
- * to give what the product of doubles gives. Both only grow with the sum, and so are the same for all sums
- * when they are for those beside each half quantum. */
+ * A product of floats with nothing to check makes codes of them (sure_avx2.h). */
 #include "kernels/kernels.h"
 #include "kernels/x86/accumulate_avx2.h"
+#include "kernels/x86/sure_avx2.h"
 
 #include <immintrin.h>
 #include <math.h>
@@ -44,14 +43,6 @@ _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words")
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
-/* Added to and taken from a float of less than 2^22, this rounds to a whole number: the lower bits. */
-static const float magic = 12582912;
-
-static inline __m256i rounded(__m256 v, __m256 scale)
-{
-    return _mm256_castps_si256(_mm256_fmadd_ps(v, scale, _mm256_set1_ps(magic)));
-}
-
 static inline __m256d whole(__m256d v)
 {
     return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -62,7 +53,7 @@ static inline __m256d whole(__m256d v)
 static bool is_sure(double scale, float with, int first, int end)
 {
     const __m256d scales = _mm256_set1_pd(scale), inverse = _mm256_set1_pd(1 / scale);
-    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(magic);
+    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC);
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
         __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
@@ -77,14 +68,16 @@ static bool is_sure(double scale, float with, int first, int end)
     return _mm_movemask_ps(differ) == 0;
 }
 
-/* 0: there is none. */
-static float sure_scale(double scale, int first, int end)
+float dq_qlanes_sure_avx2(const dq_requantize_to *to, double largest)
 {
     enum { TRIES = 3 };
+    const double scale = to->scale[0];
     const float nearest = (float)scale,
                 tries[TRIES] = {nearest, nextafterf(nearest, 0), nextafterf(nearest, 1)};
+    if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX))
+        return 0;
     for (size_t i = 0; i < TRIES; i++)
-        if (is_sure(scale, tries[i], first, end))
+        if (is_sure(scale, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
             return tries[i];
     return 0;
 }
@@ -246,14 +239,14 @@ static size_t size(size_t n)
 static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
                                        const dq_requantize_to *to, void *packed)
 {
-    const double scale = to->scale[0];
     tap taps[TAPS_MOST], *out = (tap *)((head *)packed + 1);
     head *h = packed;
     double largest = fabs((double)init);
     size_t count;
     for (size_t i = 0; i < n; i++)
         largest += 255 * size_of(w[i]);
-    if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX) || largest >= 0x1p22)
+    h->scale = dq_qlanes_sure_avx2(to, largest);
+    if (h->scale == 0 || largest >= 0x1p22)
         return false;
     h->couples = find_couples(w, at, n, h, out);
     if (!h->couples && (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, room_for(n), h, out)))
@@ -263,8 +256,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     h->init = init;
     for (size_t g = 0; g < h->groups; g++)
         h->init -= h->groups > 1 ? (int16_t)out[g * (h->each + 1u)].at : out->at;
-    h->scale = sure_scale(scale, to->lo - to->zero_point, to->hi - to->zero_point);
-    return h->scale > 0;
+    return true;
 }
 
 /* ---- Codes -------------------------------------------------------------------------------------------- */
@@ -451,12 +443,6 @@ static inline __attribute__((always_inline)) void floats_of(const __m256i *sums,
         out[k] = _mm256_cvtepi32_ps(v[k]);
 }
 
-/* The lower halves of both hold results: those of the second go into the upper halves of the first. */
-static inline __m256i halves_of(__m256i first, __m256i second, __m256i zero_point)
-{
-    return _mm256_adds_epi16(_mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa), zero_point);
-}
-
 /* n outputs of so many groups: 1 and 2 are constants. */
 static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, size_t groups,
                                                             bool apart, size_t n, uint8_t *out)
@@ -472,8 +458,9 @@ static inline __attribute__((always_inline)) void put_codes(const __m256i *sums,
         else
             floats_of(sums, h, groups, v);
         for (int k = 0; k < 2 * VECTORS; k += 4, out += STEP) {
-            __m256i low = halves_of(rounded(v[k], scale), rounded(v[k + 2], scale), zero_point);
-            __m256i high = halves_of(rounded(v[k + 1], scale), rounded(v[k + 3], scale), zero_point);
+            __m256i low = sure_halves(sure_rounded(v[k], scale), sure_rounded(v[k + 2], scale), zero_point);
+            __m256i high =
+                sure_halves(sure_rounded(v[k + 1], scale), sure_rounded(v[k + 3], scale), zero_point);
             __m256i codes = _mm256_packus_epi16(low, high);
             if (apart)
                 codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);

@@ -1,5 +1,6 @@
 #include "kernels/kernels.h"
 #include "kernels/x86/requantize_float.h"
+#include "kernels/x86/sure_avx2.h"
 
 #include <float.h>
 #include <immintrin.h>
@@ -352,4 +353,41 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
             else
                 memcpy(out, &pixels[i], channels);
     }
+}
+
+/* ---- A row whose scale is sure ------------------------------------------------------------------------- */
+
+typedef struct sure_row {
+    __m256 scale;
+    __m256i zero_point, flip;
+} sure_row;
+
+static inline void put_32(const int32_t *c, const sure_row *by, uint8_t *out)
+{
+    const __m256i turn = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1,
+                                          3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    __m256i v[ROW_VECTORS];
+    for (size_t i = 0; i < ROW_VECTORS; i++) {
+        __m256i sums = _mm256_loadu_si256((const __m256i *)(const void *)(c + i * LANES));
+        v[i] = sure_rounded(_mm256_cvtepi32_ps(sums), by->scale);
+    }
+    __m256i codes =
+        _mm256_packus_epi16(sure_halves(v[0], v[1], by->zero_point), sure_halves(v[2], v[3], by->zero_point));
+    codes = in_order(_mm256_shuffle_epi8(codes, turn));
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(codes, by->flip));
+}
+
+void dq_qlanes_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+{
+    uint8_t few[ROW_STEP];
+    const sure_row by = {_mm256_set1_ps(scale), _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
+                         _mm256_set1_epi8((char)to->lo)};
+    if (n < ROW_STEP) {
+        put_32(c, &by, few);
+        memcpy(to->out, few, n);
+        return;
+    }
+    for (size_t p = 0; p < n - ROW_STEP; p += ROW_STEP)
+        put_32(c + p, &by, to->out + p);
+    put_32(c + n - ROW_STEP, &by, to->out + n - ROW_STEP);
 }

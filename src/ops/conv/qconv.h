@@ -97,6 +97,7 @@ typedef struct dq_qlanes_way {
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
     size_t codes_offset; /* 0: results go at once where they belong */
+    float *sure;         /* of each output channel what kernels/qlanes.h has of that name; NULL: 0 of all */
 } dq_qlanes_way;
 
 /** Where the rows of a matrix product are. */

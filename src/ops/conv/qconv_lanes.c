@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "ops/conv/qconv.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ALIGN = 64, STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
@@ -226,6 +227,26 @@ static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, siz
     return fits;
 }
 
+/* What codes are made by where all that they depend on is known. Few pixels do not repay it. */
+static dq_status find_sure(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    enum { LEAST = 196 };
+    const dq_conv_shape *s = &conv->s;
+    const dq_qlanes *kernel = call->kernels->qlanes;
+    double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
+    dq_requantize_to to;
+    if (s->out_size < LEAST || s->y_last || !kernel->sure || !conv->codes ||
+        !conv->codes(call, 0, &scale, &to) ||
+        (dq_call_in(call, conv->bias) && !dq_call_constant(call, conv->bias)))
+        return DQ_OK;
+    float *sure = conv->lanes.sure = DQ_NEW_ARRAY(call->arena, s->out_channels, float);
+    if (!sure)
+        return dq_no_memory(err, s->out_channels, "scales of a convolution");
+    for (size_t j = 0; j < s->out_channels && conv->codes(call, j, &scale, &to); j++)
+        sure[j] = kernel->sure(&to, most + fabs((double)dq_qconv_bias(call, conv, j)));
+    return DQ_OK;
+}
+
 dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
@@ -251,6 +272,7 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
+    DQ_TRY(find_sure(call, conv, err));
     return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 

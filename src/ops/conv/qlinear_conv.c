@@ -83,7 +83,10 @@ static void store(const dq_conv_sums *sums)
         to.out = sums->codes;
         to.out_stride = DQ_QLANES_OUTS;
     }
-    if (sums->lanes)
+    const float *sure = sums->conv->lanes.sure;
+    if (sure && sure[sums->channel] > 0)
+        call->kernels->qlanes->codes(sums->c, sums->count, sure[sums->channel], &to);
+    else if (sums->lanes)
         call->kernels->qlanes->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
         call->kernels->requantize(sums->c, sums->count, to.scale, 0, to.zero_point, to.lo, to.hi, to.out);
