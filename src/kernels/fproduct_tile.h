@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
-enum { LINE = 16 /* floats of a cache line */, UNROLL = 4 };
+enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
 
 #ifndef vf_fma_onto
 #define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
@@ -64,8 +64,8 @@ INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row,
             sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
 }
 
-/* Upon a strip that stands in the first cache: in tiles each of their sizes would have this code, and wait
- * for it. */
+/* Upon a strip that stands in the first cache, or a tile, where rows fall on the same lines of it: in tiles
+ * each of their sizes would have this code, and wait for it. */
 static __attribute__((noinline)) void gate_rows(const dq_fgate *gate, float *c, size_t c_row, size_t rows,
                                                 size_t cols)
 {
@@ -195,13 +195,16 @@ INLINE void strip_tiles(const strip *s, int vectors)
     const dq_fblock *g = s->g;
     size_t tiles = tiles_of(s->rows), rows = s->rows / tiles, low = tiles - s->rows % tiles;
     stream next = next_panels(g, s->col, s->b, tiles);
+    const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
     for (size_t t = 0, row = 0; t < tiles; t++, row += rows) {
         rows += t == low;
         next.rows = s->col == 0 && t + 1 < tiles && g->k ? g->a + (s->row + row + rows) * g->a_row : NULL;
         tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
                   s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+        if (gated && soon)
+            gate_rows(g->gate, s->c + row * s->c_row, s->c_row, rows, (size_t)vectors * VF_LANES);
     }
-    if (g->last && g->gate)
+    if (gated && !soon)
         gate_rows(g->gate, s->c, s->c_row, s->rows, (size_t)vectors * VF_LANES);
 }
 

@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-/* For so few rows, laying out columns costs more than reading them where they stand; and so few steps stay in
- * the first cache wherever they stand. */
-enum { FEW_ROWS = 24, FEW_STEPS = 64 };
-
 typedef struct job {
     const dq_op_call *call;
     const dq_conv_float *f;
@@ -31,15 +27,6 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
         memcpy(room + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
-/* Whether an image's columns may be read where they stand: in whole panels, what lies behind the last column
- * is the next channel's. */
-static bool stand(const dq_conv_float *f, const dq_fpart *part)
-{
-    const dq_conv_shape *s = f->shape;
-    return (s->group_out <= FEW_ROWS || s->group_in <= FEW_STEPS) &&
-           (part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->product.batches && s->in_size >= DQ_FPANEL));
-}
-
 static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
 {
     const job *j = arg;
@@ -49,12 +36,8 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
         dq_conv_padded_panels(j->call, &j->f->padded, part, room, block);
     } else if (!j->f->pointwise) {
         dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
-    } else if (stand(j->f, part)) {
-        block->b = image + part->p * s->in_size + part->col;
-        block->b_step = s->in_size;
-        block->b_panel = DQ_FPANEL;
     } else {
-        dq_fpanels(j->call->kernels->transpose_x32, image, 1, s->in_size, part, room, block);
+        dq_fpixels(j->call->kernels->transpose_x32, &j->f->product, image, part, room, block);
     }
 }
 

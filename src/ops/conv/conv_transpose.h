@@ -20,6 +20,7 @@ typedef struct dq_transposed_phase {
     int64_t first[DQ_MAX_RANK];                  /* place of the phase's first result */
     int64_t tap[DQ_MAX_RANK], step[DQ_MAX_RANK]; /* the window's first kernel element, and down to the next */
     size_t weights;                              /* where its weights begin in the arranged ones */
+    size_t place;                                /* of the phase's first result in a channel */
     dq_fproduct product;
 } dq_transposed_phase;
 
@@ -27,6 +28,8 @@ typedef struct dq_transposed_floats {
     const dq_transposed *shape;
     dq_transposed_phase *phases;
     size_t count;
+    bool at_once;         /* each result takes one pixel: the first phase's product has the rows of all */
+    size_t bias_at;       /* of those rows, in the scratch */
     const float *weights; /* arranged once; NULL: for each run, in the scratch */
     size_t weights_at;
 } dq_transposed_floats;

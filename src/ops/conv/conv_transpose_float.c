@@ -167,8 +167,11 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
-    dq_conv_panels(j->call->kernels, &j->phase->window, j->x + part->batch * s->group_in * s->in_size, part,
-                   room, block);
+    const float *image = j->x + part->batch * s->group_in * s->in_size;
+    if (j->f->at_once)
+        dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, room, block);
+    else
+        dq_conv_panels(j->call->kernels, &j->phase->window, image, part, room, block);
 }
 
 static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
@@ -182,26 +185,54 @@ static void part_result(const void *arg, const dq_fpart *part, float *room, dq_f
     block->bias = j->bias ? j->bias + part->batch % s->group * s->group_out + part->row : NULL;
 }
 
-/* Results go where they belong, as many as the stride apart. */
+static void pair(const float *restrict a, const float *restrict b, size_t n, float *restrict to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = a[i];
+        to[2 * i + 1] = b[i];
+    }
+}
+
+/* `count` results of each row, from the part's column `col` on, whose places begin at `out`, as many apart as
+ * the stride; of two phases that take turns, both go at once. */
+static void bring(const job *j, const dq_fpart *part, const dq_fblock *block, size_t col, size_t count,
+                  float *out)
+{
+    const dq_transposed *s = j->f->shape;
+    const size_t step = (size_t)s->stride[s->rank - 1], next = s->group_out * block->c_row;
+    const bool twos = j->f->at_once && step == 2;
+    size_t phase = j->f->at_once ? part->row / s->group_out : 0;
+    size_t channel = part->row - phase * s->group_out;
+    const float *from = block->c + col;
+    for (size_t i = 0; i < part->rows; i++, channel++, from += block->c_row) {
+        if (channel == s->group_out && j->f->at_once) {
+            channel = 0;
+            phase++;
+        }
+        float *to = out + channel * s->out_size + j->phase[phase].place;
+        if (twos && phase % 2 == 0 && i + s->group_out < part->rows)
+            pair(from, from + next, count, to);
+        else if (!twos || phase % 2 == 0 || i < s->group_out)
+            for (size_t e = 0; e < count; e++)
+                to[e * step] = from[e];
+    }
+}
+
 static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
-    const dq_transposed_phase *p = j->phase;
-    float *out = j->out + (part->batch * s->group_out + part->row) * s->out_size;
-    size_t last = s->rank - 1, n = (size_t)p->window.out[last], step = (size_t)s->stride[last];
+    const dq_window *w = &j->phase->window;
+    float *out = j->out + part->batch * s->group_out * s->out_size;
+    size_t last = s->rank - 1, n = (size_t)w->out[last];
     for (size_t col = 0, count; col < part->cols; col += count) {
         size_t at = part->col + col, rest = at / n, offset = 0, size = (size_t)s->out[last];
         count = n - at % n < part->cols - col ? n - at % n : part->cols - col;
-        for (size_t d = last; d-- > 0; rest /= (size_t)p->window.out[d]) {
-            size_t q = rest % (size_t)p->window.out[d];
-            offset += ((size_t)p->first[d] + q * (size_t)s->stride[d]) * size;
+        for (size_t d = last; d-- > 0; rest /= (size_t)w->out[d]) {
+            offset += rest % (size_t)w->out[d] * (size_t)s->stride[d] * size;
             size *= (size_t)s->out[d];
         }
-        offset += (size_t)p->first[last] + at % n * step;
-        for (size_t i = 0; i < part->rows; i++)
-            for (size_t e = 0; e < count; e++)
-                out[i * s->out_size + offset + e * step] = block->c[i * block->c_row + col + e];
+        bring(j, part, block, col, count, out + offset + at % n * (size_t)s->stride[last]);
     }
 }
 
@@ -211,15 +242,22 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
 {
     const dq_transposed *s = f->shape;
     size_t weights = 0, room = 0;
+    f->at_once = s->group == 1;
+    for (size_t d = 0; d < s->rank; d++)
+        f->at_once = f->at_once && s->kernel[d] == s->stride[d] && s->dilation[d] == 1 && s->begin[d] == 0 &&
+                     s->out[d] == s->in[d] * s->stride[d];
     for (size_t i = 0; i < f->count; i++) {
         dq_transposed_phase *p = &f->phases[i];
-        size_t taps = set_phase(s, i, p), places = 1;
-        for (size_t d = 0; d < s->rank; d++)
+        size_t taps = set_phase(s, i, p), places = 1, size = 1;
+        p->place = 0;
+        for (size_t d = s->rank; d-- > 0; size *= (size_t)s->out[d]) {
             places *= (size_t)p->window.out[d];
+            p->place += (size_t)p->first[d] * size;
+        }
         p->weights = weights;
         weights += s->group * s->group_out * s->group_in * taps;
         p->product = (dq_fproduct){.batches = s->batch * s->group,
-                                   .m = s->group_out,
+                                   .m = s->group_out * (f->at_once ? f->count : 1),
                                    .n = places,
                                    .k = s->group_in * taps,
                                    .grain = taps ? taps : 1,
@@ -244,6 +282,8 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     if (!f->phases)
         return dq_no_memory(err, f->count * sizeof *f->phases, "phases of a transposed convolution");
     DQ_TRY(prepare_phases(call, f, err));
+    if (f->at_once && !dq_call_place(call, f->phases->product.m, 1, sizeof(float), &f->bias_at))
+        return dq_no_memory(err, SIZE_MAX, "terms of a transposed convolution");
     if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT && bytes) {
         const dq_transposed key = arrangement(shape);
         const void *packed;
@@ -266,7 +306,13 @@ void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, co
         arrange(f->shape, w, room);
         j.w = room;
     }
-    for (size_t i = 0; i < f->count; i++) {
+    if (bias && f->at_once) {
+        float *room = (float *)(void *)((char *)call->scratch + f->bias_at);
+        for (size_t i = 0; i < f->count; i++)
+            memcpy(room + i * f->shape->group_out, bias, f->shape->group_out * sizeof *room);
+        j.bias = room;
+    }
+    for (size_t i = 0; i < (f->at_once ? 1 : f->count); i++) {
         j.phase = &f->phases[i];
         dq_fproduct_run(call, &j.phase->product, &j);
     }

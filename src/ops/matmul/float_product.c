@@ -214,6 +214,25 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
     block->b_panel = DQ_FPANEL * part->k;
 }
 
+void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const float *image,
+                const dq_fpart *part, float *room, dq_fblock *block)
+{
+    /* For so few rows, laying out columns costs more than reading them where they stand; and so few steps
+     * stay in the first cache wherever they stand, unless far too many of them fall on the same lines. */
+    enum { LESS_ROWS = 24, FEW_STEPS = 64, SETS = 4096, CACHE = 8 * SETS };
+    const size_t apart = f->n * sizeof *image, bit = apart & (0 - apart), each = bit < SETS ? bit : SETS;
+    const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE;
+    /* in whole panels, what lies behind the last column is the next channel's */
+    const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
+    if (!whole || (f->m > LESS_ROWS && !stay)) {
+        dq_fpanels(transpose, image, 1, f->n, part, room, block);
+        return;
+    }
+    block->b = image + part->p * f->n + part->col;
+    block->b_step = f->n;
+    block->b_panel = DQ_FPANEL;
+}
+
 typedef struct matrix {
     dq_transpose_x32_fn *transpose;
     size_t batches, n, k, col_stride, step_stride;
