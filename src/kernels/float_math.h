@@ -213,8 +213,9 @@ static inline vf gelu_any(vf x)
 
 static inline vf gelu_tanh_any(vf x)
 {
-    vf cubed = vf_mul(vf_mul(x, x), vf_set(2 * 0.0356774081f)); /* 2 sqrt(2/pi), times 0.044715 and 1 */
-    return times_sigmoid(x, vf_mul(x, vf_add(cubed, vf_set(2 * 0.797884561f))));
+    const vf c = vf_set(2 * 0.0356774081f),
+             d = vf_set(2 * 0.797884561f); /* 2 sqrt(2/pi), times 0.044715 and 1 */
+    return times_sigmoid(x, vf_mul(x, vf_fma(vf_mul(x, x), c, d)));
 }
 
 #define PI_2_FAR 0x1p16f       /* from here on multiples of pi/2 in three parts do not do */

@@ -64,8 +64,8 @@ static double gelu_of(double x)
 
 static double gelu_tanh_of(double x)
 {
-    float v = (float)x, square = v * v * 0.0713548163f;
-    return x * sigmoid_of((double)(v * (square + 1.59576912f)));
+    float v = (float)x;
+    return x * sigmoid_of((double)(v * fmaf(v * v, 0.0713548163f, 1.59576912f)));
 }
 
 static double silu_of(double x)
