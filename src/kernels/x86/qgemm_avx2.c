@@ -1,6 +1,5 @@
-/* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split. The
- * safe parts and words are multiplied 4 rows by 16 columns at a time; sums in 32 bits of the former stay in
- * memory.
+/* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split.
+ * Safe parts are multiplied 2 rows by 16 columns at a time, words 4 by 16.
  *
  * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
  * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
@@ -12,7 +11,7 @@
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
 
-enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP, HEIGHT = 4 };
+enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
 enum { HALF = 32, TURN = 16 /* positions turned at once */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
@@ -24,122 +23,68 @@ typedef struct part {
     size_t groups, depth, c_stride;
 } part;
 
-static inline __attribute__((always_inline)) void finish(const row16 *r, int32_t *c)
+static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *sums)
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i low = _mm256_madd_epi16(r->low, ones), high = _mm256_madd_epi16(r->high, ones);
-    _mm256_storeu_si256((__m256i *)(void *)c, _mm256_add_epi32(low, load(c)));
-    _mm256_storeu_si256((__m256i *)(void *)(c + LANES), _mm256_add_epi32(high, load(c + LANES)));
+    sums->low = _mm256_add_epi32(sums->low, _mm256_madd_epi16(r->low, ones));
+    sums->high = _mm256_add_epi32(sums->high, _mm256_madd_epi16(r->high, ones));
 }
 
-/* Adds the sums of HEIGHT rows over whole batches from group `from` on to c; returns where they end. `depth`
- * is constant in each call, so that the loop unrolls. */
-static inline __attribute__((always_inline)) size_t sum_batches(const part *p, const uint8_t *const *rows,
-                                                                int32_t *c, size_t from, size_t depth)
+/* Whole batches of two rows, as many as keep all sums in registers; returns how many groups are left. `depth`
+ * is constant in each call, so that the inner loop unrolls, and only that one. */
+static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *x, const uint8_t *y,
+                                                                const ptrdiff_t *at, const int8_t *w,
+                                                                size_t groups, size_t depth, row32 *sums0,
+                                                                row32 *sums1)
 {
-    const uint8_t *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
-    const ptrdiff_t *at = p->at + from;
-    const int8_t *w = p->weights + from * DQ_AVX2_GROUP_BYTES;
-    size_t left = p->groups - from, stride = p->c_stride;
-    for (; left >= depth; left -= depth, at += depth, w += depth * DQ_AVX2_GROUP_BYTES) {
-        row16 r0, r1, r2, r3;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
+    for (; groups >= depth; groups -= depth, at += depth, w += depth * DQ_AVX2_GROUP_BYTES) {
+        row16 r0, r1;
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC unroll 8
 #endif
         for (size_t g = 0; g < depth; g++) {
-            __m256i low = load(w + g * DQ_AVX2_GROUP_BYTES), high = load(w + g * DQ_AVX2_GROUP_BYTES + 32);
-            add(&r0, x0 + at[g], low, high, g == 0);
-            add(&r1, x1 + at[g], low, high, g == 0);
-            add(&r2, x2 + at[g], low, high, g == 0);
-            add(&r3, x3 + at[g], low, high, g == 0);
+            __m256i low, high;
+            load_columns(w + g * DQ_AVX2_GROUP_BYTES, &low, &high);
+            add(&r0, x + at[g], low, high, g == 0);
+            add(&r1, y + at[g], low, high, g == 0);
         }
-        finish(&r0, c);
-        finish(&r1, c + stride);
-        finish(&r2, c + 2 * stride);
-        finish(&r3, c + 3 * stride);
+        widen(&r0, sums0);
+        widen(&r1, sums1);
     }
-    return p->groups - left;
+    return groups;
 }
 
-static inline __attribute__((always_inline)) void add_two(row32 *r, const uint8_t *x, const ptrdiff_t *at,
-                                                          const __m256i w[4])
-{
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i first = _mm256_set1_epi32(four(x + at[0])), second = _mm256_set1_epi32(four(x + at[1]));
-    __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(first, w[0]), _mm256_maddubs_epi16(second, w[2]));
-    __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(first, w[1]), _mm256_maddubs_epi16(second, w[3]));
-    r->low = _mm256_add_epi32(r->low, _mm256_madd_epi16(low, ones));
-    r->high = _mm256_add_epi32(r->high, _mm256_madd_epi16(high, ones));
-}
-
-/* The same for batches of two: these end so often that it is better to keep the other sums in registers. */
-static inline __attribute__((always_inline)) size_t sum_twos(const part *p, const uint8_t *const *rows,
-                                                             int32_t *c)
-{
-    const uint8_t *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
-    const int8_t *w = p->weights;
-    size_t stride = p->c_stride, g = 0;
-    row32 r0 = read_row(c), r1 = read_row(c + stride);
-    row32 r2 = read_row(c + 2 * stride), r3 = read_row(c + 3 * stride);
-    for (; g + 2 <= p->groups; g += 2, w += 2 * DQ_AVX2_GROUP_BYTES) {
-        const __m256i two[4] = {load(w), load(w + 32), load(w + 64), load(w + 96)};
-        add_two(&r0, x0, p->at + g, two);
-        add_two(&r1, x1, p->at + g, two);
-        add_two(&r2, x2, p->at + g, two);
-        add_two(&r3, x3, p->at + g, two);
-    }
-    write_row(&r0, c);
-    write_row(&r1, c + stride);
-    write_row(&r2, c + 2 * stride);
-    write_row(&r3, c + 3 * stride);
-    return g;
-}
-
-/* What is left over from whole batches. */
-static __attribute__((noinline)) void sum_left(const part *p, const uint8_t *const *rows, int32_t *c,
-                                               size_t from)
-{
-    sum_batches(p, rows, c, from, 1);
-}
-
-/* `depth` is constant in each call. */
+/* Adds the sums of the rows to c; of an odd number of rows, the last is computed twice. */
 static inline __attribute__((always_inline)) void sum_deep(const part *p, const uint8_t *const *rows,
-                                                           size_t strips, int32_t *c, size_t depth)
+                                                           size_t count, int32_t *c, size_t depth)
 {
-    for (; strips; strips--, rows += HEIGHT, c += HEIGHT * p->c_stride) {
-        size_t done = depth == 2 ? sum_twos(p, rows, c) : sum_batches(p, rows, c, 0, depth);
-        if (done < p->groups)
-            sum_left(p, rows, c, done);
+    for (size_t i = 0; i < count; i += 2, c += 2 * p->c_stride) {
+        size_t next = i + 1 < count ? 1 : 0;
+        const uint8_t *x = rows[i], *y = rows[i + next];
+        row32 sums0 = read_row(c), sums1 = read_row(c + next * p->c_stride);
+        size_t left = sum_batches(x, y, p->at, p->weights, p->groups, depth, &sums0, &sums1);
+        size_t done = p->groups - left;
+        sum_batches(x, y, p->at + done, p->weights + done * DQ_AVX2_GROUP_BYTES, left, 1, &sums0, &sums1);
+        write_row(&sums0, c);
+        write_row(&sums1, c + next * p->c_stride);
     }
 }
 
-static void sum_strips(const part *p, const uint8_t *const *rows, size_t strips, int32_t *c)
+static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
 {
     if (p->depth == 8)
-        sum_deep(p, rows, strips, c, 8);
+        sum_deep(p, rows, count, c, 8);
     else if (p->depth == 6)
-        sum_deep(p, rows, strips, c, 6);
+        sum_deep(p, rows, count, c, 6);
     else if (p->depth == 4)
-        sum_deep(p, rows, strips, c, 4);
+        sum_deep(p, rows, count, c, 4);
     else if (p->depth == 3)
-        sum_deep(p, rows, strips, c, 3);
+        sum_deep(p, rows, count, c, 3);
     else
-        sum_deep(p, rows, strips, c, 2);
-}
-
-/* Of fewer than HEIGHT rows, the first is computed again and again. */
-static void sum_few(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
-{
-    int32_t sums[HEIGHT * NR] = {0};
-    const uint8_t *some[HEIGHT];
-    part few = *p;
-    few.c_stride = NR;
-    for (size_t i = 0; i < HEIGHT; i++)
-        some[i] = rows[i < count ? i : 0];
-    sum_strips(&few, some, 1, sums);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < NR; j++)
-            c[i * p->c_stride + j] += sums[i * NR + j];
+        sum_deep(p, rows, count, c, 2);
 }
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
@@ -467,10 +412,7 @@ static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
     const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
     begin_sums(a, rows, head, init, c, c_stride);
-    size_t i = rows / HEIGHT * HEIGHT;
-    sum_strips(&p, a->rows, rows / HEIGHT, c);
-    if (i < rows)
-        sum_few(&p, a->rows + i, rows - i, c + i * c_stride);
+    sum_rows(&p, a->rows, rows, c);
     if (head->any)
         add_rest(a, rows, head,
                  (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), c, c_stride);

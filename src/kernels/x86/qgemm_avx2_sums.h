@@ -27,6 +27,16 @@ static inline __m256i load(const void *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
+/* Weights of 16 columns, in registers: gcc would read them again for each row, and loads are scarce. */
+static inline __attribute__((always_inline)) void load_columns(const int8_t *w, __m256i *low, __m256i *high)
+{
+    *low = load(w);
+    *high = load(w + 32);
+#ifndef DQ_SIMDE /* where a vector may be an array */
+    __asm__("" : "+x"(*low), "+x"(*high));
+#endif
+}
+
 /* Sums of a row in 16 bits: what compilers keep in registers, as they do not an array of them. */
 typedef struct row16 {
     __m256i low, high;
