@@ -239,14 +239,15 @@ static void take_rows(plane *p, size_t end)
     const ptrdiff_t *sources = conv->planes.sources;
     const uint8_t flip = p->run->flip, *x = p->x;
     const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
-    for (; p->taken < end; p->taken++) {
-        uint8_t *row = p->padded + p->taken * pitch + begin;
-        if (n == 0 || sources[p->taken] < 0)
+    uint8_t *row = p->padded + p->taken * pitch + begin;
+    for (size_t i = p->taken; i < end; i++, row += pitch) {
+        if (n == 0 || sources[i] < 0)
             continue;
-        copy_row(row, x + sources[p->taken], n);
-        for (size_t i = 0; flip && i < n; i++)
-            row[i] ^= flip;
+        copy_row(row, x + sources[i], n);
+        for (size_t j = 0; flip && j < n; j++)
+            row[j] ^= flip;
     }
+    p->taken = p->taken < end ? end : p->taken;
 }
 
 /* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
