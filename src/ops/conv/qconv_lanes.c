@@ -98,8 +98,8 @@ static bool is_by_rows(const dq_qconv *conv)
     return !s->x_last && !is_linear(conv) && s->group_in < STEP && round_up(row) * s->group_in < STEP * row;
 }
 
-/* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew.
- */
+/* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew,
+ * and of small weights matrix products sum more of them in 16 bits. */
 static size_t depth_of(const dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
@@ -110,16 +110,14 @@ static size_t depth_of(const dq_qconv *conv)
 
 bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
 {
-    enum { FEW_PIXELS = 24, MANY_PIXELS = 100, FAR = 8, LANES = 8, DEEP = 256, DEEP_LINEAR = 512 };
+    enum { FEW_PIXELS = 24, FAR = 8, LANES = 8, DEEP = 256 };
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
     size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
     size_t in = s->group_in;
     bool linear = is_linear(conv), wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
     if (call->kernels->qlanes->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 ||
-        wasteful || s->out_size < FEW_PIXELS || s->kernel_size > DEEP_LINEAR || in > DEEP_LINEAR)
-        return false;
-    if (depth_of(conv) > (linear && s->out_size >= MANY_PIXELS ? DEEP_LINEAR : DEEP))
+        wasteful || s->out_size < FEW_PIXELS || s->kernel_size > DEEP || in > DEEP || depth_of(conv) > DEEP)
         return false;
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
