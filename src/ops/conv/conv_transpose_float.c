@@ -287,7 +287,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT && bytes) {
         const dq_transposed key = arrangement(shape);
         const void *packed;
-        DQ_TRY(dq_call_pack(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
+        DQ_TRY(dq_call_pack_later(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
         f->weights = packed;
         return DQ_OK;
     }

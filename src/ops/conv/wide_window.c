@@ -240,8 +240,9 @@ static void take(const dq_tensor *x, size_t at, size_t step, size_t n, int16_t *
         if (some < n)
             take_16(x, at + n - OVER, 1, OVER, to + n - OVER);
     } else {
-        for (size_t i = 0; i < n; i++)
-            dq_wcodes_load(x->dtype, x->data, at + i * step, 1, to + i);
+        const size_t each = step == 1 ? n : 1;
+        for (size_t i = 0; i < n; i += each)
+            dq_wcodes_load(x->dtype, x->data, at + i * step, each, to + i);
     }
 }
 
