@@ -12,6 +12,7 @@
         (void)step;                                                                                          \
         const T *x = in[0], low = *(const T *)in[1], high = *(const T *)in[2];                               \
         T *y = out;                                                                                          \
+        DQ_EW_SIDE_BY_SIDE                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                     \
             T raised = x[i] < low ? low : x[i];                                                              \
             y[i] = raised > high ? high : raised;                                                            \
@@ -37,7 +38,8 @@ static const dq_ew_table table = {.fn = {[DQ_UINT8] = clip_u8,
                                          [DQ_UINT64] = clip_u64,
                                          [DQ_INT64] = clip_i64,
                                          [DQ_FLOAT] = clip_f32,
-                                         [DQ_DOUBLE] = clip_f64}};
+                                         [DQ_DOUBLE] = clip_f64},
+                                  .steps = UINT32_MAX};
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {

@@ -7,7 +7,8 @@
 enum {
     BLOCK = 256,   /* elements that are widened at a time */
     GRAIN = 16384, /* elements of a piece of parallel work */
-    SLOTS = 3      /* operands of a kernel that is not a fold */
+    SLOTS = 3,     /* operands of a kernel that is not a fold */
+    COPIES = 4096  /* bytes of a value that stays, written out as a run */
 };
 
 typedef struct operand {
@@ -24,6 +25,7 @@ typedef struct state {
     dq_dtype stage; /* type the kernel computes in when operands are widened; DQ_UNDEFINED: they are not */
     dq_dtype out;
     bool fold, stage_out;
+    bool copies; /* an operand stays, and the kernel wants it to move */
     size_t out_width;
     size_t rank; /* at least 1 */
     size_t dims[DQ_MAX_RANK];
@@ -176,8 +178,12 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
     DQ_TRY(pick(call, s, table, err));
     if (table->params)
         DQ_TRY(table->params(call, &s->params, err));
-    if (s->count)
-        coalesce(s, out->rank, out->dims);
+    if (!s->count)
+        return DQ_OK;
+    coalesce(s, out->rank, out->dims);
+    dq_dtype type = s->stage != DQ_UNDEFINED ? s->stage : s->operands[table->select].dtype;
+    for (size_t i = 0; i < s->operand_count && !(table->steps >> type & 1); i++)
+        s->copies |= s->operands[i].strides[s->rank - 1] == 0;
     return DQ_OK;
 }
 
@@ -233,8 +239,41 @@ static void copy_run(void *out, const void *from, size_t step, size_t width, siz
         memcpy(out, from, n * width);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        memcpy((char *)out + i * width, from, width);
+    memcpy(out, from, width);
+    for (size_t done = 1; done < n;) {
+        size_t more = done < n - done ? done : n - done;
+        memcpy((char *)out + done * width, out, more * width);
+        done += more;
+    }
+}
+
+/* The kernel, on runs as long as the copies of what stays. */
+static void apply(const state *s, void *out, const void *const in[], const size_t step[], size_t n)
+{
+    if (!s->copies) {
+        s->fn(out, in, step, n, &s->params);
+        return;
+    }
+    size_t operands = s->fold ? 2 : s->operand_count, piece = n, width[SLOTS] = {0};
+    for (size_t i = 0; i < operands; i++) {
+        width[i] = s->stage != DQ_UNDEFINED ? dq_dtype_get(s->stage)->bits / 8u : s->operands[i].width;
+        if (!step[i] && piece > COPIES / width[i])
+            piece = COPIES / width[i];
+    }
+    _Alignas(16) char copies[SLOTS][COPIES];
+    const char *at[SLOTS] = {NULL};
+    for (size_t i = 0; i < operands; i++) {
+        at[i] = step[i] ? in[i] : copies[i];
+        if (!step[i])
+            copy_run(copies[i], in[i], 0, width[i], piece);
+    }
+    const size_t out_width = s->stage_out ? width[0] : s->out_width;
+    for (size_t done = 0; done < n; done += piece) {
+        const void *from[SLOTS];
+        for (size_t i = 0; i < operands; i++)
+            from[i] = at[i] + step[i] * done * width[i];
+        s->fn((char *)out + done * out_width, from, step, n - done < piece ? n - done : piece, &s->params);
+    }
 }
 
 /* One run of at most BLOCK elements (any length when nothing is widened). */
@@ -253,12 +292,12 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
         in[slot] = load(j, i, offset, n, &step[slot], &buffers[slot]);
         if (!s->fold || i == 0)
             continue;
-        s->fn(to, in, step, n, &s->params);
+        apply(s, to, in, step, n);
         in[0] = to;
         step[0] = 1;
     }
     if (!s->fold)
-        s->fn(to, in, step, n, &s->params);
+        apply(s, to, in, step, n);
     else if (s->operand_count == 1)
         copy_run(to, in[0], step[0], s->stage ? sizeof(float) : s->out_width, n);
     if (s->then) {

@@ -1,9 +1,10 @@
 /* Elementwise operators: one broadcast loop, kernels from a table by element type.
  *
  * A kernel computes a run of n >= 1 results: operand i starts at in[i] and moves by step[i] elements, 0 (one
- * value for the whole run) or 1. The output is contiguous and may be the first operand itself when that has
- * step 1. A type without a kernel of its own that is narrower than float is computed by the float kernel,
- * block by block: operands are widened exactly and the result is rounded once. */
+ * value for the whole run) or 1; most want operands that all move, and are given values that stay as short
+ * runs of copies. The output is contiguous and may be the first operand itself when that has step 1. A type
+ * without a kernel of its own that is narrower than float is computed by the float kernel, block by block:
+ * operands are widened exactly and the result is rounded once. */
 #ifndef DQ_OPS_ELEMENTWISE_H
 #define DQ_OPS_ELEMENTWISE_H
 
@@ -25,8 +26,9 @@ struct dq_ew_table {
     const dq_ew_table *then;      /* a table of one operand that is applied to the result, in place */
     dq_dtype out;                 /* type of the result; DQ_UNDEFINED: that of operand `select` */
     uint8_t select;
-    bool fold; /* any number of operands: fn joins the result so far with the next one */
-    bool swap; /* the kernel takes its two operands in the other order */
+    bool fold;      /* any number of operands: fn joins the result so far with the next one */
+    bool swap;      /* the kernel takes its two operands in the other order */
+    uint32_t steps; /* bits of the types whose kernels take operands that stay */
     dq_status (*params)(dq_op_call *call, dq_ew_params *params, dq_error *err); /* NULL: none to read */
 };
 
@@ -68,6 +70,19 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
     }                                                                                                        \
     const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run, DQ_OP_IN_PLACE}
 
+/* The output is no operand, or is the first one at the same place: results may be computed side by side. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define DQ_EW_SIDE_BY_SIDE _Pragma("GCC ivdep")
+#else
+#define DQ_EW_SIDE_BY_SIDE
+#endif
+
+/* What networks compute in; with loops of their own for operands that stay, which for other types would be
+ * 40 KB. */
+#define DQ_EW_COMMON                                                                                         \
+    (1u << DQ_FLOAT | 1u << DQ_DOUBLE | 1u << DQ_INT32 | 1u << DQ_INT64 | 1u << DQ_UINT8 | 1u << DQ_INT8 |   \
+     1u << DQ_BOOL)
+
 /* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. */
 #define DQ_EW_UNARY(name, T, R, expr)                                                                        \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
@@ -77,6 +92,7 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
         (void)step; /* one operand is never broadcast */                                                     \
         const T *x = in[0];                                                                                  \
         R *y = out;                                                                                          \
+        DQ_EW_SIDE_BY_SIDE                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                     \
             const T a = x[i];                                                                                \
             y[i] = (R)(expr);                                                                                \
@@ -84,6 +100,22 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
     }
 
 #define DQ_EW_BINARY(name, T, R, expr)                                                                       \
+    static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
+                     const dq_ew_params *params)                                                             \
+    {                                                                                                        \
+        (void)params;                                                                                        \
+        (void)step;                                                                                          \
+        const T *x = in[0], *y = in[1];                                                                      \
+        R *z = out;                                                                                          \
+        DQ_EW_SIDE_BY_SIDE                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            const T a = x[i], b = y[i];                                                                      \
+            z[i] = (R)(expr);                                                                                \
+        }                                                                                                    \
+    }
+
+/* The same for operands that may stay. */
+#define DQ_EW_STEPS(name, T, R, expr)                                                                        \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
                      const dq_ew_params *params)                                                             \
     {                                                                                                        \

@@ -7,23 +7,23 @@
 
 /* Sum, difference and product of signed integers have the bits of the unsigned ones. */
 #define MODULAR(name, op)                                                                                    \
-    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, a op b)                                                        \
+    DQ_EW_STEPS(name##_u8, uint8_t, uint8_t, a op b)                                                         \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, (unsigned)a op(unsigned) b)                                 \
-    DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, a op b)                                                     \
-    DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, a op b)
+    DQ_EW_STEPS(name##_u32, uint32_t, uint32_t, a op b)                                                      \
+    DQ_EW_STEPS(name##_u64, uint64_t, uint64_t, a op b)
 #define MODULAR_ROWS(name)                                                                                   \
     [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_u16,        \
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_u32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_u64
 
 #define EACH(name, expr)                                                                                     \
-    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, expr)                                                          \
-    DQ_EW_BINARY(name##_i8, int8_t, int8_t, expr)                                                            \
+    DQ_EW_STEPS(name##_u8, uint8_t, uint8_t, expr)                                                           \
+    DQ_EW_STEPS(name##_i8, int8_t, int8_t, expr)                                                             \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, expr)                                                       \
     DQ_EW_BINARY(name##_i16, int16_t, int16_t, expr)                                                         \
     DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, expr)                                                       \
-    DQ_EW_BINARY(name##_i32, int32_t, int32_t, expr)                                                         \
+    DQ_EW_STEPS(name##_i32, int32_t, int32_t, expr)                                                          \
     DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, expr)                                                       \
-    DQ_EW_BINARY(name##_i64, int64_t, int64_t, expr)
+    DQ_EW_STEPS(name##_i64, int64_t, int64_t, expr)
 #define EACH_ROWS(name)                                                                                      \
     [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_i8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_i16,        \
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_i32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_i64
@@ -32,20 +32,23 @@
 
 MODULAR(add, +)
 DQ_EW_ROW_PAIR(add_f32, add)
-DQ_EW_BINARY(add_f64, double, double, a + b)
-static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}};
+DQ_EW_STEPS(add_f64, double, double, a + b)
+static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
+                                .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_add, add);
 
 MODULAR(sub, -)
 DQ_EW_ROW_PAIR(sub_f32, sub)
-DQ_EW_BINARY(sub_f64, double, double, a - b)
-static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64}};
+DQ_EW_STEPS(sub_f64, double, double, a - b)
+static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64},
+                                .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_sub, sub);
 
 MODULAR(mul, *)
 DQ_EW_ROW_PAIR(mul_f32, mul)
-DQ_EW_BINARY(mul_f64, double, double, a *b)
-static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64}};
+DQ_EW_STEPS(mul_f64, double, double, a *b)
+static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64},
+                                .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mul, mul);
 
 /* ---- Div, Mod ----------------------------------------------------------------------------------------- */
@@ -85,7 +88,8 @@ static int64_t remainder_of(int64_t a, int64_t b)
 SIGNED_AND_UNSIGNED(div, quotient, b ? a / b : 0)
 DQ_EW_ROW_PAIR(div_f32, div)
 DQ_EW_BINARY(div_f64, double, double, a / b)
-static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64}};
+static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64},
+                                      .steps = 1u << DQ_FLOAT};
 DQ_EW_OP(dq_op_div, div_table);
 
 static double float_modulus(double a, double b)
@@ -136,7 +140,7 @@ static int64_t power(int64_t base, int64_t exponent)
 
 DQ_EW_BINARY(pow_i32, int32_t, int32_t, power(a, b))
 DQ_EW_BINARY(pow_i64, int64_t, int64_t, power(a, b))
-DQ_EW_BINARY(any_pow_f32, float, float, powf(a, b))
+DQ_EW_STEPS(any_pow_f32, float, float, powf(a, b))
 
 /* Squares and cubes by one number for all: what layer normalizations and Gelus that are written out have. A
  * cube is rounded once but for the last bit of a double. */
@@ -155,28 +159,30 @@ static void pow_f32(void *out, const void *const in[], const size_t step[], size
 }
 DQ_EW_BINARY(pow_f64, double, double, pow(a, b))
 static const dq_ew_table pow_table = {
-    .fn = {[DQ_INT32] = pow_i32, [DQ_INT64] = pow_i64, [DQ_FLOAT] = pow_f32, [DQ_DOUBLE] = pow_f64}};
+    .fn = {[DQ_INT32] = pow_i32, [DQ_INT64] = pow_i64, [DQ_FLOAT] = pow_f32, [DQ_DOUBLE] = pow_f64},
+    .steps = 1u << DQ_FLOAT};
 DQ_EW_OP(dq_op_pow, pow_table);
 
 /* ---- Min, Max: a NaN operand makes the result NaN ------------------------------------------------------ */
 
 EACH(min, a < b ? a : b)
 DQ_EW_ROW_PAIR(min_f32, min)
-DQ_EW_BINARY(min_f64, double, double, a < b || isnan(a) ? a : b)
-static const dq_ew_table min_table = {.fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64},
-                                      .fold = true};
+DQ_EW_STEPS(min_f64, double, double, a < b || isnan(a) ? a : b)
+static const dq_ew_table min_table = {
+    .fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64}, .fold = true, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_min, min_table);
 
 EACH(max, a > b ? a : b)
 DQ_EW_ROW_PAIR(max_f32, max)
-DQ_EW_BINARY(max_f64, double, double, a > b || isnan(a) ? a : b)
-static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64},
-                                      .fold = true};
+DQ_EW_STEPS(max_f64, double, double, a > b || isnan(a) ? a : b)
+static const dq_ew_table max_table = {
+    .fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64}, .fold = true, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_max, max_table);
 
 /* ---- Sum, Mean: from the first operand to the last ----------------------------------------------------- */
 
-static const dq_ew_table sum = {.fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .fold = true};
+static const dq_ew_table sum = {
+    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .fold = true, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_sum, sum);
 
 static void share_f32(void *out, const void *const in[], const size_t step[], size_t n,
@@ -188,30 +194,30 @@ static void share_f32(void *out, const void *const in[], const size_t step[], si
 DQ_EW_UNARY(share_f64, double, double, a / (double)params->operands)
 static const dq_ew_table share = {.fn = {[DQ_FLOAT] = share_f32, [DQ_DOUBLE] = share_f64}};
 static const dq_ew_table mean = {
-    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .then = &share, .fold = true};
+    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .then = &share, .fold = true, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mean, mean);
 
 /* ---- Bits --------------------------------------------------------------------------------------------- */
 
 MODULAR(bit_and, &)
-static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}};
+static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_and, bit_and);
 
 MODULAR(bit_or, |)
-static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}};
+static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_or, bit_or);
 
 MODULAR(bit_xor, ^)
-static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}};
+static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .steps = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
 
 /* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A
- * negative amount counts as such a shift. */
+ * negative amount counts as such a shift. All by one amount is what baseline processors do fast. */
 #define SHIFTS(name, T, U)                                                                                   \
-    DQ_EW_BINARY(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                             \
-    DQ_EW_BINARY(right_##name, T, T,                                                                         \
-                 a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                            \
-                     ((U)b < sizeof(T) * 8 ? 0 : 1))
+    DQ_EW_STEPS(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                              \
+    DQ_EW_STEPS(right_##name, T, T,                                                                          \
+                a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                             \
+                    ((U)b < sizeof(T) * 8 ? 0 : 1))
 SHIFTS(u8, uint8_t, uint8_t)
 SHIFTS(i8, int8_t, uint8_t)
 SHIFTS(u16, uint16_t, uint16_t)
@@ -220,8 +226,8 @@ SHIFTS(u32, uint32_t, uint32_t)
 SHIFTS(i32, int32_t, uint32_t)
 SHIFTS(u64, uint64_t, uint64_t)
 SHIFTS(i64, int64_t, uint64_t)
-static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}};
-static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}};
+static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}, .steps = UINT32_MAX};
+static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}, .steps = UINT32_MAX};
 
 static dq_status shift_infer(dq_op_call *call, dq_error *err)
 {
