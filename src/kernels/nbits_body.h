@@ -9,7 +9,7 @@
  *   add_products(&sum, codes, d)  adds the products of four codes, of 4 bits or fewer, with four digits to
  *                                 each lane's sum
  *   add_wide(&sum, codes, d)      likewise of two codes and digits of 16 bits, as int32
- *   in_32(sum)                    the sums of add_products as int32
+ *   in_32(sum, by)                `by`, 1 or 256, times the sums of add_products, as int32
  *
  * After it was 0, a sum gets 8 products of each lane at most: pairs of products of 4 bits, which are at most
  * 2 * 15 * 128 in size, may thus be summed in 16 bits, as nbits_pairs.h does. */
@@ -51,9 +51,10 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
     }
 }
 
-/* Sums of `count` words, as int32: in memory, so that what is done with them may stand in a loop. */
+/* Sums of `count` words, as int32, the second line's times `second`: in memory, so that what is done with
+ * them may stand in a loop. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, vi out[VECTORS][LINES])
+                         int lines, int second, vi out[VECTORS][LINES])
 {
     const size_t each = (size_t)(4 * lines * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
@@ -70,7 +71,7 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
             word_products(words + n * COLS, bits, digits + n * each, lines, sum);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
-            out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e]);
+            out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);
 }
 
 /* The contract's whole zero points. */
@@ -91,24 +92,27 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     const vf f = vf_set(factor);
     const vi by[2] = {vi_set(low), vi_set((total - low) / HIGH)};
     const vi less[2] = {vi_mul(middle, by[0]), vi_mul(middle, by[1])};
+    /* what follows the products waits for them: all columns at once it waits less */
+    int32_t sums[2][COLS];
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, sum);
-#pragma GCC unroll 1
+        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 256, sum);
         for (int v = 0; v < VECTORS; v++) {
+            const vi *s = sum[v];
             size_t j = at + (size_t)(v * VF_LANES);
-            vi zero = zeros ? whole_of(vf_load(zeros + j), (unsigned)bits) : middle, *s = sum[v];
-            vf value;
-            if (bits == 8) {
-                vf high = vi_to_float(vi_sub(s[1], zeros ? vi_mul(zero, by[1]) : less[1]));
-                value = vf_fma(high, vf_set(HIGH),
-                               vi_to_float(vi_sub(s[0], zeros ? vi_mul(zero, by[0]) : less[0])));
-            } else {
-                vi all = vi_add(vi_add(s[0], vi_left(s[1], 8)), vi_left(s[2], 16));
-                value = vi_to_float(vi_sub(all, zeros ? vi_mul(zero, by[0]) : less[0]));
-            }
-            vf_store(y + j, vf_fma(vf_load(scales + j), vf_mul(value, f), vf_load(y + j)));
+            vi_store(&sums[0][j], bits == 8 ? s[0] : vi_add(vi_add(s[0], s[1]), vi_left(s[2], 16)));
+            if (bits == 8)
+                vi_store(&sums[1][j], s[1]);
         }
+    }
+#pragma GCC unroll 1
+    for (size_t j = 0; j < COLS; j += VF_LANES) {
+        vi zero = zeros ? whole_of(vf_load(zeros + j), (unsigned)bits) : middle;
+        vf value = vi_to_float(vi_sub(vi_load(&sums[0][j]), zeros ? vi_mul(zero, by[0]) : less[0]));
+        if (bits == 8)
+            value = vf_fma(vi_to_float(vi_sub(vi_load(&sums[1][j]), zeros ? vi_mul(zero, by[1]) : less[1])),
+                           vf_set(HIGH), value);
+        vf_store(y + j, vf_fma(vf_load(scales + j), vf_mul(value, f), vf_load(y + j)));
     }
 }
 

@@ -3,4 +3,4 @@
 enum { VECTORS = 2 };
 #define add_products(sum, codes, digits) add_now(sum, vi_pairs_8(codes, digits))
 #define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
-#define in_32(sum) vi_pairs_16(sum)
+#define in_32(sum, by) ((by) == 1 ? vi_pairs_16(sum) : vi_dot_16(sum, vi_set(0x10001 * (by))))

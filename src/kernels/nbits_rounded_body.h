@@ -6,7 +6,7 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
 {
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows, sum);
+        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows, 1, sum);
 #pragma GCC unroll 1
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);

@@ -8,7 +8,7 @@ enum { VECTORS = 4 };
 #define add_products(sum, codes, digits)                                                                     \
     (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(digits)))
 #define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
-#define in_32(sum) (sum)
+#define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
 
 #include "kernels/nbits_body.h"
 #include "kernels/nbits_rounded_body.h"

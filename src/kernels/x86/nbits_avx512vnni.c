@@ -8,7 +8,7 @@ enum { WHOLE = 0 };
 enum { VECTORS = 4 };
 #define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))
 #define add_wide(sum, codes, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), codes, digits))
-#define in_32(sum) (sum)
+#define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
 
 #include "kernels/nbits_body.h"
 #include "kernels/nbits_rounded_body.h"
