@@ -173,18 +173,26 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 /* ---- Running --------------------------------------------------------------------------------------------
  */
 
-/* Elements begin … end - 1 of a row along the last axis, whose first one on the input is number `base`. */
-static void pick_row(const dq_op_call *call, size_t base, size_t to, size_t begin, size_t end)
+/* A row along the last axis, whose first element on the input is number `base`. */
+static void pick_row(const dq_op_call *call, size_t width, size_t base, size_t to)
 {
     const state *s = call->state;
     const dq_tensor *in = call->in[0];
     dq_tensor *out = call->out[0];
-    const size_t *table = s->table[out->rank - 1], width = dq_move_width(in->dtype);
-    if (width && begin < end)
-        dq_move_pick(width, (char *)out->data + (to + begin) * width, (const char *)in->data + base * width,
-                     table + begin, end - begin);
-    for (size_t i = begin; width == 0 && i < end; i++)
-        dq_copy_elements(in, base + table[i], out, to + i, 1);
+    const size_t n = (size_t)out->dims[out->rank - 1], *table = s->table[out->rank - 1];
+    if (width == 0) {
+        for (size_t i = 0; i < n; i++)
+            dq_copy_elements(in, base + table[i], out, to + i, 1);
+        return;
+    }
+    const char *x = (const char *)in->data + base * width;
+    char *y = (char *)out->data + to * width;
+    if (s->first)
+        dq_move_pick(width, y, x, table, s->first);
+    if (s->first < n)
+        memcpy(y + s->first * width, x + table[s->first] * width, (s->end - s->first) * width);
+    if (s->end < n)
+        dq_move_pick(width, y + s->end * width, x, table + s->end, n - s->end);
 }
 
 /* Rows begin … end - 1, through the tables. */
@@ -195,17 +203,14 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = call->state;
     const dq_tensor *out = call->out[0];
     size_t last = out->rank - 1, n = (size_t)out->dims[last], coord[DQ_MAX_RANK] = {0};
+    const size_t width = dq_move_width(out->dtype);
     for (size_t d = last, rest = begin; d-- > 0; rest /= (size_t)out->dims[d])
         coord[d] = rest % (size_t)out->dims[d];
     for (size_t i = begin; i < end; i++) {
         size_t base = 0;
         for (size_t d = 0; d < last; d++)
             base += s->table[d][coord[d]];
-        pick_row(call, base, i * n, 0, s->first);
-        if (s->first < n)
-            dq_copy_elements(call->in[0], base + s->table[last][s->first], call->out[0], i * n + s->first,
-                             s->end - s->first);
-        pick_row(call, base, i * n, s->end, n);
+        pick_row(call, width, base, i * n);
         dq_next_coord(last, out->dims, coord);
     }
 }
