@@ -25,18 +25,25 @@ static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
     memcpy(y, few, n * sizeof *y);
 }
 
-static __attribute__((noinline)) const float *fill_up(const float *x, size_t n, float fill, float room[GROUP])
+/* What is left of a row from element i on with `fill` behind it, in `room`: with what stands before it, where
+ * that is enough, since a copy of a constant size takes a tenth of the time. */
+static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, size_t n, float fill,
+                                                      float room[2 * GROUP])
 {
-    for (size_t l = 0; l < GROUP; l++)
-        room[l] = fill;
-    memcpy(room, x, n * sizeof *x);
-    return room;
+    float *at = room + GROUP - (n - i);
+    for (int p = 0; p < PARTS; p++)
+        vf_store(room + GROUP + p * VF_LANES, vf_set(fill));
+    for (int p = 0; p < PARTS && i >= GROUP; p++)
+        vf_store(room + p * VF_LANES, vf_load(x + n - GROUP + p * VF_LANES));
+    if (i < GROUP)
+        memcpy(at, x + i, (n - i) * sizeof *x);
+    return at;
 }
 
-/* A whole group: the row's, or what is left of it with `fill` behind it in `room`. */
-static inline const float *group_at(const float *x, size_t i, size_t n, float fill, float room[GROUP])
+/* A whole group: the row's, or what is left of it. */
+static inline const float *group_at(const float *x, size_t i, size_t n, float fill, float room[2 * GROUP])
 {
-    return n - i >= GROUP ? x + i : fill_up(x + i, n - i, fill, room);
+    return n - i >= GROUP ? x + i : fill_up(x, i, n, fill, room);
 }
 
 /* ---- Functions of one element and of two ----------------------------------------------------------------
@@ -156,10 +163,15 @@ static void scale_row(const float *x, size_t n, float factor, float *y)
 {
     const vf f = vf_set(factor);
     size_t i = 0;
+    if (n < VF_LANES) {
+        if (n > 0)
+            store_few(y, n, vf_mul(load_few(x, n), f));
+        return;
+    }
+    const vf last = vf_mul(vf_load(x + n - VF_LANES), f); /* y may be x */
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(y + i, vf_mul(vf_load(x + i), f));
-    if (i < n)
-        store_few(y + i, n - i, vf_mul(load_few(x + i, n - i), f));
+    vf_store(y + n - VF_LANES, last);
 }
 
 static void hard_sigmoid_row(const float *x, size_t n, float alpha, float beta, float *y)
@@ -255,14 +267,14 @@ static float largest(const float *x, size_t n, uint32_t sign)
 {
     const vi flip = vi_set(sign);
     vf most[PARTS], odd = vf_set(-INFINITY);
-    float room[GROUP];
-    size_t i = 0;
+    float room[2 * GROUP];
+    const size_t whole = n / GROUP * GROUP;
     for (int p = 0; p < PARTS; p++)
         most[p] = vf_set(-INFINITY);
-    for (; i + GROUP <= n; i += GROUP)
+    if (whole < n)
+        larger_group(fill_up(x, whole, n, sign ? INFINITY : -INFINITY, room), flip, most, &odd);
+    for (size_t i = 0; i < whole; i += GROUP)
         larger_group(x + i, flip, most, &odd);
-    if (i < n)
-        larger_group(fill_up(x + i, n - i, sign ? INFINITY : -INFINITY, room), flip, most, &odd);
     most[0] = larger(odd, most[0]);
     return fold_largest(most);
 }
@@ -289,24 +301,23 @@ static inline void exp_group(const float *from, vf off, vf sum[PARTS], float *to
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
     const vf offs = vf_set(off);
+    const size_t whole = n / GROUP * GROUP;
     vd total[HALVES];
-    float room[GROUP];
+    float room[2 * GROUP], last[GROUP];
+    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, room) : NULL; /* y may be x */
     clear_doubles(total);
     for (size_t i = 0; i < n;) {
-        size_t end = n - i < BLOCK ? n : i + BLOCK;
+        const size_t end = n - i < BLOCK ? n : i + BLOCK;
         vf sum[PARTS];
         for (int p = 0; p < PARTS; p++)
             sum[p] = vf_set(0.0f);
-        for (; i + GROUP <= end; i += GROUP)
-            exp_group(x + i, offs, sum, y + i);
-        if (i < end) {
-            exp_group(fill_up(x + i, end - i, -INFINITY, room), offs, sum, room);
-            memcpy(y + i, room, (end - i) * sizeof *y);
-            i = end;
-        }
+        for (; i < end; i += GROUP)
+            exp_group(i < whole ? x + i : rest, offs, sum, i < whole ? y + i : last);
         for (int p = 0; p < PARTS; p++)
             add_to_doubles(total, p, sum[p]);
     }
+    if (rest)
+        memcpy(y + whole, last, (n - whole) * sizeof *y);
     return fold_doubles(total);
 }
 
@@ -347,7 +358,7 @@ static void softmax_columns(const float *x, size_t x_step, size_t count, size_t 
 static double sum(const float *x, size_t n)
 {
     vd total[HALVES];
-    float room[GROUP];
+    float room[2 * GROUP];
     clear_doubles(total);
     for (size_t i = 0; i < n; i += GROUP) {
         const float *from = group_at(x, i, n, 0, room);
@@ -422,7 +433,7 @@ static double squares(const float *x, size_t n, float high, float low)
 static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out)
 {
     enum { ROWS = 4 };
-    float room[GROUP], other[GROUP];
+    float room[2 * GROUP], other[2 * GROUP];
     for (size_t t = 0; t < count; t += ROWS) {
         vf lane[ROWS][PARTS];
         const float *row[ROWS];
