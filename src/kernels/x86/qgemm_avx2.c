@@ -303,8 +303,29 @@ static inline __attribute__((always_inline)) void rest_column(const uint8_t *tur
             _mm256_storeu_si256((__m256i *)(void *)(sums + (h * 4 + v) * LANES), acc[h][v]);
 }
 
-/* Adds eight columns of a vector's eight rows to c: column j's are at sums + j * MR. */
-static void add_square(const int32_t *sums, size_t row, size_t rows, int32_t *c, size_t c_stride)
+/* The same of up to LANES rows, which are turned HALF bytes to a position: one vector. */
+static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *r, size_t records,
+                                   int32_t *sums)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i acc = _mm256_setzero_si256();
+    for (const dq_avx2_record *end = r + records; r < end; r++) {
+        __m128i x[4];
+        for (int e = 0; e < 4; e++)
+            x[e] = _mm_loadl_epi64((const __m128i *)(const void *)(turned + r->position[e] * (size_t)HALF));
+        __m128i first = _mm_unpacklo_epi8(x[0], x[1]), second = _mm_unpacklo_epi8(x[2], x[3]);
+        __m256i bytes =
+            _mm256_set_m128i(_mm_unpackhi_epi16(first, second), _mm_unpacklo_epi16(first, second));
+        __m256i pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi32(four(r->rest)));
+        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, ones));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)sums, acc);
+}
+
+/* Adds eight columns of a vector's eight rows, of which the last four are `apart` from the first, to c:
+ * column j's are at sums + j * MR. */
+static void add_square(const int32_t *sums, size_t row, size_t apart, size_t rows, int32_t *c,
+                       size_t c_stride)
 {
     __m256i x[LANES], y[LANES];
     for (int j = 0; j < LANES; j++)
@@ -318,7 +339,7 @@ static void add_square(const int32_t *sums, size_t row, size_t rows, int32_t *c,
         y[j + 3] = _mm256_unpackhi_epi64(b, e);
     }
     for (size_t i = 0; i < LANES; i++) {
-        size_t at = row + i % 4 + i / 4 * 16;
+        size_t at = row + i % 4 + i / 4 * apart;
         __m256i sum = i < 4 ? _mm256_permute2x128_si256(y[i], y[i + 4], 0x20)
                             : _mm256_permute2x128_si256(y[i - 4], y[i], 0x31);
         if (at < rows)
@@ -332,6 +353,7 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
 {
     int32_t sums[NR * MR];
     size_t halves = rows > HALF ? 2 : 1, positions = 0;
+    bool few = rows <= LANES;
     kept_head *kept = a->turned;
     row_size(a->runs, a->run, &positions);
     uint8_t *turned = (uint8_t *)(kept + 1) + 2 * MR * positions;
@@ -339,14 +361,17 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
         turn(a, rows, halves * HALF, turned);
     kept->kept |= KEPT_TURNED;
     for (size_t j = 0; j < NR; r += head->records[j], j++) {
-        if (halves == 2)
+        if (few)
+            rest_column_few(turned, r, head->records[j], sums + j * MR);
+        else if (halves == 2)
             rest_column(turned, r, head->records[j], 2, sums + j * MR);
         else
             rest_column(turned, r, head->records[j], 1, sums + j * MR);
     }
     for (size_t j = 0; j < NR; j += LANES)
-        for (size_t v = 0; v < halves * 4; v++)
-            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, rows, c + j, c_stride);
+        for (size_t v = 0; v < (few ? 1 : halves * 4); v++)
+            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? 4 : 16, rows, c + j,
+                       c_stride);
 }
 
 /* Where so many groups are in a row of one run; rounded up to whole vectors. */

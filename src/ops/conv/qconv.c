@@ -26,7 +26,6 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
     dq_qweights *w = &conv->weights;
     size_t last = window->rank - 1, row = (size_t)window->kernel[last];
     bool by_rows = s->group == 1 && (window->dilation[last] == 1 || row == 1);
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size);
     w->b.cols = s->group_out;
     w->b.inner = s->group_in ? s->group_in : 1;
     w->b.run_stride = by_rows ? row : 1;
@@ -47,6 +46,7 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
         w->b.runs = 1;
         w->b.run = w->b.col_stride;
     }
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size);
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err)

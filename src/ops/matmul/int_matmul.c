@@ -18,7 +18,6 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
 {
     const dq_matmul_shape *s = &mm->s;
     dq_qweights *w = &mm->w;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m);
     w->b.cols = s->n;
     w->b.runs = 1;
     w->b.run = s->k;
@@ -28,6 +27,7 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m);
 }
 
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err)

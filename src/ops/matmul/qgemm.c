@@ -16,8 +16,9 @@ void dq_qgemm_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t
 
 void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows)
 {
-    enum { FEW = 6, FEW_EACH_RUN = 12 };
-    bool few = rows <= (constant ? FEW : FEW_EACH_RUN);
+    enum { FEW = 6, FEW_NEAR = 3, FEW_EACH_RUN = 12, NEAR = 1 << 22 };
+    bool near = (double)w->b.cols * (double)w->b.runs * (double)w->b.run <= NEAR;
+    bool few = rows <= (!constant ? FEW_EACH_RUN : near ? FEW_NEAR : FEW);
     w->kernel = few && kernels->qgemm->few ? kernels->qgemm->few : kernels->qgemm;
     w->b.use = few ? DQ_QGEMM_FEW : constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
 }

@@ -5,7 +5,6 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices,
 {
     dq_qweights *w = &p->w;
     p->input = input;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows);
     w->b.cols = n;
     w->b.runs = 1;
     w->b.run = w->b.inner = k;
@@ -14,6 +13,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices,
     w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
     w->matrices = matrices;
     w->matrix_step = k * n;
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows);
     p->block_rows = dq_qgemm_block_rows(w->kernel);
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;

@@ -156,7 +156,10 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
     double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
     double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
     for (size_t j = 0; j < sums->cols; j++)
-        scales[j] = a * dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step) / y_scale;
+        scales[j] =
+            j > 0 && st->b_scale.single
+                ? scales[0]
+                : a * dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step) / y_scale;
     dq_requantize_to to = {.scale = scales,
                            .zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
                            .lo = lo,
