@@ -55,6 +55,37 @@ START_TEST(broadcasts_both_ways)
 }
 END_TEST
 
+/* Rows longer than the copies of what stays, of types with and without loops of their own for it. */
+START_TEST(long_rows_with_values_that_stay)
+{
+    enum { ROWS = 2, N = 5000 };
+    static const dq_dtype dtypes[] = {DQ_UINT16, DQ_INT16,  DQ_UINT32, DQ_UINT64,
+                                      DQ_INT32,  DQ_DOUBLE, DQ_FLOAT16};
+    static double x[ROWS * N], sides[2][ROWS * N];
+    const double stays[ROWS] = {7, 90};
+    for (size_t i = 0; i < ROWS * N; i++) {
+        x[i] = (double)(i * 37 % 101);
+        for (int side = 0; side < 2; side++) {
+            double a = side ? stays[i / N] : x[i], b = side ? x[i] : stays[i / N];
+            sides[side][i] = a < b;
+        }
+    }
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
+        for (int side = 0; side < 2; side++) {
+            ops_case c;
+            ops_begin(&c, "", "Less", 13);
+            if (side)
+                ops_in(&c, dtypes[t], OPS_DIMS(ROWS, 1), stays);
+            ops_in(&c, dtypes[t], OPS_DIMS(ROWS, N), x);
+            if (!side)
+                ops_in(&c, dtypes[t], OPS_DIMS(ROWS, 1), stays);
+            ops_must_run(&c);
+            ops_want(&c, 0, DQ_BOOL, OPS_DIMS(ROWS, N), sides[side]);
+            ops_end(&c);
+        }
+}
+END_TEST
+
 /* Floats round by sums: halves, signs of zero, and what has no room for a fraction. */
 START_TEST(rounds_floats)
 {
@@ -428,6 +459,7 @@ int main(void)
 {
     TCase *tests = tcase_create("elementwise");
     tcase_add_test(tests, broadcasts_both_ways);
+    tcase_add_test(tests, long_rows_with_values_that_stay);
     tcase_add_test(tests, rounds_floats);
     tcase_add_test(tests, powers_by_one_number);
     tcase_add_test(tests, broadcasts_to_nothing);
