@@ -58,7 +58,7 @@ typedef struct dq_nbits_row {
 typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
 
 /** Rows of x rounded to 8 bits: in each piece x is factor * digit. Digit of row i for code t + P * l of word
- * n stands where a dq_nbits_row has line i of `rows` lines in place of digit e. */
+ * n stands where a dq_nbits_row has line i of `rows` lines in place of digit e, of 8 bits as int16, too. */
 typedef struct dq_nbits_rounded {
     size_t rows; /* 1 or DQ_NBITS_ROWS */
     const int8_t *digits;
@@ -66,8 +66,8 @@ typedef struct dq_nbits_rounded {
     const float *sums;    /* of each piece's digits, [piece][row] */
 } dq_nbits_rounded;
 
-/** y[i * DQ_NBITS_COLS + j] for all rows i and columns j of weights of 4 bits without a table: from 0, with
- * piece after piece
+/** y[i * DQ_NBITS_COLS + j] for all rows i and columns j of weights of 4 or 8 bits without a table: from
+ * 0, with piece after piece
  *
  *      y = fma(scale, factor * fma(-zero, sum, D), y)
  *

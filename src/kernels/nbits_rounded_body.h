@@ -43,7 +43,11 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, dq_nbits_rounded x
 
 void ISA(dq_nbits_rounded)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
-    if (x->rows == 1)
+    if (b->bits == 8 && x->rows == 1)
+        rounded_strip(b, 8, *x, 1, y);
+    else if (b->bits == 8)
+        rounded_strip(b, 8, *x, ROWS, y);
+    else if (x->rows == 1)
         rounded_strip(b, 4, *x, 1, y);
     else
         rounded_strip(b, 4, *x, ROWS, y);

@@ -77,7 +77,7 @@ def matmul_nbits(rng):
             a[..., high] *= dtype(2.0 ** int(rng.integers(4, 15 if dtype == f32 else 6)))
             codes[:, high] = zeros[:, at[high]]
         weights = (codes[:, :k] - zeros.astype(f64)[:, at]) * scales.astype(f64)[:, at]
-        level = 4 if bits == 4 and rng.random() < 0.4 else 0
+        level = 4 if bits != 2 and rng.random() < 0.4 else 0
         if factor == 1 and a.ndim > 1 and rng.random() < 0.1:  # a row of its own
             a[0, ..., k // 2] = either(rng, np.inf, -np.inf, np.nan)
         x = rounded(a, at) if level else a.astype(f64)

@@ -206,14 +206,20 @@ void check_nbits_rounded(const dq_kernels *k)
     for (int round = 0; round < 200; round++) {
         size_t words;
         dq_nbits b = random_strip(round, &words);
-        b.bits = 4;
+        b.bits = kernel_random(2) ? 4 : 8;
         const size_t rows = round % 2 ? 1 : DQ_NBITS_ROWS, bytes = words * 4 * DQ_NBITS_PARTS(b.bits) * rows;
         int8_t *digits = kernel_bytes(bytes);
         bool largest = round % 8 < 2;
         if (largest)
             memset((void *)(uintptr_t)b.words, 0xff, words * COLS * sizeof *b.words);
-        if (largest)
-            memset(digits, -128, bytes);
+        for (size_t i = 0; i < bytes; i += b.bits == 8 ? 2 : 1) {
+            if (largest)
+                digits[i] = -128;
+            if (b.bits == 8) { /* of 16 bits */
+                int16_t wide = digits[i];
+                memcpy(digits + i, &wide, sizeof wide);
+            }
+        }
         bool plain = round % 4 != 0;
         float *factors = some_floats(words * rows, plain), *sums = some_floats(words * rows, plain);
         dq_nbits_rounded x = {rows, digits, factors, sums};

@@ -2,18 +2,24 @@
 #include "harness.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ROWS = 6, COLS = 3, BLOCK = 32, BLOCKS = 3, PITCH = BLOCK * BLOCKS, K = PITCH - 2 };
 
 typedef struct numbers {
-    double a[ROWS * K], codes[COLS * PITCH], bytes[COLS * PITCH / 2];
-    double scales[COLS * BLOCKS], zeros[COLS][BLOCKS], zero_bytes[COLS * (BLOCKS + 1) / 2];
+    int bits;
+    double a[ROWS * K], codes[COLS * PITCH], bytes[COLS * PITCH];
+    double scales[COLS * BLOCKS], zeros[COLS][BLOCKS], zero_bytes[COLS * (BLOCKS + 1)];
 } numbers;
 
 /* Whole numbers and powers of two, so that all sums are exact: in each block of a row of a the largest is 127
  * times a power of two, and others lie between such multiples. */
-static void make(numbers *x)
+static void make(numbers *x, int bits)
 {
+    const size_t each = 8 / (size_t)bits, zero_row = (BLOCKS + each - 1) / each;
+    const int above = bits == 8 ? 150 : 0, codes = bits == 8 ? 61 : 16;
+    memset(x, 0, sizeof *x);
+    x->bits = bits;
     for (size_t i = 0; i < ROWS; i++)
         for (size_t k = 0; k < K; k++) {
             double unit = (double)(1 << (i + k / BLOCK) % 3);
@@ -21,14 +27,14 @@ static void make(numbers *x)
         }
     for (size_t j = 0; j < COLS; j++)
         for (size_t k = 0; k < PITCH; k++)
-            x->codes[j * PITCH + k] = (double)((j * 7 + k * 5 + k / 9) % 16);
-    for (size_t i = 0; i < sizeof x->bytes / sizeof *x->bytes; i++)
-        x->bytes[i] = x->codes[2 * i] + 16 * x->codes[2 * i + 1];
+            x->codes[j * PITCH + k] = above + (int)(j * 7 + k * 5 + k / 9) % codes;
+    for (size_t i = 0; i < (size_t)COLS * PITCH; i++)
+        x->bytes[i / each] += x->codes[i] * (i % each ? 16 : 1);
     for (size_t j = 0; j < COLS; j++)
         for (size_t g = 0; g < BLOCKS; g++) {
             x->scales[j * BLOCKS + g] = ldexp(1, (int)(j + g) % 4);
-            x->zeros[j][g] = (double)((j * 3 + g * 5) % 16);
-            x->zero_bytes[j * 2 + g / 2] += x->zeros[j][g] * (g % 2 ? 16 : 1);
+            x->zeros[j][g] = above + (int)(j * 3 + g * 5) % codes;
+            x->zero_bytes[j * zero_row + g / each] += x->zeros[j][g] * (g % each ? 16 : 1);
         }
 }
 
@@ -50,14 +56,14 @@ static void run(numbers *x, size_t rows, int level, bool honor, double *want)
     ops_begin(&c, "com.microsoft", "MatMulNBits", 1);
     ops_int(&c, "K", K);
     ops_int(&c, "N", COLS);
-    ops_int(&c, "bits", 4);
+    ops_int(&c, "bits", x->bits);
     ops_int(&c, "block_size", BLOCK);
     ops_int(&c, "accuracy_level", level);
     c.honor_accuracy_level = honor;
     ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)rows, K), x->a);
-    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS, BLOCKS, BLOCK / 2), x->bytes);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS, BLOCKS, BLOCK * x->bits / 8), x->bytes);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(COLS * BLOCKS), x->scales);
-    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS * (BLOCKS + 1) / 2), x->zero_bytes);
+    ops_in(&c, DQ_UINT8, OPS_DIMS(COLS * ((BLOCKS * x->bits + 7) / 8)), x->zero_bytes);
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS((int64_t)rows, COLS), want);
     ops_end(&c);
@@ -65,11 +71,11 @@ static void run(numbers *x, size_t rows, int level, bool honor, double *want)
 
 START_TEST(rounds_only_when_both_agree)
 {
-    numbers x = {0};
-    make(&x);
+    numbers x;
     for (size_t rows = 1; rows <= ROWS; rows++)
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 8; way++) {
             int level = way & 1 ? 4 : 1;
+            make(&x, way & 4 ? 8 : 4);
             bool honor = way & 2, differ = false;
             double want[ROWS * COLS];
             for (size_t i = 0; i < rows * COLS; i++) {
@@ -85,9 +91,9 @@ END_TEST
 /* A row that 8 bits cannot say has float precision, the others beside it are rounded. */
 START_TEST(rows_with_infinities)
 {
-    numbers x = {0};
+    numbers x;
     double want[ROWS * COLS];
-    make(&x);
+    make(&x, 4);
     for (size_t i = 0; i < (size_t)ROWS * COLS; i++)
         want[i] = wanted(&x, i / COLS, i % COLS, true);
     x.a[2 * K + 40] = -(double)INFINITY;
@@ -104,9 +110,9 @@ END_TEST
 /* Also a block of nothing but zeros, and one so small that its factor is 0. */
 START_TEST(blocks_of_zeros)
 {
-    numbers x = {0};
+    numbers x;
     double want[COLS] = {0};
-    make(&x);
+    make(&x, 4);
     for (size_t k = 0; k < K; k++)
         x.a[k] = k < BLOCK ? 0 : k < (size_t)2 * BLOCK ? ldexp(1, -149) : x.a[k];
     for (size_t j = 0; j < COLS; j++)

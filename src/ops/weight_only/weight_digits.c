@@ -186,13 +186,19 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
 
 /* ---- Rounded to 8 bits --------------------------------------------------------------------------------- */
 
-/* Codes of 4 bits stand two in a byte: digits for the lower ones of a word, then those for the upper ones. */
-static void put_rounded(const int8_t *q, size_t words, size_t rows, int8_t *out)
+/* Codes of 4 bits stand two in a byte: digits for the lower ones of a word, then those for the upper ones.
+ * Codes of 8 bits have digits of 16: for every second one, then for the others. */
+static void put_rounded(const int8_t *q, size_t words, size_t fields, size_t rows, int8_t *out)
 {
-    for (; words > 0; words--, q += 8)
+    for (; words > 0; words--, q += fields)
         for (size_t t = 0; t < 2; t++, out += 4 * rows)
-            for (size_t i = 0; i < 4; i++)
-                out[i] = q[t + 2 * i];
+            if (fields == 4) {
+                const int16_t wide[2] = {q[t], q[t + 2]};
+                memcpy(out, wide, sizeof wide);
+            } else {
+                for (size_t i = 0; i < 4; i++)
+                    out[i] = q[t + 2 * i];
+            }
 }
 
 static float factor_of(const dq_kernels *kernels, const float *x, size_t n)
@@ -206,27 +212,27 @@ static float factor_of(const dq_kernels *kernels, const float *x, size_t n)
 bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
                             dq_weight_digits to)
 {
-    enum { MOST = DQ_NBITS_PIECE / 8 };
+    const size_t fields = row->fields, most = DQ_NBITS_PIECE / fields;
     const float *x = row->x;
     bool all = true;
     for (size_t g = 0; g < row->blocks; g++) {
-        float factor = factor_of(kernels, x, 8 * row->lengths[g]);
+        float factor = factor_of(kernels, x, fields * row->lengths[g]);
         for (size_t left = row->lengths[g], n; left; left -= n) {
             int8_t q[DQ_NBITS_PIECE];
             int32_t sum = 0;
-            n = left < MOST ? left : MOST;
-            kernels->quantize_f32_s8(x, 8 * n, &factor, NULL, 0, q);
-            for (size_t i = 0; i < 8 * n; i++) {
+            n = left < most ? left : most;
+            kernels->quantize_f32_s8(x, fields * n, &factor, NULL, 0, q);
+            for (size_t i = 0; i < fields * n; i++) {
                 sum += q[i];
                 all &= q[i] > INT8_MIN;
             }
-            put_rounded(q, n, rows, to.digits);
+            put_rounded(q, n, fields, rows, to.digits);
             *to.factors = factor;
             *to.sums = (float)sum;
             to.factors += rows;
             to.sums += rows;
-            to.digits += 8 * n * rows;
-            x += 8 * n;
+            to.digits += 8 * n * rows; /* of both sizes */
+            x += fields * n;
         }
     }
     return all;

@@ -378,7 +378,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
 static size_t word_bytes(const dq_weights *w)
 {
     size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS;
-    size_t digits = w->rounded ? fields_of(&w->form) : DQ_NBITS_DIGIT_BYTES(w->form.bits);
+    size_t digits = w->rounded ? 4 * DQ_NBITS_PARTS(w->form.bits) : DQ_NBITS_DIGIT_BYTES(w->form.bits);
     return parts * (digits + sizeof(float) + sizeof(float));
 }
 
@@ -417,7 +417,7 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     size_t used = 0;
     bool known;
     w->rounded = call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
-                 w->form.bits == 4 && !w->table;
+                 w->form.bits != 2 && !w->table;
     DQ_TRY(prepare_order(call, w, &known, &used, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
     w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));

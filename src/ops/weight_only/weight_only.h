@@ -12,7 +12,7 @@
  * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
  * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
  *
- * Where the session honors the node's accuracy_level and that is 4, and codes have 4 bits:
+ * Where the session honors the node's accuracy_level and that is 4, and codes have 4 or 8 bits:
  * dq_nbits_rounded_fn, whatever the number of rows. Each block of a row of x becomes round(x / s), s = max
  * |x| / 127, and
  *
