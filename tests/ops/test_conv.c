@@ -386,8 +386,8 @@ static void spread(const conv_case *k, const int64_t *out, const double *x, cons
 
 START_TEST(transposed_against_spreading)
 {
-    enum { MOST = 20000 };
-    static double x[MOST], w[MOST], bias[64], want[MOST];
+    enum { MOST = 20000, CHANNELS = 100 };
+    static double x[MOST], w[MOST], bias[CHANNELS], want[MOST];
     static const conv_case cases[] = {
         {2, 1, 1, 20, 7, {5, 6}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
         {2, 2, 2, 3, 5, {7, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 1}},
@@ -408,7 +408,7 @@ START_TEST(transposed_against_spreading)
         x[i] = small(i);
         w[i] = (double)((i * 7919 + i / 7) % 3) - 1;
     }
-    for (size_t i = 0; i < 64; i++)
+    for (size_t i = 0; i < CHANNELS; i++)
         bias[i] = small(i + 1);
     for (size_t i = 0; i < 3 * (sizeof cases / sizeof *cases); i++) {
         const conv_case *k = &cases[i / 3];
