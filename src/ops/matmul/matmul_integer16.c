@@ -94,7 +94,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     const form key = form_of(st);
     if (dq_call_constant(call, B))
-        return dq_call_pack(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
+        return dq_call_pack_later(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
     call->scratch_size = all;
     return DQ_OK;
 }
