@@ -135,11 +135,12 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
     const dq_nbits w = *b;
     const uint32_t *words = w.words;
     const int8_t *digits = x->digits;
-    const float *factors = x->factors, *scales = w.scales, *zeros = w.zeros;
+    const float *factors = x->factors;
     const int32_t *sums = x->sums;
     const vi middle = whole_of(vf_set(w.middle), (unsigned)bits);
     memset(y, 0, COLS * sizeof *y);
-    for (size_t g = 0; g < w.blocks; g++, scales += COLS, zeros += zeros ? COLS : 0)
+    for (size_t g = 0; g < w.blocks; g++) {
+        const float *scales = w.scales + g * COLS, *zeros = w.zeros ? w.zeros + g * COLS : NULL;
         for (size_t left = w.lengths[g], n; left; factors++, sums++) {
             const float f = fabsf(*factors);
             n = left < most ? left : most;
@@ -152,6 +153,7 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
             words += n * COLS;
             left -= n;
         }
+    }
 }
 
 void ISA(dq_nbits)(const dq_nbits *b, const dq_nbits_row *x, float *y)
