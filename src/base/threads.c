@@ -51,9 +51,9 @@ struct dq_threads {
     pthread_cond_t work, none_inside;
 };
 
-/* How often a thread looks again before it sleeps: some tenths of a millisecond, as waking one takes longer
- * than most work. */
-enum { LOOKS = 1 << 13 };
+/* How often a thread looks again before it sleeps: up to a millisecond, as waking one takes longer than
+ * most work. */
+enum { LOOKS = 1 << 15 };
 
 static void pause_a_little(void)
 {
