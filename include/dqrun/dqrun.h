@@ -371,6 +371,9 @@ typedef struct dq_session_options {
     void *arg;
 } dq_session_options;
 
+/** Where the processor has AMX and the session is not told to use a lower level, Linux is asked for the tile
+ *  registers: from then on a signal stack of this process (sigaltstack) needs room for them,
+ *  sysconf(_SC_MINSIGSTKSZ). If one is in use that has not, the session does without. */
 DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
                                    dq_error *err);
 DQ_API void dq_session_free(dq_session *session);

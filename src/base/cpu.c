@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #if defined(__x86_64__) || defined(__i386__)
@@ -58,13 +59,6 @@ static uint64_t xcr0(void)
     return ((uint64_t)high << 32) | low;
 }
 
-/* Whether Linux gives this process the tile registers, 8 KiB that it saves only for those who ask. */
-static bool tiles_granted(void)
-{
-    enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
-}
-
 static unsigned detect(void)
 {
     unsigned a, b, c, d, mask = DQ_ISA_C;
@@ -99,8 +93,7 @@ static unsigned detect(void)
     if ((c7 >> 1) & 1)
         mask |= DQ_ISA_AVX512VBMI;
     bool tiles = (d7 >> 24) & 1, tiles_of_bytes = (d7 >> 25) & 1;
-    if ((mask & DQ_ISA_AVX512VNNI) && tiles && tiles_of_bytes && (saved & 0x60000) == 0x60000 &&
-        tiles_granted())
+    if ((mask & DQ_ISA_AVX512VNNI) && tiles && tiles_of_bytes && (saved & 0x60000) == 0x60000)
         mask |= DQ_ISA_AMX;
     return mask;
 }
@@ -121,9 +114,34 @@ static unsigned detect(void)
 }
 #endif
 
+/* What the processor has and the system saves registers for, whether this process has asked for them or not.
+ * Virtual machines answer each cpuid themselves: 40 us for all of them. */
+static unsigned levels_of_cpu(void)
+{
+    static atomic_uint found;
+    unsigned mask = atomic_load_explicit(&found, memory_order_relaxed);
+    if (!mask) {
+        mask = detect();
+        atomic_store_explicit(&found, mask, memory_order_relaxed);
+    }
+    return mask;
+}
+
+/* Whether Linux gives this process the tile registers, 8 KiB that it saves only for those who ask. */
+static bool tiles_granted(void)
+{
+#if defined(DQ_X86) && !defined(DQ_SIMDE)
+    enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+#else
+    return true;
+#endif
+}
+
 unsigned dq_cpu_isa(void)
 {
-    return detect();
+    unsigned mask = levels_of_cpu();
+    return (mask & DQ_ISA_AMX) && !tiles_granted() ? mask & ~(unsigned)DQ_ISA_AMX : mask;
 }
 
 static void list_levels(unsigned mask, char *text, size_t size)
@@ -137,7 +155,8 @@ static void list_levels(unsigned mask, char *text, size_t size)
 
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err)
 {
-    unsigned cpu = dq_cpu_isa(), lower = 0;
+    /* For a lower level nothing is asked of the system. */
+    unsigned cpu = strcmp(name, "amx") == 0 ? dq_cpu_isa() : levels_of_cpu(), lower = 0;
     char have[160];
     list_levels(cpu, have, sizeof have);
     for (size_t i = 0; i < LEVELS; i++) {

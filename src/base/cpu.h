@@ -24,8 +24,8 @@ typedef enum dq_isa {
  * AMX when a process has asked for it, as this does. */
 unsigned dq_cpu_isa(void);
 /** The mask for a level's name: it and all lower levels (avxvnni is not lower than avx512), cut to what this
- * CPU has. A name of another CPU family or unknown, or a level that this CPU lacks, is refused with a
- * sentence that lists those that can be had. */
+ * CPU has; tiles are asked for only where they are named. A name of another CPU family or unknown, or a level
+ * that this CPU lacks, is refused with a sentence that lists those that can be had. */
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err);
 /** The name of the highest level in `mask`. */
 const char *dq_isa_highest(unsigned mask);

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* sigaltstack */
 /* src/base: errors, checked sizes, arena, name map, threads, CPU. */
 #include "base/arena.h"
 #include "base/checked.h"
@@ -239,6 +240,18 @@ START_TEST(isa_names_mean_a_level_and_what_is_below)
 }
 END_TEST
 
+START_TEST(signal_stacks_without_room_for_tiles)
+{
+    static char room[8192]; /* AMX wants more */
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    dq_error err;
+    unsigned mask = 0;
+    ck_assert_int_eq(dq_isa_from_name("c", &mask, &err), DQ_OK);
+    ck_assert_int_eq(sigaltstack(&stack, NULL), 0); /* refused once the tiles are asked for */
+    ck_assert_uint_eq(dq_cpu_isa() & DQ_ISA_AMX, 0);
+}
+END_TEST
+
 /* Writes `text` to root/path, whose folders are made. */
 static void write_below(const char *root, const char *path, const char *text)
 {
@@ -319,6 +332,7 @@ int main(void)
     tcase_add_test(tests, late_threads_disturb_nothing);
     tcase_add_loop_test(tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
     tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
+    tcase_add_test(tests, signal_stacks_without_room_for_tiles);
     tcase_add_test(tests, quotas_of_control_groups);
     tcase_add_test(tests, files_are_mapped_or_refused);
     suite_add_tcase(suite, tests);
