@@ -28,7 +28,7 @@ typedef struct dq_qgemm_a {
     size_t runs, run;
     const int32_t *sums; /* of each row's elements, where they are known; NULL: they are not */
     void *turned; /* turned_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
-                     byte 0 before the first tile of these rows */
+                     byte 0 before the first tile of these rows. Until dq_qgemm.done, no other rows' tiles */
 } dq_qgemm_a;
 
 /** What packed weights are for: many rows in each of many runs; many rows of one run; or so few that reading
@@ -62,6 +62,9 @@ typedef size_t dq_qgemm_pack_fn(const dq_qgemm_b *b, size_t first, void *panel, 
 typedef void dq_qgemm_tile_fn(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init,
                               int32_t *c, size_t c_stride);
 
+/** After the last tile of some rows, on their thread. */
+typedef void dq_qgemm_done_fn(void);
+
 /** sums[i] = sum of the elements of A's row i, for i < rows (any number). */
 typedef void dq_qgemm_sums_fn(const dq_qgemm_a *a, size_t rows, int32_t *sums);
 
@@ -73,6 +76,7 @@ typedef struct dq_qgemm {
     dq_qgemm_turned_size_fn *turned_size; /* NULL: the kernel keeps nothing */
     dq_qgemm_pack_fn *pack;
     dq_qgemm_tile_fn *tile;
+    dq_qgemm_done_fn *done; /* NULL: nothing to do */
     dq_qgemm_sums_fn *sums;
     const struct dq_qgemm *few; /* which takes weights that are for DQ_QGEMM_FEW, of the same a_signed; NULL:
                                    this one */

@@ -195,6 +195,8 @@ static void check_kernel(const dq_qgemm *kernel, uint32_t first_use, uint32_t us
         product p = random_product(kernel, first_use + kernel_random(uses));
         for (size_t first = 0; first < p.b.cols; first += kernel->nr)
             check_panel(&p, first);
+        if (kernel->done)
+            kernel->done();
         check_sums(&p);
         kernel_done();
     }

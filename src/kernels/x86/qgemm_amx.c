@@ -2,38 +2,33 @@
  * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands.
  *
  * Panels are those of AVX-512 VNNI, whose groups of four positions of a column are what a tile of weights
- * holds, filled up with zeros to whole tiles. Rows are copied into tiles once for all panels. */
+ * holds, filled up with zeros to whole tiles. Rows are read where they are if they stand at one distance,
+ * else they are copied into tiles once for all panels. */
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
+#include "kernels/x86/amx_tiles.h"
 
 #include "base/checked.h"
 
-#include <immintrin.h>
 #include <string.h>
 
 enum {
     MR = 64, /* a block of rows, so that it is copied once */
-    SIDE = 16,
-    LINE = 64,          /* bytes of a tile's row */
-    TILE = SIDE * LINE, /* bytes of a tile */
-    NR = 2 * SIDE,
-    PAIR = 2 * SIDE, /* rows that are multiplied together: two tiles of them, by two of columns */
+    NR = PAIR,
     GROUP = 4,
     HEAD = 64 /* bytes before a panel's weights, and before copied rows */
 };
 
-/* How many rows the tile registers have, and bytes a row. */
-typedef struct shape {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t line[16];
-    uint8_t rows[16];
-} shape;
-
-/* Registers: the sums of two tiles of rows by two of columns, the two of rows, the two of columns. */
-enum { SUMS = 4, ROWS = 2, COLUMNS = 2 };
-
-/* The tiles' intrinsics of gcc do not say what memory they read: it is written by here. */
-#define WRITTEN(p) __asm__ volatile("" ::"r"(p) : "memory")
+/* What dq_qgemm_a.turned begins with: pairs of tiles of rows, all of one shape. The last pair begins among
+ * the rows of the one before it if there are no more of its own. */
+typedef struct ready {
+    uint8_t state;             /* 0: not yet */
+    size_t pairs, pair, first; /* rows of a pair, and of its first tile */
+    const uint8_t *x;
+    size_t line, step; /* bytes from row to row, and from a tile to that of the next positions */
+    size_t tile;       /* from tile to tile of rows; 0: as their rows are */
+} ready;
+enum { NOT_YET, DOTS, TILES };
 
 static size_t positions_of(size_t runs, size_t run)
 {
@@ -71,21 +66,22 @@ static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 {
     size_t bytes;
     return dq_align_size(b->run, GROUP, &bytes) && dq_mul_size(bytes, b->runs, &bytes) &&
-                   dq_align_size(bytes, LINE, &bytes) && dq_align_size(rows, SIDE, &rows) &&
+                   dq_align_size(bytes, LINE, &bytes) && dq_align_size(rows, PAIR, &rows) &&
                    dq_mul_size(bytes, rows, &bytes) && dq_add_size(bytes, HEAD, &bytes)
                ? bytes
                : 0;
 }
 
-/* Rows to tiles, all of 16 rows behind each other. What of a run's last group is past its end meets zeros. */
-static void copy_rows(const dq_qgemm_a *a, size_t rows, uint8_t *tiles)
+/* Rows first … first + n - 1 to tiles of all their positions. What of a run's last group is past its end
+ * meets zeros. */
+static void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tiles)
 {
-    const size_t run = positions_of(1, a->run), depth = tiles_of(run * a->runs) * TILE;
-    for (size_t i = 0; i < rows; i++) {
-        uint8_t *to = tiles + i / SIDE * depth + i % SIDE * LINE;
+    const size_t run = positions_of(1, a->run);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *to = tiles + i * LINE;
         size_t at = 0;
         for (size_t t = 0; t < a->runs; t++) {
-            const uint8_t *from = a->rows[i] + a->offsets[t];
+            const uint8_t *from = a->rows[first + i] + a->offsets[t];
             for (size_t p = 0, piece; p < run; p += piece, at += piece) {
                 size_t room = LINE - at % LINE;
                 uint8_t *line = to + at / LINE * TILE + at % LINE;
@@ -99,32 +95,64 @@ static void copy_rows(const dq_qgemm_a *a, size_t rows, uint8_t *tiles)
     }
 }
 
-static void shape_tiles(size_t rows)
+static size_t row_of_pair(const ready *r, size_t rows, size_t p)
 {
-    shape s = {.palette = 1};
-    const size_t first = rows < SIDE ? rows : SIDE;
-    for (int i = 0; i < SUMS + ROWS; i++) {
-        size_t some = (i < SUMS ? i / COLUMNS : i - SUMS) ? rows - first : first;
-        s.line[i] = some ? LINE : 0;
-        s.rows[i] = (uint8_t)some;
-    }
-    for (int i = SUMS + ROWS; i < SUMS + ROWS + COLUMNS; i++) {
-        s.line[i] = LINE;
-        s.rows[i] = SIDE;
-    }
-    WRITTEN(&s);
-    _tile_loadconfig(&s);
+    return p + 1 < r->pairs ? p * r->pair : rows - r->pair;
 }
 
-/* Up to 32 rows, whose second tile is `depth` tiles behind their first. */
-static void multiply(const uint8_t *x, size_t rows, const uint8_t *panel, size_t depth, const int32_t *init,
-                     int32_t *c, size_t c_stride)
+/* Whether rows of one run stand at one distance, and are few enough bytes for the first-level cache, where
+ * that costs nothing. */
+static bool find_rows(const dq_qgemm_a *a, size_t rows, ready *r)
 {
-    const bool more = rows > SIDE, wide = columns_of(panel) > SIDE;
-    const uint8_t *w = panel + HEAD, *x2 = more ? x + depth * TILE : x;
-    const size_t line = columns_of(panel) * GROUP, to_next = c_stride * sizeof *c;
-    int32_t *c2 = more ? c + SIDE * c_stride : c;
-    shape_tiles(rows);
+    enum { NEAR = 1 << 15 };
+    if (a->runs != 1 || rows * a->run > NEAR)
+        return false;
+    ptrdiff_t distance = rows > 1 ? a->rows[1] - a->rows[0] : 0;
+    for (size_t i = 2; i < rows; i++)
+        if (a->rows[i] - a->rows[i - 1] != distance)
+            return false;
+    r->x = a->rows[0] + a->offsets[0];
+    r->line = (size_t)distance;
+    r->step = LINE;
+    r->tile = 0;
+    return true;
+}
+
+static void make_ready(const dq_qgemm_a *a, size_t rows, ready *r)
+{
+    enum { SHORT = 32 }; /* runs whose copying takes longer than their products without tiles */
+    const size_t depth = tiles_of(positions_of(a->runs, a->run)) * TILE;
+    uint8_t *copy = (uint8_t *)r + HEAD;
+    r->state = a->runs > 1 && a->run < SHORT ? DOTS : TILES;
+    if (r->state == DOTS)
+        return;
+    r->pairs = (rows + PAIR - 1) / PAIR;
+    r->pair = (rows + r->pairs - 1) / r->pairs;
+    r->first = r->pair <= SIDE ? r->pair : (r->pair + 1) / 2;
+    shape_tiles(r->first, r->pair - r->first);
+    if (find_rows(a, rows, r))
+        return;
+    r->x = copy;
+    r->line = LINE;
+    r->step = TILE;
+    r->tile = depth;
+    for (size_t p = 0; p < r->pairs; p++, copy += 2 * depth) {
+        size_t row = row_of_pair(r, rows, p);
+        copy_rows(a, row, r->first, copy);
+        copy_rows(a, row + r->first, r->pair - r->first, copy + depth);
+    }
+    WRITTEN(copy);
+}
+
+/* The pair of tiles at x by a panel's columns. */
+static void multiply(const ready *r, const uint8_t *x, const uint8_t *panel, size_t depth,
+                     const int32_t *init, int32_t *c, size_t c_stride)
+{
+    const bool more = r->pair > r->first, wide = columns_of(panel) > SIDE;
+    const uint8_t *w = panel + HEAD, *x2 = x + (r->tile ? r->tile : r->first * r->line);
+    const size_t columns = columns_of(panel) * GROUP, to_next = c_stride * sizeof *c;
+    const size_t line = r->line, step = r->step;
+    int32_t *c2 = c + r->first * c_stride;
     _tile_loadd(0, init, 0); /* each row the same */
     if (wide)
         _tile_loadd(1, init + SIDE, 0);
@@ -132,16 +160,16 @@ static void multiply(const uint8_t *x, size_t rows, const uint8_t *panel, size_t
         _tile_loadd(2, init, 0);
     if (more && wide)
         _tile_loadd(3, init + SIDE, 0);
-    for (size_t k = 0; k < depth; k++, x += TILE, x2 += TILE, w += SIDE * line) {
-        _tile_loadd(6, w, line);
-        _tile_loadd(4, x, LINE);
+    for (size_t k = 0; k < depth; k++, x += step, x2 += step, w += SIDE * columns) {
+        _tile_loadd(6, w, columns);
+        _tile_loadd(4, x, line);
         _tile_dpbusd(0, 4, 6);
         if (wide) {
-            _tile_loadd(7, w + LINE, line);
+            _tile_loadd(7, w + LINE, columns);
             _tile_dpbusd(1, 4, 7);
         }
         if (more) {
-            _tile_loadd(5, x2, LINE);
+            _tile_loadd(5, x2, line);
             _tile_dpbusd(2, 5, 6);
             if (wide)
                 _tile_dpbusd(3, 5, 7);
@@ -171,25 +199,27 @@ static void tile_of_dots(const dq_qgemm_a *a, size_t rows, const void *panel, co
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
-    enum { SHORT = LINE / 2 }; /* runs whose copying takes longer than their products without tiles */
     const size_t depth = tiles_of(positions_of(a->runs, a->run));
-    uint8_t *kept = a->turned;
-    if (a->run < SHORT) {
+    ready *r = a->turned;
+    if (r->state == NOT_YET)
+        make_ready(a, rows, r);
+    if (r->state == DOTS) {
         tile_of_dots(a, rows, panel, init, c, c_stride);
         return;
     }
-    if (!*kept) {
-        copy_rows(a, rows, kept + HEAD);
-        *kept = 1;
+    for (size_t p = 0; p < r->pairs; p++) {
+        size_t row = row_of_pair(r, rows, p);
+        multiply(r, r->x + (r->tile ? 2 * p * r->tile : row * r->line), panel, depth, init,
+                 c + row * c_stride, c_stride);
     }
-    WRITTEN(kept);
-    for (size_t i = 0; i < rows; i += PAIR)
-        multiply(kept + HEAD + i * depth * LINE, rows - i < PAIR ? rows - i : PAIR, panel, depth, init,
-                 c + i * c_stride, c_stride);
-    _tile_release();
     if (columns_of(panel) < NR)
         for (size_t i = 0; i < rows; i++)
             memcpy(c + i * c_stride + SIDE, init + SIDE, SIDE * sizeof *c);
+}
+
+static void done(void)
+{
+    _tile_release();
 }
 
 /* Few rows would leave most of a tile empty, and want no more than to read the weights. */
@@ -200,5 +230,6 @@ const dq_qgemm dq_qgemm_amx = {.mr = MR,
                                .turned_size = turned_size,
                                .pack = pack,
                                .tile = tile,
+                               .done = done,
                                .sums = dq_qgemm_sums_u8_avx2,
                                .few = &dq_qgemm_avx512vnni};

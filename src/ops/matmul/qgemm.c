@@ -316,6 +316,8 @@ void dq_qblock_run(dq_qblock *block)
             correct_rows(block, at, many * nr);
         block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
     }
+    if (w->kernel->done)
+        w->kernel->done();
 }
 
 void dq_qsums_scale(const int32_t *restrict c, size_t n, const float *restrict factors,
