@@ -21,14 +21,15 @@ typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[
 typedef void dq_wrow_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c);
 
 /** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
- *      out[s] = clamp(round((sums[s] + extra[s] + offset) * scale) + zero_point, lo, hi), its lower 16 bits
- * where offset and scale are number i * row_step + j * col_step of theirs, and extra (NULL: zeros) holds
- * whole numbers such that the first sum is exact in double. The second sum and the product are each rounded
- * to double, then to nearest, ties to even. NaN gives lo. Bounds and zero point are those of an integer type
- * of up to 16 bits. */
+ *      out[i * out_stride + j] = clamp(round((total + offset) * scale) + zero_point, lo, hi), its lower 16
+ * bits total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] where offset and scale are number i *
+ * row_step + j * col_step of theirs, and high and extra (NULL: zeros) hold whole numbers such that the total
+ * is exact in double, in any order. The sum with offset and the product are each rounded to double, then to
+ * nearest, ties to even. NaN gives lo. Bounds and zero point are those of an integer type of up to 16 bits.
+ */
 typedef struct dq_wide_sums {
-    size_t rows, cols, stride;
-    const int32_t *sums;
+    size_t rows, cols, stride, extra_stride, out_stride;
+    const int32_t *sums, *high;
     const double *extra, *offset, *scale;
     size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
@@ -42,7 +43,8 @@ static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t 
     rest.rows = 1;
     rest.cols -= j;
     rest.sums += i * s->stride + j;
-    rest.extra = rest.extra ? rest.extra + i * s->stride + j : NULL;
+    rest.high = rest.high ? rest.high + i * s->stride + j : NULL;
+    rest.extra = rest.extra ? rest.extra + i * s->extra_stride + j : NULL;
     rest.offset += i * s->row_step + j * s->col_step;
     rest.scale += i * s->row_step + j * s->col_step;
     return rest;

@@ -2,6 +2,7 @@
 #include "kernel_check.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, OCTET = DQ_WGEMM_OCTET };
 
@@ -88,36 +89,49 @@ void check_requantize_wide(const dq_kernels *k)
 {
     static const int32_t bounds[][2] = {{0, 255}, {-128, 127}, {0, 65535}, {-32768, 32767}};
     size_t n;
-    for (size_t round = 0; kernel_size(round / 4, &n); round++) {
+    for (size_t round = 0; kernel_size(round / 8, &n); round++) {
         size_t rows = 1 + kernel_random(4), stride = n + kernel_random(9), size = (rows - 1) * stride + n;
         bool by_column = round % 2;
         const int32_t *bound = bounds[kernel_random(4)];
         dq_wide_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
+        s.extra_stride = kernel_random(3) ? n + kernel_random(9) : 0;
+        s.out_stride = n + kernel_random(9);
         s.zero_point = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
         s.row_step = by_column ? 0 : kernel_random(2);
         s.col_step = by_column;
-        int32_t *sums = kernel_memory(size * sizeof *sums);
-        double *extra = kernel_memory(size * sizeof *extra);
+        int32_t *sums = kernel_memory(size * sizeof *sums), *high = kernel_memory(size * sizeof *high);
+        size_t extras = (rows - 1) * s.extra_stride + n, outs = (rows - 1) * s.out_stride + n;
+        double *extra = kernel_memory(extras * sizeof *extra);
         for (size_t i = 0; i < size; i++) {
             sums[i] = (int32_t)kernel_random(200000) - 100000;
-            extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
+            high[i] = (int32_t)(kernel_random(9) ? kernel_random(1000) : kernel_random(UINT32_MAX));
         }
+        for (size_t i = 0; i < extras; i++)
+            extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
         s.sums = sums;
+        s.high = round % 8 < 4 ? high : NULL;
         s.extra = round % 4 < 2 ? extra : NULL;
         s.offset = some_doubles(by_column ? n : rows, false);
         s.scale = some_doubles(by_column ? n : rows, true);
-        uint16_t *out = kernel_bytes(size * sizeof *out);
+        uint16_t *out = kernel_bytes(outs * sizeof *out), *before = kernel_memory(outs * sizeof *out);
+        memcpy(before, out, outs * sizeof *out);
         k->requantize_wide(&s, out);
-        for (size_t i = 0; i < rows * n; i++) {
-            size_t at = i / n * stride + i % n, term = i / n * s.row_step + i % n * s.col_step;
-            volatile double sum = sums[at] + (s.extra ? extra[at] : 0), more = sum + s.offset[term];
-            volatile double product = more * s.scale[term];
-            double v = rint(product) + s.zero_point;
-            double wanted = v >= s.hi ? s.hi : v > s.lo ? v : s.lo;
-            KERNEL_FAIL_UNLESS(out[at] == (uint16_t)(int32_t)wanted,
-                               "row %zu of %zu, element %zu: %u, wanted %g", i / n, n, i % n, out[at],
-                               wanted);
-        }
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < s.out_stride && i * s.out_stride + j < outs; j++) {
+                size_t at = i * stride + j, to = i * s.out_stride + j;
+                size_t term = i * s.row_step + j * s.col_step;
+                if (j >= n) {
+                    KERNEL_FAIL_UNLESS(out[to] == before[to], "row %zu: wrote behind %zu columns", i, n);
+                    continue;
+                }
+                double total = sums[at] + (s.high ? 256.0 * high[at] : 0);
+                total += s.extra ? extra[i * s.extra_stride + j] : 0;
+                volatile double more = total + s.offset[term], product = more * s.scale[term];
+                double v = rint(product) + s.zero_point;
+                double wanted = v >= s.hi ? s.hi : v > s.lo ? v : s.lo;
+                KERNEL_FAIL_UNLESS(out[to] == (uint16_t)(int32_t)wanted,
+                                   "row %zu of %zu, element %zu: %u, wanted %g", i, n, j, out[to], wanted);
+            }
         kernel_done();
     }
 }

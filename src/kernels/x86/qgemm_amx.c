@@ -226,6 +226,7 @@ static void done(void)
 const dq_qgemm dq_qgemm_amx = {.mr = MR,
                                .nr = NR,
                                .a_signed = false,
+                               .dots = true,
                                .panel_size = panel_size,
                                .turned_size = turned_size,
                                .pack = pack,

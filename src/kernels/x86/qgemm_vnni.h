@@ -109,8 +109,8 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
 
 #define DQ_QGEMM_VNNI                                                                                        \
     {                                                                                                        \
-        .mr = MR, .nr = NR, .a_signed = false, .panel_size = panel_size, .pack = pack, .tile = tile,         \
-        .sums = dq_qgemm_sums_u8_avx2                                                                        \
+        .mr = MR, .nr = NR, .a_signed = false, .dots = true, .panel_size = panel_size, .pack = pack,         \
+        .tile = tile, .sums = dq_qgemm_sums_u8_avx2                                                          \
     }
 
 #endif

@@ -263,10 +263,13 @@ void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
                 times = _mm512_maskz_loadu_pd(some, scale + j);
             }
             __m512d v = _mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, s->sums + at));
+            if (s->high)
+                v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, s->high + at)),
+                                    _mm512_set1_pd(256), v);
             if (s->extra)
-                v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, s->extra + at));
+                v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, s->extra + i * s->extra_stride + j));
             __m256i codes = in_double(_mm512_add_pd(v, add), times, &f);
-            _mm_mask_storeu_epi16(out + at, some, _mm256_cvtepi32_epi16(codes));
+            _mm_mask_storeu_epi16(out + i * s->out_stride + j, some, _mm256_cvtepi32_epi16(codes));
         }
     }
 }

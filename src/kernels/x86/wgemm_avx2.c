@@ -84,13 +84,20 @@ typedef struct fixed {
     __m256i zero;
 } fixed;
 
+static inline __m256d doubles(const int32_t *x)
+{
+    return _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+
 /* The lower half of a result is the whole number that it was rounded to. */
-static inline __m256 four(const fixed *f, size_t at, __m256d offset, __m256d scale)
+static inline __m256 four(const fixed *f, size_t at, size_t extra, __m256d offset, __m256d scale)
 {
     const __m256d magic = _mm256_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
-    __m256d v = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)(f->s->sums + at)));
+    __m256d v = doubles(f->s->sums + at);
+    if (f->s->high)
+        v = _mm256_add_pd(v, _mm256_mul_pd(doubles(f->s->high + at), _mm256_set1_pd(256)));
     if (f->s->extra)
-        v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + at));
+        v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + extra));
     v = _mm256_mul_pd(_mm256_add_pd(v, offset), scale);
     v = _mm256_max_pd(v, f->low); /* of NaN and a bound, max gives the bound */
     return _mm256_castpd_ps(_mm256_add_pd(_mm256_min_pd(v, f->high), magic));
@@ -112,7 +119,8 @@ void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
     for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
         const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
         __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
-        size_t j = 0, at = i * s->stride;
+        size_t j = 0, at = i * s->stride, extra = i * s->extra_stride;
+        uint16_t *to = out + i * s->out_stride;
         for (; j + LANES <= s->cols; j += LANES) {
             if (s->col_step) {
                 o0 = _mm256_loadu_pd(offset + j);
@@ -120,12 +128,13 @@ void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
                 o1 = _mm256_loadu_pd(offset + j + 4);
                 s1 = _mm256_loadu_pd(scale + j + 4);
             }
-            __m256 v = _mm256_shuffle_ps(four(&f, at + j, o0, s0), four(&f, at + j + 4, o1, s1), 0x88);
-            _mm_storeu_si128((__m128i *)(void *)(out + at + j), in_order(&f, v));
+            __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, o0, s0),
+                                         four(&f, at + j + 4, extra + j + 4, o1, s1), 0x88);
+            _mm_storeu_si128((__m128i *)(void *)(to + j), in_order(&f, v));
         }
         if (j < s->cols) {
             const dq_wide_sums rest = dq_wide_rest(s, i, j);
-            dq_requantize_wide_c(&rest, out + at + j);
+            dq_requantize_wide_c(&rest, to + j);
         }
     }
 }

@@ -163,7 +163,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     double offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
-    s.stride = COLS;
+    s.stride = s.extra_stride = s.out_stride = COLS;
     s.row_step = 1;
     dq_wcodes_terms(t->run, t->group, first, n, offset, scale);
     for (size_t i = 0; i < panels; i++)

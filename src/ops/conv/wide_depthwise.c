@@ -124,7 +124,7 @@ static void run_channel(const task *t, size_t channel, size_t at)
     sum_rows(t, take_weights(t, channel, wide, false));
     dq_wide_terms(t->call, t->factor, channel, 0, &offset, &scale);
     s.rows = 1;
-    s.cols = s.stride = n;
+    s.cols = n; /* of one row, so that strides do not count */
     s.sums = t->sums;
     s.extra = wide ? t->extra : NULL;
     s.offset = &offset;

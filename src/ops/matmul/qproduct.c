@@ -1,15 +1,15 @@
 #include "ops/matmul/qproduct.h"
 
-dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices, size_t k, size_t n,
-                              size_t rows, dq_qproduct *p, dq_error *err)
+dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, size_t matrices, size_t k,
+                              size_t n, size_t rows, dq_qproduct *p, dq_error *err)
 {
     dq_qweights *w = &p->w;
     p->input = input;
     w->b.cols = n;
     w->b.runs = 1;
     w->b.run = w->b.inner = k;
-    w->b.col_stride = 1;
-    w->b.inner_stride = n;
+    w->b.col_stride = turned ? k : 1;
+    w->b.inner_stride = turned ? 1 : n;
     w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
     w->matrices = matrices;
     w->matrix_step = k * n;

@@ -18,9 +18,15 @@ typedef void dq_qproduct_store_fn(void *arg, size_t row, size_t rows, size_t col
                                   const int32_t *c, size_t c_stride);
 
 /** Fills in *p, which stood in zeroed memory, for runs of up to `rows` rows; raises call->worker_scratch_size
- * to what it needs. p->w.size bytes of scratch are for dq_qproduct_ready where p->packed is NULL. */
-dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, size_t matrices, size_t k, size_t n,
-                              size_t rows, dq_qproduct *p, dq_error *err);
+ * to what it needs. `turned`: matrices stand as [n, k]. p->w.size bytes of scratch are for dq_qproduct_ready
+ * where p->packed is NULL. */
+dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, size_t matrices, size_t k,
+                              size_t n, size_t rows, dq_qproduct *p, dq_error *err);
+/** The sums of the columns of constant weights, as the kernel's sign has these. */
+static inline const int32_t *dq_qproduct_sums(const dq_qproduct *p)
+{
+    return (const int32_t *)(const void *)((const char *)p->packed + p->w.sums_offset);
+}
 
 /** Makes quantized codes (uint8) as the kernel wants them, in place. */
 void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count);

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm.h"
+#include "ops/matmul/wide_bytes.h"
 #include "ops/matmul/wide_codes.h"
 
 #include <string.h>
@@ -18,6 +19,8 @@ enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK
 typedef struct state {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: matrices that meet the same b are one */
+    bool by_bytes;
+    dq_wbytes bytes; /* nothing else is used then */
     dq_wcodes w;
     size_t block, blocks;                           /* rows of a task */
     size_t chunk, chunks;                           /* panels of a task */
@@ -96,6 +99,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     bool turned = dq_node_int(call->node, "transB", 0) != 0;
     st->m = flat ? s->m * s->batches : s->m;
     st->batches = flat ? 1 : s->batches;
+    st->by_bytes = st->batches == 1 && s->b_batches == 1 && dq_wide_bytes_suits(call, s->k);
+    if (st->by_bytes)
+        return dq_wide_bytes_prepare(call, st->m, s->k, s->n, turned, &st->bytes, err);
     st->w = (dq_wcodes){.lanes = OCTET,
                         .matrices = s->b_batches,
                         .n = s->n,
@@ -174,7 +180,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
     s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
-    s.stride = COLS;
+    s.stride = s.extra_stride = s.out_stride = COLS;
     s.offset = offset;
     s.scale = scale;
     s.col_step = 1;
@@ -227,6 +233,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
+    if (st->by_bytes) {
+        dq_wide_bytes_run(call, &st->bytes);
+        return DQ_OK;
+    }
     dq_wrun begun = dq_wcodes_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);

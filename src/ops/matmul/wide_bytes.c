@@ -1,0 +1,130 @@
+#include "ops/matmul/wide_bytes.h"
+
+#include "base/checked.h"
+#include "ops/matmul/wide_codes.h"
+
+#include <string.h>
+
+enum { ALIGN = 64, MIDDLE = 32768, DEPTH = 1 << 16 /* of which 32 bits hold the sum: 255 · 128 each */ };
+
+bool dq_wide_bytes_suits(const dq_op_call *call, size_t k)
+{
+    const dq_qgemm *kernel = call->kernels->qgemm;
+    if (!kernel->dots || k > DEPTH || !dq_call_constant(call, DQ_WIDE_W) ||
+        !dq_call_constant(call, DQ_WIDE_W_ZERO) || dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
+        dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits != 8)
+        return false;
+    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
+    for (size_t i = 0; i < zero->count; i++)
+        if (dq_wcodes_zero(zero, i) != 0)
+            return false;
+    return true;
+}
+
+dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned, dq_wbytes *b,
+                                dq_error *err)
+{
+    size_t bytes, *used = &call->scratch_size;
+    b->rows = rows;
+    if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) ||
+        !dq_place_size(used, bytes, 1, ALIGN, &b->codes_at) ||
+        !dq_place_size(used, n, 3 * sizeof(double), ALIGN, &b->terms_at))
+        return dq_no_memory(err, SIZE_MAX, "rows of bytes");
+    return dq_qproduct_prepare(call, DQ_WIDE_W, turned, 1, k, n, 2 * rows, &b->p, err);
+}
+
+/* ---- A run ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_wbytes *b;
+    uint8_t *codes;
+    double *offset, *scale, *middle; /* of each column; middle: what the middle of x's range makes */
+} job;
+
+static void split(const uint16_t *restrict x, uint16_t flip, size_t n, uint8_t *restrict low,
+                  uint8_t *restrict high)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t code = x[i] ^ flip;
+        low[i] = (uint8_t)code;
+        high[i] = (uint8_t)(code >> 8);
+    }
+}
+
+static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_tensor *x = j->call->in[DQ_WIDE_X];
+    const size_t k = j->b->p.w.b.run;
+    const uint16_t flip = x->dtype == DQ_INT16 ? MIDDLE : 0;
+    for (size_t i = begin; i < end; i++) {
+        uint8_t *low = j->codes + 2 * i * k;
+        split((const uint16_t *)x->data + i * k, flip, k, low, low + k);
+    }
+}
+
+static void find_terms(const job *j)
+{
+    const dq_op_call *call = j->call;
+    const double factor = dq_wide_factor(call);
+    const int32_t *sums = dq_qproduct_sums(&j->b->p);
+    const int64_t x_zero = dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    for (size_t i = 0; i < j->b->p.w.b.cols; i++) {
+        j->middle[i] = -(double)MIDDLE * sums[i];
+        dq_wide_terms(call, factor, i, (double)(-x_zero * sums[i]), j->offset + i, j->scale + i);
+    }
+}
+
+static void store_floats(const dq_wide_sums *s, float *y, size_t stride)
+{
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t j = 0; j < s->cols; j++) {
+            double total = s->sums[i * s->stride + j] + 256.0 * s->high[i * s->stride + j] + s->extra[j];
+            y[i * stride + j] = (float)((total + s->offset[j]) * s->scale[j]);
+        }
+}
+
+static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
+                  size_t c_stride)
+{
+    const job *j = arg;
+    const size_t n = j->b->p.w.b.cols, at = row / 2 * n + col;
+    dq_tensor *y = j->call->out[0];
+    dq_wide_sums s = dq_wcodes_sums(j->call);
+    s.rows = rows / 2;
+    s.cols = cols;
+    s.stride = 2 * c_stride;
+    s.out_stride = n;
+    s.sums = c;
+    s.high = c + c_stride;
+    s.extra = j->middle + col;
+    s.offset = j->offset + col;
+    s.scale = j->scale + col;
+    s.col_step = 1;
+    if (y->dtype == DQ_FLOAT) {
+        store_floats(&s, dq_data(y, float) + at, n);
+    } else if (dq_dtype_get(y->dtype)->bits == 16) {
+        j->call->kernels->requantize_wide(&s, dq_data(y, uint16_t) + at);
+    } else {
+        uint16_t codes[DQ_QGEMM_MR_MAX / 2 * DQ_QGEMM_NR_MAX];
+        s.out_stride = DQ_QGEMM_NR_MAX;
+        j->call->kernels->requantize_wide(&s, codes);
+        for (size_t i = 0; i < s.rows; i++)
+            dq_wcodes_store(y->dtype, y->data, at + i * n, cols, codes + i * DQ_QGEMM_NR_MAX);
+    }
+}
+
+void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)
+{
+    const size_t n = b->p.w.b.cols, k = b->p.w.b.run;
+    char *scratch = call->scratch;
+    double *terms = (double *)(void *)(scratch + b->terms_at);
+    job j = {call, b, (uint8_t *)scratch + b->codes_at, terms, terms + n, terms + 2 * n};
+    find_terms(&j);
+    dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
+    dq_qproduct_run(call, &b->p, b->p.packed, 0, j.codes, 2 * b->rows, 0, call->in[DQ_WIDE_W_ZERO]->data, 0,
+                    store, &j);
+}
