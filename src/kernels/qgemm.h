@@ -26,6 +26,7 @@ typedef struct dq_qgemm_a {
     const uint8_t *const *rows;
     const ptrdiff_t *offsets; /* `runs` of them */
     size_t runs, run;
+    bool far;            /* the panels are likely to come from memory */
     const int32_t *sums; /* of each row's elements, where they are known; NULL: they are not */
     void *turned; /* turned_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
                      byte 0 before the first tile of these rows. Until dq_qgemm.done, no other rows' tiles */

@@ -1,9 +1,9 @@
 /* Integer products by the tile registers of AMX: tdpbusd adds 16 rows by 64 positions, uint8, times 64
  * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands.
  *
- * Panels are those of AVX-512 VNNI, whose groups of four positions of a column are what a tile of weights
- * holds, filled up with zeros to whole tiles. Rows are read where they are if they stand at one distance,
- * else they are copied into tiles once for all panels. */
+ * A panel has the tiles of its first 16 columns one behind the other, then those of the others. Rows are read
+ * where they are if they stand at one distance for long enough, as in a matrix or in the windows of an image
+ * row; else they are copied into tiles once for all panels. */
 #include "kernels/kernels.h"
 #include "kernels/qgemm_pack.h"
 #include "kernels/x86/amx_tiles.h"
@@ -13,70 +13,96 @@
 #include <string.h>
 
 enum {
-    MR = 64, /* a block of rows, so that it is copied once */
+    MR = 64,
     NR = PAIR,
     GROUP = 4,
-    HEAD = 64 /* bytes before a panel's weights, and before copied rows */
+    HEAD = 64, /* bytes before a panel's tiles: the first says how many columns of tiles it has */
+    MOST = 8   /* tiles of a block's rows */
 };
 
-/* What dq_qgemm_a.turned begins with: pairs of tiles of rows, all of one shape. The last pair begins among
- * the rows of the one before it if there are no more of its own. */
+/* What dq_qgemm_a.turned begins with. Tiles have all the same number of rows; one may reach back among the
+ * rows of that before it. */
 typedef struct ready {
-    uint8_t state;             /* 0: not yet */
-    size_t pairs, pair, first; /* rows of a pair, and of its first tile */
-    const uint8_t *x;
+    uint8_t made; /* 0: not yet */
+    uint8_t count, rows;
+    uint8_t row[MOST]; /* each tile's first */
+    size_t runs, run;  /* run: tiles of one */
     size_t line, step; /* bytes from row to row, and from a tile to that of the next positions */
-    size_t tile;       /* from tile to tile of rows; 0: as their rows are */
+    const uint8_t *x[MOST];
+    const ptrdiff_t *offsets;
 } ready;
-enum { NOT_YET, DOTS, TILES };
 
-static size_t positions_of(size_t runs, size_t run)
+enum { READY = (sizeof(ready) + LINE - 1) / LINE * LINE /* bytes before copied rows */ };
+
+/* Positions of a run in packed weights: whole lines if that is not many more, so that rows need not be
+ * copied. */
+static size_t run_size(size_t runs, size_t run)
 {
-    return (run + GROUP - 1) / GROUP * GROUP * runs;
+    size_t lines = (run + LINE - 1) / LINE * LINE, groups = (run + GROUP - 1) / GROUP * GROUP;
+    return runs > 1 && lines - run <= run / 4 ? lines : groups;
 }
 
-static size_t tiles_of(size_t positions)
+static size_t tiles_of(size_t runs, size_t run)
 {
-    return (positions + LINE - 1) / LINE;
+    return (run_size(runs, run) * runs + LINE - 1) / LINE;
 }
 
 static size_t panel_size(size_t runs, size_t run)
 {
-    size_t bytes = dq_qgemm_avx512vnni.panel_size(runs, run);
-    return bytes && dq_align_size(bytes - HEAD, NR * LINE, &bytes) && dq_add_size(bytes, HEAD, &bytes) ? bytes
-                                                                                                       : 0;
+    size_t bytes;
+    return dq_align_size(run, LINE, &bytes) && dq_mul_size(bytes, runs, &bytes) &&
+                   dq_mul_size(bytes, NR, &bytes) && dq_add_size(bytes, HEAD, &bytes)
+               ? HEAD + tiles_of(runs, run) * NR * LINE
+               : 0;
 }
 
-/* Columns that a panel has: 16 where all others are missing. */
-static size_t columns_of(const void *panel)
+/* Columns of tiles that a panel has. */
+static size_t wide(const void *panel)
 {
-    return *(const uint8_t *)panel * (size_t)SIDE;
+    return *(const uint8_t *)panel;
 }
 
 static size_t pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums)
 {
-    size_t used = dq_qgemm_avx512vnni.pack(b, first, panel, sums);
-    size_t size = HEAD + tiles_of(positions_of(b->runs, b->run)) * LINE * columns_of(panel);
-    if (used < size)
-        memset((uint8_t *)panel + used, 0, size - used);
-    return size > used ? size : used;
+    const size_t run = run_size(b->runs, b->run), size = tiles_of(b->runs, b->run) * TILE;
+    const bool padded = run - b->run >= GROUP; /* run by run */
+    uint8_t *to = (uint8_t *)panel + HEAD;
+    memset(panel, 0, HEAD);
+    memset(sums, 0, NR * sizeof *sums);
+    size_t j = 0;
+    for (; j < NR && first + j < b->cols; j += SIDE, to += size) {
+        dq_qgemm_b some = *b;
+        some.runs = padded ? 1 : b->runs;
+        memset(to, 0, size);
+        for (size_t t = 0; size && t < b->runs; t += some.runs) {
+            int32_t more[SIDE];
+            some.data = b->data + t * b->run_stride;
+            dq_qgemm_pack_avx2(&some, first + j, SIDE, to + t * run * SIDE, more);
+            for (size_t i = 0; i < SIDE; i++)
+                sums[j + i] += more[i];
+        }
+    }
+    *(uint8_t *)panel = (uint8_t)(j / SIDE);
+    return HEAD + j / SIDE * size;
 }
 
 static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 {
     size_t bytes;
-    return dq_align_size(b->run, GROUP, &bytes) && dq_mul_size(bytes, b->runs, &bytes) &&
-                   dq_align_size(bytes, LINE, &bytes) && dq_align_size(rows, PAIR, &rows) &&
-                   dq_mul_size(bytes, rows, &bytes) && dq_add_size(bytes, HEAD, &bytes)
+    return dq_align_size(b->run, LINE, &bytes) && dq_mul_size(bytes, b->runs, &bytes) &&
+                   dq_align_size(rows, SIDE, &rows) && dq_mul_size(bytes, rows, &bytes) &&
+                   dq_add_size(bytes, READY, &bytes)
                ? bytes
                : 0;
 }
+
+/* ---- Rows --------------------------------------------------------------------------------------------- */
 
 /* Rows first … first + n - 1 to tiles of all their positions. What of a run's last group is past its end
  * meets zeros. */
 static void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tiles)
 {
-    const size_t run = positions_of(1, a->run);
+    const size_t run = run_size(a->runs, a->run);
     for (size_t i = 0; i < n; i++) {
         uint8_t *to = tiles + i * LINE;
         size_t at = 0;
@@ -95,124 +121,130 @@ static void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tile
     }
 }
 
-static size_t row_of_pair(const ready *r, size_t rows, size_t p)
+/* Shares strips of rows out among tiles of as many rows each. False: that are too many tiles. */
+static bool cut_rows(size_t rows, size_t strip, ready *r)
 {
-    return p + 1 < r->pairs ? p * r->pair : rows - r->pair;
+    size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
+    if (rows % strip != 0 || rows / strip * pieces > MOST)
+        return false;
+    r->rows = (uint8_t)n;
+    r->count = 0;
+    for (size_t first = 0; first < rows; first += strip)
+        for (size_t i = 0; i < pieces; i++)
+            r->row[r->count++] = (uint8_t)(first + (i + 1 < pieces ? i * n : strip - n));
+    return true;
 }
 
-/* Whether rows of one run stand at one distance, and are few enough bytes for the first-level cache, where
- * that costs nothing. */
+/* Whether rows stand in strips at one distance. */
 static bool find_rows(const dq_qgemm_a *a, size_t rows, ready *r)
 {
-    enum { NEAR = 1 << 15 };
-    if (a->runs != 1 || rows * a->run > NEAR)
+    enum { ENOUGH = 10 /* rows of a tile: fewer would leave too much of it empty */ };
+    const size_t run = run_size(a->runs, a->run);
+    if (a->runs > 1 && run % LINE != 0)
         return false;
     ptrdiff_t distance = rows > 1 ? a->rows[1] - a->rows[0] : 0;
-    for (size_t i = 2; i < rows; i++)
-        if (a->rows[i] - a->rows[i - 1] != distance)
+    size_t strip = 1, i = 1;
+    while (strip < rows && a->rows[strip] - a->rows[strip - 1] == distance)
+        strip++;
+    for (i = strip; i < rows; i++)
+        if (i % strip != 0 && a->rows[i] - a->rows[i - 1] != distance)
             return false;
-    r->x = a->rows[0] + a->offsets[0];
+    if (!cut_rows(rows, strip, r) || (r->rows < ENOUGH && strip < rows))
+        return false;
+    for (i = 0; i < r->count; i++)
+        r->x[i] = a->rows[r->row[i]];
+    r->offsets = a->offsets;
+    r->runs = a->runs;
+    r->run = (run + LINE - 1) / LINE;
     r->line = (size_t)distance;
     r->step = LINE;
-    r->tile = 0;
     return true;
 }
 
 static void make_ready(const dq_qgemm_a *a, size_t rows, ready *r)
 {
-    enum { SHORT = 32 }; /* runs whose copying takes longer than their products without tiles */
-    const size_t depth = tiles_of(positions_of(a->runs, a->run)) * TILE;
-    uint8_t *copy = (uint8_t *)r + HEAD;
-    r->state = a->runs > 1 && a->run < SHORT ? DOTS : TILES;
-    if (r->state == DOTS)
-        return;
-    r->pairs = (rows + PAIR - 1) / PAIR;
-    r->pair = (rows + r->pairs - 1) / r->pairs;
-    r->first = r->pair <= SIDE ? r->pair : (r->pair + 1) / 2;
-    shape_tiles(r->first, r->pair - r->first);
-    if (find_rows(a, rows, r))
-        return;
-    r->x = copy;
-    r->line = LINE;
-    r->step = TILE;
-    r->tile = depth;
-    for (size_t p = 0; p < r->pairs; p++, copy += 2 * depth) {
-        size_t row = row_of_pair(r, rows, p);
-        copy_rows(a, row, r->first, copy);
-        copy_rows(a, row + r->first, r->pair - r->first, copy + depth);
+    static const ptrdiff_t no_offset = 0;
+    uint8_t *copy = (uint8_t *)r + READY;
+    if (!find_rows(a, rows, r)) {
+        (void)cut_rows(rows, rows, r);
+        r->offsets = &no_offset;
+        r->runs = 1;
+        r->run = tiles_of(a->runs, a->run);
+        r->line = LINE;
+        r->step = TILE;
+        for (size_t i = 0; i < r->count; i++, copy += r->run * TILE) {
+            copy_rows(a, r->row[i], r->rows, copy);
+            r->x[i] = copy;
+        }
+        WRITTEN(copy);
     }
-    WRITTEN(copy);
+    shape_tiles(r->rows, r->count > 1 ? r->rows : 0);
+    r->made = 1;
 }
 
-/* The pair of tiles at x by a panel's columns. */
-static void multiply(const ready *r, const uint8_t *x, const uint8_t *panel, size_t depth,
-                     const int32_t *init, int32_t *c, size_t c_stride)
+/* ---- Products ----------------------------------------------------------------------------------------- */
+
+/* Two tiles of rows by one or two columns of tiles; x2 and c2 may be NULL. On the way `lines` lines a step
+ * from `ahead` on are fetched. */
+static void multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, const uint8_t *w2,
+                     const uint8_t *ahead, size_t lines, const int32_t *init, int32_t *c, int32_t *c2,
+                     size_t c_stride)
 {
-    const bool more = r->pair > r->first, wide = columns_of(panel) > SIDE;
-    const uint8_t *w = panel + HEAD, *x2 = x + (r->tile ? r->tile : r->first * r->line);
-    const size_t columns = columns_of(panel) * GROUP, to_next = c_stride * sizeof *c;
-    const size_t line = r->line, step = r->step;
-    int32_t *c2 = c + r->first * c_stride;
+    const size_t line = r->line, step = r->step, to_next = c_stride * sizeof *c;
     _tile_loadd(0, init, 0); /* each row the same */
-    if (wide)
+    if (w2)
         _tile_loadd(1, init + SIDE, 0);
-    if (more)
+    if (x2)
         _tile_loadd(2, init, 0);
-    if (more && wide)
+    if (x2 && w2)
         _tile_loadd(3, init + SIDE, 0);
-    for (size_t k = 0; k < depth; k++, x += step, x2 += step, w += SIDE * columns) {
-        _tile_loadd(6, w, columns);
-        _tile_loadd(4, x, line);
-        _tile_dpbusd(0, 4, 6);
-        if (wide) {
-            _tile_loadd(7, w + LINE, columns);
-            _tile_dpbusd(1, 4, 7);
-        }
-        if (more) {
-            _tile_loadd(5, x2, line);
-            _tile_dpbusd(2, 5, 6);
-            if (wide)
-                _tile_dpbusd(3, 5, 7);
+    for (size_t t = 0; t < r->runs; t++) {
+        const uint8_t *from = x + r->offsets[t], *from2 = x2 ? x2 + r->offsets[t] : from;
+        for (size_t k = 0; k < r->run; k++, from += step, from2 += step, w += TILE) {
+            _tile_loadd(6, w, LINE);
+            _tile_loadd(4, from, line);
+            _tile_dpbusd(0, 4, 6);
+            if (w2) {
+                _tile_loadd(7, w2, LINE);
+                _tile_dpbusd(1, 4, 7);
+                w2 += TILE;
+            }
+            if (x2) {
+                _tile_loadd(5, from2, line);
+                _tile_dpbusd(2, 5, 6);
+                if (w2)
+                    _tile_dpbusd(3, 5, 7);
+            }
+            for (size_t i = 0; i < lines; i++, ahead += LINE)
+                _mm_prefetch((const char *)ahead, _MM_HINT_T1);
         }
     }
     _tile_stored(0, c, to_next);
-    if (wide)
+    if (w2)
         _tile_stored(1, c + SIDE, to_next);
-    if (more)
+    if (x2)
         _tile_stored(2, c2, to_next);
-    if (more && wide)
+    if (x2 && w2)
         _tile_stored(3, c2 + SIDE, to_next);
-}
-
-/* The panel's tiles are behind each other as vpdpbusd takes them, too. */
-static void tile_of_dots(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
-                         size_t c_stride)
-{
-    const dq_qgemm *dots = &dq_qgemm_avx512vnni;
-    for (size_t i = 0; i < rows; i += dots->mr) {
-        dq_qgemm_a some = *a;
-        some.rows += i;
-        dots->tile(&some, rows - i < dots->mr ? rows - i : dots->mr, panel, init, c + i * c_stride, c_stride);
-    }
 }
 
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
-    const size_t depth = tiles_of(positions_of(a->runs, a->run));
     ready *r = a->turned;
-    if (r->state == NOT_YET)
+    if (!r->made)
         make_ready(a, rows, r);
-    if (r->state == DOTS) {
-        tile_of_dots(a, rows, panel, init, c, c_stride);
-        return;
+    const size_t size = r->runs * r->run * TILE;
+    const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = wide(panel) > 1 ? w + size : NULL;
+    /* of the panel behind this one, if it comes from memory; shared out among two pairs */
+    const size_t lines = !a->far ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
+    const uint8_t *ahead = (w2 ? w2 : w) + size;
+    for (size_t i = 0; i < r->count; i += 2, ahead += size) {
+        const bool more = i + 1 < r->count;
+        multiply(r, r->x[i], more ? r->x[i + 1] : NULL, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init,
+                 c + r->row[i] * c_stride, more ? c + r->row[i + 1] * c_stride : NULL, c_stride);
     }
-    for (size_t p = 0; p < r->pairs; p++) {
-        size_t row = row_of_pair(r, rows, p);
-        multiply(r, r->x + (r->tile ? 2 * p * r->tile : row * r->line), panel, depth, init,
-                 c + row * c_stride, c_stride);
-    }
-    if (columns_of(panel) < NR)
+    if (!w2)
         for (size_t i = 0; i < rows; i++)
             memcpy(c + i * c_stride + SIDE, init + SIDE, SIDE * sizeof *c);
 }

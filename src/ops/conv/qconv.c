@@ -71,13 +71,30 @@ static uint8_t flip_of(const dq_op_call *call, const dq_qconv *conv)
     return dq_qgemm_flip(call->in[conv->x]->dtype, conv->image_signed);
 }
 
-/* Blocks of about equal size: a short last one would waste most of a tile. */
+/* Rows of a block, all of about equal size: a short last one would waste most of a tile. A kernel that takes
+ * a block at once gets whole rows of windows, or even pieces of one, so that neighbours stay at one distance.
+ */
+static size_t rows_of_block(const dq_qconv *conv)
+{
+    const dq_window *w = &conv->s.window;
+    size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr, width = (size_t)w->out[w->rank - 1];
+    size_t most = dq_qgemm_block_rows(conv->weights.kernel), blocks = (rows + most - 1) / most;
+    if (mr < most)
+        return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
+    if (conv->rows == DQ_QCONV_GATHERED || (conv->s.kernel_size == 1 && conv->image.whole))
+        return (rows + blocks - 1) / blocks;
+    if (width > most) {
+        size_t pieces = (width + most - 1) / most;
+        return (width + pieces - 1) / pieces;
+    }
+    blocks = (rows / width + most / width - 1) / (most / width);
+    return (rows / width + blocks - 1) / blocks * width;
+}
+
 static void cut_rows(const dq_op_call *call, dq_qconv *conv)
 {
-    size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr;
-    size_t most = dq_qgemm_block_rows(conv->weights.kernel);
-    conv->blocks = rows / most + (rows % most != 0);
-    conv->block_rows = ((rows + conv->blocks - 1) / conv->blocks + mr - 1) / mr * mr;
+    size_t rows = conv->s.out_size;
+    conv->block_rows = rows_of_block(conv);
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
     conv->pass = dq_qconv_images(conv);
     conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
@@ -340,6 +357,7 @@ static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *bloc
     block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
     block->a.runs = conv->weights.b.runs;
     block->a.run = conv->weights.b.run;
+    block->a.far = at->first == 0;
     if (conv->rows == DQ_QCONV_TURNED) {
         turn(run, at, block);
         return;

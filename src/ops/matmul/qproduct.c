@@ -82,6 +82,7 @@ static void run_task(const job *j, size_t task, unsigned worker)
     block.a.offsets = &no_offset;
     block.a.runs = 1;
     block.a.run = k;
+    block.a.far = at.row == 0;
     for (size_t i = 0; i < block.rows; i++)
         block.row_pointers[i] = j->codes + (at.row + i) * k;
     block.a_zero = dq_qgemm_zero(j->a_zero, DQ_UINT8, w->kernel->a_signed);
