@@ -18,19 +18,45 @@ static inline size_t pool_next(size_t i, size_t lanes, size_t n)
     return i >= n || i + lanes <= n ? i : n - lanes;
 }
 
+static inline void pool_store_first(float *y, size_t n, vf v)
+{
+#ifdef vf_store_first
+    vf_store_first(y, n, v);
+#else
+    float few[VF_LANES];
+    vf_store(few, v);
+    memcpy(y, few, n * sizeof *y);
+#endif
+}
+
+/* Of fewer elements than a vector has. */
+static void pool_max_short(const dq_pool_lines *p, const float *x, float *line)
+{
+    const size_t n = p->n;
+#ifdef vf_load_first
+    vf most = vf_load_first(x + p->at[0], n);
+    for (size_t r = 1; r < p->under; r++)
+        most = pool_larger(most, vf_load_first(x + p->at[r], n));
+    vf_store_first(line, n, most);
+#else
+    for (size_t i = 0; i < n; i++) {
+        float most = x[p->at[0] + i];
+        for (size_t r = 1; r < p->under; r++)
+            most = most > x[p->at[r] + i] || most != most ? most : x[p->at[r] + i];
+        line[i] = most;
+    }
+#endif
+}
+
 /* One line. Three rows are the usual number, and have their pointers in registers. */
 static void pool_max_line(const dq_pool_lines *p, const float *x, float *line)
 {
     const size_t *at = p->at, under = p->under, n = p->n;
     const float *first = x + at[0], *second = x + at[under > 1], *third = x + at[under - 1];
-    for (size_t i = 0; i < n && n < VF_LANES; i++) {
-        float most = first[i];
-        for (size_t r = 1; r < under; r++)
-            most = most > x[at[r] + i] || most != most ? most : x[at[r] + i];
-        line[i] = most;
-    }
-    if (n < VF_LANES)
+    if (n < VF_LANES) {
+        pool_max_short(p, x, line);
         return;
+    }
     for (size_t i = 0; i < n; i = pool_next(i, VF_LANES, n)) {
         vf most = pool_larger(vf_load(first + i), vf_load(second + i));
         for (size_t r = 2; r + 1 < under; r++)
@@ -55,7 +81,13 @@ static inline void pool_add(vd sum[VF_HALVES], vf v)
 static void pool_sum_line(const dq_pool_lines *p, const float *x, double *line)
 {
     const size_t n = p->n;
-    for (size_t i = 0; i < n && n < VF_LANES; i++) {
+    for (size_t i = 0; i < n && n < VF_LANES && n >= VD_LANES; i = pool_next(i, VD_LANES, n)) {
+        vd sum = vd_zero();
+        for (size_t r = 0; r < p->under; r++)
+            sum = vd_add(sum, vd_load_floats(x + p->at[r] + i));
+        vd_store(line + i, sum);
+    }
+    for (size_t i = 0; i < n && n < VD_LANES; i++) {
         line[i] = 0;
         for (size_t r = 0; r < p->under; r++)
             line[i] += (double)x[p->at[r] + i];
@@ -118,10 +150,8 @@ static inline __attribute__((always_inline)) void pool_max_by(const float *line,
 {
     const size_t dilation = w->dilation, count = w->count;
     for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count) {
-        float few[VF_LANES];
         if (count < VF_LANES) {
-            vf_store(few, pool_max_at(line, taps, dilation, stride));
-            memcpy(y, few, count * sizeof *y);
+            pool_store_first(y, count, pool_max_at(line, taps, dilation, stride));
             continue;
         }
         for (size_t i = 0; i < count; i = pool_next(i, VF_LANES, count))

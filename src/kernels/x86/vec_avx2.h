@@ -13,6 +13,10 @@ typedef __m256d vd;
 #define vf_load(p) _mm256_loadu_ps(p)
 #define vf_store(p, a) _mm256_storeu_ps(p, a)
 #define vf_set(a) _mm256_set1_ps(a)
+/* Fewer elements than there are lanes. */
+#define vi_first(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define vf_load_first(p, n) _mm256_maskload_ps(p, vi_first(n))
+#define vf_store_first(p, n, a) _mm256_maskstore_ps(p, vi_first(n), a)
 #define vf_add(a, b) _mm256_add_ps(a, b)
 #define vf_sub(a, b) _mm256_sub_ps(a, b)
 #define vf_mul(a, b) _mm256_mul_ps(a, b)

@@ -13,6 +13,9 @@ typedef __m512d vd;
 #define vf_load(p) _mm512_loadu_ps(p)
 #define vf_store(p, a) _mm512_storeu_ps(p, a)
 #define vf_set(a) _mm512_set1_ps(a)
+/* Fewer elements than there are lanes. */
+#define vf_load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define vf_store_first(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
 #define vf_add(a, b) _mm512_add_ps(a, b)
 #define vf_sub(a, b) _mm512_sub_ps(a, b)
 #define vf_mul(a, b) _mm512_mul_ps(a, b)
