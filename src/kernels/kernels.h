@@ -19,6 +19,7 @@
 #include "kernels/qlanes.h"
 #include "kernels/wgemm.h"
 #include "kernels/winograd.h"
+#include "kernels/wquads.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -254,6 +254,21 @@ static void run_wgemm(call *c)
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
 }
 
+static void run_wquads(call *c)
+{
+    enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_WQUADS_DEPTH };
+    const dq_wquads *kernel = c->k->wquads;
+    int32_t *sums = Y(int32_t) + 2 * DQ_WQUADS_SUMS;
+    if (kernel->begin)
+        kernel->begin();
+    for (int i = 0; i < 64; i++)
+        kernel->tile(X(int8_t), sums, DQ_WQUADS_PANELS, BLOCKS, third, Y(int32_t),
+                     Y(int32_t) + DQ_WQUADS_SUMS);
+    if (kernel->done)
+        kernel->done();
+    c->work = (bench_work){.products = 64.0 * DEPTH * DQ_WQUADS_SUMS, .bytes = true};
+}
+
 static void run_wrow(call *c)
 {
     enum { STEP = DEPTH * DQ_WGEMM_OCTET };
@@ -473,6 +488,7 @@ static const measure measures[] = {
     PRODUCT(nbits_floats),
     PRODUCT(wgemm),
     PRODUCT(wrow),
+    PRODUCT(wquads),
     ROW(requantize_wide),
     ROW(dequantize_blocks_u8_f32),
     ROW(dequantize_blocks_s8_f32),

@@ -71,6 +71,62 @@ void check_wrow(const dq_kernels *k)
     }
 }
 
+static int32_t sum_of_quads(const int8_t *w, size_t blocks, size_t row, const uint8_t *x,
+                            const uint32_t *offsets, size_t quads, bool is_signed)
+{
+    int32_t sum = 0;
+    for (size_t k = 0; k < quads * 4; k++) {
+        uint8_t code = x[offsets[k / 4] + k % 4];
+        sum += w[(row / 16 * blocks + k / 64) * DQ_WQUADS_WEIGHTS + row % 16 * 64 + k % 64] *
+               (is_signed ? (int8_t)code : code);
+    }
+    return sum;
+}
+
+void check_wquads(const dq_kernels *k)
+{
+    enum { PLACES = 300, WIDE_COLS = DQ_WQUADS_COLS };
+    const dq_wquads *kernel = k->wquads;
+    for (int round = 0; round < 100; round++) {
+        size_t quads = 1 + kernel_random(kernel_random(3) ? 20 : 100), blocks = (quads + 15) / 16;
+        size_t panels = 1 + kernel_random(2), rows = panels * DQ_WQUADS_ROWS;
+        size_t upper = kernel_random(PLACES), size = 2 * PLACES + 4 * WIDE_COLS;
+        int8_t *w = kernel_memory(panels * blocks * DQ_WQUADS_WEIGHTS);
+        uint8_t *x = kernel_memory(size), *gathered = kernel_memory(blocks * DQ_WQUADS_CODES);
+        uint32_t *offsets = kernel_memory(quads * sizeof *offsets), extremes = kernel_random(3);
+        int32_t *sums = kernel_memory(rows * sizeof *sums);
+        int32_t *lower = kernel_memory(DQ_WQUADS_SUMS * sizeof *lower);
+        int32_t *higher = kernel_memory(DQ_WQUADS_SUMS * sizeof *higher);
+        const uint8_t *at[] = {x + kernel_random(WIDE_COLS), x + kernel_random(2 * WIDE_COLS)};
+        memset(w, 0, panels * blocks * DQ_WQUADS_WEIGHTS);
+        for (size_t i = 0; i < size; i++)
+            x[i] = extremes == 1 ? 255 : extremes ? 128 : (uint8_t)kernel_random(256);
+        for (size_t q = 0; q < quads; q++)
+            offsets[q] = kernel_random(PLACES);
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = sums[i] = 0; j < 4 * quads; j++) {
+                int code = extremes ? -128 : (int)kernel_random(256) - 128;
+                w[(i / 16 * blocks + j / 64) * DQ_WQUADS_WEIGHTS + i % 16 * 64 + j % 64] = (int8_t)code;
+                sums[i] += code;
+            }
+        kernel->gather(at, offsets, quads, upper, gathered);
+        if (kernel->begin)
+            kernel->begin();
+        kernel->tile(w, sums, panels, blocks, gathered, lower, higher);
+        if (kernel->done)
+            kernel->done();
+        for (size_t i = 0; i < rows * WIDE_COLS; i++) {
+            const uint8_t *from = at[i % WIDE_COLS / 8] + i % 8 * 4;
+            int32_t low = sum_of_quads(w, blocks, i / WIDE_COLS, from, offsets, quads, false);
+            int32_t high = sum_of_quads(w, blocks, i / WIDE_COLS, from + upper, offsets, quads, true);
+            KERNEL_FAIL_UNLESS(lower[i] == low && higher[i] == high,
+                               "%zu quads, row %zu, column %zu: %d and %d, wanted %d and %d", quads,
+                               i / WIDE_COLS, i % WIDE_COLS, lower[i], higher[i], low, high);
+        }
+        kernel_done();
+    }
+}
+
 static double *some_doubles(size_t n, bool scales)
 {
     double *x = kernel_memory(n * sizeof *x);

@@ -45,6 +45,10 @@ size_t dq_wband_place(const dq_wband *b, size_t row);
  * pairs of channels, an odd last one beside zeros. */
 void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
                    int16_t pad, int16_t *to);
+/** The same for quads of channels of 16 bits: of each a plane of their lower bytes, then one of their upper
+ * ones, which are signed; what stands for channels that an odd last quad lacks is of no consequence. */
+void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                         int16_t pad, int16_t *to);
 /** The plane of the channel from element `at` on alone: each element with its neighbour in the phase. `room`:
  * as many int16 elements as a plane has. */
 void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,

@@ -5,20 +5,11 @@
 
 #include <string.h>
 
-enum { ALIGN = 64, MIDDLE = 32768, DEPTH = 1 << 16 /* of which 32 bits hold the sum: 255 · 128 each */ };
+enum { ALIGN = 64, MIDDLE = 32768 };
 
 bool dq_wide_bytes_suits(const dq_op_call *call, size_t k)
 {
-    const dq_qgemm *kernel = call->kernels->qgemm;
-    if (!kernel->dots || k > DEPTH || !dq_call_constant(call, DQ_WIDE_W) ||
-        !dq_call_constant(call, DQ_WIDE_W_ZERO) || dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
-        dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits != 8)
-        return false;
-    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
-    for (size_t i = 0; i < zero->count; i++)
-        if (dq_wcodes_zero(zero, i) != 0)
-            return false;
-    return true;
+    return call->kernels->qgemm->dots && dq_wide_by_bytes(call, k);
 }
 
 dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned, dq_wbytes *b,

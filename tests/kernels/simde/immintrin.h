@@ -404,6 +404,12 @@ static inline void _tile_loadd(int n, const void *from, size_t stride)
         memcpy(shim_tile[n][i], (const char *)from + i * stride, shim_shape.line[n]);
 }
 
+static inline void _tile_zero(int n)
+{
+    shim_need_tile(n);
+    memset(shim_tile[n], 0, sizeof shim_tile[n]);
+}
+
 static inline void _tile_stored(int n, void *to, size_t stride)
 {
     shim_need_tile(n);
@@ -411,8 +417,13 @@ static inline void _tile_stored(int n, void *to, size_t stride)
         memcpy((char *)to + i * stride, shim_tile[n][i], shim_shape.line[n]);
 }
 
-/* Sums c of rows a, uint8, by columns b, int8, four of whose positions stand side by side. */
-static inline void _tile_dpbusd(int c, int a, int b)
+static inline int shim_code(uint8_t byte, int is_signed)
+{
+    return is_signed ? (int8_t)byte : byte;
+}
+
+/* Sums c of rows a by columns b, four of whose positions stand side by side. */
+static inline void shim_dots(int c, int a, int a_signed, int b, int b_signed)
 {
     const shim_shapes *s = &shim_shape;
     shim_need_tile(c);
@@ -424,9 +435,14 @@ static inline void _tile_dpbusd(int c, int a, int b)
             uint32_t sum;
             memcpy(&sum, shim_tile[c][i] + 4 * j, sizeof sum);
             for (size_t k = 0; k < s->line[a]; k++)
-                sum += (uint32_t)(shim_tile[a][i][k] * (int8_t)shim_tile[b][k / 4][4 * j + k % 4]);
+                sum += (uint32_t)(shim_code(shim_tile[a][i][k], a_signed) *
+                                  shim_code(shim_tile[b][k / 4][4 * j + k % 4], b_signed));
             memcpy(shim_tile[c][i] + 4 * j, &sum, sizeof sum);
         }
 }
+
+#define _tile_dpbusd(c, a, b) shim_dots(c, a, 0, b, 1)
+#define _tile_dpbsud(c, a, b) shim_dots(c, a, 1, b, 0)
+#define _tile_dpbssd(c, a, b) shim_dots(c, a, 1, b, 1)
 
 #endif
