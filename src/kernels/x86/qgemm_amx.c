@@ -34,17 +34,22 @@ typedef struct ready {
 
 enum { READY = (sizeof(ready) + LINE - 1) / LINE * LINE /* bytes before copied rows */ };
 
-/* Positions of a run in packed weights: whole lines if that is not many more, so that rows need not be
+static size_t lines_of(size_t positions)
+{
+    return (positions + LINE - 1) / LINE;
+}
+
+/* Positions of a run in packed weights: whole lines if that is not many more tiles, so that rows need not be
  * copied. */
 static size_t run_size(size_t runs, size_t run)
 {
-    size_t lines = (run + LINE - 1) / LINE * LINE, groups = (run + GROUP - 1) / GROUP * GROUP;
-    return runs > 1 && lines - run <= run / 4 ? lines : groups;
+    size_t groups = (run + GROUP - 1) / GROUP * GROUP, least = lines_of(groups * runs);
+    return runs > 1 && lines_of(run) * runs <= least + least / 3 ? lines_of(run) * LINE : groups;
 }
 
 static size_t tiles_of(size_t runs, size_t run)
 {
-    return (run_size(runs, run) * runs + LINE - 1) / LINE;
+    return lines_of(run_size(runs, run) * runs);
 }
 
 static size_t panel_size(size_t runs, size_t run)
@@ -138,7 +143,7 @@ static bool cut_rows(size_t rows, size_t strip, ready *r)
 /* Whether rows stand in strips at one distance. */
 static bool find_rows(const dq_qgemm_a *a, size_t rows, ready *r)
 {
-    enum { ENOUGH = 10 /* rows of a tile: fewer would leave too much of it empty */ };
+    enum { ENOUGH = 8 /* rows of a tile: fewer would leave too much of it empty */ };
     const size_t run = run_size(a->runs, a->run);
     if (a->runs > 1 && run % LINE != 0)
         return false;
@@ -155,7 +160,7 @@ static bool find_rows(const dq_qgemm_a *a, size_t rows, ready *r)
         r->x[i] = a->rows[r->row[i]];
     r->offsets = a->offsets;
     r->runs = a->runs;
-    r->run = (run + LINE - 1) / LINE;
+    r->run = lines_of(run);
     r->line = (size_t)distance;
     r->step = LINE;
     return true;

@@ -16,10 +16,13 @@ void dq_qgemm_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t
 
 void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows)
 {
-    enum { FEW = 6, FEW_NEAR = 3, FEW_EACH_RUN = 12, NEAR = 1 << 22 };
-    bool near = (double)w->b.cols * (double)w->b.runs * (double)w->b.run <= NEAR;
-    bool few = rows <= (!constant ? FEW_EACH_RUN : near ? FEW_NEAR : FEW);
-    w->kernel = few && kernels->qgemm->few ? kernels->qgemm->few : kernels->qgemm;
+    enum { FEW = 6, FEW_NEAR = 3, FEW_EACH_RUN = 12, NEAR = 1 << 22, SMALL = 80 << 10 };
+    const dq_qgemm *kernel = kernels->qgemm;
+    double size = (double)w->b.cols * (double)w->b.runs * (double)w->b.run;
+    bool few = rows <= (!constant ? FEW_EACH_RUN : size <= NEAR ? FEW_NEAR : FEW);
+    /* a kernel that has to be made ready for each block wants it to be worth that */
+    few = few || (kernel->done && size * (double)(rows < kernel->mr ? rows : kernel->mr) < SMALL);
+    w->kernel = few && kernel->few ? kernel->few : kernel;
     w->b.use = few ? DQ_QGEMM_FEW : constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
 }
 
