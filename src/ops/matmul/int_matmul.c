@@ -147,14 +147,15 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     static const ptrdiff_t no_offset = 0;
     dq_qblock block = dq_qblock_begin(&mm->layout, dq_call_worker_scratch(run->call, worker));
     where at = {.run = run};
-    size_t chunk = task % mm->chunks;
-    at.row = task / mm->chunks % mm->row_blocks * mm->block_rows;
-    at.batch = task / mm->chunks / mm->row_blocks;
+    const size_t tasks = mm->row_blocks * mm->chunks;
+    const dq_qtask part = dq_qgemm_task(&mm->w, task % tasks, mm->row_blocks, mm->chunks);
+    at.row = part.block * mm->block_rows;
+    at.batch = task / tasks;
     block.kernels = run->call->kernels;
     block.w = &mm->w;
     block.packed = run->packed;
     block.matrix = mm->batches == 1 ? 0 : dq_matmul_offset(&mm->s, at.batch, mm->s.b_strides);
-    block.first_panel = chunk * mm->chunk;
+    block.first_panel = part.chunk * mm->chunk;
     block.end_panel =
         mm->w.panels - block.first_panel < mm->chunk ? mm->w.panels : block.first_panel + mm->chunk;
     block.rows = mm->m - at.row < mm->block_rows ? mm->m - at.row : mm->block_rows;

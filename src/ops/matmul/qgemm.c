@@ -216,6 +216,13 @@ size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
     return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
 }
 
+dq_qtask dq_qgemm_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)
+{
+    enum { FAR = 3 << 19 };
+    return w->size > FAR ? (dq_qtask){task % blocks, task / blocks}
+                         : (dq_qtask){task / chunks, task % chunks};
+}
+
 size_t dq_qgemm_grain(size_t products)
 {
     enum { PIECE = 1 << 17 };

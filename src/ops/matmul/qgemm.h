@@ -52,6 +52,12 @@ size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
 /** Panels of a task when there are `blocks` blocks of `rows` rows: all where the blocks alone keep many
  * threads busy, else fewer. At least 1. */
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);
+/** Which chunk of panels and which of `blocks` blocks of rows a task has: where weights fit no cache, all
+ * rows meet some of them before the next ones. */
+typedef struct dq_qtask {
+    size_t block, chunk;
+} dq_qtask;
+dq_qtask dq_qgemm_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks);
 /** Tasks of `products` multiplications each to give a thread at once. */
 size_t dq_qgemm_grain(size_t products);
 

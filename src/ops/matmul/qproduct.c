@@ -70,13 +70,15 @@ static void run_task(const job *j, size_t task, unsigned worker)
     const dq_qproduct *p = j->p;
     const dq_qweights *w = &p->w;
     dq_qblock block = dq_qblock_begin(&p->layout, dq_call_worker_scratch(j->call, worker));
-    where at = {j, task / p->chunks * p->block_rows};
+    const size_t blocks = (j->rows + p->block_rows - 1) / p->block_rows;
+    const dq_qtask part = dq_qgemm_task(w, task, blocks, p->chunks);
+    where at = {j, part.block * p->block_rows};
     size_t k = w->b.run, first_column, columns;
     block.kernels = j->call->kernels;
     block.w = w;
     block.packed = j->packed;
     block.matrix = j->matrix;
-    block.first_panel = task % p->chunks * p->chunk;
+    block.first_panel = part.chunk * p->chunk;
     block.end_panel = w->panels - block.first_panel < p->chunk ? w->panels : block.first_panel + p->chunk;
     block.rows = j->rows - at.row < p->block_rows ? j->rows - at.row : p->block_rows;
     block.a.offsets = &no_offset;
