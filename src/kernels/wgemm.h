@@ -21,12 +21,14 @@ typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[
 typedef void dq_wrow_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c);
 
 /** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
- *      out[i * out_stride + j] = clamp(round((total + offset) * scale) + zero_point, lo, hi), its lower 16
- * bits total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] where offset and scale are number i *
- * row_step + j * col_step of theirs, and high and extra (NULL: zeros) hold whole numbers such that the total
- * is exact in double, in any order. The sum with offset and the product are each rounded to double, then to
- * nearest, ties to even. NaN gives lo. Bounds and zero point are those of an integer type of up to 16 bits.
- */
+ *
+ *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j]
+ *      out[i * out_stride + j] = clamp(round((total + offset) * scale) + zero_point, lo, hi)
+ *
+ * where offset and scale are number i * row_step + j * col_step of theirs, and high and extra (NULL: zeros)
+ * hold whole numbers such that the total is exact in double, in any order; the lower 16 bits count. The sum
+ * with offset and the product are each rounded to double, then to nearest, ties to even. NaN gives lo. Bounds
+ * and zero point are those of an integer type of up to 16 bits. */
 typedef struct dq_wide_sums {
     size_t rows, cols, stride, extra_stride, out_stride;
     const int32_t *sums, *high;
