@@ -47,7 +47,10 @@ typedef float dq_qlanes_sure_fn(const dq_requantize_to *to, double largest);
 typedef void dq_qlanes_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
 typedef struct dq_qlanes {
-    const dq_qgemm *beats; /* the products that this is faster than; NULL: none */
+    const dq_qgemm *beats; /* the products that this is faster than; NULL: none; … */
+    size_t lanes, least; /* … in rows that fill vectors of so many pixels, of so many pixels in all, … */
+    size_t deepest;      /* … for kernels of 1×1 up to so many channels, … */
+    bool turns;          /* … and of images with channels last, too */
     dq_qlanes_interleave_fn *interleave;
     dq_qlanes_panel_size_fn *panel_size;
     dq_qlanes_pack_fn *pack;
@@ -65,6 +68,6 @@ dq_qlanes_panel_size_fn dq_qlanes_panel_size_sse41;
 dq_qlanes_pack_fn dq_qlanes_pack_sse41;
 dq_qlanes_store_fn dq_qlanes_store_avx2;
 dq_qlanes_sure_fn dq_qlanes_sure_avx2;
-dq_qlanes_codes_fn dq_qlanes_codes_avx2;
+dq_qlanes_codes_fn dq_qlanes_codes_avx2, dq_qlanes_codes_avx512;
 
 #endif

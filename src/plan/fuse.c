@@ -233,7 +233,7 @@ typedef struct kept {
     const dq_graph *graph;
     const dq_value **wanted;
     uint32_t wanted_count;
-    bool turns;
+    size_t deepest;
 } kept;
 
 struct dq_fusions {
@@ -265,17 +265,17 @@ void dq_fusions_free(dq_fusions *fusions)
 }
 
 static kept *find(const dq_fusions *fusions, const dq_graph *graph, const dq_value *const *wanted,
-                  uint32_t count, bool turns)
+                  uint32_t count, size_t deepest)
 {
     for (kept *k = fusions->first; k; k = k->next)
-        if (k->graph == graph && k->wanted_count == count && k->turns == turns &&
+        if (k->graph == graph && k->wanted_count == count && k->deepest == deepest &&
             (count == 0 || memcmp(k->wanted, wanted, count * sizeof *wanted) == 0))
             return k;
     return NULL;
 }
 
 static dq_status make(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t count,
-                      bool turns, dq_why_fn why, void *why_arg, kept **out, dq_error *err)
+                      size_t deepest, dq_why_fn why, void *why_arg, kept **out, dq_error *err)
 {
     dq_fusions *fusions = program->fusions;
     dq_arena passing = {0};
@@ -283,7 +283,7 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
                   .graph = graph,
                   .arena = &fusions->arena,
                   .passing = &passing,
-                  .turns = turns,
+                  .deepest = deepest,
                   .why = why,
                   .why_arg = why_arg,
                   .err = err};
@@ -302,7 +302,7 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
         .graph = graph,
         .wanted = values,
         .wanted_count = count,
-        .turns = turns};
+        .deepest = deepest};
     fusions->first = k;
     *out = k;
     return DQ_OK;
@@ -313,12 +313,13 @@ dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *w
                   dq_error *err)
 {
     dq_status status = DQ_OK;
-    const bool turns = kernels->qlanes->beats != kernels->qgemm;
+    const dq_qlanes *planes = kernels->qlanes;
+    const size_t deepest = planes->beats != kernels->qgemm ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
     pthread_mutex_lock(&program->fusions->lock);
     /* someone who asks why gets told: the pass runs again */
-    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count, turns);
+    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count, deepest);
     if (!k)
-        status = make(program, graph, wanted, wanted_count, turns, why, why_arg, &k, err);
+        status = make(program, graph, wanted, wanted_count, deepest, why, why_arg, &k, err);
     if (status == DQ_OK)
         *out = &k->fused;
     pthread_mutex_unlock(&program->fusions->lock);

@@ -242,6 +242,17 @@ static int64_t gain_of(const dq_node *node, kind k, int64_t channels)
     return k != MAX ? 0 : !apart ? channels * GAIN_MAX : channels < WIDE ? 0 : channels * GAIN_MAX_APART;
 }
 
+/* Where windows are single pixels, fewer channels than what kernels take planes up to repay doing so, if
+ * pixels can be had. */
+static bool turns_planes(const dq_fuser *f, const dq_node *conv)
+{
+    enum { OF_PIXELS = 4 };
+    const dq_tensor *w = image_weights(conv);
+    int64_t deep = w->dims[1] * w->dims[2] * w->dims[3];
+    bool pixels = deep == w->dims[1] && dq_node_int(conv, "group", 1) == 1;
+    return f->deepest != SIZE_MAX && (size_t)deep > (pixels ? f->deepest / OF_PIXELS : f->deepest);
+}
+
 static void weigh(const pass *p)
 {
     for (uint32_t n = 0; n < p->f->count; n++) {
@@ -255,7 +266,7 @@ static void weigh(const pass *p)
             continue;
         if (k != CONV)
             region->nodes++;
-        else if (p->f->turns)
+        else if (turns_planes(p->f, node))
             region_of(p, node->in[0])->gain += at(p, node->in[0])->channels * GAIN_READ;
         else
             region->cost += channels * COST_WRITE;

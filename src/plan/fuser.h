@@ -24,7 +24,7 @@ typedef struct dq_fuser {
     uint32_t use_count;     /* length of uses */
     dq_value **values;
     uint32_t value_count, value_capacity;
-    bool turns; /* convolutions turn planes into pixels: dq_fuse */
+    size_t deepest; /* convolutions of deeper windows turn planes into pixels; SIZE_MAX: none does */
     dq_why_fn why;
     void *why_arg;
     bool failed; /* memory ran out; `err` has the sentence */

@@ -35,6 +35,7 @@ static void begin_codes(void)
     lanes = *kernels.qlanes;
     kernels.qlanes = &lanes;
     lanes.beats = kernels.qgemm;
+    lanes.turns = true;
     constant_count = 0;
     ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
     constant("s", DQ_FLOAT, 0, NULL, &scale);
@@ -202,6 +203,21 @@ START_TEST(between_convolutions_that_turn_planes)
 }
 END_TEST
 
+/* Some kernels take planes of a few channels, of groups more, than which pixels are better. */
+START_TEST(between_convolutions_of_some_channels)
+{
+    const int64_t channels = _i < 2 ? 8 : 64;
+    const bool turned = _i == 1 || _i == 3;
+    lanes.turns = false;
+    lanes.deepest = turned ? 31 : 32;
+    conv("x", "a", 64, channels, 1);
+    conv("a", "y", channels, 4, channels == 8 ? 1 : 2);
+    wanted("y");
+    (void)list();
+    ck_assert_str_eq(fused->nodes[0]->domain, turned ? "dqrun" : "");
+}
+END_TEST
+
 /* What one session's kernels like is not given to another's. */
 START_TEST(each_kind_of_kernels_has_its_list)
 {
@@ -346,6 +362,7 @@ int main(void)
     tcase_add_loop_test(c, windows_apart_want_many_channels, 0, 2);
     tcase_add_test(c, a_transpose_may_cost_too_much);
     tcase_add_loop_test(c, between_convolutions_that_turn_planes, 0, 2);
+    tcase_add_loop_test(c, between_convolutions_of_some_channels, 0, 4);
     tcase_add_test(c, each_kind_of_kernels_has_its_list);
     tcase_add_test(c, what_a_caller_wants_is_turned_back);
     tcase_add_test(c, what_is_given_is_turned);

@@ -33,6 +33,10 @@ void dq_qlanes_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
 }
 
 const dq_qlanes dq_qlanes_avx2 = {.beats = &dq_qgemm_avx2,
+                                  .lanes = 8,
+                                  .least = 24,
+                                  .deepest = 256,
+                                  .turns = true,
                                   .interleave = dq_qlanes_interleave_avx2,
                                   .panel_size = dq_qlanes_panel_size_sse41,
                                   .pack = dq_qlanes_pack_sse41,

@@ -1,12 +1,63 @@
 #include "kernels/x86/vec_avx512.h"
 
 #include "kernels/x86/qlanes_sums.h"
+#include "kernels/x86/sure_avx2.h"
+
+enum { CODES = 64 };
+
+typedef struct row {
+    __m512 scale;
+    __m512i zero_point, flip;
+} row;
+
+static inline __m512i rounded(const int32_t *c, __mmask64 some, int v, const row *by)
+{
+    __m512i sums = _mm512_maskz_loadu_epi32((__mmask16)(some >> v * VF_LANES), c + v * VF_LANES);
+    return _mm512_castps_si512(
+        _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), by->scale, _mm512_set1_ps(SURE_MAGIC)));
+}
+
+/* As sure_halves() of AVX2. */
+static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
+{
+    return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(second, 16)),
+                             zero_point);
+}
+
+/* `some` is constant where it is all. */
+static inline __attribute__((always_inline)) void put(const int32_t *c, __mmask64 some, const row *by,
+                                                      uint8_t *out)
+{
+    const __m512i turn =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = halves(rounded(c, some, 0, by), rounded(c, some, 1, by), by->zero_point);
+    __m512i high = halves(rounded(c, some, 2, by), rounded(c, some, 3, by), by->zero_point);
+    __m512i codes = _mm512_shuffle_epi8(_mm512_packus_epi16(low, high), turn);
+    codes = _mm512_xor_si512(_mm512_permutexvar_epi32(order, codes), by->flip);
+    _mm512_mask_storeu_epi8(out, some, codes);
+}
+
+void dq_qlanes_codes_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+{
+    const row by = {_mm512_set1_ps(scale), _mm512_set1_epi16((int16_t)(to->zero_point - to->lo)),
+                    _mm512_set1_epi8((char)to->lo)};
+    size_t p = 0;
+    for (; n - p >= CODES; p += CODES)
+        put(c + p, UINT64_MAX, &by, to->out + p);
+    if (p < n)
+        put(c + p, (1ull << (n - p)) - 1, &by, to->out + p);
+}
 
 const dq_qlanes dq_qlanes_avx512 = {.beats = &dq_qgemm_avx2,
+                                    .lanes = 8,
+                                    .least = 24,
+                                    .deepest = 256,
+                                    .turns = true,
                                     .interleave = dq_qlanes_interleave_avx2,
                                     .panel_size = dq_qlanes_panel_size_sse41,
                                     .pack = dq_qlanes_pack_sse41,
                                     .sums = sums,
                                     .store = dq_qlanes_store_avx2,
                                     .sure = dq_qlanes_sure_avx2,
-                                    .codes = dq_qlanes_codes_avx2};
+                                    .codes = dq_qlanes_codes_avx512};

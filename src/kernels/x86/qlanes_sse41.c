@@ -197,6 +197,10 @@ void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
 #include "kernels/qlanes_store.h"
 
 const dq_qlanes dq_qlanes_sse41 = {.beats = &dq_qgemm_sse41,
+                                   .lanes = 8,
+                                   .least = 24,
+                                   .deepest = 256,
+                                   .turns = true,
                                    .interleave = dq_qlanes_interleave_sse41,
                                    .panel_size = dq_qlanes_panel_size_sse41,
                                    .pack = dq_qlanes_pack_sse41,

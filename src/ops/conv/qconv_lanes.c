@@ -110,14 +110,17 @@ static size_t depth_of(const dq_qconv *conv)
 
 bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
 {
-    enum { FEW_PIXELS = 24, FAR = 8, LANES = 8, DEEP = 256 };
+    enum { FAR = 8, DEEP = 256 };
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
-    size_t width = (size_t)w->out[w->rank - 1], wide = (width + LANES - 1) / LANES * LANES;
-    size_t in = s->group_in;
+    const dq_qlanes *kernel = call->kernels->qlanes;
+    size_t width = (size_t)w->out[w->rank - 1], in = s->group_in;
+    size_t wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
     bool linear = is_linear(conv), wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
-    if (call->kernels->qlanes->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 ||
-        wasteful || s->out_size < FEW_PIXELS || s->kernel_size > DEEP || in > DEEP || depth_of(conv) > DEEP)
+    if (kernel->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 || wasteful ||
+        s->out_size < kernel->least || s->kernel_size > DEEP || in > DEEP ||
+        depth_of(conv) > (s->kernel_size == 1 ? kernel->deepest : DEEP) ||
+        ((s->x_last || (linear && s->y_last)) && !kernel->turns))
         return false;
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }

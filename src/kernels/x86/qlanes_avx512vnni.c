@@ -1,0 +1,71 @@
+/* A step is what vpdpbusd multiplies: a pixel's four bytes with four weights, exact for all of them. A panel
+ * has its steps' weights one behind the other, those of a step by output channel. */
+#include "kernels/kernels.h"
+
+#include "base/checked.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, LANES = 16, BYTES = 64, VECTORS = 4 /* of pixels */ };
+
+static size_t panel_size(size_t steps)
+{
+    size_t size;
+    return dq_mul_size(steps, OUTS * STEP, &size) && dq_align_size(size, BYTES, &size) ? size : 0;
+}
+
+static size_t pack(const int8_t *w, size_t steps, void *panel)
+{
+    for (size_t s = 0; s < steps; s++)
+        for (size_t j = 0; j < OUTS; j++)
+            memcpy((int8_t *)panel + (s * OUTS + j) * STEP, w + (j * steps + s) * STEP, STEP);
+    return panel_size(steps);
+}
+
+/* `vectors` is constant in each call, so that the loops unroll and sums stay in registers. */
+static inline __attribute__((always_inline)) void tile(const uint8_t *x, const ptrdiff_t *offsets,
+                                                       size_t steps, const int32_t *w, const int32_t *init,
+                                                       int vectors, int32_t *c, size_t c_stride)
+{
+    __m512i acc[OUTS][VECTORS];
+    for (int j = 0; j < OUTS; j++)
+        for (int v = 0; v < vectors; v++)
+            acc[j][v] = _mm512_set1_epi32(init[j]);
+    for (size_t s = 0; s < steps; s++, w += OUTS) {
+        __m512i pixels[VECTORS];
+        for (int v = 0; v < vectors; v++)
+            pixels[v] = _mm512_loadu_si512(x + offsets[s] + BYTES * v);
+        for (int j = 0; j < OUTS; j++)
+            for (int v = 0; v < vectors; v++)
+                acc[j][v] = _mm512_dpbusd_epi32(acc[j][v], pixels[v], _mm512_set1_epi32(w[j]));
+    }
+    for (int j = 0; j < OUTS; j++)
+        for (int v = 0; v < vectors; v++)
+            _mm512_storeu_si512(c + (size_t)j * c_stride + v * LANES, acc[j][v]);
+}
+
+static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
+                 const int32_t *init, size_t n, int32_t *c, size_t c_stride)
+{
+    enum { MANY = VECTORS * LANES };
+    for (; n > 3 * LANES; n = n < MANY ? 0 : n - MANY, x += MANY * STEP, c += MANY)
+        tile(x, offsets, steps, panel, init, VECTORS, c, c_stride);
+    if (n > 2 * LANES)
+        tile(x, offsets, steps, panel, init, 3, c, c_stride);
+    else if (n > LANES)
+        tile(x, offsets, steps, panel, init, 2, c, c_stride);
+    else if (n)
+        tile(x, offsets, steps, panel, init, 1, c, c_stride);
+}
+
+/* Each panel wants all bytes of a pixel anew, so that products of deep ones are faster by qgemm.h; tiles are
+ * by far, but their rows have to be turned, and so has what they make. */
+#define FASTER(than, most)                                                                                   \
+    {                                                                                                        \
+        .beats = than, .lanes = LANES, .least = BYTES, .deepest = most,                                      \
+        .interleave = dq_qlanes_interleave_avx2, .panel_size = panel_size, .pack = pack, .sums = sums,       \
+        .store = dq_qlanes_store_avx2, .sure = dq_qlanes_sure_avx2, .codes = dq_qlanes_codes_avx512          \
+    }
+const dq_qlanes dq_qlanes_avx512vnni = FASTER(&dq_qgemm_avx512vnni, 224);
+const dq_qlanes dq_qlanes_amx = FASTER(&dq_qgemm_amx, 144);
