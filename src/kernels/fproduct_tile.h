@@ -1,7 +1,8 @@
 /* dq_fblock_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and maximum
  * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
  * set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums, MOST_ROWS by so
- * many vectors, stay in registers. After it, it calls tile_block. */
+ * many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many rows by two
+ * vectors, or else 0. After it, it calls tile_block. */
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
@@ -174,6 +175,89 @@ INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *
     }
 }
 
+/* Multiples of a stride as addresses take them: `one` by their scale, and two more. */
+typedef struct strides {
+    size_t one, three, five;
+} strides;
+
+INLINE strides strides_of(size_t floats)
+{
+    const size_t one = floats * sizeof(float);
+    return (strides){one, 3 * one, 5 * one};
+}
+
+INLINE const float *place_at(const float *from, const strides *s, int times)
+{
+    const size_t bytes = times == 3 ? s->three : times == 5 ? s->five : s->one * (size_t)times;
+    return (const float *)(const void *)((const char *)from + bytes);
+}
+
+enum { HEIGHT = TALL_ROWS ? TALL_ROWS : 1, HALF_HEIGHT = 6 /* rows that an address reaches */ };
+
+/* UNROLL steps on top of the sums of a tall tile. The multipliers share their ports with additions, so that
+ * addresses are left to the loads: pointers and strides are opaque, lest more of them are made beforehand. */
+INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
+                       strides *b_step, vf sum[HEIGHT][VECTORS])
+{
+    __asm__ volatile("" : "+r"(a_row->one), "+r"(a_row->three), "+r"(a_row->five));
+    __asm__ volatile("" : "+r"(b_step->one), "+r"(b_step->three));
+#pragma GCC unroll 4
+    for (int u = 0; u < UNROLL; u++) {
+        vf w[VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < VECTORS; v++)
+            w[v] = vf_load(place_at(b[v], b_step, u));
+#pragma GCC unroll 16
+        for (int i = 0; i < HEIGHT; i++) {
+            const vf x = vf_set(place_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++)
+                vf_fma_onto(sum[i][v], x, w[v]);
+        }
+    }
+}
+
+/* The sums of TALL_ROWS rows and two panels, of as many steps as UNROLL divides: alone in a function, as
+ * what else stands in registers is in the way. */
+static __attribute__((noinline)) void tall_tile(const dq_fblock *g, const float *from, const float *b_from,
+                                                stream *next, float *c, size_t c_row)
+{
+    enum { TIMES = LINE / UNROLL };
+    strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
+    const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        b[v] = b_from + place_of(v * VF_LANES, g->b_panel);
+    vf sum[HEIGHT][VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < HEIGHT; i++)
+        for (int v = 0; v < VECTORS; v++)
+            sum[i][v] = g->more ? vf_load(c + (size_t)i * c_row + v * VF_LANES) : vf_set(0);
+    for (int v = 0; v < PANELS && !g->more; v++)
+        fetch(c + v * LINE, c_row, HEIGHT);
+    /* few lines of the next panels once in a while, many as evenly as can be */
+    const size_t few = next->step < TIMES, group = few ? TIMES : 1, apart = next->apart;
+    const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
+    const float *at = next->at;
+    for (size_t left = g->k / UNROLL, times; left; left -= times) {
+        times = left < group ? left : group;
+        for (size_t l = 0; l < lines; l++, at += LINE)
+            fetch(at, apart, PANELS);
+        size_t n = times;
+        do {
+            tall_steps(a, &a_row, b, &b_step, sum);
+            for (int i = 0; i < 2; i++)
+                a[i] += UNROLL;
+            for (int v = 0; v < VECTORS; v++)
+                b[v] = place_at(b[v], &b_step, UNROLL);
+        } while (--n);
+    }
+    next->at = at;
+#pragma GCC unroll 16
+    for (int i = 0; i < HEIGHT; i++)
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
+}
+
 /* Rows of a panel's results, to and from c and z as they are given. */
 typedef struct strip {
     const dq_fblock *g;
@@ -189,18 +273,48 @@ static inline size_t tiles_of(size_t rows)
     return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
+/* Sums of a strip by tall tiles, for as many rows as it returns, and what is left to do upon those: `rest`,
+ * some steps and the end. They come back to their sums, which pays for DEEP steps, and meet each line of B
+ * less often, which only panels bring along in time. */
+static size_t strip_tall(const strip *s, stream *next, dq_fblock *rest)
+{
+    enum { DEEP = 96 };
+    const dq_fblock *g = s->g;
+    const size_t whole = g->k / UNROLL * UNROLL, rows = s->rows / HEIGHT * HEIGHT;
+    if (rows == 0 || whole < DEEP || g->b_step != DQ_FPANEL)
+        return 0;
+    if (g->next)
+        *next = next_panels(g, s->col, s->b, rows / HEIGHT + tiles_of(s->rows - rows));
+    for (size_t row = 0; row < rows; row += HEIGHT)
+        tall_tile(g, g->a + (s->row + row) * g->a_row, s->b, next, s->c + row * s->c_row, s->c_row);
+    *rest = *g;
+    rest->a += whole;
+    rest->k -= whole;
+    rest->more = true;
+    return rows;
+}
+
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
 INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
-    size_t tiles = tiles_of(s->rows), rows = s->rows / tiles, low = tiles - s->rows % tiles;
-    stream next = next_panels(g, s->col, s->b, tiles);
     const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
-    for (size_t t = 0, row = 0; t < tiles; t++, row += rows) {
-        rows += t == low;
-        next.rows = s->col == 0 && t + 1 < tiles && g->k ? g->a + (s->row + row + rows) * g->a_row : NULL;
-        tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
-                  s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+    dq_fblock rest;
+    stream next = {s->b, 0, 0, NULL};
+    const size_t tall = TALL_ROWS && vectors == VECTORS ? strip_tall(s, &next, &rest) : 0;
+    const size_t left = s->rows - tall, tiles = tiles_of(left), each = tiles ? left / tiles : 0;
+    if (!tall)
+        next = next_panels(g, s->col, s->b, tiles);
+    for (size_t row = 0, rows, more = left - tiles * each, t = tiles; row < s->rows; row += rows) {
+        const bool begun = row < tall;
+        rows = begun ? MOST_ROWS : each + (t-- <= more);
+        if (begun && !rest.k && !rest.last)
+            continue;
+        const bool fetches = !begun && s->col == 0 && row + rows < s->rows && g->k;
+        next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
+        tile_rows(begun ? &rest : g, s->row + row, rows, begun ? s->b + (g->k - rest.k) * g->b_step : s->b,
+                  &next, s->c + row * s->c_row, s->c_row, s->z ? s->z + row * s->z_row : NULL, s->z_row,
+                  vectors);
         if (gated && soon)
             gate_rows(g->gate, s->c + row * s->c_row, s->c_row, rows, (size_t)vectors * VF_LANES);
     }

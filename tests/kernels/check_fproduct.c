@@ -89,9 +89,9 @@ static void check_block(const dq_kernels *k, const dq_fblock *g, const float *wa
 void check_fblock(const dq_kernels *k)
 {
     for (int round = 0; round < 400; round++) {
-        dq_fblock g = {.rows = 1 + kernel_random(round % 3 ? 15 : 1),
+        dq_fblock g = {.rows = 1 + kernel_random(round % 3 ? 30 : 1),
                        .cols = 1 + kernel_random(round % 5 ? 40 : 100),
-                       .k = kernel_random(24),
+                       .k = kernel_random(round % 4 ? 24 : 140),
                        .more = kernel_random(2),
                        .last = kernel_random(2),
                        .alpha = kernel_random(2) ? 1 : 0.3f,

@@ -2,7 +2,7 @@
 #include "kernels/arm/vec_neon.h"
 #include "kernels/kernels.h"
 
-enum { PANELS = 1 };
+enum { PANELS = 1, TALL_ROWS = 0 };
 
 #include "kernels/fproduct_flat.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { PANELS = 1 };
+enum { PANELS = 1, TALL_ROWS = 0 };
 
 #include "kernels/fproduct_flat.h"
 

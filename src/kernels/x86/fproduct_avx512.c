@@ -1,8 +1,9 @@
-/* Six rows by two vectors: twelve sums keep both multipliers busy, with eight loads for twelve products. */
+/* Twelve rows by two vectors: fourteen loads for 24 products; or six, whose twelve sums keep both multipliers
+ * busy, too. */
 #include "kernels/kernels.h"
 #include "kernels/x86/vec_avx512.h"
 
-enum { PANELS = 2 };
+enum { PANELS = 2, TALL_ROWS = 12 };
 
 #include "kernels/fproduct_tile.h"
 
