@@ -274,14 +274,14 @@ static inline size_t tiles_of(size_t rows)
 }
 
 /* Sums of a strip by tall tiles, for as many rows as it returns, and what is left to do upon those: `rest`,
- * some steps and the end. They come back to their sums, which pays for DEEP steps, and meet each line of B
- * less often, which only panels bring along in time. */
+ * some steps and the end. They come back to their sums for that, which pays for DEEP steps, and meet each
+ * line of B less often, which only panels bring along in time. */
 static size_t strip_tall(const strip *s, stream *next, dq_fblock *rest)
 {
-    enum { DEEP = 96 };
+    enum { SOME = 16, DEEP = 64 };
     const dq_fblock *g = s->g;
     const size_t whole = g->k / UNROLL * UNROLL, rows = s->rows / HEIGHT * HEIGHT;
-    if (rows == 0 || whole < DEEP || g->b_step != DQ_FPANEL)
+    if (rows == 0 || whole < (g->last ? DEEP : SOME) || g->b_step != DQ_FPANEL)
         return 0;
     if (g->next)
         *next = next_panels(g, s->col, s->b, rows / HEIGHT + tiles_of(s->rows - rows));
