@@ -111,6 +111,13 @@ static inline __m256 shim_maskload_ps(const float *from, __m256i mask)
 #undef _mm256_maskload_ps
 #define _mm256_maskload_ps shim_maskload_ps
 
+#ifndef _mm512_testn_epi32_mask
+static inline __mmask16 _mm512_testn_epi32_mask(__m512i a, __m512i b)
+{
+    return (__mmask16)~_mm512_test_epi32_mask(a, b);
+}
+#endif
+
 /* ---- Conversions lane by lane ---- */
 
 #define SHIM_CONVERT(name, vector_to, lane_to, vector_from, lane_from, lanes)                                \
