@@ -6,45 +6,215 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Vectors of sums at a time: as many as wait for each other's results, where registers hold them. */
-enum { FCONV_MOST = 8, FCONV_LESS = 4 };
-
-static inline __attribute__((always_inline)) void fconv_vectors(const dq_fconv *f, size_t at, int vectors)
+#ifndef vf_store_some /* the first n of a vector; and loading them, nothing that stands behind */
+static inline void vf_store_some(float *p, size_t n, vf a)
 {
-    const vf bias = vf_set(f->bias), low = vf_set(f->low), high = vf_set(f->high);
-    const float *x = f->x + at;
-    float *y = f->y + at;
-    vf sum[FCONV_MOST];
-    for (int v = 0; v < vectors; v++)
-        sum[v] = f->more ? vf_load(y + v * VF_LANES) : vf_set(0.0f);
+    float all[VF_LANES];
+    vf_store(all, a);
+    memcpy(p, all, n * sizeof *p);
+}
+static inline vf vf_load_some(const float *p, size_t n)
+{
+    float all[VF_LANES] = {0};
+    memcpy(all, p, n * sizeof *p);
+    return vf_load(all);
+}
+#endif
+
+/* Vectors of sums at a time: as many as wait for each other's results, where registers hold them. */
+enum { FCONV_VECTORS = VF_FUSED ? 8 : 4, FCONV_ROWS = FCONV_VECTORS / 2 };
+
+typedef struct fconv_ending {
+    vf bias, low, high;
+    bool gated;
+    fgate gate;
+} fconv_ending;
+
+static inline __attribute__((always_inline)) void fconv_end(const dq_fconv *f, const fconv_ending *e, vf *sum)
+{
+    const fgate *g = &e->gate;
+    if (f->last)
+#pragma GCC unroll 8
+        for (int v = 0; v < FCONV_VECTORS; v++)
+            sum[v] = vf_min(e->high, vf_max(e->low, vf_add(sum[v], e->bias)));
+    if (!e->gated)
+        return;
+#pragma GCC unroll 8
+    for (int v = 0; v < FCONV_VECTORS; v++)
+        sum[v] = fgate_product(g, sum[v]);
+    if (g->divides)
+#pragma GCC unroll 8
+        for (int v = 0; v < FCONV_VECTORS; v++)
+            sum[v] = vf_div(sum[v], g->divisor);
+    if (g->moves)
+#pragma GCC unroll 8
+        for (int v = 0; v < FCONV_VECTORS; v++)
+            sum[v] = fgate_moved(g, sum[v]);
+}
+
+/* ---- Vectors that stand anyhow ------------------------------------------------------------------------ */
+
+/* Where they begin, and how many of their lanes count. */
+typedef struct fconv_at {
+    const float *x[FCONV_VECTORS];
+    float *y[FCONV_VECTORS];
+    size_t n[FCONV_VECTORS];
+} fconv_at;
+
+static inline vf fconv_before(const fconv_at *at, int v)
+{
+    return at->n[v] < VF_LANES ? vf_load_some(at->y[v], at->n[v]) : vf_load(at->y[v]);
+}
+
+static __attribute__((noinline)) void fconv_vectors(const dq_fconv *f, const fconv_ending *e,
+                                                    const fconv_at *at)
+{
+    vf sum[FCONV_VECTORS];
+    const float *x[FCONV_VECTORS];
+    memcpy(x, at->x, sizeof x);
+#pragma GCC unroll 8
+    for (int v = 0; v < FCONV_VECTORS; v++)
+        sum[v] = f->more ? fconv_before(at, v) : vf_set(0.0f);
     for (size_t t = 0; t < f->taps; t++) {
-        const float *from = x + f->offsets[t];
-        vf factor = vf_set(f->w[t]);
-        for (int v = 0; v < vectors; v++)
-            sum[v] = vf_fma(factor, vf_load(from + v * VF_LANES), sum[v]);
+        const size_t offset = f->offsets[t];
+        const vf factor = vf_set(f->w[t]);
+#pragma GCC unroll 8
+        for (int v = 0; v < FCONV_VECTORS; v++)
+            sum[v] = vf_fma(factor, vf_load(x[v] + offset), sum[v]);
     }
-    for (int v = 0; v < vectors && f->last; v++) {
-        vf s = vf_add(sum[v], bias);
-        s = vf_pick(vf_less(s, low), low, s);
-        sum[v] = vf_pick(vf_less(high, s), high, s);
+    fconv_end(f, e, sum);
+#pragma GCC unroll 8
+    for (int v = 0; v < FCONV_VECTORS; v++)
+        if (at->n[v] < VF_LANES)
+            vf_store_some(at->y[v], at->n[v], sum[v]);
+        else
+            vf_store(at->y[v], sum[v]);
+}
+
+/* Row by row; what is left of the last vectors is the last one again. */
+static void fconv_rows(const dq_fconv *f, const fconv_ending *e)
+{
+    const float *x = f->x;
+    float *y = f->y;
+    for (size_t rows = f->rows, left = f->n; rows && left;) {
+        fconv_at at;
+        for (int v = 0; v < FCONV_VECTORS; v++) {
+            at.x[v] = x + (f->n - left);
+            at.y[v] = y + (f->n - left);
+            at.n[v] = left;
+            if (left > VF_LANES) {
+                left -= VF_LANES;
+            } else if (rows > 1 || v + 1 == FCONV_VECTORS) {
+                rows--;
+                left = f->n;
+                x += f->x_row;
+                y += f->y_row;
+            }
+        }
+        fconv_vectors(f, e, &at);
     }
-    if (f->last && f->gate) {
-        const fgate gate = fgate_of(f->gate);
-        for (int v = 0; v < vectors; v++)
-            sum[v] = fgate_any(&gate, sum[v]);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------- */
+
+/* Two columns of FCONV_ROWS vectors, so far apart in x and y; `n`: the lanes of each that count. */
+typedef struct fconv_columns {
+    const float *x;
+    float *y;
+    size_t x_apart, y_apart, n[2];
+} fconv_columns;
+
+static inline __attribute__((always_inline)) void fconv_store(const vf *sum, float *y, size_t y_row, size_t n)
+{
+    if (n >= VF_LANES)
+#pragma GCC unroll 4
+        for (int r = 0; r < FCONV_ROWS; r++)
+            vf_store(y + (size_t)r * y_row, sum[r]);
+    else
+#pragma GCC unroll 4
+        for (int r = 0; r < FCONV_ROWS; r++)
+            vf_store_some(y + (size_t)r * y_row, n, sum[r]);
+}
+
+/* What is loaded meets all the rows of results whose windows it is in. */
+static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f, const fconv_columns *at,
+                                                              int lines, vf *sum)
+{
+    const size_t across = f->across, apart = at->x_apart;
+    const float *x = at->x;
+#pragma GCC unroll 8
+    for (int line = 0; line < lines + FCONV_ROWS - 1; line++, x += f->x_row)
+        for (size_t t = 0; t < across; t++) {
+            const float *from = x + f->offsets[t], *w = f->w + t;
+            const vf one = vf_load(from), two = vf_load(from + apart);
+#pragma GCC unroll 4
+            for (int r = 0; r < FCONV_ROWS; r++)
+                if (line >= r && line < lines + r) {
+                    const vf factor = vf_set(w[(size_t)(line - r) * across]);
+                    sum[r] = vf_fma(factor, one, sum[r]);
+                    sum[FCONV_ROWS + r] = vf_fma(factor, two, sum[FCONV_ROWS + r]);
+                }
+        }
+}
+
+static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const fconv_columns *at)
+{
+    vf sum[FCONV_VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < FCONV_VECTORS; v++)
+        sum[v] = vf_set(0.0f);
+    if (f->taps == 3 * f->across)
+        fconv_lines(f, at, 3, sum);
+    else
+        fconv_lines(f, at, 5, sum);
+    fconv_end(f, e, sum);
+    fconv_store(sum, at->y, f->y_row, at->n[0]);
+    fconv_store(sum + FCONV_ROWS, at->y + at->y_apart, f->y_row, at->n[1]);
+}
+
+/* Rows from top to bottom, the columns side by side or below each other; the last ones have rows of those
+ * before again. */
+static void fconv_blocks(const dq_fconv *f, const fconv_ending *e)
+{
+    for (size_t col = 0; col < f->n;) {
+        const size_t n = f->n - col;
+        const bool below = n <= VF_LANES && f->rows > FCONV_ROWS;
+        const size_t more = !below ? 0 : f->rows < FCONV_VECTORS ? f->rows - FCONV_ROWS : FCONV_ROWS;
+        const size_t rows = FCONV_ROWS + more;
+        fconv_columns at = {.x_apart = below ? more * f->x_row : VF_LANES,
+                            .y_apart = below ? more * f->y_row : VF_LANES,
+                            .n = {n, below          ? n
+                                     : n > VF_LANES ? n - VF_LANES
+                                                    : 0}};
+        for (size_t row = 0, end = 0; end < f->rows; row += rows) {
+            row = row + rows < f->rows ? row : f->rows - rows;
+            end = row + rows;
+            at.x = f->x + row * f->x_row + col;
+            at.y = f->y + row * f->y_row + col;
+            fconv_block(f, e, &at);
+        }
+        col += below ? VF_LANES : 2 * VF_LANES;
     }
-    for (int v = 0; v < vectors; v++)
-        vf_store(y + v * VF_LANES, sum[v]);
+}
+
+/* Whether blocks, which take less time than other vectors, are not too many more. */
+static bool fconv_suits_blocks(const dq_fconv *f)
+{
+    const size_t down = (f->rows + FCONV_ROWS - 1) / FCONV_ROWS;
+    return (f->taps == 3 * f->across || f->taps == 5 * f->across) && !f->more && f->rows >= FCONV_ROWS &&
+           (f->n > VF_LANES ? 5 * down * FCONV_ROWS <= 7 * f->rows : f->rows > FCONV_ROWS);
 }
 
 static void fconv_plane(const dq_fconv *f)
 {
-    size_t at = 0;
-    for (; FCONV_MOST * VF_LANES <= DQ_FCONV_SLACK && at + FCONV_LESS * VF_LANES < f->n;
-         at += FCONV_MOST * VF_LANES)
-        fconv_vectors(f, at, FCONV_MOST);
-    for (; at < f->n; at += FCONV_LESS * VF_LANES)
-        fconv_vectors(f, at, FCONV_LESS);
+    static const dq_fgate none;
+    const bool gated = f->last && f->gate;
+    const fconv_ending e = {vf_set(f->bias), vf_set(f->low), vf_set(f->high), gated,
+                            fgate_of(gated ? f->gate : &none)};
+    if (VF_LANES >= 8 && fconv_suits_blocks(f))
+        fconv_blocks(f, &e);
+    else
+        fconv_rows(f, &e);
 }
 
 /* Fewer than a vector, next to each other. */

@@ -21,11 +21,21 @@ static inline fgate fgate_of(const dq_fgate *g)
         vf_set(g->term),  g->divisor != 1,    g->factor != 1 || !(g->term == 0 && signbit(g->term))};
 }
 
+static inline vf fgate_product(const fgate *g, vf x)
+{
+    return vf_mul(x, vf_min(g->high, vf_max(g->low, vf_fma(x, g->scale, g->shift))));
+}
+
+static inline vf fgate_moved(const fgate *g, vf x)
+{
+    return vf_add(vf_mul(x, g->factor), g->term);
+}
+
 static inline vf fgate_any(const fgate *g, vf x)
 {
-    x = vf_mul(x, vf_min(g->high, vf_max(g->low, vf_fma(x, g->scale, g->shift))));
+    x = fgate_product(g, x);
     x = g->divides ? vf_div(x, g->divisor) : x;
-    return g->moves ? vf_add(vf_mul(x, g->factor), g->term) : x;
+    return g->moves ? fgate_moved(g, x) : x;
 }
 
 #endif

@@ -59,20 +59,22 @@ typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, co
 typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
                            size_t step, float *to);
 
-/** A convolution without a matrix product: y[i] = the sum over t < taps of w[t] * x[offsets[t] + i], for i <
- * n; `more`: on top of the sum that stands in y. `last`: then clamp(sum + bias), and `gate`, as in a block.
+/** A convolution without a matrix product: y[r * y_row + i] = the sum over t < taps of w[t] * x[offsets[t] +
+ * r * x_row + i], for r < rows and i < n; `more`: on top of the sum that stands in y. `last`: then clamp(sum
+ * + bias), and `gate`, as in a block. `across`, where it is not 0, divides taps, and each tap but the first
+ * so many is x_row behind the one that is as many before it.
  */
 typedef struct dq_fconv {
     const float *x, *w;
     const size_t *offsets;
-    size_t taps, n;
+    size_t taps, across, rows, n, x_row, y_row;
     float *y;
     bool more, last;
     float bias, low, high;
     const dq_fgate *gate;
 } dq_fconv;
 
-enum { DQ_FCONV_SLACK = 64 /* floats behind the last one of x and y that may be read, and of y written */ };
+enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
 
 typedef void dq_fconv_plane_fn(const dq_fconv *f);
 

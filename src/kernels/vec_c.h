@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { VF_LANES = 1, VD_LANES = 1, VF_HALVES = 1 };
+enum { VF_LANES = 1, VD_LANES = 1, VF_HALVES = 1, VF_FUSED = 0 };
 typedef float vf;
 typedef uint32_t vi;
 typedef bool vm;

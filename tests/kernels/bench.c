@@ -352,16 +352,24 @@ static void run_fwinograd(call *c)
     c->work.read = c->work.written = CHANNELS * DQ_FWINOGRAD_POINTS * sizeof(float);
 }
 
-/* 3x3 over rows that lie PLANE apart. */
+/* 3x3. */
 static void run_fconv_plane(call *c)
 {
-    enum { TAPS = 9, PLANE = 66, OUTPUTS = 1024 };
+    enum { TAPS = 9, PLANE = 66, ROWS = 16, COLS = 64 };
     static const size_t offsets[TAPS] = {
         0, 1, 2, PLANE, PLANE + 1, PLANE + 2, 2 * PLANE, 2 * PLANE + 1, 2 * PLANE + 2};
-    const dq_fconv f = {
-        .x = X(float), .w = Z(float), .offsets = offsets, .taps = TAPS, .n = OUTPUTS, .y = Y(float)};
+    const dq_fconv f = {.x = X(float),
+                        .w = Z(float),
+                        .offsets = offsets,
+                        .taps = TAPS,
+                        .across = 3,
+                        .rows = ROWS,
+                        .n = COLS,
+                        .x_row = PLANE,
+                        .y_row = COLS,
+                        .y = Y(float)};
     c->k->fconv_plane(&f);
-    c->work = (bench_work){.products = TAPS * OUTPUTS};
+    c->work = (bench_work){.products = TAPS * ROWS * COLS};
 }
 
 /* Every second one, as strides of two want them. */

@@ -174,37 +174,45 @@ void check_fgather(const dq_kernels *k)
 void check_fconv_plane(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
-        size_t offsets[12], most = 0;
+        size_t offsets[15], most = 0;
         dq_fconv f = {.offsets = offsets,
-                      .taps = 1 + kernel_random(12),
-                      .n = 1 + kernel_random(150),
+                      .taps = 1 + kernel_random(15),
+                      .rows = 1 + kernel_random(12),
+                      .n = 1 + kernel_random(70),
                       .more = kernel_random(2),
                       .last = kernel_random(2),
                       .bias = kernel_random(2) ? -0.0f : 0.3f,
                       .low = kernel_random(2) ? 0 : -INFINITY,
                       .high = kernel_random(2) ? 1 : INFINITY,
                       .gate = some_gate()};
-        for (size_t t = 0; t < f.taps; t++) {
+        for (size_t t = 0; t < f.taps; t++)
             offsets[t] = kernel_random(60);
+        f.x_row = f.n + kernel_random(9);
+        f.across = f.taps % 3 == 0 && kernel_random(2) ? 3 : 0;
+        for (size_t t = 3; t < f.taps && f.across; t++)
+            offsets[t] = offsets[t - 3] + f.x_row;
+        for (size_t t = 0; t < f.taps; t++)
             most = offsets[t] > most ? offsets[t] : most;
-        }
-        f.x = numbers(round, OPERAND, most + f.n + DQ_FCONV_SLACK);
+        f.y_row = f.n + kernel_random(3);
+        const size_t size = (f.rows - 1) * f.y_row + f.n;
+        f.x = numbers(round, OPERAND, most + (f.rows - 1) * f.x_row + f.n + DQ_FCONV_SLACK);
         f.w = numbers(round, OPERAND, f.taps);
-        f.y = numbers(round, OPERAND, f.n + DQ_FCONV_SLACK);
-        float *was = kernel_memory(f.n * sizeof *was);
-        memcpy(was, f.y, f.n * sizeof *was);
+        f.y = numbers(round, OPERAND, size);
+        float *was = kernel_memory(size * sizeof *was);
+        memcpy(was, f.y, size * sizeof *was);
         k->fconv_plane(&f);
-        for (size_t i = 0; i < f.n; i++) {
-            float wanted = f.more ? was[i] : 0;
-            for (size_t t = 0; t < f.taps; t++)
-                wanted = fmaf(f.w[t], f.x[offsets[t] + i], wanted);
-            if (f.last) {
+        for (size_t i = 0; i < size; i++) {
+            const size_t row = i / f.y_row, col = i % f.y_row;
+            float wanted = f.more || col >= f.n ? was[i] : 0;
+            for (size_t t = 0; t < f.taps && col < f.n; t++)
+                wanted = fmaf(f.w[t], f.x[offsets[t] + row * f.x_row + col], wanted);
+            if (f.last && col < f.n) {
                 wanted += f.bias;
                 wanted = wanted < f.low ? f.low : wanted;
                 wanted = gated(f.gate, wanted > f.high ? f.high : wanted);
             }
-            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu of %zu%s%s: %.9g, wanted %.9g", i, f.n,
-                               f.more ? ", more" : "", f.last ? ", last" : "", (double)f.y[i],
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu of %zu%s%s: %.9g, wanted %.9g", i,
+                               size, f.more ? ", more" : "", f.last ? ", last" : "", (double)f.y[i],
                                (double)wanted);
         }
         kernel_done();

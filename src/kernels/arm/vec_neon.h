@@ -5,7 +5,7 @@
 #include <arm_neon.h>
 #include <stdbool.h>
 
-enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2 };
+enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2, VF_FUSED = 1 };
 typedef float32x4_t vf;
 typedef int32x4_t vi;
 typedef uint32x4_t vm;

@@ -14,11 +14,19 @@ const dq_fwinograd dq_fwinograd_avx512 = FWINOGRAD;
 
 void dq_fconv_plane_avx512(const dq_fconv *f)
 {
-    fconv_plane(f);
+    if (f->n <= VF_LANES / 2)
+        dq_fconv_plane_avx2(f);
+    else
+        fconv_plane(f);
 }
 
 void dq_fevery_avx512(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
                       size_t y_row)
 {
-    fevery(x, x_row, step, rows, n, y, y_row);
+    if (n == 0 || n >= VF_LANES || step > 2) {
+        fevery(x, x_row, step, rows, n, y, y_row);
+        return;
+    }
+    for (; rows; rows--, x += x_row, y += y_row)
+        vf_store_some(y, n, step == 1 ? vf_load_some(x, n) : vf_load_even_some(x, n));
 }

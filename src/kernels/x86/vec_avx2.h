@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-enum { VF_LANES = 8, VD_LANES = 4, VF_HALVES = 2 };
+enum { VF_LANES = 8, VD_LANES = 4, VF_HALVES = 2, VF_FUSED = 1 };
 typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256 vm;
@@ -82,6 +82,30 @@ typedef __m256d vd;
 #define vf_first(a) _mm256_cvtss_f32(a)
 #define vd_turned(a, h) ((h) == 2 ? _mm256_permute2f128_pd(a, a, 1) : _mm256_permute_pd(a, 5))
 #define vd_first(a) _mm256_cvtsd_f64(a)
+/* The first n of a vector, n less than all, and nothing behind them. Masked stores are slow on some
+ * processors. */
+#define vf_store_some vf_store_some
+static inline void vf_store_some(float *p, size_t n, vf a)
+{
+    __m128 rest = _mm256_castps256_ps128(a);
+    if (n & 4) {
+        _mm_storeu_ps(p, rest);
+        rest = _mm256_extractf128_ps(a, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, rest);
+        rest = _mm_movehl_ps(rest, rest);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, rest);
+}
+static inline vf vf_load_some(const float *p, size_t n)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes));
+}
 /* Every second element, of floats none behind the last. */
 static inline vf vf_load_even(const float *p)
 {

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-enum { VF_LANES = 16, VD_LANES = 8, VF_HALVES = 2 };
+enum { VF_LANES = 16, VD_LANES = 8, VF_HALVES = 2, VF_FUSED = 1 };
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
@@ -76,11 +76,24 @@ typedef __m512d vd;
 #define vd_turned(a, h)                                                                                      \
     _mm512_castps_pd(vf_turned(_mm512_castpd_ps(a), 2 * (h))) /* two lanes of floats each */
 #define vd_first(a) _mm_cvtsd_f64(_mm512_castpd512_pd128(a))
+/* The first n of a vector, and nothing behind them. */
+#define vf_store_some(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
+#define vf_load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 /* Every second element, of floats none behind the last. */
-static inline vf vf_load_even(const float *p)
+static inline vf vf_evens(vf low, vf high)
 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
-    return _mm512_permutex2var_ps(vf_load(p), even, vf_load(p + VF_LANES - 1));
+    return _mm512_permutex2var_ps(low, even, high);
+}
+static inline vf vf_load_even(const float *p)
+{
+    return vf_evens(vf_load(p), vf_load(p + VF_LANES - 1));
+}
+static inline vf vf_load_even_some(const float *p, size_t n)
+{
+    const __mmask32 places = (1u << (2 * n - 1)) - 1;
+    return vf_evens(_mm512_maskz_loadu_ps((__mmask16)places, p),
+                    _mm512_maskz_loadu_ps((__mmask16)(places >> (VF_LANES - 1)), p + VF_LANES - 1));
 }
 static inline vd vd_load_even(const double *p)
 {

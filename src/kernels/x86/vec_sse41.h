@@ -4,7 +4,7 @@
 
 #include "kernels/x86/fused_sse41.h"
 
-enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2 };
+enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2, VF_FUSED = 0 };
 typedef __m128 vf;
 typedef __m128i vi;
 typedef __m128 vm;

@@ -69,15 +69,6 @@ static void choose_band(const dq_op_call *call, dq_conv_rows *r)
     find_places(w, 0, r->band, r);
 }
 
-/* Sums of a band of `count` places along the first axis: up to the last one. */
-static size_t flat_size(const dq_conv_rows *r, size_t count)
-{
-    size_t n = 1 + (count - 1) * r->pitch[0];
-    for (size_t d = 1; d < r->shape->window.rank; d++)
-        n += ((size_t)r->shape->window.out[d] - 1) * r->pitch[d];
-    return n;
-}
-
 /* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
 static size_t tap_offset(const dq_conv_rows *r, size_t tap)
 {
@@ -97,8 +88,7 @@ static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
     for (size_t d = 0; d < r->shape->window.rank; d++)
         if (!dq_mul_size(floats, r->step[d], &floats))
             return false;
-    return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(r->flat, r->shape->group_out, &floats) &&
-           dq_add_size(floats, *copy, &floats) && dq_mul_size(floats, sizeof(float), bytes) &&
+    return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(*copy, sizeof(float), bytes) &&
            dq_align_size(*bytes, ALIGN, bytes);
 }
 
@@ -161,7 +151,6 @@ dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_
         if (!dq_mul_size(r->plane, r->places[d], &r->plane))
             return dq_no_memory(err, SIZE_MAX, "padded rows");
     }
-    r->flat = flat_size(r, r->band) + DQ_FCONV_SLACK;
     if (!find_sizes(r, &r->copy, &bytes))
         return dq_no_memory(err, SIZE_MAX, "padded rows");
     for (size_t t = 0; t < shape->kernel_size; t++)
@@ -222,8 +211,8 @@ static rows_copy copy_of(const dq_conv_rows *r, const dq_conv_run *run, const st
 enum { COPIES = 4 };
 
 typedef struct band {
-    size_t first, count, flat; /* flat: sums, up to the last place */
-    bool found;                /* otherwise copies are found anew for each plane */
+    size_t first, count;
+    bool found; /* otherwise copies are found anew for each plane */
     size_t copy_count;
     rows_copy copies[COPIES];
 } band;
@@ -255,7 +244,7 @@ static band find_band(const dq_conv_rows *r, size_t first)
 {
     const dq_window *w = &r->shape->window;
     const size_t last = w->rank - 1, count = least(r->band, (size_t)w->out[0] - first);
-    band b = {.first = first, .count = count, .flat = flat_size(r, count)};
+    band b = {.first = first, .count = count};
     b.found = (last ? r->run_count : 1) <= COPIES / r->step[last];
     if (b.found)
         each_copy(r, first, keep_copy, &b);
@@ -289,41 +278,41 @@ static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */
 
-/* The band's sums over one input channel, of one output channel. */
-static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t n, float *flat)
+/* The sums of a band of `count` places over one input channel, of one output channel. */
+static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t count, float *out)
 {
-    const dq_conv_shape *s = j->r->shape;
+    const dq_conv_rows *r = j->r;
+    const dq_conv_shape *s = r->shape;
     const dq_conv_finish *to = j->o->finish;
-    const dq_fconv f = {.x = copy,
-                        .w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
-                        .offsets = j->r->offsets,
-                        .taps = s->kernel_size,
-                        .n = n,
-                        .y = flat,
-                        .more = in > 0,
-                        .last = in + 1 == s->group_in && !j->o->z,
-                        .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
-                        .low = to->low,
-                        .high = to->high,
-                        .gate = to->gate};
-    j->call->kernels->fconv_plane(&f);
-}
-
-/* Results from where they were summed. */
-static void bring(dq_fevery_fn *every, const dq_conv_rows *r, const float *flat, size_t count, float *out)
-{
-    const dq_window *w = &r->shape->window;
-    size_t last = w->rank - 1, length[DQ_MAX_RANK] = {count}, times = 1;
+    const size_t last = s->window.rank - 1;
+    size_t length[DQ_MAX_RANK] = {count}, times = 1;
     for (size_t d = 1; d <= last; d++)
-        length[d] = (size_t)w->out[d];
+        length[d] = (size_t)s->window.out[d];
     for (size_t d = 0; d + 1 < last; d++)
         times *= length[d];
-    size_t rows = last ? length[last - 1] : 1, n = length[last];
-    for (size_t i = 0; i < times; i++, out += rows * n) {
+    const bool regular = last && r->step[last - 1] == 1 && s->window.dilation[last - 1] == 1 &&
+                         s->kernel_size == (size_t)(s->window.kernel[last] * s->window.kernel[last - 1]);
+    dq_fconv f = {.w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
+                  .offsets = r->offsets,
+                  .taps = s->kernel_size,
+                  .across = regular ? (size_t)s->window.kernel[last] : 0,
+                  .rows = last ? length[last - 1] : 1,
+                  .n = length[last],
+                  .x_row = last ? r->pitch[last - 1] : 0,
+                  .y_row = length[last],
+                  .y = out,
+                  .more = in > 0,
+                  .last = in + 1 == s->group_in && !j->o->z,
+                  .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
+                  .low = to->low,
+                  .high = to->high,
+                  .gate = to->gate};
+    for (size_t i = 0; i < times; i++, f.y += f.rows * f.n) {
         size_t at = 0, rest = i;
         for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length[d])
             at += rest % length[d] * r->pitch[d];
-        every(flat + at, last ? r->pitch[last - 1] : 0, 1, rows, n, out, n);
+        f.x = copy + at;
+        j->call->kernels->fconv_plane(&f);
     }
 }
 
@@ -341,7 +330,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_conv_rows *r = j->r;
     const dq_conv_shape *s = r->shape;
-    float *copy = dq_call_worker_scratch(j->call, worker), *flat = copy + r->copy;
+    float *copy = dq_call_worker_scratch(j->call, worker);
     const size_t band_size = s->out_size / (size_t)s->window.out[0];
     copier m = {.every = j->call->kernels->fevery, .copy = copy};
     band b;
@@ -350,17 +339,15 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         const bool clean = i > begin && j->bands == 1;
         if (!clean)
             b = find_band(r, first);
+        const size_t at = (of * s->group_out) * s->out_size + first * band_size;
         for (size_t c = 0; c < s->group_in; c++) {
             m.plane = j->o->x + (of * s->group_in + c) * s->in_size;
             copy_band(r, &b, clean || (c > 0 && j->bands == 1), &m);
             for (size_t out = 0; out < s->group_out; out++)
-                sums(j, copy, c, group * s->group_out + out, b.flat, flat + out * r->flat);
+                sums(j, copy, c, group * s->group_out + out, b.count, j->o->out + at + out * s->out_size);
         }
-        for (size_t out = 0; out < s->group_out; out++) {
-            const size_t at = (of * s->group_out + out) * s->out_size + first * band_size;
-            bring(m.every, r, flat + out * r->flat, b.count, j->o->out + at);
-            finish(j, group * s->group_out + out, at, b.count * band_size);
-        }
+        for (size_t out = 0; out < s->group_out; out++)
+            finish(j, group * s->group_out + out, at + out * s->out_size, b.count * band_size);
     }
 }
 

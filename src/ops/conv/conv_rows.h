@@ -2,8 +2,7 @@
  * planes, where packing windows for a matrix product would cost more than the sums.
  *
  * A copy keeps places that are a stride apart side by side, so that each element of the kernel meets the
- * windows of a whole plane in one go: those between the end of a row and the next row's beginning are summed
- * too, and left out when results are brought away. */
+ * windows of a whole row in one go. */
 #ifndef DQ_OPS_CONV_ROWS_H
 #define DQ_OPS_CONV_ROWS_H
 
@@ -23,7 +22,7 @@ typedef struct dq_conv_rows {
     size_t places[DQ_MAX_RANK]; /* of the copy that are so far apart, along each axis, for a whole band */
     size_t pitch[DQ_MAX_RANK];  /* places from one to the next along each axis */
     size_t plane;               /* all of them: there are as many planes as steps multiply to */
-    size_t copy, flat;          /* floats of the copy, and of the sums of a band */
+    size_t copy;                /* floats of the copy */
     const dq_conv_run *runs;
     size_t run_count;      /* 0 where there is one axis */
     const size_t *offsets; /* of the kernel's elements in the copy */
