@@ -234,11 +234,12 @@ static void run_qconv_codes(call *c)
                                   2 * PITCH + 3};
     static const double no_ties = 0.00123456789;
     static uint64_t packed[DEPTH];
-    static bool is_packed;
+    static const dq_qconv_codes *is_packed;
     const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
     const dq_qconv_codes *kernel = c->k->qconv_codes;
-    is_packed = is_packed || (kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed));
-    if (kernel->pack && is_packed)
+    if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed))
+        is_packed = kernel;
+    if (kernel->pack && kernel == is_packed)
         kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, packed, SIDE_3X3, Y(uint8_t));
     c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
 }

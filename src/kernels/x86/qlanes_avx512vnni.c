@@ -15,7 +15,8 @@ static size_t panel_size(size_t steps)
     return dq_mul_size(steps, OUTS * STEP, &size) && dq_align_size(size, BYTES, &size) ? size : 0;
 }
 
-static size_t pack(const int8_t *w, size_t steps, void *panel)
+/* Once for a panel: small, not fast. */
+static __attribute__((cold)) size_t pack(const int8_t *w, size_t steps, void *panel)
 {
     for (size_t s = 0; s < steps; s++)
         for (size_t j = 0; j < OUTS; j++)
@@ -48,14 +49,12 @@ static inline __attribute__((always_inline)) void tile(const uint8_t *x, const p
 static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                  const int32_t *init, size_t n, int32_t *c, size_t c_stride)
 {
-    enum { MANY = VECTORS * LANES };
-    for (; n > 3 * LANES; n = n < MANY ? 0 : n - MANY, x += MANY * STEP, c += MANY)
+    enum { MANY = VECTORS * LANES, SOME = 2 * LANES };
+    for (; n > SOME + LANES; n = n < MANY ? 0 : n - MANY, x += MANY * STEP, c += MANY)
         tile(x, offsets, steps, panel, init, VECTORS, c, c_stride);
-    if (n > 2 * LANES)
-        tile(x, offsets, steps, panel, init, 3, c, c_stride);
-    else if (n > LANES)
+    for (; n > LANES; n = n < SOME ? 0 : n - SOME, x += SOME * STEP, c += SOME)
         tile(x, offsets, steps, panel, init, 2, c, c_stride);
-    else if (n)
+    if (n)
         tile(x, offsets, steps, panel, init, 1, c, c_stride);
 }
 
