@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, AHEAD = 1024 /* a page: the processor does not read ahead from one to the next */ };
 
 static inline __mmask16 some(size_t left)
 {
@@ -58,6 +58,7 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
     __m512i v[4], off = _mm512_setzero_si512();
     for (int i = 0; i < 4; i++) {
         __m512 some_x = _mm512_loadu_ps(x + i * LANES);
+        _mm_prefetch((const void *)((uintptr_t)x + (AHEAD + (size_t)i * LANES) * sizeof *x), _MM_HINT_T0);
         v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(some_x, outer));
         off = _mm512_or_si512(off, _mm512_xor_si512(v[i], _mm512_cvtps_epi32(_mm512_mul_ps(some_x, inner))));
     }
@@ -90,6 +91,7 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
                 continue;                                                                                    \
             }                                                                                                \
             __mmask16 m = some(n - i);                                                                       \
+            _mm_prefetch((const void *)((uintptr_t)(x + i) + AHEAD * sizeof *x), _MM_HINT_T0);               \
             store_##suffix(y + i, m, quantize(_mm512_maskz_loadu_ps(m, x + i), s, &b));                      \
         }                                                                                                    \
     }
@@ -108,7 +110,7 @@ QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
     void dq_dequantize_##suffix##_f32_avx512(const type *x, size_t n, const float *scale, const type *zero,  \
                                              size_t step, float *y)                                          \
     {                                                                                                        \
-        if (step || n == 0) {                                                                                \
+        if (step || n == 0 || n >= DQ_FAR_ROW) { /* which it writes to memory directly */                    \
             dq_dequantize_##suffix##_f32_avx2(x, n, scale, zero, step, y);                                   \
             return;                                                                                          \
         }                                                                                                    \
