@@ -2,6 +2,7 @@
 #ifndef DQ_KERNELS_WGEMM_H
 #define DQ_KERNELS_WGEMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ typedef struct dq_wide_sums {
     const double *extra, *offset, *scale;
     size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
+    bool narrow; /* sums + 256 * high fit in int32 */
 } dq_wide_sums;
 typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
 

@@ -284,6 +284,8 @@ static void run_requantize_wide(call *c)
                                .cols = c->n,
                                .stride = c->n,
                                .sums = X(int32_t),
+                               .high = Z(int32_t),
+                               .narrow = true,
                                .offset = scales,
                                .scale = scales,
                                .hi = 65535};

@@ -166,6 +166,9 @@ void check_requantize_wide(const dq_kernels *k)
             extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
         s.sums = sums;
         s.high = round % 8 < 4 ? high : NULL;
+        s.narrow = s.high && kernel_random(2);
+        for (size_t i = 0; i < size && s.narrow; i++)
+            high[i] %= INT32_MAX / 512;
         s.extra = round % 4 < 2 ? extra : NULL;
         s.offset = some_doubles(by_column ? n : rows, false);
         s.scale = some_doubles(by_column ? n : rows, true);

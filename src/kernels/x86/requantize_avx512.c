@@ -249,27 +249,76 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* ---- To 16 bits --------------------------------------------------------------------------------------- */
 
+/* What stays the same from row to row, and the sums at hand. */
+typedef struct wide {
+    const dq_wide_sums *s;
+    __m512d least, most;
+    __m512i zero;
+    const int32_t *sums, *high;
+    const double *extra;
+} wide;
+
+/* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
+static inline __m512d eight_wide(const wide *w, __m256i sums, __m256i high, __mmask8 some, size_t j,
+                                 __m512d offset, __m512d scale)
+{
+    const __m512d magic = _mm512_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
+    __m512d v = _mm512_cvtepi32_pd(sums);
+    if (w->high && !w->s->narrow)
+        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
+    if (w->extra)
+        v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, w->extra + j));
+    v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
+    v = _mm512_min_pd(_mm512_max_pd(v, w->least), w->most); /* of NaN and a bound, max gives the bound */
+    return _mm512_add_pd(v, magic);
+}
+
+/* Sixteen of them, or the `some` that are there. */
+static inline __m512i sixteen_wide(const wide *w, __mmask16 some, size_t j, const double *offset,
+                                   const double *scale)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __mmask8 first = (__mmask8)some, second = (__mmask8)(some >> 8);
+    __m512i sums = _mm512_maskz_loadu_epi32(some, w->sums + j), high = sums;
+    if (w->high)
+        high = _mm512_maskz_loadu_epi32(some, w->high + j);
+    if (w->high && w->s->narrow)
+        sums = _mm512_add_epi32(sums, _mm512_slli_epi32(high, 8));
+    __m512d o0 = _mm512_set1_pd(*offset), o1 = o0, s0 = _mm512_set1_pd(*scale), s1 = s0;
+    if (w->s->col_step) {
+        o0 = _mm512_maskz_loadu_pd(first, offset + j);
+        o1 = _mm512_maskz_loadu_pd(second, offset + j + 8);
+        s0 = _mm512_maskz_loadu_pd(first, scale + j);
+        s1 = _mm512_maskz_loadu_pd(second, scale + j + 8);
+    }
+    __m512d low = eight_wide(w, _mm512_castsi512_si256(sums), _mm512_castsi512_si256(high), first, j, o0, s0);
+    __m512d up = eight_wide(w, _mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(high, 1), second,
+                            j + 8, o1, s1);
+    __m512i codes = _mm512_permutex2var_epi32(_mm512_castpd_si512(low), even, _mm512_castpd_si512(up));
+    return _mm512_add_epi32(codes, w->zero);
+}
+
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    enum { EACH = 8 };
-    const form f = {.zero_point = s->zero_point, .lo = s->lo, .hi = s->hi};
-    for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
+    wide w = {s,
+              _mm512_set1_pd(s->lo - s->zero_point),
+              _mm512_set1_pd(s->hi - s->zero_point),
+              _mm512_set1_epi32(s->zero_point),
+              s->sums,
+              s->high,
+              s->extra};
+    for (size_t i = 0; i < s->rows && s->cols > 0; i++, out += s->out_stride) {
         const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-        __m512d add = _mm512_set1_pd(*offset), times = _mm512_set1_pd(*scale);
-        for (size_t j = 0, at = i * s->stride; j < s->cols; j += EACH, at += EACH) {
-            __mmask8 some = s->cols - j < EACH ? (__mmask8)((1u << (s->cols - j)) - 1) : (__mmask8)0xff;
-            if (s->col_step) {
-                add = _mm512_maskz_loadu_pd(some, offset + j);
-                times = _mm512_maskz_loadu_pd(some, scale + j);
-            }
-            __m512d v = _mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, s->sums + at));
-            if (s->high)
-                v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, s->high + at)),
-                                    _mm512_set1_pd(256), v);
-            if (s->extra)
-                v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, s->extra + i * s->extra_stride + j));
-            __m256i codes = in_double(_mm512_add_pd(v, add), times, &f);
-            _mm_mask_storeu_epi16(out + i * s->out_stride + j, some, _mm256_cvtepi32_epi16(codes));
+        size_t j = 0;
+        for (; j + LANES <= s->cols; j += LANES)
+            _mm256_storeu_si256((__m256i *)(void *)(out + j),
+                                _mm512_cvtepi32_epi16(sixteen_wide(&w, 0xffff, j, offset, scale)));
+        if (j < s->cols) {
+            const __mmask16 some = (__mmask16)((1u << (s->cols - j)) - 1);
+            _mm512_mask_cvtepi32_storeu_epi16(out + j, some, sixteen_wide(&w, some, j, offset, scale));
         }
+        w.sums += s->stride;
+        w.high = w.high ? w.high + s->stride : NULL;
+        w.extra = w.extra ? w.extra + s->extra_stride : NULL;
     }
 }

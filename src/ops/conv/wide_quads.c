@@ -13,7 +13,9 @@ enum {
     COLS = DQ_WQUADS_COLS,
     OCTET = DQ_WQUADS_OCTET,
     QUAD = 4,
-    BAND = 3 << 16,    /* bytes of a band, about … */
+    NARROW =
+        1 << 16,    /* 2^31 / 2^15: of weights whose sizes add up to less, 32 bits hold the sum with codes */
+    BAND = 3 << 16, /* bytes of a band, about … */
     GATHERED = 5 << 17 /* … and of gathered columns, at most */
 };
 
@@ -36,12 +38,13 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
+    int32_t *largest = sums + f->groups * f->panels * ROWS;
     const uint8_t flip = dq_qgemm_flip(from->dtype, true), *x = from->data;
     const size_t line = DQ_WQUADS_DEPTH * QUAD;
     for (size_t r = 0; r < f->groups * f->rows; r++) {
         const size_t row = r % f->rows, panel = r / f->rows * f->panels + row / ROWS;
         int8_t *to = (int8_t *)packed + panel * f->blocks * DQ_WQUADS_WEIGHTS + row % ROWS * line;
-        int32_t sum = 0;
+        int32_t sum = 0, size = 0;
         for (size_t c = 0; c < f->depth; c++)
             for (size_t t = 0; t < f->taps; t++, x++) {
                 const size_t quad = c / QUAD * f->taps + t;
@@ -49,8 +52,11 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
                 to[quad / DQ_WQUADS_DEPTH * DQ_WQUADS_WEIGHTS + quad % DQ_WQUADS_DEPTH * QUAD + c % QUAD] =
                     code;
                 sum += code;
+                size += code < 0 ? -code : code;
             }
         sums[panel * ROWS + row % ROWS] = sum;
+        if (size > *largest)
+            *largest = size;
     }
 }
 
@@ -78,8 +84,8 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
     c->gathered = columns > 1 ? columns : 1;
     if (!dq_mul_size(s->group * c->panels, c->blocks * DQ_WQUADS_WEIGHTS, &c->sums_offset) ||
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
-        !dq_add_size(size, c->sums_offset, &size) || !dq_wband_size(&c->b, c->planes, &elements) ||
-        elements > UINT32_MAX / sizeof(int16_t) ||
+        !dq_add_size(size, sizeof(int32_t), &size) || !dq_add_size(size, c->sums_offset, &size) ||
+        !dq_wband_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
         !dq_place_size(used, elements, sizeof(int16_t), ALIGN, &c->band_at) ||
         !dq_place_size(used, c->quads, sizeof(uint32_t), ALIGN, &c->offsets_at) ||
         !dq_place_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, ALIGN, &c->gathered_at) ||
@@ -158,6 +164,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     s.rows = left < panels * ROWS ? left : panels * ROWS;
     s.stride = COLS;
     s.row_step = 1;
+    s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
     s.offset = t->offset + channel;
     s.scale = t->scale + channel;
     for (size_t i = 0; i < count; i++, at++) {

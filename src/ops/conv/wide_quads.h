@@ -11,7 +11,7 @@ typedef struct dq_wquadconv {
     size_t quads, blocks, panels; /* of a row of weights; of a group */
     size_t chunk, chunks;         /* panels of a task */
     size_t gathered;              /* columns' groups that are gathered together */
-    size_t sums_offset;           /* of the packed form: of the sums of rows */
+    size_t sums_offset; /* of the packed form: of rows' sums; behind these, the largest sum of sizes */
     const void *packed;
     size_t band_at, offsets_at, gathered_at, sums_at; /* of a worker's scratch */
 } dq_wquadconv;
