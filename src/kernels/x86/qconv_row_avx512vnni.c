@@ -7,27 +7,36 @@
 
 enum { LANES = 16, VECTORS = 2 };
 
+/* Up to `vectors` of outputs, which is constant in each call. */
+static inline __attribute__((always_inline)) void some(const int16_t *x, const ptrdiff_t *offsets,
+                                                       const int16_t *w, size_t taps, int32_t init, size_t n,
+                                                       int vectors, int32_t *out)
+{
+    __m512i sums[VECTORS];
+    uint32_t mask = n < VECTORS * LANES ? (1u << n) - 1 : UINT32_MAX;
+    for (int v = 0; v < vectors; v++)
+        sums[v] = _mm512_set1_epi32(init);
+    for (size_t t = 0; t < taps; t++) {
+        int32_t pair;
+        memcpy(&pair, w + 2 * t, sizeof pair);
+        for (int v = 0; v < vectors; v++)
+            sums[v] = _mm512_dpwssd_epi32(
+                sums[v],
+                _mm512_maskz_loadu_epi32((__mmask16)(mask >> v * LANES), x + offsets[t] + 2 * v * LANES),
+                _mm512_set1_epi32(pair));
+    }
+    for (int v = 0; v < vectors; v++)
+        _mm512_mask_storeu_epi32(out + v * LANES, (__mmask16)(mask >> v * LANES), sums[v]);
+}
+
 static void row(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, int32_t init,
                 size_t n, int32_t *out)
 {
-    for (size_t j = 0; j < n; j += VECTORS * LANES) {
-        __m512i sums[VECTORS];
-        uint32_t mask = n - j < VECTORS * LANES ? (1u << (n - j)) - 1 : UINT32_MAX;
-        for (int v = 0; v < VECTORS; v++)
-            sums[v] = _mm512_set1_epi32(init);
-        for (size_t t = 0; t < taps; t++) {
-            int32_t pair;
-            memcpy(&pair, w + 2 * t, sizeof pair);
-            for (int v = 0; v < VECTORS; v++)
-                sums[v] = _mm512_dpwssd_epi32(
-                    sums[v],
-                    _mm512_maskz_loadu_epi32((__mmask16)(mask >> v * LANES),
-                                             x + offsets[t] + 2 * (j + (size_t)v * LANES)),
-                    _mm512_set1_epi32(pair));
-        }
-        for (int v = 0; v < VECTORS; v++)
-            _mm512_mask_storeu_epi32(out + j + v * LANES, (__mmask16)(mask >> v * LANES), sums[v]);
-    }
+    size_t j = 0;
+    for (; n - j > LANES; j += n - j < VECTORS * LANES ? n - j : VECTORS * LANES)
+        some(x + 2 * j, offsets, w, taps, init, n - j, VECTORS, out + j);
+    if (j < n)
+        some(x + 2 * j, offsets, w, taps, init, n - j, 1, out + j);
 }
 
 void dq_qconv_rows_avx512vnni(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
