@@ -249,76 +249,93 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* ---- To 16 bits --------------------------------------------------------------------------------------- */
 
-/* What stays the same from row to row, and the sums at hand. */
+/* What stays the same from row to row. */
 typedef struct wide {
-    const dq_wide_sums *s;
+    bool joined; /* sums and high as integers */
     __m512d least, most;
     __m512i zero;
-    const int32_t *sums, *high;
-    const double *extra;
 } wide;
 
+/* One row. */
+typedef struct wide_row {
+    const int32_t *sums, *high;
+    const double *extra;
+    __m512d offset, scale; /* of all columns */
+} wide_row;
+
 /* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
-static inline __m512d eight_wide(const wide *w, __m256i sums, __m256i high, __mmask8 some, size_t j,
-                                 __m512d offset, __m512d scale)
+static inline __m512d eight_wide(const wide *w, const wide_row *r, __m256i sums, __m256i high, __mmask8 some,
+                                 size_t j, __m512d offset, __m512d scale)
 {
     const __m512d magic = _mm512_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
     __m512d v = _mm512_cvtepi32_pd(sums);
-    if (w->high && !w->s->narrow)
+    if (r->high && !w->joined)
         v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
-    if (w->extra)
-        v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, w->extra + j));
+    if (r->extra)
+        v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
     v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
     v = _mm512_min_pd(_mm512_max_pd(v, w->least), w->most); /* of NaN and a bound, max gives the bound */
     return _mm512_add_pd(v, magic);
 }
 
-/* Sixteen of them, or the `some` that are there. */
-static inline __m512i sixteen_wide(const wide *w, __mmask16 some, size_t j, const double *offset,
-                                   const double *scale)
+/* Sixteen of them, or the `some` that are there; `offset` and `scale` where each column has its own, or NULL.
+ */
+static inline __m512i sixteen_wide(const wide *w, const wide_row *r, __mmask16 some, size_t j,
+                                   const double *offset, const double *scale)
 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __mmask8 first = (__mmask8)some, second = (__mmask8)(some >> 8);
-    __m512i sums = _mm512_maskz_loadu_epi32(some, w->sums + j), high = sums;
-    if (w->high)
-        high = _mm512_maskz_loadu_epi32(some, w->high + j);
-    if (w->high && w->s->narrow)
+    __m512i sums = _mm512_maskz_loadu_epi32(some, r->sums + j), high = sums;
+    if (r->high)
+        high = _mm512_maskz_loadu_epi32(some, r->high + j);
+    if (r->high && w->joined)
         sums = _mm512_add_epi32(sums, _mm512_slli_epi32(high, 8));
-    __m512d o0 = _mm512_set1_pd(*offset), o1 = o0, s0 = _mm512_set1_pd(*scale), s1 = s0;
-    if (w->s->col_step) {
+    __m512d o0 = r->offset, o1 = o0, s0 = r->scale, s1 = s0;
+    if (offset) {
         o0 = _mm512_maskz_loadu_pd(first, offset + j);
         o1 = _mm512_maskz_loadu_pd(second, offset + j + 8);
         s0 = _mm512_maskz_loadu_pd(first, scale + j);
         s1 = _mm512_maskz_loadu_pd(second, scale + j + 8);
     }
-    __m512d low = eight_wide(w, _mm512_castsi512_si256(sums), _mm512_castsi512_si256(high), first, j, o0, s0);
-    __m512d up = eight_wide(w, _mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(high, 1), second,
-                            j + 8, o1, s1);
+    __m512d low =
+        eight_wide(w, r, _mm512_castsi512_si256(sums), _mm512_castsi512_si256(high), first, j, o0, s0);
+    __m512d up = eight_wide(w, r, _mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(high, 1),
+                            second, j + 8, o1, s1);
     __m512i codes = _mm512_permutex2var_epi32(_mm512_castpd_si512(low), even, _mm512_castpd_si512(up));
     return _mm512_add_epi32(codes, w->zero);
 }
 
+static inline __attribute__((always_inline)) void one_wide_row(const wide *w, const wide_row *r, size_t cols,
+                                                               const double *offset, const double *scale,
+                                                               uint16_t *out)
+{
+    size_t j = 0;
+    for (; j + LANES <= cols; j += LANES)
+        _mm256_storeu_si256((__m256i *)(void *)(out + j),
+                            _mm512_cvtepi32_epi16(sixteen_wide(w, r, 0xffff, j, offset, scale)));
+    if (j < cols) {
+        const __mmask16 some = (__mmask16)((1u << (cols - j)) - 1);
+        _mm512_mask_cvtepi32_storeu_epi16(out + j, some, sixteen_wide(w, r, some, j, offset, scale));
+    }
+}
+
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    wide w = {s,
-              _mm512_set1_pd(s->lo - s->zero_point),
-              _mm512_set1_pd(s->hi - s->zero_point),
-              _mm512_set1_epi32(s->zero_point),
-              s->sums,
-              s->high,
-              s->extra};
-    for (size_t i = 0; i < s->rows && s->cols > 0; i++, out += s->out_stride) {
+    const wide w = {s->narrow, _mm512_set1_pd(s->lo - s->zero_point), _mm512_set1_pd(s->hi - s->zero_point),
+                    _mm512_set1_epi32(s->zero_point)};
+    const size_t cols = s->cols, rows = cols ? s->rows : 0, stride = s->stride;
+    const bool each = s->col_step;
+    wide_row r = {.sums = s->sums, .high = s->high, .extra = s->extra};
+    for (size_t i = 0; i < rows; i++, out += s->out_stride) {
         const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-        size_t j = 0;
-        for (; j + LANES <= s->cols; j += LANES)
-            _mm256_storeu_si256((__m256i *)(void *)(out + j),
-                                _mm512_cvtepi32_epi16(sixteen_wide(&w, 0xffff, j, offset, scale)));
-        if (j < s->cols) {
-            const __mmask16 some = (__mmask16)((1u << (s->cols - j)) - 1);
-            _mm512_mask_cvtepi32_storeu_epi16(out + j, some, sixteen_wide(&w, some, j, offset, scale));
-        }
-        w.sums += s->stride;
-        w.high = w.high ? w.high + s->stride : NULL;
-        w.extra = w.extra ? w.extra + s->extra_stride : NULL;
+        r.offset = _mm512_set1_pd(*offset);
+        r.scale = _mm512_set1_pd(*scale);
+        if (r.high && w.joined && !r.extra && !each)
+            one_wide_row(&w, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale}, cols, NULL, NULL, out);
+        else
+            one_wide_row(&w, &r, cols, each ? offset : NULL, scale, out);
+        r.sums += stride;
+        r.high = r.high ? r.high + stride : NULL;
+        r.extra = r.extra ? r.extra + s->extra_stride : NULL;
     }
 }

@@ -70,53 +70,49 @@ static void fill(int16_t code, size_t n, int16_t *to)
         to[i] = code;
 }
 
-/* Every `step`-th of a channel's elements, of 16 bits. */
-static void take_16(const dq_tensor *x, size_t at, size_t step, size_t n, int16_t *restrict to)
+/* Every `step`-th of a channel's elements, of 16 bits; that some of the last are taken twice keeps vectors
+ * whole. */
+static void take_16(const uint16_t *from, size_t step, size_t n, int16_t *restrict to)
 {
-    const int16_t *from = (const int16_t *)x->data + at, flip = x->dtype == DQ_UINT16 ? INT16_MIN : 0;
-    if (step == 1)
+    enum { WIDE = 8, HALF = 4 };
+    if (step == 1 && n >= WIDE) {
+        for (size_t i = 0; i + WIDE <= n; i += WIDE)
+            memcpy(to + i, from + i, WIDE * sizeof *to);
+        memcpy(to + n - WIDE, from + n - WIDE, WIDE * sizeof *to);
+    } else if (step == 1 && n >= HALF) {
+        memcpy(to, from, HALF * sizeof *to);
+        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
+    } else if (step == 2) {
         for (size_t i = 0; i < n; i++)
-            to[i] = from[i] ^ flip;
-    else if (step == 2)
-        for (size_t i = 0; i < n; i++)
-            to[i] = from[i * 2] ^ flip;
-    else
-        for (size_t i = 0; i < n; i++)
-            to[i] = from[i * step] ^ flip;
-}
-
-/* The same of any type; that the last ones are taken twice keeps vectors whole. */
-static void take(const dq_tensor *x, size_t at, size_t step, size_t n, int16_t *to)
-{
-    enum { OVER = 8 };
-    const size_t some = step == 1 && n > OVER ? n / OVER * OVER : n;
-    if (dq_dtype_get(x->dtype)->bits == 16) {
-        take_16(x, at, step, some, to);
-        if (some < n)
-            take_16(x, at + n - OVER, 1, OVER, to + n - OVER);
+            to[i] = (int16_t)from[i * 2];
     } else {
-        const size_t each = step == 1 ? n : 1;
-        for (size_t i = 0; i < n; i += each)
-            dq_wcodes_load(x->dtype, x->data, at + i * step, each, to + i);
+        for (size_t i = 0; i < n; i++)
+            to[i] = (int16_t)from[i * step];
     }
 }
 
-/* A channel's plane, elements alone. */
+/* A channel's plane, elements alone: of 16 bits as they are, else less the middle of their type. */
 static void take_plane(const dq_wband *b, const dq_tensor *x, size_t first, size_t channel, int16_t pad,
                        int16_t *plane)
 {
     const size_t rows = rows_of(b), pitch = b->pitch;
+    const bool wide = dq_dtype_get(x->dtype)->bits == 16;
+    fill(pad, rows * b->phases * pitch + 1,
+         plane); /* no kernel element meets the last, as those behind rows */
     for (size_t i = 0; i < b->phases; i++) {
         const stretch s = find_stretch(b, first, b->phase[i]);
-        int16_t *to = plane + i * pitch;
+        int16_t *to = plane + i * pitch + s.from;
         for (size_t row = 0; row < rows; row++, to += b->phases * pitch) {
-            int64_t at;
-            const bool inside = find_source(b, row, first, &at) && s.from < s.end;
-            fill(pad, inside ? s.from : pitch, to);
-            if (!inside)
+            const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
+            int64_t source;
+            if (!find_source(b, row, first, &source) || n == 0)
                 continue;
-            take(x, channel + (size_t)at + s.at, s.step, s.end - s.from, to + s.from);
-            fill(pad, pitch - s.end, to + s.end);
+            const size_t at = channel + (size_t)source + s.at;
+            if (wide)
+                take_16((const uint16_t *)x->data + at, s.step, n, to);
+            else
+                for (size_t k = 0; k < n; k += each)
+                    dq_wcodes_load(x->dtype, x->data, at + k * s.step, each, to + k);
         }
     }
 }
@@ -256,11 +252,10 @@ void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t firs
 {
     enum { WHOLE = LINE / 2 };
     const size_t n = rows_of(b) * b->phases * b->pitch;
-    const int16_t *restrict from = room;
-    take_plane(b, x, first, at, pad, room);
-    room[n] = pad; /* which no kernel element meets, as those behind rows */
+    const int16_t *restrict from = room, flip = x->dtype == DQ_UINT16 ? INT16_MIN : 0;
+    take_plane(b, x, first, at, pad ^ flip, room);
     for (size_t i = 0; i < (n + WHOLE - 1) / WHOLE * WHOLE; i++) { /* the plane has place for whole lines */
-        to[2 * i] = from[i];
-        to[2 * i + 1] = from[i + 1];
+        to[2 * i] = from[i] ^ flip;
+        to[2 * i + 1] = from[i + 1] ^ flip;
     }
 }
