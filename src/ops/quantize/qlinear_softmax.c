@@ -112,21 +112,38 @@ static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
     return highest;
 }
 
-enum { SHORT = 256 };
+enum { SHORT = 256, TOGETHER = 4 /* rows */ };
 
-/* The results of a short row, of one element or more, come from its exponentials … */
-static void short_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
+static size_t start_of(const softmax_job *job, size_t row)
 {
-    size_t n = job->state->length, step = job->state->inner, i = 0;
-    const float *table = job->table + (255 - highest);
-    float sum = 0, e[SHORT];
-    uint8_t together[SHORT];
-    do
-        sum += e[i] = table[x[i * step] ^ flip];
-    while (++i < n);
-    results_of(job, e, n, table[highest], sum, step == 1 ? y : together);
-    for (i = 0; step > 1 && i < n; i++)
-        y[i * step] = together[i];
+    size_t inner = job->state->inner;
+    return row / inner * inner * job->state->length + row % inner;
+}
+
+/* The results of short rows, of one element or more, come from their exponentials. The sums of some rows are
+ * made together, as each waits for the one before it … */
+static inline __attribute__((always_inline)) void short_rows(const softmax_job *job, size_t first,
+                                                             size_t rows, uint8_t flip)
+{
+    size_t n = job->state->length, step = job->state->inner, at[TOGETHER];
+    const float *table[TOGETHER];
+    float greatest[TOGETHER], sum[TOGETHER] = {0}, e[TOGETHER][SHORT];
+    uint8_t one[SHORT];
+    for (size_t r = 0; r < rows; r++) {
+        at[r] = start_of(job, first + r);
+        uint8_t highest = highest_of(job->x + at[r], n, step, flip);
+        table[r] = job->table + (255 - highest);
+        greatest[r] = table[r][highest];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < rows; r++)
+            sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ flip];
+    for (size_t r = 0; r < rows; r++) {
+        uint8_t *y = job->y + at[r];
+        results_of(job, e[r], n, greatest[r], sum[r], step == 1 ? y : one);
+        for (size_t i = 0; step > 1 && i < n; i++)
+            y[i * step] = one[i];
+    }
 }
 
 /* … those of others from a table of all codes. */
@@ -149,12 +166,17 @@ static void rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const softmax_job *job = arg;
-    size_t n = job->state->length, inner = job->state->inner;
+    size_t n = job->state->length, i = begin;
     uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    for (size_t i = begin; i < end; i++) {
-        size_t at = i / inner * inner * n + i % inner;
-        uint8_t highest = highest_of(job->x + at, n, inner, flip);
-        (n <= SHORT ? short_row : long_row)(job, job->x + at, job->y + at, highest, flip);
+    for (; n <= SHORT && end - i >= TOGETHER; i += TOGETHER)
+        short_rows(job, i, TOGETHER, flip);
+    for (; i < end; i++) {
+        size_t at = start_of(job, i);
+        if (n <= SHORT)
+            short_rows(job, i, 1, flip);
+        else
+            long_row(job, job->x + at, job->y + at, highest_of(job->x + at, n, job->state->inner, flip),
+                     flip);
     }
 }
 
