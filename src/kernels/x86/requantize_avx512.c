@@ -65,24 +65,15 @@ static inline bool all_finite(__m512 s)
     return _mm512_cmp_ps_mask(_mm512_abs_ps(s), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ) == 0xffff;
 }
 
-static inline __m512i no_fraction(void)
+/* Bits 14 and up for sixteen sums; the scale is finite. `unsure`: those that products in double might round
+ * otherwise, whose fraction has no bits but the lowest. */
+static inline __m512i rounded(const int32_t *acc, __m512 scale, __mmask16 *unsure)
 {
-    return _mm512_set1_epi32(1 << FRACTION);
-}
-
-/* Bits 14 and up for sixteen sums; the scale is finite. `least`: the smallest fraction so far. */
-static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512i *least)
-{
+    _Static_assert((UNSURE & (UNSURE + 1)) == 0, "ones below");
     __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(acc));
     __m512i bits = _mm512_castps_si512(_mm512_fmadd_ps(v, scale, _mm512_set1_ps(BEGINNING)));
-    *least = _mm512_min_epi32(*least, _mm512_and_si512(bits, _mm512_set1_epi32((1 << FRACTION) - 1)));
+    *unsure |= _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(((1 << FRACTION) - 1) & ~UNSURE));
     return _mm512_srai_epi32(bits, FRACTION);
-}
-
-/* Whether products in double would have been rounded alike. */
-static inline bool sure(__m512i least)
-{
-    return _mm512_cmpgt_epi32_mask(least, _mm512_set1_epi32(UNSURE)) == 0xffff;
 }
 
 /* Bytes of four vectors, by quarters: lane l holds elements 4l … 4l + 3 of one after the other. */
@@ -112,16 +103,16 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, siz
     for (size_t at = 0; at < n; at += WIDE) {
         size_t j = n - at < WIDE ? n - WIDE : at; /* the last ones reach back over those before them */
         __m512i v[GROUP];
-        __m512i least = no_fraction();
+        __mmask16 unsure = 0;
         bool finite = all_finite(s);
         for (size_t k = 0; k < GROUP; k++) {
             if (scale_step) {
                 s = sixteen_scales(scale + j + k * LANES, LANES);
                 finite = all_finite(s) && (k == 0 || finite);
             }
-            v[k] = rounded(acc + j + k * LANES, s, &least);
+            v[k] = rounded(acc + j + k * LANES, s, &unsure);
         }
-        if (finite && sure(least))
+        if (finite && unsure == 0)
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
         else
             exact(acc + j, WIDE, scale + j * scale_step, scale_step, &f, out + j);
@@ -157,10 +148,10 @@ static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, siz
 static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
 {
     __m512i v[GROUP];
-    __m512i least = no_fraction();
+    __mmask16 unsure = 0;
     for (size_t k = 0; k < GROUP; k++)
-        v[k] = rounded(row_of(t, i + k, rows), t->s, &least);
-    return t->finite && sure(least) ? quarters(v, &t->f) : exact_rows(t, i, rows);
+        v[k] = rounded(row_of(t, i + k, rows), t->s, &unsure);
+    return t->finite && unsure == 0 ? quarters(v, &t->f) : exact_rows(t, i, rows);
 }
 
 /* Lane k of v goes to out + k * stride, for k < count: `n` bytes of it. */
@@ -217,10 +208,10 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
     }
     for (; rows > 0; rows--, acc += acc_stride, out += to->out_stride) {
         __m512i v[GROUP];
-        __m512i least = no_fraction();
+        __mmask16 unsure = 0;
         for (size_t k = 0; k < GROUP; k++)
-            v[k] = rounded(acc + k * LANES, s[k], &least);
-        if (finite && sure(least))
+            v[k] = rounded(acc + k * LANES, s[k], &unsure);
+        if (finite && unsure == 0)
             _mm512_storeu_si512(out, regroup(quarters(v, &f)));
         else
             exact(acc, WIDE, scale, 1, &f, out);
