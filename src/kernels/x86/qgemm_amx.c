@@ -78,11 +78,13 @@ static size_t pack(const dq_qgemm_b *b, size_t first, void *panel, int32_t *sums
     for (; j < NR && first + j < b->cols; j += SIDE, to += size) {
         dq_qgemm_b some = *b;
         some.runs = padded ? 1 : b->runs;
-        memset(to, 0, size);
+        const size_t part = padded ? run * SIDE : size;
         for (size_t t = 0; size && t < b->runs; t += some.runs) {
             int32_t more[SIDE];
+            uint8_t *at = to + t * run * SIDE;
             some.data = b->data + t * b->run_stride;
-            dq_qgemm_pack_avx2(&some, first + j, SIDE, to + t * run * SIDE, more);
+            size_t used = dq_qgemm_pack_avx2(&some, first + j, SIDE, at, more);
+            memset(at + used, 0, part - used);
             for (size_t i = 0; i < SIDE; i++)
                 sums[j + i] += more[i];
         }
