@@ -44,7 +44,7 @@ static size_t lines_of(size_t positions)
 static size_t run_size(size_t runs, size_t run)
 {
     size_t groups = (run + GROUP - 1) / GROUP * GROUP, least = lines_of(groups * runs);
-    return runs > 1 && lines_of(run) * runs <= least + least / 3 ? lines_of(run) * LINE : groups;
+    return runs > 1 && lines_of(run) * runs <= least + least / 2 ? lines_of(run) * LINE : groups;
 }
 
 static size_t tiles_of(size_t runs, size_t run)

@@ -113,6 +113,13 @@ static bool has_images(const dq_qconv *conv)
     return conv->rows != DQ_QCONV_TURNED && conv->rows != DQ_QCONV_PLACED;
 }
 
+/* From one copied row to the next: long ones begin where cache lines do. */
+static size_t row_size(size_t run)
+{
+    enum { LINE = 64 };
+    return run < LINE ? run : (run + LINE - 1) / LINE * LINE;
+}
+
 static bool lay_out(dq_op_call *call, dq_qconv *conv)
 {
     const dq_qweights *w = &conv->weights;
@@ -125,7 +132,7 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
                 dq_place_size(used, conv->image.size, images, ALIGN, &conv->images_offset) &&
                 dq_add_size(*used, DQ_QGEMM_SLACK, used);
     if (conv->rows != DQ_QCONV_WINDOWS)
-        fits = fits && dq_mul_size(conv->block_rows, w->b.run, &copy) &&
+        fits = fits && dq_mul_size(conv->block_rows, row_size(w->b.run), &copy) &&
                dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
     dq_qstore store = conv->s.y_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
@@ -307,9 +314,9 @@ static void set_windows(const dq_qconv *conv, const uint8_t *image, size_t first
 static void gather(const dq_qconv *conv, dq_qblock *block)
 {
     enum { STEP = 32 };
-    uint8_t *to = (uint8_t *)block->extra;
     for (size_t i = 0; i < block->rows; i++) {
         const uint8_t *corner = block->row_pointers[i];
+        uint8_t *to = (uint8_t *)block->extra + i * row_size(conv->weights.b.run);
         block->row_pointers[i] = to;
         for (size_t t = 0; t < conv->runs; t++, to += conv->run)
             memcpy(to, corner + conv->offsets[t], STEP);
