@@ -120,7 +120,7 @@ bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
     if (kernel->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 || wasteful ||
         s->out_size < kernel->least || s->kernel_size > DEEP || in > DEEP ||
         depth_of(conv) > (s->kernel_size == 1 ? kernel->deepest : DEEP) ||
-        ((s->x_last || (linear && s->y_last)) && !kernel->turns))
+        ((s->x_last || s->y_last) && !kernel->turns))
         return false;
     return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
