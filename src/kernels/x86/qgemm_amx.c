@@ -107,7 +107,7 @@ static size_t turned_size(const dq_qgemm_b *b, size_t rows)
 
 /* Rows first … first + n - 1 to tiles of all their positions. What of a run's last group is past its end
  * meets zeros. */
-static void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tiles)
+static __attribute__((noinline)) void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tiles)
 {
     const size_t run = run_size(a->runs, a->run);
     for (size_t i = 0; i < n; i++) {
@@ -129,7 +129,7 @@ static void copy_rows(const dq_qgemm_a *a, size_t first, size_t n, uint8_t *tile
 }
 
 /* Shares strips of rows out among tiles of as many rows each. False: that are too many tiles. */
-static bool cut_rows(size_t rows, size_t strip, ready *r)
+static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
 {
     size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
     if (rows % strip != 0 || rows / strip * pieces > MOST)
