@@ -14,9 +14,14 @@
 #define INLINE static inline __attribute__((always_inline))
 enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
+enum { SPARING = TALL_ROWS ? 2 : 1 /* of so many lines one is fetched ahead: pairs come together */ };
 
 #ifndef vf_fma_onto
 #define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
+#endif
+
+#ifndef vf_fma_tall
+#define vf_fma_tall(sum, a, b) vf_fma_onto(sum, a, b)
 #endif
 
 /* Rows of A that an address reaches from one pointer; pointers of a tile. */
@@ -131,7 +136,7 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, f
     for (; p + UNROLL <= g->k; p += UNROLL) {
         fetch(at, apart, PANELS);
         if (onwards > LINE / UNROLL)
-            for (size_t u = 1; u < UNROLL; u++)
+            for (size_t u = SPARING; u < UNROLL; u += SPARING)
                 fetch(at + u * onwards, apart, PANELS);
         at += onwards * UNROLL;
         if (next_rows && p % LINE == 0)
@@ -212,7 +217,7 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
             const vf x = vf_set(place_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++)
-                vf_fma_onto(sum[i][v], x, w[v]);
+                vf_fma_tall(sum[i][v], x, w[v]);
         }
     }
 }

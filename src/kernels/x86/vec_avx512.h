@@ -22,8 +22,8 @@ typedef __m512d vd;
 #define vf_div(a, b) _mm512_div_ps(a, b)
 #define vf_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
 #ifndef DQ_SIMDE /* where a vector may be an array */
-/* sum += a * b, in the sum's register, as in vec_avx2.h. */
-#define vf_fma_onto(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+/* sum += a * b, in the sum's register, where all but a few hold sums. */
+#define vf_fma_tall(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 #endif
 #define vf_sqrt(a) _mm512_sqrt_ps(a)
 #define vf_floor(a) _mm512_roundscale_ps(a, (_MM_FROUND_FLOOR | _MM_FROUND_NO_EXC))
