@@ -2,7 +2,8 @@
  * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
  * set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums, MOST_ROWS by so
  * many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many rows by two
- * vectors, or else 0. After it, it calls tile_block. */
+ * vectors, or else 0. Where a tile spans two panels, NARROW is the dq_fblock_fn for columns that are fewer.
+ * After it, it calls tile_block. */
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
@@ -374,11 +375,19 @@ static void tile_block(const dq_fblock *g)
                    .c_row = g->c_row,
                    .z_row = g->z_row};
         done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_FPANEL;
+#ifdef NARROW
+        if (done < TILE_COLS) {
+            dq_fblock left = *g;
+            left.cols -= col;
+            left.b = s.b;
+            left.c = s.c;
+            left.z = s.z;
+            NARROW(&left);
+            return;
+        }
+#endif
         if (g->cols - col >= DQ_FPANEL) {
-            if (done == TILE_COLS)
-                strip_whole(&s);
-            else
-                strip_half(&s);
+            strip_whole(&s);
             continue;
         }
         for (size_t t = 0; t < tiles; t++, s.row += s.rows) {

@@ -4,6 +4,7 @@
 #include "kernels/x86/vec_avx512.h"
 
 enum { PANELS = 2, TALL_ROWS = 12 };
+#define NARROW dq_fblock_avx2
 
 #include "kernels/fproduct_tile.h"
 
