@@ -2,7 +2,7 @@
 #include "kernels/x86/vec_avx2.h"
 
 #define ISA(name) name##_avx2
-enum { WHOLE = 1 };
+enum { WHOLE = 1, LOOKS_UP = 0 };
 
 #include "kernels/nbits_pairs.h"
 

@@ -1,7 +1,7 @@
 #include "kernels/x86/vec_avx512.h"
 
 #define ISA(name) name##_avx512
-enum { WHOLE = 0 };
+enum { WHOLE = 0, LOOKS_UP = 1 };
 
 /* Now: see accumulate_avx2.h. */
 static inline void add_now(vi *sum, vi term)
