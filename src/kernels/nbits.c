@@ -5,20 +5,21 @@
 
 enum { COLS = DQ_NBITS_COLS };
 
-/* The sums of a piece of `count` words with each of some lines of digits. */
+/* The sums of a piece of `count` words with each of some lines of digits, which stand `apart` for each word's
+ * parts, or, when that is 4, side by side. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
-                  int32_t sums[][COLS])
+                  size_t apart, int32_t sums[][COLS])
 {
     const unsigned parts = DQ_NBITS_PARTS(bits), size = bits == 8 ? 2 : 1;
     const uint32_t mask = (1u << bits) - 1;
     memset(sums, 0, lines * sizeof *sums);
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++)
+        for (unsigned part = 0; part < parts; part++, digits += apart == 4 ? 4 * lines : 4)
             for (size_t e = 0; e < lines; e++)
-                for (unsigned i = 0; i < 4; i += size, digits += size) {
-                    int16_t wide;
-                    memcpy(&wide, digits, sizeof wide);
-                    int32_t digit = size == 2 ? wide : *digits;
+                for (unsigned i = 0; i < 4; i += size) {
+                    int16_t wide = 0;
+                    memcpy(&wide, digits + e * apart + i, size == 2 ? sizeof wide : 0);
+                    int32_t digit = size == 2 ? wide : digits[e * apart + i];
                     for (size_t j = 0; j < COLS; j++)
                         sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digit;
                 }
@@ -46,7 +47,7 @@ void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
         for (size_t left = b->lengths[g], n; left; p++) {
             const float f = fabsf(x->factors[p]);
             n = left < most ? left : most;
-            piece(words, n, b->bits, digits, lines, sums);
+            piece(words, n, b->bits, digits, lines, 4, sums);
             for (size_t j = 0; j < COLS; j++) {
                 float zero = zero_of(b, g, j), whole = whole_of(b, zero), scale = b->scales[g * COLS + j];
                 int64_t all = sums[0][j] + (int64_t)sums[1][j] * (lines == 2 ? 2048 : 256) +
@@ -67,20 +68,20 @@ void dq_nbits_rounded_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
-    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits);
+    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits), bytes = DQ_NBITS_ROUNDED_BYTES(b->bits);
     int32_t sums[DQ_NBITS_ROWS][COLS];
     memset(y, 0, x->rows * COLS * sizeof *y);
     for (size_t g = 0, p = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; left -= n, p += x->rows) {
             n = left < most ? left : most;
-            piece(words, n, b->bits, digits, x->rows, sums);
+            piece(words, n, b->bits, digits, x->rows, bytes, sums);
             for (size_t i = 0; i < x->rows; i++)
                 for (size_t j = 0; j < COLS; j++) {
                     float value = fmaf(-zero_of(b, g, j), x->sums[p + i], (float)sums[i][j]);
                     y[i * COLS + j] =
                         fmaf(b->scales[g * COLS + j], value * x->factors[p + i], y[i * COLS + j]);
                 }
-            digits += n * 4 * DQ_NBITS_PARTS(b->bits) * x->rows;
+            digits += bytes * x->rows;
             words += n * COLS;
         }
 }

@@ -11,13 +11,15 @@ enum {
     DQ_NBITS_PIECE = 32, /* codes of a block that are summed as integers, at most */
     DQ_NBITS_DIGITS = 3, /* of codes of 2 and 4 bits */
     DQ_NBITS_MOST = 1 << 22,
-    DQ_NBITS_ROWS = 4 /* side by side, of rounded ones */
+    DQ_NBITS_ROWS = 64 /* of rounded ones, at most */
 };
 
 /** Of codes of `bits` bits: words of a piece; lines of a word's digits; bytes of its digits. */
 #define DQ_NBITS_PIECE_WORDS(bits) ((size_t)(DQ_NBITS_PIECE * (bits) / 32))
 #define DQ_NBITS_PARTS(bits) ((bits) == 8 ? 2 : 8 / (bits))
 #define DQ_NBITS_DIGIT_BYTES(bits) ((size_t)(4 * ((bits) == 8 ? 4 : DQ_NBITS_DIGITS * 8 / (bits))))
+/** Bytes of a rounded row's digits for a piece. */
+#define DQ_NBITS_ROUNDED_BYTES(bits) ((size_t)(DQ_NBITS_PIECE * ((bits) == 8 ? 2 : 1)))
 
 /** A strip of DQ_NBITS_COLS columns. A word holds 32 / bits codes of one column, the first in its low bits.
  */
@@ -57,11 +59,12 @@ typedef struct dq_nbits_row {
  *      y = fma(scale, (zero - whole) * -(f * sum), y). */
 typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
 
-/** Rows of x rounded to 8 bits: in each piece x is factor * digit. Digit of row i for code t + P * l of word
- * n stands where a dq_nbits_row has line i of `rows` lines in place of digit e, of 8 bits as int16, too. */
+/** Rows of x rounded to 8 bits: in each piece x is factor * digit. Those of a row stand in
+ * DQ_NBITS_ROUNDED_BYTES, in which that for code t + P * l of word n has the place that it would have in a
+ * dq_nbits_row of one digit (of 8 bits as int16, too); behind those of a shorter piece there are zeros. */
 typedef struct dq_nbits_rounded {
-    size_t rows; /* 1 or DQ_NBITS_ROWS */
-    const int8_t *digits;
+    size_t rows;          /* 1, or a multiple of 4 up to DQ_NBITS_ROWS */
+    const int8_t *digits; /* [piece][row][byte] */
     const float *factors; /* [piece][row] */
     const float *sums;    /* of each piece's digits, [piece][row] */
 } dq_nbits_rounded;

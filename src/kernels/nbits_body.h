@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, LINES = 4 };
+enum { COLS = DQ_NBITS_COLS, LINES = 4 };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_bytes(const int8_t *p)
@@ -28,18 +28,18 @@ ALWAYS_INLINE vi four_bytes(const int8_t *p)
     return vi_set(bytes);
 }
 
-/* Adds the products of a word of some vectors of columns with `lines` of digits; all but the pointers are
- * constants in each call. */
-ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
+/* Adds the products of a word of some vectors of columns with `lines` of digits, which stand `apart`; all but
+ * the pointers are constants in each call. */
+ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines, int apart,
                                  vi sum[VECTORS][LINES])
 {
     const vi mask = vi_set(bits == 8 ? 0x00ff00ff : ((1u << bits) - 1) * 0x01010101);
     const int parts = DQ_NBITS_PARTS(bits);
 #pragma GCC unroll 4
-    for (int part = 0; part < parts; part++, digits += 4 * lines) {
+    for (int part = 0; part < parts; part++, digits += apart == 4 ? 4 * lines : 4) {
         vi d[LINES];
         for (int e = 0; e < lines; e++)
-            d[e] = four_bytes(digits + 4 * e);
+            d[e] = four_bytes(digits + apart * e);
         for (int v = 0; v < VECTORS; v++) {
             vi codes = vi_and(vi_right(vi_load(words + v * VF_LANES), part * bits), mask);
             for (int e = 0; e < lines; e++)
@@ -54,9 +54,9 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
 /* Sums of `count` words, as int32, the second line's times `second`: in memory, so that what is done with
  * them may stand in a loop. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, int second, vi out[VECTORS][LINES])
+                         int lines, int apart, int second, vi out[VECTORS][LINES])
 {
-    const size_t each = (size_t)(4 * lines * DQ_NBITS_PARTS(bits));
+    const size_t each = (size_t)(4 * (apart == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
@@ -64,11 +64,11 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, apart, sum);
     else
 #pragma GCC unroll 1
         for (size_t n = 0; n < count; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, apart, sum);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
             out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);
@@ -96,7 +96,7 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     int32_t sums[2][COLS];
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 256, sum);
+        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 4, 256, sum);
         for (int v = 0; v < VECTORS; v++) {
             const vi *s = sum[v];
             size_t j = at + (size_t)(v * VF_LANES);

@@ -6,7 +6,8 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
 {
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows, 1, sum);
+        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
+              (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, sum);
 #pragma GCC unroll 1
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
@@ -20,23 +21,28 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
     }
 }
 
-ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, dq_nbits_rounded x, int rows, float *y)
+/* The rows, `side` by side. */
+ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rounded *x, int side, float *y)
 {
-    const size_t most = DQ_NBITS_PIECE_WORDS(bits);
-    const uint32_t *words = b->words;
+    const size_t most = DQ_NBITS_PIECE_WORDS(bits), rows = x->rows;
     float middle[COLS];
     for (size_t j = 0; j < COLS; j += VF_LANES)
         vf_store(middle + j, vf_set(b->middle));
-    memset(y, 0, (size_t)(rows * COLS) * sizeof *y);
-    for (size_t g = 0; g < b->blocks; g++) {
-        const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
-        for (size_t left = b->lengths[g], n; left; left -= n) {
-            n = left < most ? left : most;
-            rounded_columns(words, n, bits, b->scales + g * COLS, zeros, &x, rows, y);
-            words += n * COLS;
-            x.digits += n * (size_t)(4 * rows * DQ_NBITS_PARTS(bits));
-            x.factors += rows;
-            x.sums += rows;
+    memset(y, 0, rows * COLS * sizeof *y);
+    for (size_t row = 0; row < rows; row += (size_t)side, y += side * COLS) {
+        const uint32_t *words = b->words;
+        dq_nbits_rounded at = {rows, x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits), x->factors + row,
+                               x->sums + row};
+        for (size_t g = 0; g < b->blocks; g++) {
+            const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
+            for (size_t left = b->lengths[g], n; left; left -= n) {
+                n = left < most ? left : most;
+                rounded_columns(words, n, bits, b->scales + g * COLS, zeros, &at, side, y);
+                words += n * COLS;
+                at.digits += rows * DQ_NBITS_ROUNDED_BYTES(bits);
+                at.factors += rows;
+                at.sums += rows;
+            }
         }
     }
 }
@@ -44,11 +50,11 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, dq_nbits_rounded x
 void ISA(dq_nbits_rounded)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     if (b->bits == 8 && x->rows == 1)
-        rounded_strip(b, 8, *x, 1, y);
+        rounded_strip(b, 8, x, 1, y);
     else if (b->bits == 8)
-        rounded_strip(b, 8, *x, ROWS, y);
+        rounded_strip(b, 8, x, LINES, y);
     else if (x->rows == 1)
-        rounded_strip(b, 4, *x, 1, y);
+        rounded_strip(b, 4, x, 1, y);
     else
-        rounded_strip(b, 4, *x, ROWS, y);
+        rounded_strip(b, 4, x, LINES, y);
 }

@@ -52,11 +52,11 @@ static float zero_of(const dq_nbits *b, size_t block, size_t column)
     return b->zeros ? b->zeros[block * COLS + column] : b->middle;
 }
 
-/* A row's integer for code t of word n, or that of row `row` of rounded ones. */
-static int32_t integer_of(const int8_t *digits, unsigned bits, size_t n, size_t t, size_t lines, size_t line)
+/* For code t of word n of a piece, the integer of a rounded row. */
+static int32_t integer_of(const int8_t *digits, unsigned bits, size_t n, size_t t)
 {
     size_t parts = bits == 8 ? 2 : 8 / bits;
-    size_t at = ((n * parts + t % parts) * lines + line) * 4 + t / parts * (bits == 8 ? 2 : 1);
+    size_t at = (n * parts + t % parts) * 4 + t / parts * (bits == 8 ? 2 : 1);
     int16_t wide;
     memcpy(&wide, digits + at, bits == 8 ? sizeof wide : 0);
     return bits == 8 ? wide : digits[at];
@@ -194,7 +194,7 @@ static float expected_rounded(const dq_nbits *b, const dq_nbits_rounded *x, size
             for (n = 0; n < left && n < most; n++, word++)
                 for (size_t t = 0; t < fields; t++)
                     sum += (int64_t)code_at(b, word, t, column) *
-                           integer_of(x->digits, b->bits, word, t, x->rows, row);
+                           integer_of(x->digits + (p + row) * DQ_NBITS_ROUNDED_BYTES(b->bits), b->bits, n, t);
             float value = fmaf(-zero_of(b, g, column), x->sums[p + row], (float)sum) * x->factors[p + row];
             y = fmaf(b->scales[g * COLS + column], value, y);
         }
@@ -206,9 +206,15 @@ void check_nbits_rounded(const dq_kernels *k)
     for (int round = 0; round < 200; round++) {
         size_t words;
         dq_nbits b = random_strip(round, &words);
-        b.bits = kernel_random(2) ? 4 : 8;
-        const size_t rows = round % 2 ? 1 : DQ_NBITS_ROWS, bytes = words * 4 * DQ_NBITS_PARTS(b.bits) * rows;
-        int8_t *digits = kernel_bytes(bytes);
+        while (b.bits == 2)
+            b = random_strip(round, &words);
+        const size_t rows = round % 3 == 1 ? 1 : 4 * (1 + kernel_random(DQ_NBITS_ROWS / 4));
+        const size_t most = DQ_NBITS_PIECE_WORDS(b.bits), each = DQ_NBITS_ROUNDED_BYTES(b.bits);
+        size_t pieces = 0;
+        for (size_t g = 0; g < b.blocks; g++)
+            pieces += (b.lengths[g] + most - 1) / most;
+        const size_t bytes = pieces * each * rows;
+        int8_t *digits = kernel_bytes(bytes), *behind = digits;
         bool largest = round % 8 < 2;
         if (largest)
             memset((void *)(uintptr_t)b.words, 0xff, words * COLS * sizeof *b.words);
@@ -220,8 +226,20 @@ void check_nbits_rounded(const dq_kernels *k)
                 memcpy(digits + i, &wide, sizeof wide);
             }
         }
+        for (size_t g = 0; g < b.blocks; g++)
+            for (size_t left = b.lengths[g], n; left; left -= n) {
+                n = left < most ? left : most;
+                for (size_t i = 0; i < rows; i++, behind += each)
+                    memset(behind + each / most * n, 0, each - each / most * n);
+            }
         bool plain = round % 4 != 0;
-        float *factors = some_floats(words * rows, plain), *sums = some_floats(words * rows, plain);
+        float *factors = some_floats(pieces * rows, plain),
+              *sums = kernel_memory(pieces * rows * sizeof *sums);
+        for (size_t i = 0; i < pieces * rows; i++) {
+            sums[i] = 0;
+            for (size_t t = 0; t < DQ_NBITS_PIECE; t++)
+                sums[i] += (float)integer_of(digits + i * each, b.bits, t * b.bits / 32, t % (32 / b.bits));
+        }
         dq_nbits_rounded x = {rows, digits, factors, sums};
         float *y = kernel_memory(rows * COLS * sizeof *y);
         k->nbits_rounded(&b, &x, y);

@@ -188,10 +188,10 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
 
 /* Codes of 4 bits stand two in a byte: digits for the lower ones of a word, then those for the upper ones.
  * Codes of 8 bits have digits of 16: for every second one, then for the others. */
-static void put_rounded(const int8_t *q, size_t words, size_t fields, size_t rows, int8_t *out)
+static void put_rounded(const int8_t *q, size_t words, size_t fields, int8_t *out)
 {
     for (; words > 0; words--, q += fields)
-        for (size_t t = 0; t < 2; t++, out += 4 * rows)
+        for (size_t t = 0; t < 2; t++, out += 4)
             if (fields == 4) {
                 const int16_t wide[2] = {q[t], q[t + 2]};
                 memcpy(out, wide, sizeof wide);
@@ -213,6 +213,7 @@ bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row,
                             dq_weight_digits to)
 {
     const size_t fields = row->fields, most = DQ_NBITS_PIECE / fields;
+    const size_t bytes = DQ_NBITS_ROUNDED_BYTES(32 / fields);
     const float *x = row->x;
     bool all = true;
     for (size_t g = 0; g < row->blocks; g++) {
@@ -226,12 +227,13 @@ bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row,
                 sum += q[i];
                 all &= q[i] > INT8_MIN;
             }
-            put_rounded(q, n, fields, rows, to.digits);
+            memset(to.digits, 0, n < most ? bytes : 0);
+            put_rounded(q, n, fields, to.digits);
             *to.factors = factor;
             *to.sums = (float)sum;
             to.factors += rows;
             to.sums += rows;
-            to.digits += 8 * n * rows; /* of both sizes */
+            to.digits += bytes * rows;
             x += fields * n;
         }
     }

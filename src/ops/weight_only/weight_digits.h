@@ -28,9 +28,10 @@ typedef struct dq_weight_digits {
  * DQ_WEIGHT_PARTS are not enough or one leaves the range of floats. */
 bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to);
 
-/** A row of a dq_nbits_rounded of `rows` rows: in each block factor = max |x| / 127 (or 1 when that is 0),
- * digits are saturate(round(x / factor)), ties to even. False when one is none of -127 … 127: x holds an
- * infinity or NaN, or a block nothing but values so small that its factor is no longer exact. */
+/** A row of a dq_nbits_rounded of `rows` rows: `to` is its first piece. In each block factor = max |x| / 127
+ * (or 1 when that is 0), digits are saturate(round(x / factor)), ties to even. False when one is none of -127
+ * … 127: x holds an infinity or NaN, or a block nothing but values so small that its factor is no longer
+ * exact. */
 bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
                             dq_weight_digits to);
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, CHUNK = 192, ALIGN = 64 };
+enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192, ALIGN = 64 };
 
 /* ---- Order of the codes -------------------------------------------------------------------------------- */
 
@@ -303,8 +303,7 @@ static void multiply_floats(const job *j, size_t first, size_t rows)
     dq_fproduct_run(j->call, &f, &p);
 }
 
-/* ---- Prepare --------------------------------------------------------------------------------------------
- */
+/* ---- Prepare ------------------------------------------------------------------------------------------- */
 
 /* The zero point when it is the same everywhere. */
 static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
@@ -337,7 +336,7 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, siz
     bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
     *known = !given || (dq_call_constant(call, w->group_idx) && lasting);
     w->blocks = f->groups; /* at most */
-    w->words = f->k / fields + w->blocks;
+    w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
         (!*known && (!dq_place_size(used, sorted, 1, ALIGN, &w->sorted_at) ||
                      !dq_place_size(used, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
@@ -350,9 +349,11 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, siz
         DQ_TRY(dq_call_pack(call, w->group_idx, make_sorted, f, sizeof *f, sorted, &order, err));
         f->sorted = order;
     }
-    w->blocks = w->words = 0;
-    for (piece p = {0}; next_piece(f, &p); w->blocks++)
+    w->blocks = w->words = w->pieces = 0;
+    for (piece p = {0}; next_piece(f, &p); w->blocks++) {
         w->words += words_of(f, &p);
+        w->pieces += (words_of(f, &p) + DQ_NBITS_PIECE_WORDS(f->bits) - 1) / DQ_NBITS_PIECE_WORDS(f->bits);
+    }
     w->lengths = dq_arena_alloc(call->arena, w->blocks * sizeof *w->lengths + 1, sizeof *w->lengths);
     if (!w->lengths)
         return dq_no_memory(err, w->blocks * sizeof *w->lengths, "the order of weights");
@@ -374,23 +375,22 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
-/* Of a row, for each word: digits in all parts, and room as for pieces of one word. */
-static size_t word_bytes(const dq_weights *w)
+/* Of a row with two numbers a piece: rounded, or digits in all parts, with room as for pieces of a word. */
+static bool size_digits(dq_weights *w)
 {
-    size_t parts = w->rounded ? 1 : DQ_WEIGHT_PARTS;
-    size_t digits = w->rounded ? 4 * DQ_NBITS_PARTS(w->form.bits) : DQ_NBITS_DIGIT_BYTES(w->form.bits);
-    return parts * (digits + sizeof(float) + sizeof(float));
+    const size_t bits = w->form.bits, count = w->rounded ? w->pieces : w->words * DQ_WEIGHT_PARTS;
+    size_t bytes =
+        (w->rounded ? DQ_NBITS_ROUNDED_BYTES(bits) : DQ_NBITS_DIGIT_BYTES(bits)) + 2 * sizeof(float);
+    return dq_mul_size(count, bytes, &bytes) && dq_align_size(bytes, ALIGN, &w->row_bytes);
 }
 
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
-    size_t few = w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
-    if (w->rounded)
-        few = (rows + ROWS - 1) / ROWS * ROWS;
-    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !dq_mul_size(w->words, word_bytes(w), &row) ||
-        !dq_align_size(row, ALIGN, &row) || !dq_place_size(used, few, row, ALIGN, &w->digits_at) ||
+    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
+    if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
+        !dq_place_size(used, few, w->row_bytes, ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) || !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
         !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
         !dq_align_size(row, ALIGN, &row))
@@ -470,20 +470,20 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
 /* Of a row's dq_nbits_row. */
 static dq_weight_digits digits_of(const job *j, size_t row)
 {
-    size_t each = (j->word_count * word_bytes(j->w) + ALIGN - 1) / ALIGN * ALIGN;
-    dq_weight_digits d = {.factors = (float *)(void *)(j->digits + row * each)};
+    dq_weight_digits d = {.factors = (float *)(void *)(j->digits + row * j->w->row_bytes)};
     d.totals = (int32_t *)(void *)(d.factors + DQ_WEIGHT_PARTS * j->word_count);
     d.digits = (int8_t *)(d.totals + DQ_WEIGHT_PARTS * j->word_count);
     return d;
 }
 
-/* Of the rounded rows from `first` on, a multiple of ROWS: side by side, but for one that is left alone. */
 static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
 {
-    dq_weight_digits d = digits_of(j, first);
-    *rows = j->rows - first == 1 ? 1 : ROWS;
-    d.sums = d.factors + *rows * j->word_count;
-    d.digits = (int8_t *)(d.sums + *rows * j->word_count);
+    const size_t left = least(ROWS, j->rows - first); /* from a multiple of ROWS on */
+    *rows = left == 1 ? 1 : (left + SIDE - 1) / SIDE * SIDE;
+    dq_weight_digits d = {.digits = (int8_t *)j->digits + first * j->w->row_bytes};
+    const size_t pieces = *rows * j->w->pieces, bytes = pieces * DQ_NBITS_ROUNDED_BYTES(j->form.bits);
+    d.factors = (float *)(void *)(d.digits + bytes);
+    d.sums = d.factors + pieces;
     return d;
 }
 
@@ -496,7 +496,7 @@ static bool pack_row(const job *j, const float *x, size_t i)
     dq_weight_digits to = rounded_of(j, i - in_group, &rows);
     to.factors += in_group;
     to.sums += in_group;
-    to.digits += 4 * in_group;
+    to.digits += DQ_NBITS_ROUNDED_BYTES(j->form.bits) * in_group;
     return dq_weight_digits_round(j->call->kernels, &row, rows, to);
 }
 
@@ -554,7 +554,7 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    float y[ROWS * COLS];
+    _Alignas(ALIGN) float y[ROWS * COLS];
     for (size_t strip = begin; strip < end; strip++) {
         dq_nbits b = strip_of(j, j->strip + strip);
         for (size_t i = 0; i < j->rows; i += ROWS) {

@@ -50,12 +50,13 @@ typedef struct dq_weights {
     size_t rows;                              /* of x, at most */
     bool straight;                            /* whether runs give a place for results of many rows */
     /* by prepare: */
-    size_t blocks, words;                              /* of a column */
+    size_t blocks, words, pieces;                      /* of a column */
     uint32_t *lengths;                                 /* of blocks, in words */
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
     bool with_zeros, fractions;                        /* as in dq_nbits */
     float middle;
     bool rounded;        /* x to 8 bits */
+    size_t row_bytes;    /* of a row's digits and what belongs to them */
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
     size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
     dq_fproduct product; /* of many rows */
