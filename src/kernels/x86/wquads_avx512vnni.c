@@ -22,6 +22,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
                              int32_t *lower, int32_t *upper)
 {
     __m512i low[SOME], high[SOME];
+#pragma GCC unroll 8
     for (int i = 0; i < SOME; i++) {
         low[i] = _mm512_setzero_si512();
         high[i] = _mm512_set1_epi32((int32_t)((uint32_t)sums[i] * -128u));
@@ -29,6 +30,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
     for (; blocks > 0; blocks--, w += DQ_WQUADS_WEIGHTS - LINE)
         for (size_t q = 0; q < DQ_WQUADS_DEPTH; q++, w += 4, x += 2 * LINE) {
             const __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + LINE);
+#pragma GCC unroll 8
             for (int i = 0; i < SOME; i++) {
                 int32_t four;
                 memcpy(&four, w + i * LINE, sizeof four);
@@ -37,6 +39,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
                 high[i] = _mm512_dpbusd_epi32(high[i], b, weights);
             }
         }
+#pragma GCC unroll 8
     for (int i = 0; i < SOME; i++) {
         _mm512_storeu_si512(lower + i * COLS, low[i]);
         _mm512_storeu_si512(upper + i * COLS, high[i]);
