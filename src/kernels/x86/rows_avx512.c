@@ -7,6 +7,11 @@
 
 enum { LANES = 16, AHEAD = 1024 /* a page: the processor does not read ahead from one to the next */ };
 
+static inline void ahead(const float *x)
+{
+    _mm_prefetch((const void *)((uintptr_t)x + AHEAD * sizeof *x), _MM_HINT_T0);
+}
+
 static inline __mmask16 some(size_t left)
 {
     return left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
@@ -58,7 +63,7 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
     __m512i v[4], off = _mm512_setzero_si512();
     for (int i = 0; i < 4; i++) {
         __m512 some_x = _mm512_loadu_ps(x + i * LANES);
-        _mm_prefetch((const void *)((uintptr_t)x + (AHEAD + (size_t)i * LANES) * sizeof *x), _MM_HINT_T0);
+        ahead(x + (size_t)i * LANES);
         v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(some_x, outer));
         off = _mm512_or_si512(off, _mm512_xor_si512(v[i], _mm512_cvtps_epi32(_mm512_mul_ps(some_x, inner))));
     }
@@ -91,7 +96,7 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
                 continue;                                                                                    \
             }                                                                                                \
             __mmask16 m = some(n - i);                                                                       \
-            _mm_prefetch((const void *)((uintptr_t)(x + i) + AHEAD * sizeof *x), _MM_HINT_T0);               \
+            ahead(x + i);                                                                                    \
             store_##suffix(y + i, m, quantize(_mm512_maskz_loadu_ps(m, x + i), s, &b));                      \
         }                                                                                                    \
     }
@@ -127,3 +132,29 @@ DEQUANTIZE(u8, uint8_t)
 DEQUANTIZE(s8, int8_t)
 DEQUANTIZE(u16, uint16_t)
 DEQUANTIZE(s16, int16_t)
+
+/* As on AVX2, where it ends. */
+void dq_minmax_f32_avx512(const float *x, size_t n, float *lo, float *hi)
+{
+    enum { VECTORS = 4, SOME = VECTORS * LANES };
+    float both[2][LANES], other = 0;
+    size_t i = 0;
+    __m512 low[VECTORS], high[VECTORS];
+    for (int v = 0; v < VECTORS; v++) {
+        low[v] = _mm512_set1_ps(*lo);
+        high[v] = _mm512_set1_ps(*hi);
+    }
+    for (; i + SOME <= n; i += SOME)
+        for (int v = 0; v < VECTORS; v++) {
+            __m512 some = _mm512_loadu_ps(x + i + LANES * v);
+            ahead(x + i + LANES * v);
+            low[v] = _mm512_min_ps(some, low[v]);
+            high[v] = _mm512_max_ps(some, high[v]);
+        }
+    _mm512_storeu_ps(both[0], _mm512_min_ps(_mm512_min_ps(low[0], low[1]), _mm512_min_ps(low[2], low[3])));
+    _mm512_storeu_ps(both[1],
+                     _mm512_max_ps(_mm512_max_ps(high[0], high[1]), _mm512_max_ps(high[2], high[3])));
+    dq_minmax_f32_avx2(both[0], LANES, lo, &other);
+    dq_minmax_f32_avx2(both[1], LANES, &other, hi);
+    dq_minmax_f32_avx2(x + i, n - i, lo, hi);
+}
