@@ -307,7 +307,7 @@ INLINE void strip_tiles(const strip *s, int vectors)
     const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
     dq_fblock rest;
     stream next = {s->b, 0, 0, NULL};
-    const size_t tall = TALL_ROWS && vectors == VECTORS ? strip_tall(s, &next, &rest) : 0;
+    const size_t tall = TALL_ROWS > 0 && vectors == VECTORS ? strip_tall(s, &next, &rest) : 0;
     const size_t left = s->rows - tall, tiles = tiles_of(left), each = tiles ? left / tiles : 0;
     if (!tall)
         next = next_panels(g, s->col, s->b, tiles);
