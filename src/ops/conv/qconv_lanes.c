@@ -114,15 +114,16 @@ bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
     const dq_qlanes *kernel = call->kernels->qlanes;
-    size_t width = (size_t)w->out[w->rank - 1], in = s->group_in;
-    size_t wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
-    bool linear = is_linear(conv), wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
+    size_t in = s->group_in;
+    bool wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
     if (kernel->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 || wasteful ||
         s->out_size < kernel->least || s->kernel_size > DEEP || in > DEEP ||
         depth_of(conv) > (s->kernel_size == 1 ? kernel->deepest : DEEP) ||
         ((s->x_last || s->y_last) && !kernel->turns))
         return false;
-    return linear || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
+    size_t width = (size_t)w->out[w->rank - 1];
+    size_t wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
+    return is_linear(conv) || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
 }
 
 static void set_shape(dq_qconv *conv)
