@@ -17,6 +17,14 @@
 #define JOB 0x2000u
 #define NUMBER (~(JOB - 1))
 
+/* What of a job one thread begins with, and the others take what is left of: neighbouring items stay on one
+ * core from job to job, as far as that goes, and so does what they read and write. */
+typedef struct share {
+    atomic_size_t next; /* item that nobody has taken yet; of `end` and above there are none */
+    size_t end;
+    char apart[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* each in a cache line of its own */
+} share;
+
 typedef struct dq_worker {
     dq_threads *threads;
     unsigned number;
@@ -36,11 +44,10 @@ struct dq_threads {
     void *arg;
     size_t n, grain;
 
-    /* Each in a cache line of its own: what all look at, and what those inside write. */
-    char before_gate[64];
+    share *shares; /* one a thread */
+
+    char before_gate[64]; /* what all look at is in a cache line of its own, too */
     atomic_uint gate;
-    char before_next[64];
-    atomic_size_t next; /* item that nobody has taken yet */
     char before_rest[64];
 
     atomic_bool rest;    /* no work is to come for a while */
@@ -67,8 +74,12 @@ static void pause_a_little(void)
 dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
 {
     dq_threads *threads = calloc(1, sizeof *threads);
-    if (!threads)
+    if (threads)
+        threads->shares = calloc(count ? count : 1, sizeof *threads->shares);
+    if (!threads || !threads->shares) {
+        free(threads);
         return dq_no_memory(err, sizeof *threads, "the thread pool");
+    }
     threads->count = count ? count : 1;
     pthread_mutex_init(&threads->lock, NULL);
     pthread_cond_init(&threads->work, NULL);
@@ -92,6 +103,7 @@ void dq_threads_free(dq_threads *threads)
     pthread_cond_destroy(&threads->work);
     pthread_mutex_destroy(&threads->lock);
     free(threads->workers);
+    free(threads->shares);
     free(threads);
 }
 
@@ -100,15 +112,19 @@ unsigned dq_threads_count(const dq_threads *threads)
     return threads ? threads->count : 1;
 }
 
-/* Whoever is inside takes the next piece until none is left: uneven pieces balance. */
+/* Whoever is inside takes the next piece of its share, then of those of others until none is left: uneven
+ * pieces balance. */
 static void take_pieces(dq_threads *threads, unsigned worker)
 {
-    for (;;) {
-        size_t begin = atomic_fetch_add_explicit(&threads->next, threads->grain, memory_order_relaxed);
-        if (begin >= threads->n)
-            return;
-        size_t end = threads->n - begin < threads->grain ? threads->n : begin + threads->grain;
-        threads->fn(threads->arg, begin, end, worker);
+    for (unsigned i = 0; i < threads->count; i++) {
+        share *s = &threads->shares[(worker + i) % threads->count];
+        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
+            size_t begin = atomic_fetch_add_explicit(&s->next, threads->grain, memory_order_relaxed);
+            if (begin >= s->end)
+                break;
+            size_t end = s->end - begin < threads->grain ? s->end : begin + threads->grain;
+            threads->fn(threads->arg, begin, end, worker);
+        }
     }
 }
 
@@ -211,10 +227,24 @@ static bool has_workers(dq_threads *threads)
     return threads->started > 0;
 }
 
+/* Shares are of whole pieces, as many each as there are. */
+static void share_out(dq_threads *threads, size_t pieces)
+{
+    const size_t each = pieces / threads->count, more = pieces % threads->count;
+    size_t at = 0;
+    for (unsigned i = 0; i < threads->count; i++) {
+        share *s = &threads->shares[i];
+        atomic_store_explicit(&s->next, at, memory_order_relaxed);
+        const size_t size = (each + (i < more)) * threads->grain;
+        at = threads->n - at < size ? threads->n : at + size;
+        s->end = at;
+    }
+}
+
 static void open_job(dq_threads *threads, size_t pieces)
 {
     unsigned gate = atomic_load_explicit(&threads->gate, memory_order_relaxed);
-    atomic_store_explicit(&threads->next, 0, memory_order_relaxed);
+    share_out(threads, pieces);
     atomic_store_explicit(&threads->rest, false, memory_order_relaxed);
     atomic_store(&threads->gate, (gate + JOB) | OPEN);
     if (atomic_load(&threads->asleep) > 0)
