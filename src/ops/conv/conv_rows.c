@@ -215,6 +215,8 @@ typedef struct band {
     bool found; /* otherwise copies are found anew for each plane */
     size_t copy_count;
     rows_copy copies[COPIES];
+    dq_fconv plane; /* of the last two axes, what all channels share */
+    size_t planes;
 } band;
 
 typedef void copy_fn(void *arg, const rows_copy *c);
@@ -240,11 +242,37 @@ static void keep_copy(void *arg, const rows_copy *c)
     b->copies[b->copy_count++] = *c;
 }
 
+/* Places of the band along an axis. */
+static size_t length_of(const dq_conv_rows *r, const band *b, size_t axis)
+{
+    return axis ? (size_t)r->shape->window.out[axis] : b->count;
+}
+
+static void find_planes(const dq_conv_rows *r, band *b)
+{
+    const dq_conv_shape *s = r->shape;
+    const dq_window *w = &s->window;
+    const size_t last = w->rank - 1, n = length_of(r, b, last);
+    const bool regular = last && r->step[last - 1] == 1 && w->dilation[last - 1] == 1 &&
+                         s->kernel_size == (size_t)(w->kernel[last] * w->kernel[last - 1]);
+    b->plane = (dq_fconv){.offsets = r->offsets,
+                          .taps = s->kernel_size,
+                          .across = regular ? (size_t)w->kernel[last] : 0,
+                          .rows = last ? length_of(r, b, last - 1) : 1,
+                          .n = n,
+                          .x_row = last ? r->pitch[last - 1] : 0,
+                          .y_row = n};
+    b->planes = 1;
+    for (size_t d = 0; d + 1 < last; d++)
+        b->planes *= length_of(r, b, d);
+}
+
 static band find_band(const dq_conv_rows *r, size_t first)
 {
     const dq_window *w = &r->shape->window;
     const size_t last = w->rank - 1, count = least(r->band, (size_t)w->out[0] - first);
     band b = {.first = first, .count = count};
+    find_planes(r, &b);
     b.found = (last ? r->run_count : 1) <= COPIES / r->step[last];
     if (b.found)
         each_copy(r, first, keep_copy, &b);
@@ -278,39 +306,26 @@ static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */
 
-/* The sums of a band of `count` places over one input channel, of one output channel. */
-static void sums(const job *j, const float *copy, size_t in, size_t channel, size_t count, float *out)
+/* The band's sums over one input channel, of one output channel. */
+static void sums(const job *j, const band *b, const float *copy, size_t in, size_t channel, float *out)
 {
     const dq_conv_rows *r = j->r;
     const dq_conv_shape *s = r->shape;
     const dq_conv_finish *to = j->o->finish;
     const size_t last = s->window.rank - 1;
-    size_t length[DQ_MAX_RANK] = {count}, times = 1;
-    for (size_t d = 1; d <= last; d++)
-        length[d] = (size_t)s->window.out[d];
-    for (size_t d = 0; d + 1 < last; d++)
-        times *= length[d];
-    const bool regular = last && r->step[last - 1] == 1 && s->window.dilation[last - 1] == 1 &&
-                         s->kernel_size == (size_t)(s->window.kernel[last] * s->window.kernel[last - 1]);
-    dq_fconv f = {.w = j->o->w + (channel * s->group_in + in) * s->kernel_size,
-                  .offsets = r->offsets,
-                  .taps = s->kernel_size,
-                  .across = regular ? (size_t)s->window.kernel[last] : 0,
-                  .rows = last ? length[last - 1] : 1,
-                  .n = length[last],
-                  .x_row = last ? r->pitch[last - 1] : 0,
-                  .y_row = length[last],
-                  .y = out,
-                  .more = in > 0,
-                  .last = in + 1 == s->group_in && !j->o->z,
-                  .bias = j->o->bias ? j->o->bias[channel] : -0.0f,
-                  .low = to->low,
-                  .high = to->high,
-                  .gate = to->gate};
-    for (size_t i = 0; i < times; i++, f.y += f.rows * f.n) {
+    dq_fconv f = b->plane;
+    f.w = j->o->w + (channel * s->group_in + in) * s->kernel_size;
+    f.y = out;
+    f.more = in > 0;
+    f.last = in + 1 == s->group_in && !j->o->z;
+    f.bias = j->o->bias ? j->o->bias[channel] : -0.0f;
+    f.low = to->low;
+    f.high = to->high;
+    f.gate = to->gate;
+    for (size_t i = 0; i < b->planes; i++, f.y += f.rows * f.n) {
         size_t at = 0, rest = i;
-        for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length[d])
-            at += rest % length[d] * r->pitch[d];
+        for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length_of(r, b, d))
+            at += rest % length_of(r, b, d) * r->pitch[d];
         f.x = copy + at;
         j->call->kernels->fconv_plane(&f);
     }
@@ -344,7 +359,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
             m.plane = j->o->x + (of * s->group_in + c) * s->in_size;
             copy_band(r, &b, clean || (c > 0 && j->bands == 1), &m);
             for (size_t out = 0; out < s->group_out; out++)
-                sums(j, copy, c, group * s->group_out + out, b.count, j->o->out + at + out * s->out_size);
+                sums(j, &b, copy, c, group * s->group_out + out, j->o->out + at + out * s->out_size);
         }
         for (size_t out = 0; out < s->group_out; out++)
             finish(j, group * s->group_out + out, at + out * s->out_size, b.count * band_size);
