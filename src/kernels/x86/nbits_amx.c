@@ -28,17 +28,12 @@ typedef struct pieces {
 
 static void shape_pieces(size_t rows)
 {
-    struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t line[16];
-        uint8_t rows[16];
-    } s = {.palette = 1};
+    tile_shapes s = {.palette = 1};
     for (int i = 0; i <= CODES; i++) {
         s.line[i] = i == DIGITS ? DQ_NBITS_PIECE : LINE;
         s.rows[i] = (uint8_t)(i == CODES ? STEPS : rows);
     }
-    WRITTEN(&s);
-    _tile_loadconfig(&s);
+    load_shapes(&s);
 }
 
 /* A piece of `count` words. What stands behind them meets digits that are 0. */
