@@ -42,7 +42,7 @@ struct dq_threads {
     /* The job; written while the gate is closed and nobody inside. */
     dq_range_fn fn;
     void *arg;
-    size_t n, grain;
+    size_t grain;
 
     share *shares; /* one a thread */
 
@@ -228,7 +228,7 @@ static bool has_workers(dq_threads *threads)
 }
 
 /* Shares are of whole pieces, as many each as there are. */
-static void share_out(dq_threads *threads, size_t pieces)
+static void share_out(dq_threads *threads, size_t n, size_t pieces)
 {
     const size_t each = pieces / threads->count, more = pieces % threads->count;
     size_t at = 0;
@@ -236,15 +236,16 @@ static void share_out(dq_threads *threads, size_t pieces)
         share *s = &threads->shares[i];
         atomic_store_explicit(&s->next, at, memory_order_relaxed);
         const size_t size = (each + (i < more)) * threads->grain;
-        at = threads->n - at < size ? threads->n : at + size;
+        at = n - at < size ? n : at + size;
         s->end = at;
     }
 }
 
-static void open_job(dq_threads *threads, size_t pieces)
+static void open_job(dq_threads *threads, size_t n)
 {
     unsigned gate = atomic_load_explicit(&threads->gate, memory_order_relaxed);
-    share_out(threads, pieces);
+    const size_t pieces = n / threads->grain + (n % threads->grain != 0);
+    share_out(threads, n, pieces);
     atomic_store_explicit(&threads->rest, false, memory_order_relaxed);
     atomic_store(&threads->gate, (gate + JOB) | OPEN);
     if (atomic_load(&threads->asleep) > 0)
@@ -283,9 +284,8 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
     }
     threads->fn = fn;
     threads->arg = arg;
-    threads->n = n;
     threads->grain = grain;
-    open_job(threads, n / grain + (n % grain != 0));
+    open_job(threads, n);
     take_pieces(threads, 0);
     close_job(threads);
 }
