@@ -155,69 +155,174 @@ static void from_floats(const cast_job *job, size_t first, size_t n)
     dq_store_ints(to, job->y->data, first, n, ints);
 }
 
+/* Whether all fit in an int32: baseline processors convert four numbers to 32 bits at once, but only one to
+ * 64. */
+static bool fit_32(const float *x, size_t n)
+{
+    int32_t outside = 0;
+    for (size_t i = 0; i < n; i++)
+        outside |= -(int32_t) !(fabsf(x[i]) < 0x1p31f);
+    return outside == 0;
+}
+
+static void floats_to_64(const float *x, size_t n, int64_t *y)
+{
+    for (size_t few; n; x += few, y += few, n -= few) {
+        few = n < DQ_ROW ? n : DQ_ROW;
+        if (fit_32(x, few))
+            for (size_t i = 0; i < few; i++)
+                y[i] = (int32_t)x[i];
+        else
+            for (size_t i = 0; i < few; i++)
+                y[i] = dq_cast_to_int((double)x[i], DQ_INT64);
+    }
+}
+
 /* What dq_cast_to_int gives, in loops that become vectors: a number that does not fit is replaced first. */
 static inline int32_t to_32(float a)
 {
     return (int32_t)(a >= -0x1p31f && a < 0x1p31f ? a : -0x1p31f);
 }
 
-static inline int64_t to_64(float a)
+static inline int64_t double_to_64(double a)
 {
-    return (int64_t)(a >= -0x1p63f && a < 0x1p63f ? a : -0x1p63f);
+    return a >= -0x1p63 && a < 0x1p63 ? (int64_t)a : INT64_MIN;
+}
+
+static inline int32_t double_to_32(double a)
+{
+    return (int32_t)(a > -0x1p31 - 1 && a < 0x1p31 ? a : -0x1p31);
 }
 
 #define LOOP(from_type, to_type, expr)                                                                       \
     do {                                                                                                     \
-        const from_type *x = dq_data(job->x, from_type) + first;                                             \
-        to_type *y = dq_data(job->y, to_type) + first;                                                       \
+        const from_type *from_at = x;                                                                        \
+        to_type *to_at = y;                                                                                  \
         for (size_t i = 0; i < n; i++) {                                                                     \
-            const from_type a = x[i];                                                                        \
-            y[i] = (to_type)(expr);                                                                          \
+            const from_type a = from_at[i];                                                                  \
+            to_at[i] = (to_type)(expr);                                                                      \
         }                                                                                                    \
     } while (0)
+#define TYPES(from, to) ((from)*DQ_DTYPE_COUNT + (to))
 #define PAIR(from, from_type, to, to_type, expr)                                                             \
-    case from *DQ_DTYPE_COUNT + to:                                                                          \
+    case TYPES(from, to):                                                                                    \
         LOOP(from_type, to_type, expr);                                                                      \
         return true;
 
-/* Pairs of types that real models are full of; false for others. */
-static bool direct(const cast_job *job, size_t first, size_t n)
+/* n elements, by a loop for this pair of types; false where there is none. Those of real models are here, and
+ * what leads to int32 and float and away from them. */
+static bool direct(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n)
 {
-    switch (job->x->dtype * DQ_DTYPE_COUNT + job->y->dtype) {
-    case DQ_FLOAT *DQ_DTYPE_COUNT + DQ_FLOAT16:
-        job->kernels->convert_f32_f16(dq_data(job->x, float) + first, n, dq_data(job->y, uint16_t) + first);
+    const float one = 1;
+    switch (TYPES(from, to)) {
+    case TYPES(DQ_FLOAT, DQ_FLOAT16):
+        k->convert_f32_f16(x, n, y);
         return true;
-    case DQ_FLOAT16 *DQ_DTYPE_COUNT + DQ_FLOAT:
-        job->kernels->convert_f16_f32(dq_data(job->x, uint16_t) + first, n, dq_data(job->y, float) + first);
+    case TYPES(DQ_FLOAT16, DQ_FLOAT):
+        k->convert_f16_f32(x, n, y);
         return true;
-    case DQ_FLOAT *DQ_DTYPE_COUNT + DQ_BFLOAT16:
-        dq_encode_bf16(dq_data(job->x, float) + first, n, dq_data(job->y, uint16_t) + first);
+    case TYPES(DQ_FLOAT, DQ_BFLOAT16):
+        dq_encode_bf16(x, n, y);
         return true;
+    case TYPES(DQ_UINT8, DQ_FLOAT):
+        k->dequantize_u8_f32(x, n, &one, NULL, 0, y);
+        return true;
+    case TYPES(DQ_INT8, DQ_FLOAT):
+        k->dequantize_s8_f32(x, n, &one, NULL, 0, y);
+        return true;
+    case TYPES(DQ_FLOAT, DQ_INT64):
+        floats_to_64(x, n, y);
+        return true;
+        PAIR(DQ_BFLOAT16, uint16_t, DQ_FLOAT, float, dq_bf16_to_f32(a))
+        PAIR(DQ_BOOL, uint8_t, DQ_FLOAT, float, a != 0)
         PAIR(DQ_INT32, int32_t, DQ_FLOAT, float, a)
         PAIR(DQ_INT64, int64_t, DQ_FLOAT, float, a)
-        PAIR(DQ_UINT8, uint8_t, DQ_FLOAT, float, a)
-        PAIR(DQ_BOOL, uint8_t, DQ_FLOAT, float, a != 0)
+        PAIR(DQ_DOUBLE, double, DQ_FLOAT, float, a)
         PAIR(DQ_FLOAT, float, DQ_DOUBLE, double, a)
-        PAIR(DQ_FLOAT, float, DQ_INT64, int64_t, to_64(a))
-        PAIR(DQ_FLOAT, float, DQ_INT32, int32_t, to_32(a))
-        PAIR(DQ_FLOAT, float, DQ_UINT8, uint8_t, to_32(a))
         PAIR(DQ_FLOAT, float, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_UINT8, uint8_t, DQ_BOOL, uint8_t, a != 0)
         PAIR(DQ_INT64, int64_t, DQ_BOOL, uint8_t, a != 0)
         PAIR(DQ_BOOL, uint8_t, DQ_INT64, int64_t, a != 0)
         PAIR(DQ_UINT8, uint8_t, DQ_INT32, int32_t, a)
         PAIR(DQ_INT8, int8_t, DQ_INT32, int32_t, a)
-        PAIR(DQ_INT32, int32_t, DQ_INT64, int64_t, a)
+        PAIR(DQ_UINT16, uint16_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_INT16, int16_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_BOOL, uint8_t, DQ_INT32, int32_t, a != 0)
         PAIR(DQ_INT64, int64_t, DQ_INT32, int32_t, a)
+        PAIR(DQ_FLOAT, float, DQ_INT32, int32_t, to_32(a))
+        PAIR(DQ_DOUBLE, double, DQ_INT32, int32_t, double_to_32(a))
+        PAIR(DQ_DOUBLE, double, DQ_INT64, int64_t, double_to_64(a))
+        PAIR(DQ_INT64, int64_t, DQ_DOUBLE, double, a)
+        PAIR(DQ_INT32, int32_t, DQ_UINT8, uint8_t, a)
+        PAIR(DQ_INT32, int32_t, DQ_UINT16, uint16_t, a)
+        PAIR(DQ_INT32, int32_t, DQ_BOOL, uint8_t, a != 0)
+        PAIR(DQ_INT32, int32_t, DQ_INT64, int64_t, a)
+        PAIR(DQ_INT32, int32_t, DQ_DOUBLE, double, a)
     default:
         return false;
     }
+}
+
+#define BIT(type) (1u << (type))
+
+/* The type that stands between two others without changing a result, or DQ_UNDEFINED. */
+static dq_dtype between(dq_dtype from, dq_dtype to)
+{
+    const uint32_t small = BIT(DQ_UINT8) | BIT(DQ_INT8) | BIT(DQ_UINT16) | BIT(DQ_INT16) | BIT(DQ_BOOL);
+    const uint32_t halves = BIT(DQ_FLOAT16) | BIT(DQ_BFLOAT16), real = BIT(DQ_FLOAT) | BIT(DQ_DOUBLE);
+    const uint32_t all = small | halves | real | BIT(DQ_INT32) | BIT(DQ_INT64);
+    if (BIT(from) & halves && BIT(to) & all)
+        return DQ_FLOAT;
+    /* An integer that a float rounds is infinite in float16. */
+    if ((to == DQ_FLOAT16 && BIT(from) & all & ~real) || (to == DQ_BFLOAT16 && BIT(from) & small))
+        return DQ_FLOAT;
+    if (BIT(from) & small && BIT(to) & all)
+        return DQ_INT32;
+    if (BIT(from) & (real | BIT(DQ_INT32) | BIT(DQ_INT64)) && BIT(to) & small && to != DQ_BOOL)
+        return DQ_INT32;
+    return DQ_UNDEFINED;
+}
+
+/* Signed types stand for the unsigned ones as wide, whose low bits are the same. */
+static dq_dtype unsigned_of(dq_dtype dtype)
+{
+    return dtype == DQ_INT8 ? DQ_UINT8 : dtype == DQ_INT16 ? DQ_UINT16 : dtype;
+}
+
+/* n elements whose types are of whole bytes; false where nothing but the widest types will do. */
+static bool convert(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n)
+{
+    const unsigned bits = dq_dtype_get(from)->bits;
+    dq_dtype middle = between(from, to);
+    if (dq_dtype_is_int(from) && dq_dtype_is_int(to) && bits >= 8 && bits == dq_dtype_get(to)->bits) {
+        memcpy(y, x, n * (bits / 8));
+        return true;
+    }
+    if (direct(k, from, x, from == DQ_INT32 ? unsigned_of(to) : to, y, n))
+        return true;
+    if (middle == DQ_UNDEFINED || middle == from || middle == to)
+        return false;
+    const size_t wide = bits / 8, narrow = dq_dtype_get(to)->bits / 8;
+    for (size_t done = 0, few; done < n; done += few) {
+        union {
+            int32_t ints[DQ_ROW];
+            float floats[DQ_ROW];
+        } room;
+        few = n - done < DQ_ROW ? n - done : DQ_ROW;
+        if (!convert(k, from, (const char *)x + done * wide, middle, &room, few) ||
+            !convert(k, middle, &room, to, (char *)y + done * narrow, few))
+            return false;
+    }
+    return true;
 }
 
 static void cast_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const cast_job *job = arg;
-    if (direct(job, begin, end - begin))
+    const dq_tensor *x = job->x, *y = job->y;
+    if (convert(job->kernels, x->dtype, (const char *)x->data + begin * (dq_dtype_get(x->dtype)->bits / 8),
+                y->dtype, (char *)y->data + begin * (dq_dtype_get(y->dtype)->bits / 8), end - begin))
         return;
     dq_clear_elements(job->y->dtype, job->y->data, begin, end);
     bool floats = dq_dtype_is_float(job->x->dtype);
