@@ -85,6 +85,16 @@ dq_status dq_call_parts(dq_op_call *call, dq_error *err)
                        : dq_no_memory(err, call->out_count * sizeof *call->parts, "a step of the plan");
 }
 
+dq_status dq_call_joins(dq_op_call *call, dq_error *err)
+{
+    if (!call->arena)
+        return DQ_OK;
+    call->joins = DQ_NEW_ARRAY(call->arena, call->in_count, size_t);
+    for (uint32_t i = 0; call->joins && i < call->in_count; i++)
+        call->joins[i] = DQ_NOT_JOINED;
+    return call->joins ? DQ_OK : dq_no_memory(err, call->in_count * sizeof(size_t), "a step of the plan");
+}
+
 dq_status dq_call_need(const dq_op_call *call, uint32_t i)
 {
     const dq_tensor *in = dq_call_in(call, i);

@@ -15,7 +15,7 @@
  * shapes of all inputs and outputs are final; an input's data is there when it is constant.
  * - run: computes the outputs' data from the inputs'. Allocates nothing (strings: from call->strings). Inputs
  * are never written. Outputs do not overlap inputs unless the operator says DQ_OP_VIEW or
- * DQ_OP_IN_PLACE.
+ * DQ_OP_IN_PLACE, or call->joins.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
  * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, wanted 1 or 64"), made
@@ -78,6 +78,9 @@ struct dq_op_call {
     uint64_t packed_inputs;        /* bit i: dq_call_pack was called for it */
     size_t *parts; /* set by infer (dq_call_parts) where each output is a stretch of input 0 as it stands: by
                       output its first element; run may be skipped when all share memory */
+    size_t *joins; /* set by infer or prepare (dq_call_joins) where inputs stand end to end in output 0: by
+                      input its first byte there, DQ_NOT_JOINED where it does not stand there as it is; run
+                      leaves out what is there already (dq_call_joined) */
     dq_arena *arena;            /* for state; lives as long as the state */
     void *state;                /* prepare → run */
     size_t scratch_size;        /* set by prepare: bytes that run may use, shared by its threads … */
@@ -104,6 +107,15 @@ dq_status dq_call_output_like(dq_op_call *call, uint32_t i, dq_dtype dtype, cons
 void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind item_kind, dq_dtype dtype);
 /** For infer: makes call->parts, zeroed. It stays NULL where no planner looks, and for packed types. */
 dq_status dq_call_parts(dq_op_call *call, dq_error *err);
+/** For infer and prepare: makes call->joins, all DQ_NOT_JOINED. It stays NULL where no planner looks. */
+#define DQ_NOT_JOINED SIZE_MAX
+dq_status dq_call_joins(dq_op_call *call, dq_error *err);
+/** In run: whether the planner has put input i where it stands in output 0. */
+static inline bool dq_call_joined(const dq_op_call *call, uint32_t i)
+{
+    return call->joins && call->joins[i] != DQ_NOT_JOINED &&
+           call->in[i]->data == (const char *)call->out[0]->data + call->joins[i];
+}
 /** DQ_OK when input i is left out or has data, else DQ_LATE. */
 dq_status dq_call_need(const dq_op_call *call, uint32_t i);
 /** Input i, or NULL when it is left out or past the node's inputs. */

@@ -47,6 +47,9 @@ bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node);
 bool dq_builder_share(dq_builder *b, const dq_step *step);
 /** The same where input 0 is constant, which the output then is, too. */
 bool dq_builder_share_constant(dq_builder *b, const dq_step *step);
+/** Puts inputs where they stand in the output of a step that is prepared, as far as nothing speaks against
+ * it: their producers write there. Whether that holds for all; the step is then needless. */
+bool dq_builder_join(dq_builder *b, const dq_step *step);
 /** Gives an output the memory of an input that nobody reads any more. */
 bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out);
 

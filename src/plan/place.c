@@ -147,12 +147,34 @@ static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, 
     return DQ_OK;
 }
 
+/* A piece lives as long as its parts do. */
+static void hold_parts(dq_piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const dq_piece *part = &pieces[i];
+        dq_piece *whole = part->within ? &pieces[part->within - 1] : NULL;
+        if (!whole)
+            continue;
+        whole->first = part->first < whole->first ? part->first : whole->first;
+        whole->last = part->last > whole->last ? part->last : whole->last;
+    }
+}
+
+static void place_parts(dq_piece *pieces, size_t count)
+{
+    for (size_t i = count; i-- > 0;)
+        if (pieces[i].within)
+            pieces[i].offset = pieces[pieces[i].within - 1].offset + pieces[i].shift;
+}
+
 dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
 {
     uint32_t steps = 0;
+    size_t whole = 0;
     *total = 0;
     if (count == 0)
         return DQ_OK;
+    hold_parts(pieces, count);
     for (size_t i = 0; i < count; i++)
         steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
     dq_piece **order = calloc(count, sizeof *order);
@@ -161,9 +183,11 @@ dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
     dq_status status = DQ_OK;
     if (order && placed && moments) {
         for (size_t i = 0; i < count; i++)
-            order[i] = &pieces[i];
-        qsort(order, count, sizeof *order, larger_first);
-        status = place_all(order, placed, count, moments, steps, total, err);
+            if (!pieces[i].within)
+                order[whole++] = &pieces[i];
+        qsort(order, whole, sizeof *order, larger_first);
+        status = place_all(order, placed, whole, moments, steps, total, err);
+        place_parts(pieces, count);
     } else {
         status = dq_no_memory(err, count * sizeof *placed, "the memory plan");
     }

@@ -10,11 +10,13 @@ enum { DQ_PLACE_ALIGN = 64 };
 typedef struct dq_piece {
     size_t size;          /* bytes */
     uint32_t first, last; /* steps between which it lives, both included */
-    size_t offset;        /* the result, a multiple of DQ_PLACE_ALIGN */
+    uint32_t within;      /* 0, or 1 + index of a later piece of which it is a part … */
+    size_t shift;         /* … from this byte on */
+    size_t offset;        /* the result, a multiple of DQ_PLACE_ALIGN if `shift` is */
 } dq_piece;
 
-/** Places the pieces, largest first, each at the lowest offset that is free for its whole life; *total is the
- *  buffer's size. The same pieces always get the same places. */
+/** Places the pieces, largest first, each at the lowest offset that is free for its whole life and that of
+ * its parts; *total is the buffer's size. The same pieces always get the same places. */
 dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err);
 
 #endif

@@ -339,7 +339,14 @@ static dq_status plan_node(dq_builder *b, const dq_node *node, dq_error *err)
     uint32_t at = plan->step_count++;
     use_inputs(b, step, at);
     DQ_TRY(place_outputs(b, step, at, err));
-    return step->late ? DQ_OK : dq_step_fault(plan, step, prepare(b, step, at, err), err);
+    if (step->late)
+        return DQ_OK;
+    DQ_TRY(dq_step_fault(plan, step, prepare(b, step, at, err), err));
+    if (dq_builder_join(b, step)) {
+        tell(b, node, "takes no step: its inputs are computed where they stand in its output");
+        plan->step_count--;
+    }
+    return DQ_OK;
 }
 
 /* ---- Outputs and places ------------------------------------------------------------------------------- */

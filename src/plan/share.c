@@ -97,6 +97,50 @@ bool dq_builder_share_constant(dq_builder *b, const dq_step *step)
     return true;
 }
 
+/* Whether an early input would keep the memory of a large output that is written long after. */
+static bool join_too_early(const dq_piece *in, const dq_piece *out)
+{
+    enum { LARGE = 1 << 16, LONG = 16 /* steps */ };
+    size_t others = out->size - in->size;
+    return others > LARGE && others >= in->size && out->last - in->first > LONG;
+}
+
+static bool join(const dq_builder *b, const dq_slot *in, const dq_slot *out, size_t shift)
+{
+    const dq_slot *root = &b->plan->slots[in->root];
+    dq_piece *whole = &b->pieces[out->piece], *part = &b->pieces[root->piece];
+    /* kernels write to what is aligned, and has the last of its cache lines for itself */
+    if (shift == DQ_NOT_JOINED || shift % DQ_PLACE_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
+        in->t.size != root->t.size || part->within || join_too_early(part, whole))
+        return false;
+    part->within = out->piece + 1;
+    part->shift = shift;
+    whole->first = part->first < whole->first ? part->first : whole->first;
+    return true;
+}
+
+bool dq_builder_join(dq_builder *b, const dq_step *step)
+{
+    const dq_node *node = step->node;
+    const size_t *joins = step->call.joins;
+    dq_slot *out = joins ? dq_builder_out(b, step, 0) : NULL;
+    size_t joined = 0;
+    bool read = false; /* an input is, behind this step */
+    if (!out)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const dq_slot *in = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL;
+        if (!in || !join(b, in, out, joins[i]))
+            continue;
+        joined += in->t.size;
+        read = read || b->last_read[in->root] > b->at;
+        b->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
+    }
+    if (read)
+        b->last_read[out->root] = UINT32_MAX;
+    return joined == out->t.size;
+}
+
 static bool overlaps_another(const dq_builder *b, const dq_node *node, uint32_t input)
 {
     for (uint32_t i = 0; i < node->in_count; i++)

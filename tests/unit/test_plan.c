@@ -267,6 +267,180 @@ START_TEST(stretches_of_inputs_are_copied_for_the_caller)
 }
 END_TEST
 
+static void concat(const char *const *in, uint32_t count, const char *out)
+{
+    dq_node *n = NULL;
+    ck_assert_int_eq(dq_graph_add_node(g, count, 1, 1, &n, &err), DQ_OK);
+    n->op_type = "Concat";
+    n->opset = 13;
+    for (uint32_t i = 0; i < count; i++)
+        n->in_names[i] = in[i];
+    n->out_names[0] = out;
+    n->attrs[0] = (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = 0};
+}
+
+/* Of x = 1 … 16: a = -1 … -16, b = 1 … 16. */
+static void two_parts(void)
+{
+    float_input("x");
+    node("Neg", "x", "a");
+    node("Abs", "x", "b");
+}
+
+static void output(const char *name)
+{
+    ck_assert_int_eq(dq_graph_add_output(g, name, NULL, &err), DQ_OK);
+}
+
+/* 16 numbers, the first of which is `first`, the others in steps of `first`. */
+static bool counts(const float *y, float first)
+{
+    for (int i = 0; i < 16; i++)
+        if (y[i] != (float)(i + 1) * first)
+            return false;
+    return true;
+}
+
+START_TEST(what_is_joined_is_computed_in_its_place)
+{
+    two_parts();
+    concat((const char *[]){"a", "b"}, 2, "c");
+    node("Neg", "c", "y"); /* in place */
+    output("y");
+    check_program();
+    const float *y = run_on_row();
+    ck_assert_uint_eq(plan->step_count, 3);
+    ck_assert_uint_eq(plan->buffer_size, 128);
+    ck_assert(counts(y, 1) && counts(y + 16, -1));
+}
+END_TEST
+
+START_TEST(a_part_that_is_read_later_keeps_its_bytes)
+{
+    two_parts();
+    concat((const char *[]){"a", "b"}, 2, "c");
+    node("Neg", "a", "y"); /* not in place */
+    output("y");
+    output("c");
+    check_program();
+    const float *y = run_on_row(), *c = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 3);
+    ck_assert_uint_eq(plan->buffer_size, 128 + 64);
+    ck_assert(counts(y, 1) && counts(c, -1) && counts(c + 16, 1));
+}
+END_TEST
+
+START_TEST(a_whole_keeps_its_bytes_while_parts_are_read)
+{
+    two_parts();
+    concat((const char *[]){"a", "b"}, 2, "c");
+    node("Neg", "c", "n"); /* not in place */
+    node("Neg", "a", "y");
+    output("y");
+    output("n");
+    check_program();
+    const float *y = run_on_row(), *n = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 4);
+    ck_assert(counts(y, 1) && counts(n, 1) && counts(n + 16, -1));
+}
+END_TEST
+
+START_TEST(joined_values_are_parts_themselves)
+{
+    two_parts();
+    concat((const char *[]){"a", "b"}, 2, "c");
+    node("Neg", "b", "d");
+    concat((const char *[]){"d", "c"}, 2, "y");
+    output("y");
+    check_program();
+    const float *y = run_on_row();
+    ck_assert_uint_eq(plan->step_count, 3);
+    ck_assert_uint_eq(plan->buffer_size, 192);
+    ck_assert(counts(y, -1) && counts(y + 16, -1) && counts(y + 32, 1));
+}
+END_TEST
+
+START_TEST(what_cannot_be_computed_in_its_place_is_copied)
+{
+    two_parts();
+    concat((const char *[]){"a", "b", "a", "x"}, 4, "y"); /* the second a and the caller's x are */
+    concat((const char *[]){"b", "a"}, 2, "z");           /* both have their place */
+    output("y");
+    output("z");
+    check_program();
+    const float *y = run_on_row(), *z = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 4);
+    ck_assert_uint_eq(plan->buffer_size, 256 + 128);
+    ck_assert(counts(y, -1) && counts(y + 16, 1) && counts(y + 32, -1) && counts(y + 48, 1));
+    ck_assert(counts(z, 1) && counts(z + 16, -1));
+}
+END_TEST
+
+START_TEST(parts_of_parts_are_copied)
+{
+    dq_node *split = NULL;
+    float_input("x");
+    node("Neg", "x", "a");
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
+    split->op_type = "Split";
+    split->opset = 13;
+    split->in_names[0] = "a";
+    split->out_names[0] = "p";
+    split->out_names[1] = "q";
+    node("Abs", "p", "b");
+    node("Neg", "q", "d");
+    concat((const char *[]){"q", "p"}, 2, "y");
+    concat((const char *[]){"b", "d"}, 2, "z"); /* b has half a cache line: d would not be aligned */
+    output("y");
+    output("z");
+    check_program();
+    const float *y = run_on_row(), *z = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->step_count, 5);
+    ck_assert(y[0] == -9 && y[7] == -16 && y[8] == -1 && y[15] == -8 && counts(z, 1));
+}
+END_TEST
+
+/* A part that is there long before the rest does not hold memory for it. */
+static void part_before_chain(uint32_t functions)
+{
+    static float row[1 << 15];
+    static char names[32][4];
+    const char *last = "x";
+    dq_tensor x = {.data = row};
+    float_input("x");
+    node("Neg", "x", "a");
+    for (uint32_t i = 0; i < functions; i++) {
+        snprintf(names[i], sizeof names[i], "f%u", i);
+        node("Abs", last, names[i]);
+        last = names[i];
+    }
+    concat((const char *[]){"a", last}, 2, "y");
+    output("y");
+    check_program();
+    row[3] = 5;
+    ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 15}, 0, DQ_BAD_MODEL, &err),
+                     DQ_OK);
+    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    const float *y = dq_plan_output(plan, g->outputs[0])->data;
+    ck_assert(y[2] == 0 && y[3] == -5 && y[(1 << 15) + 3] == 5);
+}
+
+START_TEST(an_early_part_is_copied)
+{
+    part_before_chain(20);
+    ck_assert_uint_eq(plan->step_count, 1 + 20 + 1);
+}
+END_TEST
+
+START_TEST(a_part_is_computed_in_its_place_some_steps_before)
+{
+    part_before_chain(8);
+    ck_assert_uint_eq(plan->step_count, 1 + 8);
+}
+END_TEST
+
 START_TEST(constants_are_folded_once_for_all_plans)
 {
     static float w[2] = {7, 8};
@@ -353,6 +527,14 @@ int main(void)
     tcase_add_test(plans, a_small_part_does_not_keep_its_source);
     tcase_add_test(plans, a_small_part_for_soon_is_a_view);
     tcase_add_test(plans, stretches_of_inputs_are_copied_for_the_caller);
+    tcase_add_test(plans, what_is_joined_is_computed_in_its_place);
+    tcase_add_test(plans, a_part_that_is_read_later_keeps_its_bytes);
+    tcase_add_test(plans, a_whole_keeps_its_bytes_while_parts_are_read);
+    tcase_add_test(plans, joined_values_are_parts_themselves);
+    tcase_add_test(plans, what_cannot_be_computed_in_its_place_is_copied);
+    tcase_add_test(plans, parts_of_parts_are_copied);
+    tcase_add_test(plans, an_early_part_is_copied);
+    tcase_add_test(plans, a_part_is_computed_in_its_place_some_steps_before);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
     tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);

@@ -42,6 +42,19 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, first->dtype, first->rank, dims, err);
 }
 
+static dq_status concat_prepare(dq_op_call *call, dq_error *err)
+{
+    const size_t width = dq_move_width(call->out[0]->dtype);
+    size_t axis, begin = 0;
+    DQ_TRY(concat_axis(call, &axis, err));
+    if (width == 0 || dq_dims_product(call->out[0]->dims, 0, axis) != 1)
+        return DQ_OK;
+    DQ_TRY(dq_call_joins(call, err));
+    for (uint32_t i = 0; call->joins && i < call->in_count; begin += call->in[i++]->count)
+        call->joins[i] = begin * width;
+    return DQ_OK;
+}
+
 static dq_status concat_run(const dq_op_call *call, dq_error *err)
 {
     dq_tensor *out = call->out[0];
@@ -50,7 +63,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     dq_move_clear_tail(out);
     for (uint32_t i = 0; i < call->in_count; i++) {
         const dq_tensor *in = call->in[i];
-        if (in->count) {
+        if (in->count && !dq_call_joined(call, i)) {
             dq_move m = dq_move_part(out, axis, begin, (size_t)in->dims[axis], true);
             dq_move_run(call, &m, out->dtype, out->data, in->data);
         }
@@ -59,7 +72,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_concat = {concat_infer, NULL, concat_run, 0};
+const dq_op_impl dq_op_concat = {concat_infer, concat_prepare, concat_run, 0};
 
 /* ---- Split ----------------------------------------------------------------------------------------------
  */

@@ -80,6 +80,23 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[1]->dtype, first->rank, dims, err);
 }
 
+/* Of one row, codes that are copied may be there already. */
+static dq_status concat_joins(dq_op_call *call, dq_error *err)
+{
+    size_t begin = 0;
+    DQ_TRY(dq_call_joins(call, err));
+    for (uint32_t i = 2; call->joins && i < call->in_count; begin += call->in[i]->count, i += 3) {
+        uint8_t table[256];
+        if (!dq_q8_constant(call, 0, 1) || !dq_q8_constant(call, i + 1, i + 2))
+            continue;
+        dq_q8 x = dq_q8_read(call, i + 1, i + 2, call->in[i]->dtype),
+              y = dq_q8_read(call, 0, 1, call->out[0]->dtype);
+        if (dq_q8_convert_table(&x, &y, table))
+            call->joins[i] = begin;
+    }
+    return DQ_OK;
+}
+
 static dq_status concat_prepare(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *out = call->out[0];
@@ -89,7 +106,7 @@ static dq_status concat_prepare(dq_op_call *call, dq_error *err)
     concat_state *state = call->state;
     state->outer = dq_dims_product(out->dims, 0, axis);
     state->out_row = dq_dims_product(out->dims, axis, out->rank);
-    return DQ_OK;
+    return state->outer == 1 ? concat_joins(call, err) : DQ_OK;
 }
 
 typedef struct concat_job {
@@ -141,6 +158,10 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     uint8_t *y = out->data;
     for (uint32_t i = 2; i < call->in_count; i += 3) {
         const dq_tensor *x = call->in[i];
+        if (dq_call_joined(call, i)) {
+            y += x->count;
+            continue;
+        }
         concat_job job = {.kernels = call->kernels,
                           .x = x->data,
                           .y = y,
