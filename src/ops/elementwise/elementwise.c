@@ -183,7 +183,7 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
     coalesce(s, out->rank, out->dims);
     dq_dtype type = s->stage != DQ_UNDEFINED ? s->stage : s->operands[table->select].dtype;
     for (size_t i = 0; i < s->operand_count && !(table->steps >> type & 1); i++)
-        s->copies |= s->operands[i].strides[s->rank - 1] == 0;
+        s->copies |= s->operands[i].strides[s->rank - 1] == 0 && !(i && table->seconds >> type & 1);
     return DQ_OK;
 }
 

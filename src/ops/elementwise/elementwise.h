@@ -26,9 +26,10 @@ struct dq_ew_table {
     const dq_ew_table *then;      /* a table of one operand that is applied to the result, in place */
     dq_dtype out;                 /* type of the result; DQ_UNDEFINED: that of operand `select` */
     uint8_t select;
-    bool fold;      /* any number of operands: fn joins the result so far with the next one */
-    bool swap;      /* the kernel takes its two operands in the other order */
-    uint32_t steps; /* bits of the types whose kernels take operands that stay */
+    bool fold;        /* any number of operands: fn joins the result so far with the next one */
+    bool swap;        /* the kernel takes its two operands in the other order */
+    uint32_t steps;   /* bits of the types whose kernels take any operand that stays, */
+    uint32_t seconds; /* and those that take a second one */
     dq_status (*params)(dq_op_call *call, dq_ew_params *params, dq_error *err); /* NULL: none to read */
 };
 
@@ -77,8 +78,8 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
 #define DQ_EW_SIDE_BY_SIDE
 #endif
 
-/* What networks compute in; with loops of their own for operands that stay, which for other types would be
- * 40 KB. */
+/* What networks compute in; with loops of their own for second operands that stay, which for other types
+ * would be 20 KB. */
 #define DQ_EW_COMMON                                                                                         \
     (1u << DQ_FLOAT | 1u << DQ_DOUBLE | 1u << DQ_INT32 | 1u << DQ_INT64 | 1u << DQ_UINT8 | 1u << DQ_INT8 |   \
      1u << DQ_BOOL)
@@ -114,29 +115,23 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
         }                                                                                                    \
     }
 
-/* The same for operands that may stay. */
-#define DQ_EW_STEPS(name, T, R, expr)                                                                        \
+/* The same for a second operand that may stay. */
+#define DQ_EW_SECOND(name, T, R, expr)                                                                       \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
                      const dq_ew_params *params)                                                             \
     {                                                                                                        \
         (void)params;                                                                                        \
         const T *x = in[0], *y = in[1];                                                                      \
         R *z = out;                                                                                          \
-        if (step[0] && step[1]) {                                                                            \
+        if (step[1]) {                                                                                       \
             for (size_t i = 0; i < n; i++) {                                                                 \
                 const T a = x[i], b = y[i];                                                                  \
                 z[i] = (R)(expr);                                                                            \
             }                                                                                                \
-        } else if (step[0]) {                                                                                \
+        } else {                                                                                             \
             const T b = *y;                                                                                  \
             for (size_t i = 0; i < n; i++) {                                                                 \
                 const T a = x[i];                                                                            \
-                z[i] = (R)(expr);                                                                            \
-            }                                                                                                \
-        } else {                                                                                             \
-            const T a = *x;                                                                                  \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                const T b = y[i * step[1]];                                                                  \
                 z[i] = (R)(expr);                                                                            \
             }                                                                                                \
         }                                                                                                    \

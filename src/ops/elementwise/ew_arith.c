@@ -7,23 +7,23 @@
 
 /* Sum, difference and product of signed integers have the bits of the unsigned ones. */
 #define MODULAR(name, op)                                                                                    \
-    DQ_EW_STEPS(name##_u8, uint8_t, uint8_t, a op b)                                                         \
+    DQ_EW_SECOND(name##_u8, uint8_t, uint8_t, a op b)                                                        \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, (unsigned)a op(unsigned) b)                                 \
-    DQ_EW_STEPS(name##_u32, uint32_t, uint32_t, a op b)                                                      \
-    DQ_EW_STEPS(name##_u64, uint64_t, uint64_t, a op b)
+    DQ_EW_SECOND(name##_u32, uint32_t, uint32_t, a op b)                                                     \
+    DQ_EW_SECOND(name##_u64, uint64_t, uint64_t, a op b)
 #define MODULAR_ROWS(name)                                                                                   \
     [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_u16,        \
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_u32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_u64
 
 #define EACH(name, expr)                                                                                     \
-    DQ_EW_STEPS(name##_u8, uint8_t, uint8_t, expr)                                                           \
-    DQ_EW_STEPS(name##_i8, int8_t, int8_t, expr)                                                             \
+    DQ_EW_SECOND(name##_u8, uint8_t, uint8_t, expr)                                                          \
+    DQ_EW_SECOND(name##_i8, int8_t, int8_t, expr)                                                            \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, expr)                                                       \
     DQ_EW_BINARY(name##_i16, int16_t, int16_t, expr)                                                         \
     DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, expr)                                                       \
-    DQ_EW_STEPS(name##_i32, int32_t, int32_t, expr)                                                          \
+    DQ_EW_SECOND(name##_i32, int32_t, int32_t, expr)                                                         \
     DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, expr)                                                       \
-    DQ_EW_STEPS(name##_i64, int64_t, int64_t, expr)
+    DQ_EW_SECOND(name##_i64, int64_t, int64_t, expr)
 #define EACH_ROWS(name)                                                                                      \
     [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_i8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_i16,        \
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_i32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_i64
@@ -32,23 +32,26 @@
 
 MODULAR(add, +)
 DQ_EW_ROW_PAIR(add_f32, add)
-DQ_EW_STEPS(add_f64, double, double, a + b)
+DQ_EW_SECOND(add_f64, double, double, a + b)
 static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
-                                .steps = DQ_EW_COMMON};
+                                .steps = 1u << DQ_FLOAT,
+                                .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_add, add);
 
 MODULAR(sub, -)
 DQ_EW_ROW_PAIR(sub_f32, sub)
-DQ_EW_STEPS(sub_f64, double, double, a - b)
+DQ_EW_SECOND(sub_f64, double, double, a - b)
 static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64},
-                                .steps = DQ_EW_COMMON};
+                                .steps = 1u << DQ_FLOAT,
+                                .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_sub, sub);
 
 MODULAR(mul, *)
 DQ_EW_ROW_PAIR(mul_f32, mul)
-DQ_EW_STEPS(mul_f64, double, double, a *b)
+DQ_EW_SECOND(mul_f64, double, double, a *b)
 static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64},
-                                .steps = DQ_EW_COMMON};
+                                .steps = 1u << DQ_FLOAT,
+                                .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mul, mul);
 
 /* ---- Div, Mod ----------------------------------------------------------------------------------------- */
@@ -58,6 +61,14 @@ static int64_t quotient(int64_t a, int64_t b)
     if (b == 0)
         return 0;
     return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+
+/* The same of 32 bits: doubles are exact enough that cutting them gives it, and divide side by side.
+ */
+static int32_t quotient_32(int32_t a, int32_t b)
+{
+    const double q = (double)a / (b ? (double)b : HUGE_VAL);
+    return (int32_t)(q < 0x1p31 ? q : -0x1p31);
 }
 
 /* Sign of the divisor, as Python has it. */
@@ -75,17 +86,17 @@ static int64_t remainder_of(int64_t a, int64_t b)
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-#define SIGNED_AND_UNSIGNED(name, function, unsigned_expr)                                                   \
+#define SIGNED_AND_UNSIGNED(name, function, function_32, unsigned_expr)                                      \
     DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, unsigned_expr)                                                 \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, unsigned_expr)                                              \
     DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, unsigned_expr)                                              \
     DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, unsigned_expr)                                              \
     DQ_EW_BINARY(name##_i8, int8_t, int8_t, function(a, b))                                                  \
     DQ_EW_BINARY(name##_i16, int16_t, int16_t, function(a, b))                                               \
-    DQ_EW_BINARY(name##_i32, int32_t, int32_t, function(a, b))                                               \
+    DQ_EW_BINARY(name##_i32, int32_t, int32_t, function_32(a, b))                                            \
     DQ_EW_BINARY(name##_i64, int64_t, int64_t, function(a, b))
 
-SIGNED_AND_UNSIGNED(div, quotient, b ? a / b : 0)
+SIGNED_AND_UNSIGNED(div, quotient, quotient_32, b ? a / b : 0)
 DQ_EW_ROW_PAIR(div_f32, div)
 DQ_EW_BINARY(div_f64, double, double, a / b)
 static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64},
@@ -98,10 +109,10 @@ static double float_modulus(double a, double b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : copysign(r, r == 0 ? b : r);
 }
 
-SIGNED_AND_UNSIGNED(mod, modulus, b ? a % b : 0)
+SIGNED_AND_UNSIGNED(mod, modulus, modulus, b ? a % b : 0)
 DQ_EW_BINARY(mod_f32, float, float, float_modulus((double)a, (double)b))
 DQ_EW_BINARY(mod_f64, double, double, float_modulus(a, b))
-SIGNED_AND_UNSIGNED(rem, remainder_of, b ? a % b : 0)
+SIGNED_AND_UNSIGNED(rem, remainder_of, remainder_of, b ? a % b : 0)
 DQ_EW_BINARY(rem_f32, float, float, fmodf(a, b))
 DQ_EW_BINARY(rem_f64, double, double, fmod(a, b))
 static const dq_ew_table mod = {.fn = {EACH_ROWS(mod), [DQ_FLOAT] = mod_f32, [DQ_DOUBLE] = mod_f64}};
@@ -140,7 +151,11 @@ static int64_t power(int64_t base, int64_t exponent)
 
 DQ_EW_BINARY(pow_i32, int32_t, int32_t, power(a, b))
 DQ_EW_BINARY(pow_i64, int64_t, int64_t, power(a, b))
-DQ_EW_STEPS(any_pow_f32, float, float, powf(a, b))
+static void any_pow_f32(const float *x, size_t x_step, const float *y, size_t y_step, size_t n, float *z)
+{
+    for (size_t i = 0; i < n; i++)
+        z[i] = powf(x[i * x_step], y[i * y_step]);
+}
 
 /* Squares and cubes by one number for all: what layer normalizations and Gelus that are written out have. A
  * cube is rounded once but for the last bit of a double. */
@@ -150,7 +165,7 @@ static void pow_f32(void *out, const void *const in[], const size_t step[], size
     const float *x = in[0], exponent = *(const float *)in[1];
     float *y = out;
     if (step[1] || !step[0] || (exponent != 2 && exponent != 3))
-        any_pow_f32(out, in, step, n, params);
+        any_pow_f32(x, step[0], in[1], step[1], n, y);
     else if (exponent == 2)
         params->rows->mul(x, 1, x, 1, n, y);
     else
@@ -167,22 +182,28 @@ DQ_EW_OP(dq_op_pow, pow_table);
 
 EACH(min, a < b ? a : b)
 DQ_EW_ROW_PAIR(min_f32, min)
-DQ_EW_STEPS(min_f64, double, double, a < b || isnan(a) ? a : b)
-static const dq_ew_table min_table = {
-    .fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64}, .fold = true, .steps = DQ_EW_COMMON};
+DQ_EW_SECOND(min_f64, double, double, a < b || isnan(a) ? a : b)
+static const dq_ew_table min_table = {.fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64},
+                                      .fold = true,
+                                      .steps = 1u << DQ_FLOAT,
+                                      .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_min, min_table);
 
 EACH(max, a > b ? a : b)
 DQ_EW_ROW_PAIR(max_f32, max)
-DQ_EW_STEPS(max_f64, double, double, a > b || isnan(a) ? a : b)
-static const dq_ew_table max_table = {
-    .fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64}, .fold = true, .steps = DQ_EW_COMMON};
+DQ_EW_SECOND(max_f64, double, double, a > b || isnan(a) ? a : b)
+static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64},
+                                      .fold = true,
+                                      .steps = 1u << DQ_FLOAT,
+                                      .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_max, max_table);
 
 /* ---- Sum, Mean: from the first operand to the last ----------------------------------------------------- */
 
-static const dq_ew_table sum = {
-    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .fold = true, .steps = DQ_EW_COMMON};
+static const dq_ew_table sum = {.fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
+                                .fold = true,
+                                .steps = 1u << DQ_FLOAT,
+                                .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_sum, sum);
 
 static void share_f32(void *out, const void *const in[], const size_t step[], size_t n,
@@ -193,31 +214,34 @@ static void share_f32(void *out, const void *const in[], const size_t step[], si
 }
 DQ_EW_UNARY(share_f64, double, double, a / (double)params->operands)
 static const dq_ew_table share = {.fn = {[DQ_FLOAT] = share_f32, [DQ_DOUBLE] = share_f64}};
-static const dq_ew_table mean = {
-    .fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64}, .then = &share, .fold = true, .steps = DQ_EW_COMMON};
+static const dq_ew_table mean = {.fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
+                                 .then = &share,
+                                 .fold = true,
+                                 .steps = 1u << DQ_FLOAT,
+                                 .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mean, mean);
 
 /* ---- Bits --------------------------------------------------------------------------------------------- */
 
 MODULAR(bit_and, &)
-static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}, .steps = DQ_EW_COMMON};
+static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_and, bit_and);
 
 MODULAR(bit_or, |)
-static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}, .steps = DQ_EW_COMMON};
+static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_or, bit_or);
 
 MODULAR(bit_xor, ^)
-static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .steps = DQ_EW_COMMON};
+static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
 
 /* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A
  * negative amount counts as such a shift. All by one amount is what baseline processors do fast. */
 #define SHIFTS(name, T, U)                                                                                   \
-    DQ_EW_STEPS(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                              \
-    DQ_EW_STEPS(right_##name, T, T,                                                                          \
-                a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                             \
-                    ((U)b < sizeof(T) * 8 ? 0 : 1))
+    DQ_EW_SECOND(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                             \
+    DQ_EW_SECOND(right_##name, T, T,                                                                         \
+                 a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                            \
+                     ((U)b < sizeof(T) * 8 ? 0 : 1))
 SHIFTS(u8, uint8_t, uint8_t)
 SHIFTS(i8, int8_t, uint8_t)
 SHIFTS(u16, uint16_t, uint16_t)
@@ -226,8 +250,8 @@ SHIFTS(u32, uint32_t, uint32_t)
 SHIFTS(i32, int32_t, uint32_t)
 SHIFTS(u64, uint64_t, uint64_t)
 SHIFTS(i64, int64_t, uint64_t)
-static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}, .steps = UINT32_MAX};
-static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}, .steps = UINT32_MAX};
+static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}, .seconds = UINT32_MAX};
+static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}, .seconds = UINT32_MAX};
 
 static dq_status shift_infer(dq_op_call *call, dq_error *err)
 {

@@ -288,7 +288,7 @@ const dq_op_impl dq_op_fast_gelu = {biased_infer, fast_gelu_prepare, dq_ew_run, 
 /* ---- PRelu ----------------------------------------------------------------------------------------------
  */
 
-DQ_EW_STEPS(prelu_f32, float, float, leaky(a, b))
+DQ_EW_SECOND(prelu_f32, float, float, leaky(a, b))
 DQ_EW_BINARY(prelu_f64, double, double, a < 0 ? a * b : a)
 DQ_EW_BINARY(prelu_i32, int32_t, int32_t, a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
 DQ_EW_BINARY(prelu_i64, int64_t, int64_t, a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
@@ -298,16 +298,16 @@ DQ_EW_BINARY(prelu_u64, uint64_t, uint64_t, b == 0 ? a : a)
 static const dq_ew_table prelu_table = {
     .fn = {FLOAT_ROWS(prelu), [DQ_INT32] = prelu_i32, [DQ_INT64] = prelu_i64, [DQ_UINT32] = prelu_u32,
            [DQ_UINT64] = prelu_u64},
-    .steps = 1u << DQ_FLOAT};
+    .seconds = 1u << DQ_FLOAT};
 DQ_EW_OP(dq_op_prelu, prelu_table);
 
 /* ---- SwiGLU and Shrink ----------------------------------------------------------------------------------
  */
 
-DQ_EW_STEPS(swiglu_f32, float, float, a *sigmoid_of_f32((float)params->alpha *a) * b)
+DQ_EW_SECOND(swiglu_f32, float, float, a *sigmoid_of_f32((float)params->alpha *a) * b)
 DQ_EW_BINARY(swiglu_f64, double, double, a *sigmoid_of_f64(params->alpha *a) * b)
 static const dq_ew_table swiglu_table = {
-    .fn = {FLOAT_ROWS(swiglu)}, .params = read_alpha, .steps = 1u << DQ_FLOAT};
+    .fn = {FLOAT_ROWS(swiglu)}, .params = read_alpha, .seconds = 1u << DQ_FLOAT};
 
 static dq_status swiglu_infer(dq_op_call *call, dq_error *err)
 {
