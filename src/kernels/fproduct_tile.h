@@ -51,21 +51,25 @@ INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, s
 
 /* What is left to do upon whole sums. */
 INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row, int rows, int vectors,
-                   vf sum[MOST_ROWS][VECTORS])
+                   vf (*sum)[VECTORS])
 {
     const vf alpha = vf_set(g->alpha), low = vf_set(g->low), high = vf_set(g->high);
     if (g->alpha != 1)
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
                 sum[i][v] = vf_mul(alpha, sum[i][v]);
     if (g->bias)
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
                 sum[i][v] = vf_add(sum[i][v], vf_set(g->bias[row + (size_t)i]));
     if (z)
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++)
                 sum[i][v] = vf_add(sum[i][v], vf_load(z + (size_t)i * z_row + v * VF_LANES));
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
             sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
@@ -98,7 +102,7 @@ static inline stream next_panels(const dq_fblock *g, size_t col, const float *b,
     size_t apart = 0;
     if (g->k && g->b_step == DQ_FPANEL) {
         panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
-        apart = col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
+        apart = panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
     }
     if (!panel)
         return (stream){b, 0, 0, NULL};
@@ -200,15 +204,15 @@ INLINE const float *place_at(const float *from, const strides *s, int times)
 
 enum { HEIGHT = TALL_ROWS ? TALL_ROWS : 1, HALF_HEIGHT = 6 /* rows that an address reaches */ };
 
-/* UNROLL steps on top of the sums of a tall tile. The multipliers share their ports with additions, so that
+/* `steps` of a tall tile on top of its sums. The multipliers share their ports with additions, so that
  * addresses are left to the loads: pointers and strides are opaque, lest more of them are made beforehand. */
 INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
-                       strides *b_step, vf sum[HEIGHT][VECTORS])
+                       strides *b_step, int steps, vf (*sum)[VECTORS])
 {
     __asm__ volatile("" : "+r"(a_row->one), "+r"(a_row->three), "+r"(a_row->five));
     __asm__ volatile("" : "+r"(b_step->one), "+r"(b_step->three));
 #pragma GCC unroll 4
-    for (int u = 0; u < UNROLL; u++) {
+    for (int u = 0; u < steps; u++) {
         vf w[VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
@@ -223,47 +227,6 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
     }
 }
 
-/* The sums of TALL_ROWS rows and two panels, of as many steps as UNROLL divides: alone in a function, as
- * what else stands in registers is in the way. */
-static __attribute__((noinline)) void tall_tile(const dq_fblock *g, const float *from, const float *b_from,
-                                                stream *next, float *c, size_t c_row)
-{
-    enum { TIMES = LINE / UNROLL };
-    strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
-    const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
-    for (int v = 0; v < VECTORS; v++)
-        b[v] = b_from + place_of(v * VF_LANES, g->b_panel);
-    vf sum[HEIGHT][VECTORS];
-#pragma GCC unroll 16
-    for (int i = 0; i < HEIGHT; i++)
-        for (int v = 0; v < VECTORS; v++)
-            sum[i][v] = g->more ? vf_load(c + (size_t)i * c_row + v * VF_LANES) : vf_set(0);
-    for (int v = 0; v < PANELS && !g->more; v++)
-        fetch(c + v * LINE, c_row, HEIGHT);
-    /* few lines of the next panels once in a while, many as evenly as can be */
-    const size_t few = next->step < TIMES, group = few ? TIMES : 1, apart = next->apart;
-    const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
-    const float *at = next->at;
-    for (size_t left = g->k / UNROLL, times; left; left -= times) {
-        times = left < group ? left : group;
-        for (size_t l = 0; l < lines; l++, at += LINE)
-            fetch(at, apart, PANELS);
-        size_t n = times;
-        do {
-            tall_steps(a, &a_row, b, &b_step, sum);
-            for (int i = 0; i < 2; i++)
-                a[i] += UNROLL;
-            for (int v = 0; v < VECTORS; v++)
-                b[v] = place_at(b[v], &b_step, UNROLL);
-        } while (--n);
-    }
-    next->at = at;
-#pragma GCC unroll 16
-    for (int i = 0; i < HEIGHT; i++)
-        for (int v = 0; v < VECTORS; v++)
-            vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
-}
-
 /* Rows of a panel's results, to and from c and z as they are given. */
 typedef struct strip {
     const dq_fblock *g;
@@ -274,30 +237,99 @@ typedef struct strip {
     size_t c_row, z_row;
 } strip;
 
+/* Rows of c, and of z if any, that the next tall tile meets: they are fetched while one goes through its
+ * steps, so many in each LINE of them. */
+typedef struct coming {
+    const float *c, *z;
+    size_t c_row, z_row, rows, each;
+} coming;
+
+static inline coming coming_rows(const strip *s, size_t row, size_t tall, size_t each)
+{
+    const bool below = row < tall;
+    const size_t c = below ? row * s->c_row : TILE_COLS, z = below ? row * s->z_row : TILE_COLS;
+    return (coming){s->c + c, s->z ? s->z + z : NULL, s->c_row, s->z_row, HEIGHT, each};
+}
+
+INLINE void fetch_coming(coming *to, size_t most)
+{
+    size_t rows = to->rows < most ? to->rows : most;
+    to->rows -= rows;
+    for (; rows; rows--) {
+        fetch(to->c, LINE, PANELS);
+        to->c += to->c_row;
+        if (to->z) {
+            fetch(to->z, LINE, PANELS);
+            to->z += to->z_row;
+        }
+    }
+}
+
+/* TALL_ROWS rows of a strip, from its row number `row` on, and two panels: alone in a function, as what else
+ * stands in registers is in the way. */
+static __attribute__((noinline)) void tall_tile(const strip *s, size_t row, stream *next, coming to)
+{
+    enum { TIMES = LINE / UNROLL };
+    const dq_fblock *g = s->g;
+    strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
+    const float *from = g->a + (s->row + row) * g->a_row;
+    const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        b[v] = s->b + place_of(v * VF_LANES, g->b_panel);
+    float *c = s->c + row * s->c_row;
+    vf sum[HEIGHT][VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < HEIGHT; i++)
+        for (int v = 0; v < VECTORS; v++)
+            sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
+    /* few lines of the next panels once in a while, many as evenly as can be */
+    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, apart = next->apart;
+    const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
+    const size_t rows = few ? to.each : (to.each + TIMES - 1) / TIMES;
+    const float *at = next->at;
+    for (size_t left = g->k / UNROLL, times; left; left -= times) {
+        times = left < group ? left : group;
+        for (size_t l = 0; l < lines; l++, at += LINE)
+            fetch(at, apart, PANELS);
+        fetch_coming(&to, rows);
+        size_t n = times;
+        do {
+            tall_steps(a, &a_row, b, &b_step, UNROLL, sum);
+            for (int i = 0; i < 2; i++)
+                a[i] += UNROLL;
+            for (int v = 0; v < VECTORS; v++)
+                b[v] = place_at(b[v], &b_step, UNROLL);
+        } while (--n);
+    }
+    next->at = at;
+    for (size_t left = g->k % UNROLL; left; left--) {
+        tall_steps(a, &a_row, b, &b_step, 1, sum);
+        for (int i = 0; i < 2; i++)
+            a[i]++;
+        for (int v = 0; v < VECTORS; v++)
+            b[v] = place_at(b[v], &b_step, 1);
+    }
+    if (g->last)
+        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, HEIGHT, VECTORS, sum);
+#pragma GCC unroll 16
+    for (int i = 0; i < HEIGHT; i++)
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
+}
+
 static inline size_t tiles_of(size_t rows)
 {
     return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
-/* Sums of a strip by tall tiles, for as many rows as it returns, and what is left to do upon those: `rest`,
- * some steps and the end. They come back to their sums for that, which pays for DEEP steps, and meet each
- * line of B less often, which only panels bring along in time. */
-static size_t strip_tall(const strip *s, stream *next, dq_fblock *rest)
+/* Rows of a strip that tall tiles take: those that are left are not so few that each waits for its sums. */
+static size_t tall_rows(const strip *s)
 {
-    enum { SOME = 16, DEEP = 64 };
-    const dq_fblock *g = s->g;
-    const size_t whole = g->k / UNROLL * UNROLL, rows = s->rows / HEIGHT * HEIGHT;
-    if (rows == 0 || whole < (g->last ? DEEP : SOME) || g->b_step != DQ_FPANEL)
+    enum { SOME = 16, DEEP = 32, FEW = 4 };
+    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_FPANEL)
         return 0;
-    if (g->next)
-        *next = next_panels(g, s->col, s->b, rows / HEIGHT + tiles_of(s->rows - rows));
-    for (size_t row = 0; row < rows; row += HEIGHT)
-        tall_tile(g, g->a + (s->row + row) * g->a_row, s->b, next, s->c + row * s->c_row, s->c_row);
-    *rest = *g;
-    rest->a += whole;
-    rest->k -= whole;
-    rest->more = true;
-    return rows;
+    const size_t tall = s->rows / HEIGHT, left = s->rows % HEIGHT;
+    return (tall - (tall && left && left < FEW)) * HEIGHT;
 }
 
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
@@ -305,22 +337,21 @@ INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
     const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
-    dq_fblock rest;
-    stream next = {s->b, 0, 0, NULL};
-    const size_t tall = TALL_ROWS > 0 && vectors == VECTORS ? strip_tall(s, &next, &rest) : 0;
+    const size_t tall = vectors == VECTORS ? tall_rows(s) : 0;
     const size_t left = s->rows - tall, tiles = tiles_of(left), each = tiles ? left / tiles : 0;
-    if (!tall)
-        next = next_panels(g, s->col, s->b, tiles);
+    const size_t each_line = tall ? (HEIGHT * LINE + g->k - 1) / g->k : 0;
+    stream next = next_panels(g, s->col, s->b, tall / HEIGHT + tiles);
     for (size_t row = 0, rows, more = left - tiles * each, t = tiles; row < s->rows; row += rows) {
-        const bool begun = row < tall;
-        rows = begun ? MOST_ROWS : each + (t-- <= more);
-        if (begun && !rest.k && !rest.last)
-            continue;
-        const bool fetches = !begun && s->col == 0 && row + rows < s->rows && g->k;
-        next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
-        tile_rows(begun ? &rest : g, s->row + row, rows, begun ? s->b + (g->k - rest.k) * g->b_step : s->b,
-                  &next, s->c + row * s->c_row, s->c_row, s->z ? s->z + row * s->z_row : NULL, s->z_row,
-                  vectors);
+        if (row < tall) {
+            rows = HEIGHT;
+            tall_tile(s, row, &next, coming_rows(s, row + rows, tall, each_line));
+        } else {
+            rows = each + (t-- <= more);
+            const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
+            next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
+            tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
+                      s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+        }
         if (gated && soon)
             gate_rows(g->gate, s->c + row * s->c_row, s->c_row, rows, (size_t)vectors * VF_LANES);
     }

@@ -202,11 +202,34 @@ static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_
                 to[p * DQ_FPANEL + j] = from[p * step_stride + j * col_stride];
 }
 
+/* All panels of columns that stand side by side, step by step: rows of memory are read straight through, and
+ * asked for some steps ahead. A panel of fewer columns takes what stands behind them, if that is the next
+ * step's. */
+static void panels_along(const float *from, size_t step_stride, const dq_fpart *part, float *to)
+{
+    enum { AHEAD = 8, LINE = 16 };
+    for (size_t p = 0; p < part->k; p++, from += step_stride, to += DQ_FPANEL) {
+        const bool whole = p + 1 < part->k && step_stride >= DQ_FPANEL;
+        const size_t cols = whole ? part->cols : part->cols / DQ_FPANEL * DQ_FPANEL;
+        for (size_t j = 0; j < part->cols; j += LINE)
+            __builtin_prefetch(from + AHEAD * step_stride + j);
+        size_t j = 0;
+        for (; j < cols; j += DQ_FPANEL)
+            memcpy(to + j * part->k, from + j, DQ_FPANEL * sizeof *to);
+        if (j < part->cols) {
+            memset(to + j * part->k, 0, DQ_FPANEL * sizeof *to);
+            memcpy(to + j * part->k, from + j, (part->cols - j) * sizeof *to);
+        }
+    }
+}
+
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
                 const dq_fpart *part, float *room, dq_fblock *block)
 {
     from += part->col * col_stride + part->p * step_stride;
-    for (size_t j = 0; j < part->cols; j += DQ_FPANEL)
+    if (col_stride == 1)
+        panels_along(from, step_stride, part, room);
+    for (size_t j = 0; j < part->cols && col_stride != 1; j += DQ_FPANEL)
         panel(transpose, from + j * col_stride, col_stride, step_stride, least(DQ_FPANEL, part->cols - j),
               part->k, room + j * part->k);
     block->b = room;
@@ -218,10 +241,11 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const floa
                 const dq_fpart *part, float *room, dq_fblock *block)
 {
     /* For so few rows, laying out columns costs more than reading them where they stand; and so few steps
-     * stay in the first cache wherever they stand, unless far too many of them fall on the same lines. */
-    enum { LESS_ROWS = 24, FEW_STEPS = 64, SETS = 4096, CACHE = 8 * SETS };
+     * stay in the first cache wherever they stand, unless far too many of them fall on the same lines, or on
+     * more pages than are found at once. */
+    enum { LESS_ROWS = 24, FEW_STEPS = 64, SETS = 4096, CACHE = 8 * SETS, PAGES = 64 * 4096 };
     const size_t apart = f->n * sizeof *image, bit = apart & (0 - apart), each = bit < SETS ? bit : SETS;
-    const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE;
+    const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * apart <= PAGES;
     /* in whole panels, what lies behind the last column is the next channel's */
     const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
     if (!whole || (f->m > LESS_ROWS && !stay)) {
