@@ -69,14 +69,14 @@ typedef void dq_convert_f32_f16_fn(const float *x, size_t n, uint16_t *y);
 
 /** y[i] = saturate(round(a[i] * a_ratio + (b[i * step] * b_ratio + fixed))): each product and sum is one
  * fused multiply-add of floats, the second on the result of the first; round to nearest even; NaN gives the
- * type's minimum. `step` is 0 (one b for the row) or 1. */
+ * type's minimum. `step` is 0 (one b for the row) or 1. y may be a, or where step is 1 b. */
 typedef void dq_qlinear_add_u8_fn(const uint8_t *a, float a_ratio, const uint8_t *b, float b_ratio,
                                   size_t step, float fixed, size_t n, uint8_t *y);
 typedef void dq_qlinear_add_s8_fn(const int8_t *a, float a_ratio, const int8_t *b, float b_ratio, size_t step,
                                   float fixed, size_t n, int8_t *y);
 
 /** y[i] = saturate(round((a[i] - a_zero) * (b[i * step] - b_zero) * ratio + zero)): the integers' product is
- * exact, its product with ratio and the sum are each rounded to float; then as above. */
+ * exact, its product with ratio and the sum are each rounded to float; then, and y, as above. */
 typedef void dq_qlinear_mul_u8_fn(const uint8_t *a, int a_zero, const uint8_t *b, int b_zero, size_t step,
                                   float ratio, float zero, size_t n, uint8_t *y);
 typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, int b_zero, size_t step,

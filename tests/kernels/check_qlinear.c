@@ -2,6 +2,7 @@
 #include "kernel_check.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A ratio of scales, now and then an odd one. */
 static float ratio(void)
@@ -15,6 +16,12 @@ static float ratio(void)
 static double rounded(float v, double low, double high)
 {
     return isnan(v) || v < (float)low ? low : v > (float)high ? high : (double)rintf(v);
+}
+
+/* Codes of a or b that were overwritten by the result are the result. */
+static void same_codes(const void *got, const void *want, size_t n, const char *what)
+{
+    KERNEL_FAIL_UNLESS(n == 0 || memcmp(got, want, n) == 0, "%zu codes in place of %s differ", n, what);
 }
 
 #define CHECK_QLINEAR(type, suffix, low, high)                                                               \
@@ -32,6 +39,14 @@ static double rounded(float v, double low, double high)
                 KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %d * %g + (%d * %g + %g) is %d, wanted %g", n,      \
                                    a[j], (double)ra, b[j * step], (double)rb, (double)fixed, y[j], want);    \
             }                                                                                                \
+            if (step) {                                                                                      \
+                type *z = kernel_bytes(n);                                                                   \
+                memcpy(z, b, n);                                                                             \
+                k->qlinear_add_##suffix(a, ra, z, rb, step, fixed, n, z);                                    \
+                same_codes(z, y, n, "b");                                                                    \
+            }                                                                                                \
+            k->qlinear_add_##suffix(a, ra, b, rb, step, fixed, n, a);                                        \
+            same_codes(a, y, n, "a");                                                                        \
             kernel_done();                                                                                   \
         }                                                                                                    \
     }                                                                                                        \
@@ -50,6 +65,14 @@ static double rounded(float v, double low, double high)
                 KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: (%d - %d) * (%d - %d) * %g + %g is %d, wanted %g",  \
                                    n, a[j], za, b[j * step], zb, (double)r, (double)zero, y[j], want);       \
             }                                                                                                \
+            if (step) {                                                                                      \
+                type *z = kernel_bytes(n);                                                                   \
+                memcpy(z, b, n);                                                                             \
+                k->qlinear_mul_##suffix(a, za, z, zb, step, r, zero, n, z);                                  \
+                same_codes(z, y, n, "b");                                                                    \
+            }                                                                                                \
+            k->qlinear_mul_##suffix(a, za, b, zb, step, r, zero, n, a);                                      \
+            same_codes(a, y, n, "a");                                                                        \
             kernel_done();                                                                                   \
         }                                                                                                    \
     }

@@ -134,8 +134,10 @@ static dq_status mul(const dq_op_call *call, dq_error *err)
     return qlinear_run(call, mul_run);
 }
 
-const dq_op_impl dq_op_qlinear_add = {qlinear_infer, qlinear_prepare, add, 0};
-const dq_op_impl dq_op_qlinear_mul = {qlinear_infer, qlinear_prepare, mul, 0};
+const dq_op_impl dq_op_qlinear_add = {qlinear_infer, qlinear_prepare, add,
+                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE};
+const dq_op_impl dq_op_qlinear_mul = {qlinear_infer, qlinear_prepare, mul,
+                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE};
 
 /* ---- MulInteger --------------------------------------------------------------------------------------- */
 
