@@ -192,10 +192,11 @@ static void make_ready(const dq_qgemm_a *a, size_t rows, ready *r)
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
 /* Two tiles of rows by one or two columns of tiles; x2 and c2 may be NULL. On the way `lines` lines a step
- * from `ahead` on are fetched. */
-static void multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, const uint8_t *w2,
-                     const uint8_t *ahead, size_t lines, const int32_t *init, int32_t *c, int32_t *c2,
-                     size_t c_stride)
+ * from `ahead` on are fetched. What is the same for all steps is known where this is called: asking for it in
+ * each of few steps would show. */
+static inline __attribute__((always_inline)) void
+multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, const uint8_t *w2,
+         const uint8_t *ahead, size_t lines, const int32_t *init, int32_t *c, int32_t *c2, size_t c_stride)
 {
     const size_t line = r->line, step = r->step, to_next = c_stride * sizeof *c;
     _tile_loadd(0, init, 0); /* each row the same */
@@ -238,18 +239,22 @@ static void multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const 
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
+    enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
     ready *r = a->turned;
     if (!r->made)
         make_ready(a, rows, r);
-    const size_t size = r->runs * r->run * TILE;
+    const size_t steps = r->runs * r->run, size = steps * TILE;
     const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = wide(panel) > 1 ? w + size : NULL;
     /* of the panel behind this one, if it comes from memory; shared out among two pairs */
-    const size_t lines = !a->far ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
+    const size_t lines = !a->far || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
     const uint8_t *ahead = (w2 ? w2 : w) + size;
     for (size_t i = 0; i < r->count; i += 2, ahead += size) {
-        const bool more = i + 1 < r->count;
-        multiply(r, r->x[i], more ? r->x[i + 1] : NULL, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init,
-                 c + r->row[i] * c_stride, more ? c + r->row[i + 1] * c_stride : NULL, c_stride);
+        const uint8_t *x = r->x[i], *x2 = i + 1 < r->count ? r->x[i + 1] : NULL;
+        int32_t *to = c + r->row[i] * c_stride, *to2 = x2 ? c + r->row[i + 1] * c_stride : NULL;
+        if (x2 && w2 && lines == 0)
+            multiply(r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+        else
+            multiply(r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2, c_stride);
     }
     if (!w2)
         for (size_t i = 0; i < rows; i++)
