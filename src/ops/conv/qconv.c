@@ -71,16 +71,28 @@ static uint8_t flip_of(const dq_op_call *call, const dq_qconv *conv)
     return dq_qgemm_flip(call->in[conv->x]->dtype, conv->image_signed);
 }
 
+/* From one copied row to the next: long ones begin where cache lines do. */
+static size_t row_size(size_t run)
+{
+    enum { LINE = 64 };
+    return run < LINE ? run : (run + LINE - 1) / LINE * LINE;
+}
+
 /* Rows of a block, all of about equal size: a short last one would waste most of a tile. A kernel that takes
  * a block at once gets whole rows of windows, or even pieces of one, so that neighbours stay at one distance.
  */
 static size_t rows_of_block(const dq_qconv *conv)
 {
+    enum { COPIED = 128 /* bytes of a copied row */ };
     const dq_window *w = &conv->s.window;
     size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr, width = (size_t)w->out[w->rank - 1];
     size_t most = dq_qgemm_block_rows(conv->weights.kernel), blocks = (rows + most - 1) / most;
     if (mr < most)
         return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
+    if (conv->rows == DQ_QCONV_GATHERED && row_size(conv->weights.b.run) > COPIED) {
+        most /= 2; /* or copies and sums displace each other in the first-level cache */
+        blocks = (rows + most - 1) / most;
+    }
     if (conv->rows == DQ_QCONV_GATHERED || (conv->s.kernel_size == 1 && conv->image.whole))
         return (rows + blocks - 1) / blocks;
     if (width > most) {
@@ -111,13 +123,6 @@ static void cut_rows(const dq_op_call *call, dq_qconv *conv)
 static bool has_images(const dq_qconv *conv)
 {
     return conv->rows != DQ_QCONV_TURNED && conv->rows != DQ_QCONV_PLACED;
-}
-
-/* From one copied row to the next: long ones begin where cache lines do. */
-static size_t row_size(size_t run)
-{
-    enum { LINE = 64 };
-    return run < LINE ? run : (run + LINE - 1) / LINE * LINE;
 }
 
 static bool lay_out(dq_op_call *call, dq_qconv *conv)
