@@ -42,6 +42,14 @@ typedef struct dq_float_rows {
     /** y[i] = x[i] < low ? low : x[i], and of that r > high ? high : r; y may be x. */
     void (*clip)(const float *x, size_t n, float low, float high, float *y);
 
+    /** y[i] = x[i] / by, for dq_divides(by) (reciprocal.h) and each x[i] +0 or of an absolute value between
+     * 2^-60 and 2^80; y may be x. */
+    void (*divide)(const float *x, size_t n, float by, float *y);
+    /** y[i] = r * scale, r being x[i] / scale rounded to the nearest whole number (ties to even, zero
+     * positive), `low` where it is less or NaN, `high` where it is more: what dequantizing makes of
+     * quantized numbers. `low` and `high` are whole and not beyond 2^17; y may be x. */
+    void (*requantize)(const float *x, size_t n, float scale, float low, float high, float *y);
+
     /** The largest (smallest) element, NaN when there is one; -infinity (infinity) for none. Which of zeros
      * of both signs is open. */
     float (*max_of)(const float *x, size_t n);

@@ -1,5 +1,6 @@
 /* The members of dq_float_rows over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FLOAT_ROWS. */
+#include "kernels/divide_body.h"
 #include "kernels/float_math.h"
 #include "kernels/float_rows.h"
 
@@ -197,6 +198,43 @@ static void clip_row(const float *x, size_t n, float low, float high, float *y)
         vf_store(y + i, clipped(vf_load(x + i), l, h));
     if (i < n)
         store_few(y + i, n - i, clipped(load_few(x + i, n - i), l, h));
+}
+
+static void divide_row(const float *x, size_t n, float by, float *y)
+{
+    const divisor s = divisor_of(by);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
+        vf q = divided(few < VF_LANES ? load_few(x + i, few) : vf_load(x + i), &s);
+        if (few < VF_LANES)
+            store_few(y + i, few, q);
+        else
+            vf_store(y + i, q);
+    }
+}
+
+/* Bounds hold for numbers before they are divided, where that is safe (else by 1): the quotient of a bound
+ * times the scale is much nearer to the bound than to the next whole number. */
+static void requantize_row(const float *x, size_t n, float scale, float low, float high, float *y)
+{
+    const float by = dq_divides(scale) ? scale : 1;
+    const divisor s = divisor_of(by);
+    const vf least = vf_set(low * by), most = vf_set(high * by), factor = vf_set(scale);
+    const vf magic = vf_set(12582912.0f); /* added to and taken from a float below 2^22, this rounds it */
+    if (by != scale) {
+        div_row(x, 1, &scale, 0, n, y);
+        x = y;
+    }
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
+        vf v = few < VF_LANES ? load_few(x + i, few) : vf_load(x + i);
+        v = divided(vf_min(vf_max(v, least), most), &s);
+        v = vf_mul(vf_sub(vf_add(v, magic), magic), factor);
+        if (few < VF_LANES)
+            store_few(y + i, few, v);
+        else
+            vf_store(y + i, v);
+    }
 }
 
 /* ---- Sums -----------------------------------------------------------------------------------------------
@@ -543,8 +581,9 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .hard_swish = hard_swish_row, .hard_sigmoid = hard_sigmoid_row, .softplus = softplus_row,            \
         .mish = mish_row, .gelu = gelu_row, .gelu_tanh = gelu_tanh_row, .round = round_row,                  \
         .floor = floor_row, .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row,                \
-        .mul = mul_row, .div = div_row, .min = min_row, .max = max_row, .clip = clip_row, .max_of = max_of,  \
-        .min_of = min_of, .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum,                    \
-        .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum, .squares = squares,              \
-        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
+        .mul = mul_row, .div = div_row, .min = min_row, .max = max_row, .clip = clip_row,                    \
+        .divide = divide_row, .requantize = requantize_row, .max_of = max_of, .min_of = min_of,              \
+        .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns,  \
+        .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize, .dots = dots,            \
+        .mix = mix, .lrn = lrn                                                                               \
     }

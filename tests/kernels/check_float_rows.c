@@ -252,6 +252,41 @@ static void check_maps(const dq_float_rows *k, size_t n)
     kernel_done();
 }
 
+static float requantized(float x, float scale, float low, float high)
+{
+    float q = rintf(x / scale), r = q >= high ? high : q > low ? q : low;
+    return (r + 0.0f) * scale;
+}
+
+/* Divided by one number: any floats, and such as stand next to the middle between two whole numbers. */
+static void check_divided(const dq_float_rows *k, size_t n)
+{
+    static const float scales[] = {1.0f / 3, 0.00123f, 0x1.fffffep-9f, 0x1.000002p-7f, 0x1p-60f, 0x1.9p59f,
+                                   1e-42f,   -0.7f,    0.0f,           INFINITY,       NAN,      6.0f};
+    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+        const float scale = scales[s], low = s % 2 ? 0 : -(float)kernel_random(65536), high = low + 65535;
+        float *x = kernel_floats(n), *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
+        for (size_t i = 0; i < n; i++) {
+            float tie = (float)((double)(low + (float)kernel_random(65600)) + 0.5) * scale;
+            if (kernel_random(4))
+                x[i] = kernel_random(2) ? tie : nextafterf(tie, kernel_random(2) ? INFINITY : -INFINITY);
+            z[i] = requantized(x[i], scale, low, high);
+        }
+        k->requantize(x, n, scale, low, high, y);
+        same_rows("requantize", y, z, n);
+        for (size_t i = 0; i < n; i++) {
+            float any = ldexpf((float)(1 + kernel_random((1 << 24) - 1)), (int)kernel_random(90) - 58);
+            x[i] = kernel_random(8) ? kernel_random(2) ? -any : any : 0;
+            z[i] = x[i] / scale;
+        }
+        if (scale >= 0x1p-60f && scale <= 0x1p60f) {
+            k->divide(x, n, scale, y);
+            same_rows("divide", y, z, n);
+        }
+    }
+    kernel_done();
+}
+
 static void check_pairs(const dq_float_rows *k, size_t n)
 {
     const dq_float_rows *c = portable();
@@ -457,6 +492,7 @@ void check_float_rows(const dq_kernels *k)
     for (size_t i = 0; kernel_size(i, &n); i++) {
         check_maps(k->float_rows, n);
         check_pairs(k->float_rows, n);
+        check_divided(k->float_rows, n);
         check_sums(k->float_rows, ordinary(n), n);
         check_sums(k->float_rows, kernel_floats(n), n);
         check_order(k->float_rows, n);

@@ -2,8 +2,9 @@
  * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there.
  *
  * Results of rows that are `far`, longer than caches, go to memory directly: it need not be read before. */
-#include "kernels/reciprocal.h"
 #include "kernels/x86/vec_avx2.h"
+
+#include "kernels/divide_body.h"
 
 #define ISA(name) name##_avx2
 
@@ -117,6 +118,29 @@ static inline bool quantize_32(const float *x, const factors *f, const bounds *b
     return true;
 }
 
+/* Where the scale divides (divide_body.h), bounds hold for the number before it is divided: the quotient of a
+ * bound times the scale is next to the bound. */
+static inline __m256i quantize_near(const float *x, const divisor *scale, const bounds *b)
+{
+    __m256 within = _mm256_min_ps(_mm256_max_ps(_mm256_loadu_ps(x), b->low), b->high);
+    return _mm256_add_epi32(_mm256_cvtps_epi32(divided(within, scale)), b->zero);
+}
+
+/* As many elements as are whole vectors of codes of 16 bits; says how many. */
+static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n, float scale, const bounds *b,
+                                                       bool is_signed, uint16_t *y)
+{
+    const divisor s = divisor_of(scale);
+    size_t i = 0;
+    const bounds near = {_mm256_mul_ps(b->low, s.by), _mm256_mul_ps(b->high, s.by), b->zero};
+    for (; i + 16 <= n; i += 16) {
+        __m256i low = quantize_near(x + i, &s, &near), high = quantize_near(x + i + 8, &s, &near);
+        __m256i words = is_signed ? _mm256_packs_epi32(low, high) : _mm256_packus_epi32(low, high);
+        _mm256_storeu_si256((__m256i *)(void *)(y + i), _mm256_permute4x64_epi64(words, 0xd8));
+    }
+    return i;
+}
+
 /* Elements of a row until its results stand at a multiple of a vector's bytes. */
 static inline size_t until_aligned(const void *y, size_t width)
 {
@@ -138,6 +162,8 @@ static inline size_t until_aligned(const void *y, size_t width)
                 i = until_aligned(y, sizeof(type));                                                          \
                 dq_quantize_f32_##suffix##_c(x, i, scale, zero, 0, y);                                       \
             }                                                                                                \
+            if (sizeof(type) == 2 && step == 0 && dq_divides(scale[0]))                                      \
+                i = quantize_words(x, n, scale[0], &b, (min) < 0, (uint16_t *)y);                            \
             for (; fast && n - i >= 32; i += 32)                                                             \
                 if (!quantize_32(x + i, &f, &b, (min) < 0, far, y + i))                                      \
                     for (size_t k = i; k < i + 32; k += 8)                                                   \

@@ -1,9 +1,9 @@
 /* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. Those with a
  * scale for each element are read from so many places that AVX2 does them as fast. */
 #include "kernels/kernels.h"
-#include "kernels/reciprocal.h"
+#include "kernels/x86/vec_avx512.h"
 
-#include <immintrin.h>
+#include "kernels/divide_body.h"
 
 enum { LANES = 16, AHEAD = 1024 /* a page: the processor does not read ahead from one to the next */ };
 
@@ -78,6 +78,31 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
     return true;
 }
 
+/* Where the scale divides (divide_body.h), bounds hold for the number before it is divided: the quotient of a
+ * bound times the scale is next to the bound. */
+static inline __m512i quantize_near(const float *x, const divisor *scale, const bounds *b)
+{
+    __m512 within = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x), b->low), b->high);
+    ahead(x);
+    return _mm512_add_epi32(_mm512_cvtps_epi32(divided(within, scale)), b->zero);
+}
+
+/* As many elements as are whole vectors of codes of 16 bits; says how many. */
+static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n, float scale, const bounds *b,
+                                                       bool is_signed, uint16_t *y)
+{
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    const divisor s = divisor_of(scale);
+    size_t i = 0;
+    const bounds near = {_mm512_mul_ps(b->low, s.by), _mm512_mul_ps(b->high, s.by), b->zero};
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        __m512i low = quantize_near(x + i, &s, &near), high = quantize_near(x + i + LANES, &s, &near);
+        __m512i words = is_signed ? _mm512_packs_epi32(low, high) : _mm512_packus_epi32(low, high);
+        _mm512_storeu_si512(y + i, _mm512_permutexvar_epi64(order, words));
+    }
+    return i;
+}
+
 #define QUANTIZE(suffix, type, min, max)                                                                     \
     void dq_quantize_f32_##suffix##_avx512(const float *x, size_t n, const float *scale, const type *zero,   \
                                            size_t step, type *y)                                             \
@@ -90,7 +115,10 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
         const bounds b = bounds_of(_mm512_set1_epi32(zero ? zero[0] : 0), min, max);                         \
         const bool fast = sizeof(type) == 1 && dq_reciprocal_serves(scale[0]);                               \
         const float reciprocal = 1 / scale[0];                                                               \
-        for (size_t i = 0; i < n; i += LANES) {                                                              \
+        size_t i = 0;                                                                                        \
+        if (sizeof(type) == 2 && dq_divides(scale[0]))                                                       \
+            i = quantize_words(x, n, scale[0], &b, (min) < 0, (uint16_t *)y);                                \
+        for (; i < n; i += LANES) {                                                                          \
             if (fast && n - i >= 4 * LANES && quantize_64(x + i, reciprocal, &b, (min) < 0, y + i)) {        \
                 i += 3 * LANES;                                                                              \
                 continue;                                                                                    \
