@@ -4,7 +4,8 @@
  * the bit.
  *
  * This pass comes behind the others and looks at what they left. A chain is found from its end: it grows by
- * whatever only the chain reads. Its last float value may have other readers, too; it is then a second
+ * whatever only the chain reads; a QuantizeLinear with the DequantizeLinear behind it is a step, too, which
+ * rounds floats. Its last float value may have other readers, too; it is then a second
  * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
  * moved (fuse_moves.c). */
 #include "ops/elementwise/elementwise.h"
@@ -99,6 +100,29 @@ static bool is_step(const pass *p, const dq_node *node)
     return node->in[0] != NULL;
 }
 
+/* Whether the node is a DequantizeLinear that undoes a QuantizeLinear behind a step, whose codes nobody else
+ * reads; *before is that one then. */
+static bool is_round_trip(const pass *p, const dq_node *node, dq_quantized *before)
+{
+    dq_dequantized x;
+    if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
+        !dq_fuser_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
+        return false;
+    const dq_node *q = p->by[x.codes->id];
+    return q && !q->made && p->uses[x.codes->id] == 1 && dq_fuser_quantized(p->f, q, true, before) &&
+           before->dtype == x.dtype &&
+           dq_fuser_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
+           is_step(p, p->by[q->in[0]->id]);
+}
+
+/* Both nodes of a round trip are one step, in chains the second one stands for it: what it is done with. */
+static dq_value *const *operands(const pass *p, const dq_node *node, uint32_t *count)
+{
+    bool trip = strcmp(node->op_type, "DequantizeLinear") == 0;
+    *count = trip ? 1 : node->in_count;
+    return trip ? p->by[node->in[0]->id]->in : node->in;
+}
+
 static bool in_chain(const chain *c, const dq_node *node)
 {
     for (uint32_t i = 0; i < c->count; i++)
@@ -107,25 +131,28 @@ static bool in_chain(const chain *c, const dq_node *node)
     return false;
 }
 
-static uint32_t reads(const chain *c, const dq_value *v)
+static uint32_t reads(const pass *p, const chain *c, const dq_value *v)
 {
-    uint32_t count = 0;
-    for (uint32_t n = 0; n < c->count; n++)
-        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++)
-            count += c->nodes[n]->in[i] == v;
+    uint32_t count = 0, ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins; i++)
+            count += in[i] == v;
+    }
     return count;
 }
 
 /* Inputs of the chain, and steps that it would have. */
-static bool fits(const chain *c)
+static bool fits(const pass *p, const chain *c)
 {
     const dq_value *seen[MOST_INPUTS];
-    uint32_t inputs = 0, limits = 0, steps = 0;
+    uint32_t inputs = 0, limits = 0, steps = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
         const dq_node *node = c->nodes[n];
-        steps += node->in_count > 2 ? node->in_count - 1 : 1;
-        for (uint32_t i = 0; i < node->in_count; i++) {
-            const dq_value *v = node->in[i];
+        dq_value *const *in = operands(p, node, &ins);
+        steps += ins > 2 ? ins - 1 : 1;
+        for (uint32_t i = 0; i < ins; i++) {
+            const dq_value *v = in[i];
             bool known = !v || in_chain(c, v->producer);
             for (uint32_t k = 0; !known && k < inputs; k++)
                 known = seen[k] == v;
@@ -140,24 +167,37 @@ static bool fits(const chain *c)
     return inputs + limits <= MOST_INPUTS && steps <= MOST_STEPS;
 }
 
-/* Takes in nodes whose results nobody else reads. */
-static void grow(const pass *p, chain *c)
+/* Takes in one more node whose result nobody else reads; false: there is none. */
+static bool grow(const pass *p, chain *c)
 {
-    for (uint32_t n = 0; n < c->count; n++)
-        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++) {
-            const dq_value *v = c->nodes[n]->in[i];
-            const dq_node *node = v ? p->by[v->id] : NULL;
-            if (c->count == MOST_STEPS || !node || in_chain(c, node) || !is_step(p, node) ||
-                p->uses[v->id] != reads(c, v))
+    uint32_t ins;
+    dq_quantized q;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins && c->count < MOST_STEPS; i++) {
+            const dq_node *node = in[i] ? p->by[in[i]->id] : NULL;
+            if (!node || in_chain(c, node) || p->uses[in[i]->id] != reads(p, c, in[i]) ||
+                (!is_step(p, node) && !is_round_trip(p, node, &q)))
                 continue;
             c->nodes[c->count++] = node;
-            if (fits(c))
-                n = (uint32_t)-1; /* once more from the first: others may now be read by the chain alone */
-            else
-                c->count--;
-            if (n == (uint32_t)-1)
-                break;
+            if (fits(p, c))
+                return true;
+            c->count--;
         }
+    }
+    return false;
+}
+
+/* Codes are what a chain begins with, not a round trip behind floats. */
+static void trim(const pass *p, chain *c)
+{
+    uint32_t count = 0, ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        if (in == c->nodes[n]->in || in_chain(c, p->by[in[0]->id]))
+            c->nodes[count++] = c->nodes[n];
+    }
+    c->count = count;
 }
 
 /* ---- Its program -------------------------------------------------------------------------------------- */
@@ -178,12 +218,13 @@ static int64_t input_of(const pass *p, chain *c, dq_value *v)
 /* Inputs first: their number is where steps begin. */
 static void add_inputs(const pass *p, chain *c)
 {
-    for (uint32_t n = 0; n < c->count; n++)
-        for (uint32_t i = 0; i < c->nodes[n]->in_count; i++) {
-            dq_value *v = c->nodes[n]->in[i];
-            if (v && !in_chain(c, p->by[v->id]))
-                input_of(p, c, v);
-        }
+    uint32_t ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins; i++)
+            if (in[i] && !in_chain(c, p->by[in[i]->id]))
+                input_of(p, c, in[i]);
+    }
 }
 
 static int64_t add_limit(const pass *p, chain *c, float limit)
@@ -214,7 +255,7 @@ static int64_t add_step(chain *c, const dq_node *node, const char *name, int64_t
 static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
 {
     const dq_node *node = p->by[v->id];
-    uint32_t at = 0;
+    uint32_t at = 0, ins;
     for (uint32_t s = 0; s < c->steps; s++)
         if (c->of[s] == v)
             return c->in_count + s;
@@ -222,13 +263,14 @@ static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
         at++;
     if (at == c->count)
         return input_of(p, c, v);
-    int64_t result = emit(p, c, node->in[0], limits);
-    const char *name = step_name(node);
+    dq_value *const *in = operands(p, node, &ins);
+    int64_t result = emit(p, c, in[0], limits);
+    const char *name = in == node->in ? step_name(node) : DQ_EW_ROUND_TRIP;
     if (dq_fuser_is(node, "Clip"))
         result = add_step(c, node, name, result, limits[2 * at], limits[2 * at + 1]);
-    else if (node->in_count == 1)
+    else if (ins == 1)
         result = add_step(c, node, name, result, -1, -1);
-    for (uint32_t i = 1; i < node->in_count && !dq_fuser_is(node, "Clip"); i++)
+    for (uint32_t i = 1; i < ins && !dq_fuser_is(node, "Clip"); i++)
         result = add_step(c, node, name, result, emit(p, c, node->in[i], limits), -1);
     c->of[c->steps - 1] = v;
     return result;
@@ -280,17 +322,31 @@ static bool set_attrs(dq_fuser *f, dq_node *node, const chain *c, size_t number_
     return true;
 }
 
+/* alpha, beta and gamma of a step; of a round trip the scale, and the bounds of codes without their zero. */
+static void step_numbers(const dq_fuser *f, const chain *c, uint32_t s, float *to)
+{
+    dq_dequantized x;
+    to[0] = dq_node_float(c->like[s], "alpha", 1);
+    to[1] = dq_node_float(c->like[s], "beta", 0.5f);
+    to[2] = dq_node_float(c->like[s], "gamma", 1);
+    if (strcmp(c->name[s], DQ_EW_ROUND_TRIP) == 0 && dq_fuser_dequantized(f, c->like[s]->out[0], true, &x)) {
+        int64_t most = (int64_t)1 << dq_dtype_get(x.dtype)->bits;
+        int64_t low =
+            (x.dtype == DQ_INT8 || x.dtype == DQ_INT16 ? -most / 2 : 0) - dq_fuser_zero(x.zero_t, 0);
+        to[0] = dq_fuser_scale(x.scale_t, 0);
+        to[1] = (float)low;
+        to[2] = (float)(low + most - 1);
+    }
+}
+
 /* `q` NULL: the result is float. `also` not NULL: the last float value, a second result. */
 static dq_node *make_node(dq_fuser *f, const chain *c, const dq_quantized *q, dq_value *out, dq_value *also)
 {
     float numbers[MOST_NUMBERS];
     int64_t codes[MOST_INPUTS + 2 * ARGS], last = c->in_count + c->steps - 1;
     size_t n = 0, m = 0;
-    for (uint32_t s = 0; s < c->steps; s++) {
-        numbers[n++] = dq_node_float(c->like[s], "alpha", 1);
-        numbers[n++] = dq_node_float(c->like[s], "beta", 0.5f);
-        numbers[n++] = dq_node_float(c->like[s], "gamma", 1);
-    }
+    for (uint32_t s = 0; s < c->steps; s++, n += ARGS)
+        step_numbers(f, c, s, numbers + n);
     for (uint32_t i = 0; i < c->in_count; i++) {
         const dq_dequantized *x = &c->codes[i];
         numbers[n++] = x->node ? dq_fuser_scale(x->scale_t, 0) : 1;
@@ -384,6 +440,16 @@ static bool look_behind(pass *p, uint32_t at, uint32_t count)
     return true;
 }
 
+/* What gives the value, before `at`, is in the chain now. */
+static void leave_out(pass *p, const dq_value *v, uint32_t at)
+{
+    uint32_t n = p->place[v->id];
+    if (n < at) {
+        p->f->nodes[n] = p->gone;
+        p->needed[n] = false;
+    }
+}
+
 /* Puts `made` in the place of the nodes of the chain and what stands behind them. */
 static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
 {
@@ -394,11 +460,9 @@ static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
     else if (!dq_fuser_place(f, made, &e->q, &e->tail))
         return false;
     for (uint32_t i = 0; i < c->count; i++) {
-        uint32_t n = p->place[c->nodes[i]->out[0]->id];
-        if (n < at) {
-            f->nodes[n] = p->gone;
-            p->needed[n] = false;
-        }
+        leave_out(p, c->nodes[i]->out[0], at);
+        if (strcmp(c->nodes[i]->op_type, "DequantizeLinear") == 0)
+            leave_out(p, c->nodes[i]->in[0], at);
     }
     return f->count == count || look_behind(p, at, count);
 }
@@ -412,20 +476,24 @@ static void fuse_at(pass *p)
     if (!find_ending(p, &e))
         return;
     c.nodes[c.count++] = p->by[e.v->id];
-    if (!fits(&c))
+    if (!fits(p, &c))
         return;
-    grow(p, &c);
+    while (grow(p, &c))
+        ;
+    trim(p, &c);
     if (!make_program(p, &c, e.v))
         return;
-    uint32_t dequantized = 0;
+    uint32_t dequantized = 0, trips = 0;
     for (uint32_t i = 0; i < c.in_count; i++)
         dequantized += c.codes[i].node != NULL;
+    for (uint32_t s = 0; s < c.steps; s++)
+        trips += strcmp(c.name[s], DQ_EW_ROUND_TRIP) == 0;
     if (c.count + dequantized + e.quantizes < 2)
         return;
     dq_node *made = make_node(f, &c, e.quantizes ? &e.q : NULL, last->out[0], e.shared ? e.v : NULL);
     if (!made || !replace(p, &c, made, &e))
         return;
-    uint32_t before = c.count + dequantized - !e.quantizes;
+    uint32_t before = c.count + trips + dequantized - !e.quantizes;
     dq_fuser_tell(f, last, "runs strip by strip with the %u node%s before it%s", before,
                   before == 1 ? "" : "s", e.tail.count ? ", moves between them work on the codes" : "");
 }

@@ -253,6 +253,11 @@ def element_chain(case):
     """Operators that stay in float, from codes or floats to codes or floats, broadcasting in between."""
     shape = (case.size(1, 3), case.size(1, 4), case.size(1, 40) if case.chance(0.8) else 2500)
     case.quanta = 0
+    trips = case.chance(0.5)
+
+    def code_type():
+        return case.pick(U8, S8, np.dtype(np.uint16), np.dtype(np.int16)) if case.opset >= 21 else case.code_type()
+
     if case.chance(0.6):
         y = case.input("x", shape, scale=case.scale(0.01, 0.06))[0]
     else:
@@ -275,9 +280,11 @@ def element_chain(case):
         else:
             y = case.node(op, [y, operand] if case.chance(0.7) else [operand, y], f"n{i}")
         case.note += " " + op
+        if trips and case.chance(0.5):
+            y = parted(case, f"r{i}", y, case.scale(0.001, 0.06), code_type())
+            case.note += " rounded"
     if case.chance(0.6):
-        case.quantize("y", y, 0.05, case.pick(U8, S8, np.dtype(np.uint16), np.dtype(np.int16))
-                      if case.opset >= 21 else case.code_type(), None if case.opset >= 21 else "draw")
+        case.quantize("y", y, 0.05, code_type(), None if case.opset >= 21 else "draw")
         return
     case.output(y, FLOAT)
 

@@ -56,6 +56,10 @@ typedef struct dq_ew_named {
 extern const dq_ew_named dq_ew_arith_named[], dq_ew_unary_named[],
     dq_ew_clip_named[]; /* name NULL: the end */
 
+/** A step of chains alone: floats become codes of the scale alpha and floats again, beta and gamma being the
+ * bounds of codes less their zero point (dq_float_rows.requantize). */
+#define DQ_EW_ROUND_TRIP "Requantize"
+
 /** NULL: there is none of this name. */
 const dq_ew_named *dq_ew_find(const char *name, size_t length);
 

@@ -4,6 +4,7 @@
  *
  * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
  * by one element or stays; a step whose operands all stay is computed once. */
+#include "kernels/reciprocal.h"
 #include "ops/broadcast.h"
 #include "ops/codes.h"
 #include "ops/elementwise/elementwise.h"
@@ -24,6 +25,7 @@ typedef struct step {
     dq_ew_params params;
     unsigned args;
     uint8_t arg[ARGS];
+    bool divides; /* a Div of values that dq_float_rows.divide takes */
 } step;
 
 typedef struct state {
@@ -95,6 +97,7 @@ static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
         const float *number = numbers->u.floats + i * ARGS;
         if (!row)
             return bad(call, err);
+        to->divides = strcmp(row->name, "Div") == 0;
         to->fn = row->fn;
         to->args = row->operands;
         to->params = (dq_ew_params){.alpha = (double)number[0],
@@ -110,6 +113,19 @@ static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
         }
     }
     return read_ends(call, s, numbers->u.floats + s->steps * ARGS, err);
+}
+
+/* Whether a value is codes of an ordinary scale, as floats: zeros are positive, all else is neither tiny nor
+ * huge. */
+static bool is_ordinary(const dq_op_call *call, const state *s, size_t value)
+{
+    const bool is_input = value < s->inputs;
+    const step *from = is_input ? NULL : &s->step[value - s->inputs];
+    if (is_input ? call->in[value]->dtype == DQ_FLOAT
+                 : from->fn != dq_ew_find(DQ_EW_ROUND_TRIP, strlen(DQ_EW_ROUND_TRIP))->fn)
+        return false;
+    const double scale = is_input ? (double)s->in[value].scale : from->params.alpha;
+    return scale >= 0x1p-40 && scale <= 0x1p40;
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -179,6 +195,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     view.out = &shape;
     for (uint32_t i = 0; i < s->inputs; i++)
         inputs[i] = i;
+    for (size_t i = 0; i < s->steps; i++)
+        s->step[i].divides = s->step[i].divides && is_ordinary(call, s, s->step[i].arg[0]);
     dq_loop_plan(&view, inputs, s->inputs, &s->loop);
     lay_out(call, s);
     call->worker_scratch_size = s->strips * STRIP * sizeof(float);
@@ -221,7 +239,10 @@ static void take_step(const piece *p, size_t i, size_t at, size_t n, value *valu
     }
     bool direct = s->direct[v] >= 0 && moves;
     float *to = direct ? dq_data(p->call->out[s->direct[v]], float) + at : p->strips + s->strip[v] * STRIP;
-    now->fn(to, in, steps, moves ? n : 1, &now->params);
+    if (now->divides && steps[0] && !steps[1] && dq_divides(*values[now->arg[1]].data))
+        p->call->kernels->float_rows->divide(in[0], n, *values[now->arg[1]].data, to);
+    else
+        now->fn(to, in, steps, moves ? n : 1, &now->params);
     values[v] = (value){to, moves};
 }
 

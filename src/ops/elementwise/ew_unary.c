@@ -364,7 +364,10 @@ static const dq_ew_table shrink_table = {
     .params = read_shrink};
 DQ_EW_OP(dq_op_shrink, shrink_table);
 
+DQ_EW_ROW(round_trip_f32, requantize(in[0], n, ALPHA, BETA, (float)params->gamma, out))
+
 const dq_ew_named dq_ew_unary_named[] = {
+    {DQ_EW_ROUND_TRIP, round_trip_f32, 1},
     {"Abs", abs_f32, 1},
     {"Neg", neg_f32, 1},
     {"Relu", relu_f32, 1},
