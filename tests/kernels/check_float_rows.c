@@ -181,9 +181,9 @@ static double error_of(size_t f, float x, float got)
 {
     double wanted = functions[f].of((double)x);
     if (isnan(wanted) || isnan(got))
-        return isnan(wanted) == isnan(got) ? 0 : INFINITY;
+        return isnan(wanted) == isnan(got) ? 0 : (double)INFINITY;
     if (isinf((float)wanted) || isinf(got))
-        return (float)wanted == got || fabs(wanted) > 3.402823e38 ? 0 : INFINITY;
+        return (float)wanted == got || fabs(wanted) > 3.402823e38 ? 0 : (double)INFINITY;
     bool cancels = functions[f].of == gelu_of && x < 0;
     double unit = unit_at(cancels ? (double)x / 2 : wanted), few = 0x1p-149 * fabs((double)x);
     return fabs((double)got - wanted) / (few > unit && few < 0x1p-135 ? few : unit);
