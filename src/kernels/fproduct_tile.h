@@ -202,12 +202,16 @@ INLINE const float *place_at(const float *from, const strides *s, int times)
     return (const float *)(const void *)((const char *)from + bytes);
 }
 
-enum { HEIGHT = TALL_ROWS ? TALL_ROWS : 1, HALF_HEIGHT = 6 /* rows that an address reaches */ };
+enum {
+    HEIGHT = TALL_ROWS ? TALL_ROWS : 1,
+    LESS = TALL_ROWS ? 8 : 1,
+    HALF_HEIGHT = 6 /* rows that an address reaches */
+};
 
 /* `steps` of a tall tile on top of its sums. The multipliers share their ports with additions, so that
  * addresses are left to the loads: pointers and strides are opaque, lest more of them are made beforehand. */
 INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
-                       strides *b_step, int steps, vf (*sum)[VECTORS])
+                       strides *b_step, int steps, int height, vf (*sum)[VECTORS])
 {
     __asm__ volatile("" : "+r"(a_row->one), "+r"(a_row->three), "+r"(a_row->five));
     __asm__ volatile("" : "+r"(b_step->one), "+r"(b_step->three));
@@ -218,7 +222,7 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
         for (int v = 0; v < VECTORS; v++)
             w[v] = vf_load(place_at(b[v], b_step, u));
 #pragma GCC unroll 16
-        for (int i = 0; i < HEIGHT; i++) {
+        for (int i = 0; i < height; i++) {
             const vf x = vf_set(place_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++)
@@ -265,9 +269,8 @@ INLINE void fetch_coming(coming *to, size_t most)
     }
 }
 
-/* TALL_ROWS rows of a strip, from its row number `row` on, and two panels: alone in a function, as what else
- * stands in registers is in the way. */
-static __attribute__((noinline)) void tall_tile(const strip *s, size_t row, stream *next, coming to)
+/* Rows of a strip, from its row number `row` on, and two panels. */
+INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
 {
     enum { TIMES = LINE / UNROLL };
     const dq_fblock *g = s->g;
@@ -279,7 +282,7 @@ static __attribute__((noinline)) void tall_tile(const strip *s, size_t row, stre
     float *c = s->c + row * s->c_row;
     vf sum[HEIGHT][VECTORS];
 #pragma GCC unroll 16
-    for (int i = 0; i < HEIGHT; i++)
+    for (int i = 0; i < height; i++)
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
     /* few lines of the next panels once in a while, many as evenly as can be */
@@ -294,7 +297,7 @@ static __attribute__((noinline)) void tall_tile(const strip *s, size_t row, stre
         fetch_coming(&to, rows);
         size_t n = times;
         do {
-            tall_steps(a, &a_row, b, &b_step, UNROLL, sum);
+            tall_steps(a, &a_row, b, &b_step, UNROLL, height, sum);
             for (int i = 0; i < 2; i++)
                 a[i] += UNROLL;
             for (int v = 0; v < VECTORS; v++)
@@ -303,18 +306,30 @@ static __attribute__((noinline)) void tall_tile(const strip *s, size_t row, stre
     }
     next->at = at;
     for (size_t left = g->k % UNROLL; left; left--) {
-        tall_steps(a, &a_row, b, &b_step, 1, sum);
+        tall_steps(a, &a_row, b, &b_step, 1, height, sum);
         for (int i = 0; i < 2; i++)
             a[i]++;
         for (int v = 0; v < VECTORS; v++)
             b[v] = place_at(b[v], &b_step, 1);
     }
+    __asm__("" : "+r"(c)); /* rows' addresses are no state of the steps */
     if (g->last)
-        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, HEIGHT, VECTORS, sum);
+        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, height, VECTORS, sum);
 #pragma GCC unroll 16
-    for (int i = 0; i < HEIGHT; i++)
+    for (int i = 0; i < height; i++)
         for (int v = 0; v < VECTORS; v++)
             vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
+}
+
+/* Alone in functions, as what else stands in registers is in the way. */
+static __attribute__((noinline)) void tile_most(const strip *s, size_t row, stream *next, coming to)
+{
+    tall_tile(s, row, next, to, HEIGHT);
+}
+
+static __attribute__((noinline)) void tile_less(const strip *s, size_t row, stream *next, coming to)
+{
+    tall_tile(s, row, next, to, LESS);
 }
 
 static inline size_t tiles_of(size_t rows)
@@ -322,14 +337,20 @@ static inline size_t tiles_of(size_t rows)
     return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
-/* Rows of a strip that tall tiles take: those that are left are not so few that each waits for its sums. */
-static size_t tall_rows(const strip *s)
+/* How many tiles of HEIGHT and of LESS rows a strip begins with: rows that are left are none or five and
+ * more, if that can be, as tiles of fewer wait for their sums. */
+typedef struct tall {
+    size_t most, less;
+} tall;
+
+static tall tall_tiles(const strip *s)
 {
-    enum { SOME = 16, DEEP = 32, FEW = 4 };
+    enum { SOME = 16, DEEP = 32 };
+    static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* of rows left by HEIGHT */
     if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_FPANEL)
-        return 0;
-    const size_t tall = s->rows / HEIGHT, left = s->rows % HEIGHT;
-    return (tall - (tall && left && left < FEW)) * HEIGHT;
+        return (tall){0, 0};
+    const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
+    return (tall){(s->rows - count * LESS) / HEIGHT, count};
 }
 
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
@@ -337,16 +358,20 @@ INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
     const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
-    const size_t tall = vectors == VECTORS ? tall_rows(s) : 0;
-    const size_t left = s->rows - tall, tiles = tiles_of(left), each = tiles ? left / tiles : 0;
-    const size_t each_line = tall ? (HEIGHT * LINE + g->k - 1) / g->k : 0;
-    stream next = next_panels(g, s->col, s->b, tall / HEIGHT + tiles);
-    for (size_t row = 0, rows, more = left - tiles * each, t = tiles; row < s->rows; row += rows) {
-        if (row < tall) {
+    const tall t = vectors == VECTORS ? tall_tiles(s) : (tall){0, 0};
+    const size_t most = t.most * HEIGHT, begun = most + t.less * LESS, left = s->rows - begun;
+    const size_t tiles = tiles_of(left), each = tiles ? left / tiles : 0, more = left - tiles * each;
+    const size_t each_line = begun ? (HEIGHT * LINE + g->k - 1) / g->k : 0;
+    stream next = next_panels(g, s->col, s->b, t.most + t.less + tiles);
+    for (size_t row = 0, rows, n = tiles; row < s->rows; row += rows) {
+        if (row < most) {
             rows = HEIGHT;
-            tall_tile(s, row, &next, coming_rows(s, row + rows, tall, each_line));
+            tile_most(s, row, &next, coming_rows(s, row + rows, begun, each_line));
+        } else if (row < begun) {
+            rows = LESS;
+            tile_less(s, row, &next, coming_rows(s, row + rows, begun, each_line));
         } else {
-            rows = each + (t-- <= more);
+            rows = each + (n-- <= more);
             const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
             next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
             tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,

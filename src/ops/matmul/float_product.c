@@ -58,8 +58,10 @@ static size_t width_of(const dq_fproduct *f)
  * alone. */
 static size_t columns_of(const dq_fproduct *f, size_t workers)
 {
-    enum { FEW = 8 };
+    enum { FEW = 8, WIDE = 2 * DQ_FPANEL };
     size_t most = width_of(f), blocks = pieces(f->n, most);
+    if (!f->flat && !f->laid_out && blocks > 1 && f->n % most && f->n % most <= most / 4)
+        return pieces(f->n, (blocks - 1) * WIDE) * WIDE; /* no block of few columns */
     if (!f->laid_out || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
         blocks * f->batches >= FEW * workers)
         return most;
