@@ -37,10 +37,26 @@ typedef void dq_fwinograd_weights_fn(const float *g, size_t channels, float *u, 
 typedef bool dq_fwinograd_output_fn(const float *m, size_t point, size_t channels, const float *bias,
                                     float low, float high, float *const y[4]);
 
+/* F(2, 3) along a line: A ((G g) * (B x)), two outputs of 3 taps from 4 products instead of 6. Of 2 taps,
+ * F(2, 2): with 0 for the element of point 2, that of B x is x0 - x1, x1, 0, x1 - x2, that of G g is g0, g0 +
+ * g1, 0, g1. Longer kernels are sums of such, point by point. */
+
+/** B x of `panels` times DQ_FPANEL tiles, whose element j is x[j * x_row + i] for tile i. Point p goes to
+ * v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL]; of 2 taps nothing goes to v[2], and element 3 is not read. */
+typedef void dq_fwinograd_line_fn(const float *x, size_t x_row, size_t panels, size_t taps, float *const v[4],
+                                  size_t panel);
+
+/** A m of tile i < n, a multiple of DQ_FPANEL, where element p of m is m[p * point + i], plus bias, then the
+ * bounds as above: output q goes to y[q * n + i]. True when all are finite before the bounds. */
+typedef bool dq_fwinograd_line_output_fn(const float *m, size_t point, size_t n, float bias, float low,
+                                         float high, float *y);
+
 typedef struct dq_fwinograd {
     dq_fwinograd_input_fn *input;
     dq_fwinograd_weights_fn *weights;
     dq_fwinograd_output_fn *output;
+    dq_fwinograd_line_fn *line;
+    dq_fwinograd_line_output_fn *line_output;
 } dq_fwinograd;
 
 #endif

@@ -1,5 +1,6 @@
 /* The members of dq_fwinograd over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FWINOGRAD. */
+#include "kernels/fproduct.h"
 #include "kernels/fwinograd.h"
 
 enum { FW_SIDE = 4, FW_KERNEL = 3, FW_TAPS = FW_KERNEL * FW_KERNEL };
@@ -89,7 +90,48 @@ static bool fw_output(const float *m, size_t point, size_t channels, const float
     return vm_all(vf_less(odd, vf_set(1.0f)));
 }
 
+static void fw_line(const float *x, size_t x_row, size_t panels, size_t taps, float *const v[4], size_t panel)
+{
+    for (size_t i = 0, at = 0; i < panels * DQ_FPANEL; i += DQ_FPANEL, at += panel)
+        for (size_t j = 0; j < DQ_FPANEL; j += VF_LANES) {
+            const float *from = x + i + j;
+            vf t[FW_SIDE] = {vf_load(from), vf_load(from + x_row), vf_load(from + 2 * x_row)};
+            if (taps == FW_KERNEL) {
+                t[3] = vf_load(from + 3 * x_row);
+                fw_b(t, 1);
+                vf_store(v[2] + at + j, t[2]);
+            } else {
+                t[3] = vf_sub(t[1], t[2]);
+                t[0] = vf_sub(t[0], t[1]);
+            }
+            vf_store(v[0] + at + j, t[0]);
+            vf_store(v[1] + at + j, t[1]);
+            vf_store(v[3] + at + j, t[3]);
+        }
+}
+
+static bool fw_line_output(const float *m, size_t point, size_t n, float bias, float low, float high,
+                           float *y)
+{
+    const vf least = vf_set(low), most = vf_set(high), zero = vf_set(0.0f), add = vf_set(bias);
+    vf odd = zero; /* as above */
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        vf t[FW_SIDE];
+        for (size_t p = 0; p < FW_SIDE; p++)
+            t[p] = vf_load(m + p * point + i);
+        fw_a(t, 1);
+        for (size_t k = 0; k < 2; k++) {
+            vf x = vf_add(t[k], add);
+            odd = vf_add(odd, vf_mul(x, zero));
+            x = vf_pick(vf_less(x, least), least, x);
+            vf_store(y + k * n + i, vf_pick(vf_less(most, x), most, x));
+        }
+    }
+    return vm_all(vf_less(odd, vf_set(1.0f)));
+}
+
 #define FWINOGRAD                                                                                            \
     {                                                                                                        \
-        .input = fw_input, .weights = fw_weights, .output = fw_output                                        \
+        .input = fw_input, .weights = fw_weights, .output = fw_output, .line = fw_line,                      \
+        .line_output = fw_line_output                                                                        \
     }

@@ -114,12 +114,61 @@ static void check_output(const dq_fwinograd *f, size_t channels, bool finite)
     KERNEL_FAIL_UNLESS(got == all, "%zu channels are %sfinite", channels, all ? "" : "not ");
 }
 
+/* A kernel's row of 3 taps, or of 2. */
+static void check_line(const dq_fwinograd *f, size_t panels, size_t taps, bool finite)
+{
+    const size_t tiles = panels * DQ_FPANEL, panel = DQ_FPANEL * (1 + kernel_random(3)), row = tiles + 3;
+    float *x = numbers(taps * row + tiles, finite), *v[4], of[SIDE];
+    for (size_t p = 0; p < SIDE; p++)
+        v[p] = kernel_memory(((panels - 1) * panel + DQ_FPANEL) * sizeof *v[p]);
+    if (taps == 2)
+        v[2] = NULL;
+    f->line(x, row, panels, taps, v, panel);
+    for (size_t i = 0; i < tiles; i++) {
+        for (size_t e = 0; e <= taps; e++)
+            of[e] = x[e * row + i];
+        for (int p = 0; p < SIDE; p++) {
+            const float wanted = taps == 3 ? b_row(p, of)
+                                 : p == 0  ? of[0] - of[1]
+                                 : p == 1  ? of[1]
+                                           : of[1] - of[2];
+            if (v[p])
+                want("a line", v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL], wanted, (size_t)p, i);
+        }
+    }
+}
+
+static void check_line_output(const dq_fwinograd *f, size_t n, bool finite)
+{
+    const size_t point = n + kernel_random(9);
+    const float low = kernel_random(2) ? 0 : -INFINITY, high = kernel_random(2) ? 6 : INFINITY;
+    float *m = numbers((SIDE - 1) * point + n, finite), bias = *numbers(1, true), of[SIDE];
+    float *y = kernel_memory(2 * n * sizeof *y);
+    bool all = true;
+    if (finite && kernel_random(2))
+        m[kernel_random(SIDE) * point + kernel_random((uint32_t)n)] = kernel_random(2) ? NAN : INFINITY;
+    const bool got = f->line_output(m, point, n, bias, low, high, y);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t p = 0; p < SIDE; p++)
+            of[p] = m[p * point + i];
+        for (int k = 0; k < 2; k++) {
+            float wanted = a_row(k, of) + bias;
+            all = all && isfinite(wanted);
+            wanted = wanted < low ? low : wanted;
+            want("outputs of a line", y[(size_t)k * n + i], wanted > high ? high : wanted, (size_t)k, i);
+        }
+    }
+    KERNEL_FAIL_UNLESS(got == all, "%zu outputs of a line are %sfinite", n, all ? "" : "not ");
+}
+
 void check_fwinograd(const dq_kernels *k)
 {
     for (int round = 0; round < 60; round++) {
         check_input(k->fwinograd, STEP * (1 + kernel_random(4)), round % 2);
         check_weights(k->fwinograd, 1 + kernel_random(5), round % 2);
         check_output(k->fwinograd, STEP * (1 + kernel_random(4)), round % 2);
+        check_line(k->fwinograd, 1 + kernel_random(4), 2 + kernel_random(2), round % 2);
+        check_line_output(k->fwinograd, DQ_FPANEL * (1 + kernel_random(4)), round % 2);
         kernel_done();
     }
 }

@@ -330,6 +330,8 @@ static double whole(uint64_t *state)
     return floor(16 * fraction(state));
 }
 
+static const double odd[] = {(double)INFINITY, (double)-INFINITY, (double)NAN, 3e38};
+
 START_TEST(winograd)
 {
     static const conv_case cases[] = {
@@ -341,11 +343,34 @@ START_TEST(winograd)
         {2, 1, 2, 24, 31, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {0, 1}, {1, 0}},
         {2, 1, 1, 16, 16, {19, 41}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 1}}, /* chunks */
     };
-    static const double odd[] = {INFINITY, -INFINITY, NAN, 3e38};
     uint64_t state = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         run_bits(&cases[i], whole, &state, 0);
         for (size_t o = 0; i < 6 && o < sizeof odd / sizeof *odd; o++)
+            run_bits(&cases[i], whole, &state, odd[o]);
+    }
+}
+END_TEST
+
+START_TEST(line)
+{
+    static const conv_case cases[] = {
+        {1, 1, 1, 16, 32, {98}, {3}, {1}, {1}, {0}, {0}},
+        {1, 2, 1, 17, 33, {131}, {3}, {1}, {1}, {2}, {1}},
+        {1, 1, 2, 16, 32, {101}, {5}, {1}, {2}, {3}, {0}},
+        {1, 1, 1, 19, 32, {150}, {4}, {1}, {3}, {9}, {1}},
+        {1, 1, 1, 16, 35, {120}, {3}, {1}, {4}, {4}, {4}},
+        {1, 2, 1, 16, 32, {140}, {3}, {1}, {8}, {0}, {0}},
+        {1, 1, 1, 16, 32, {190}, {7}, {1}, {16}, {0}, {8}},
+        {1, 1, 1, 90, 32, {420}, {3}, {1}, {90}, {96}, {0}}, /* strips, and blocks of lines */
+        {2, 1, 1, 5, 32, {11, 100}, {5, 3}, {1, 1}, {2, 1}, {0, 1}, {0, 1}},
+        {2, 1, 1, 16, 34, {97, 1}, {6, 1}, {1, 1}, {1, 1}, {3, 0}, {2, 0}},
+        {3, 1, 2, 3, 32, {3, 7, 105}, {2, 3, 9}, {2, 1, 1}, {1, 3, 1}, {0, 0, 5}, {0, 0, 2}},
+    };
+    uint64_t state = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_bits(&cases[i], whole, &state, 0);
+        for (size_t o = 0; o < sizeof odd / sizeof *odd; o++)
             run_bits(&cases[i], whole, &state, odd[o]);
     }
 }
@@ -446,6 +471,7 @@ int main(void)
     tcase_add_test(tests, transposed_against_spreading);
     tcase_add_test(tests, bits);
     tcase_add_test(tests, winograd);
+    tcase_add_test(tests, line);
     tcase_add_test(tests, conv_pads_and_strides);
     tcase_add_test(tests, conv_against_plain_loops);
     tcase_add_test(tests, transposed);

@@ -4,6 +4,7 @@
  * upon the finished sum, before the one rounding to a 16-bit type. */
 #include "ops/conv/conv_float.h"
 #include "ops/conv/conv_gather.h"
+#include "ops/conv/conv_line.h"
 #include "ops/conv/conv_rows.h"
 #include "ops/conv/conv_small.h"
 #include "ops/conv/conv_winograd.h"
@@ -18,11 +19,12 @@ enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 
 typedef struct state {
     dq_conv_shape shape;
-    enum { BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_CALLBACKS } way;
+    enum { BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_LINE, BY_CALLBACKS } way;
     dq_conv_rows rows;
     dq_conv_small small;
     dq_conv_float floats;
     dq_conv_winograd winograd;
+    dq_conv_line line;
     dq_half_floats halves;
     dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
@@ -224,7 +226,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->way = BY_ROWS;
         return dq_conv_rows_prepare(call, shape, &s->rows, err);
     }
-    const bool winograd = dq_conv_winograd_suits(shape);
+    const bool line = dq_conv_line_suits(shape), winograd = line || dq_conv_winograd_suits(shape);
     if (single && !winograd && dq_conv_small_suits(call, W, shape)) {
         s->way = BY_SMALL;
         return dq_conv_small_prepare(call, W, shape, &s->small, err);
@@ -235,7 +237,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                      &s->floats, err));
         if (!winograd)
             return DQ_OK;
-        s->way = BY_WINOGRAD;
+        s->way = line ? BY_LINE : BY_WINOGRAD;
+        if (line)
+            return dq_conv_line_prepare(call, W, &s->floats, &s->line, err);
         return dq_conv_winograd_prepare(call, W, &s->floats, &s->winograd, err);
     }
     s->way = BY_CALLBACKS;
@@ -278,6 +282,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_conv_rows_run(call, &s->rows, &floats);
     else if (s->way == BY_SMALL)
         dq_conv_small_run(call, &s->small, &floats);
+    else if (s->way == BY_LINE)
+        dq_conv_line_run(call, &s->line, &floats);
     else if (s->way == BY_WINOGRAD)
         dq_conv_winograd_run(call, &s->winograd, &floats);
     else

@@ -1,0 +1,428 @@
+/* A strip is some tiles of a row. Line by line of the input, the elements that its tiles begin with, those
+ * that come next in them, and so on are brought side by side and transformed, panel by panel; the products
+ * with the transformed weights are rows of sums for each output channel, from which the outputs go to their
+ * places. */
+#include "ops/conv/conv_line.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ALIGN = 64,
+    POINTS = 4,
+    MOST_TAPS = 15,
+    MOST_TILES = 160,  /* of a strip … */
+    LEAST_TILES = 64,  /* … of which there are fewer where many outputs go with each: */
+    SUMS = 128 * 1024, /* floats of a strip's sums, that they stay in the second cache */
+    AHEAD = 4,         /* rows that are fetched into the caches meanwhile */
+    STEPS = 256        /* of the products at a time: a panel of them stays in the first */
+};
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_conv_line *g;
+    const dq_conv_floats *o;
+    const float *u;
+} job;
+
+/* Some tiles of a row. */
+typedef struct task {
+    size_t batch, first, count; /* batch: image and group */
+    size_t place;               /* of the first output of the first one … */
+    bool whole;                 /* … and whether all that are between its outputs are of the strip */
+} task;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t pieces(size_t n, size_t each)
+{
+    return n / each + (n % each != 0);
+}
+
+static float *at(void *room, size_t offset)
+{
+    return (float *)(void *)((char *)room + offset);
+}
+
+/* That of the row: axes behind it are of single elements. */
+static size_t axis_of(const dq_window *w)
+{
+    size_t d = w->rank - 1;
+    while (d > 0 && w->in[d] == 1 && w->out[d] == 1 && w->kernel[d] == 1)
+        d--;
+    return d;
+}
+
+/* ---- Planning ----------------------------------------------------------------------------------------- */
+
+static size_t tiles_of(size_t row, size_t apart)
+{
+    const size_t whole = row / 2 / apart * apart;
+    return whole + least(row - 2 * whole, apart);
+}
+
+bool dq_conv_line_suits(const dq_conv_shape *s)
+{
+    enum { LEAST_LINES = 16, LEAST_OUT = 32, LEAST_ROW = 96 };
+    const dq_window *w = &s->window;
+    const size_t axis = axis_of(w), row = (size_t)w->out[axis], taps = (size_t)w->kernel[axis];
+    if (w->stride[axis] != 1 || taps < 3 || taps > MOST_TAPS || row < LEAST_ROW || s->group_out < LEAST_OUT ||
+        s->group_in * (s->kernel_size / taps) < LEAST_LINES ||
+        tiles_of(row, (size_t)w->dilation[axis]) > row / 5 * 3)
+        return false;
+    for (size_t d = 0; d < axis; d++)
+        if (w->out[d] != 1 || w->begin[d] != 0 || dq_window_span(w, d) > w->in[d])
+            return false;
+    return true;
+}
+
+static void cut(const dq_op_call *call, dq_conv_line *g)
+{
+    const dq_conv_shape *s = g->shape;
+    const dq_window *w = &s->window;
+    const size_t axis = axis_of(w), threads = dq_threads_count(call->threads);
+    dq_line_form *f = &g->form;
+    memset(f, 0, sizeof *f); /* compared as bytes */
+    f->groups = s->group;
+    f->out = s->group_out;
+    f->taps = (size_t)w->kernel[axis];
+    f->lines = s->group_in * (s->kernel_size / f->taps);
+    f->pieces = (f->taps + 2) / 3;
+    f->threes = f->taps - 2 * f->pieces;
+    g->some = least(STEPS / f->pieces, f->lines);
+    g->apart = (size_t)w->dilation[axis];
+    g->row = (size_t)w->out[axis];
+    g->in = w->in[axis];
+    g->begin = w->begin[axis];
+    g->tiles = tiles_of(g->row, g->apart);
+    const size_t most = least(SUMS / POINTS / f->out, MOST_TILES);
+    g->strips = pieces(g->tiles, most < LEAST_TILES ? LEAST_TILES : most);
+    if (s->batch * s->group * g->strips < threads)
+        g->strips = threads;
+    g->strip = pieces(pieces(g->tiles, g->strips), DQ_FPANEL) * DQ_FPANEL;
+    g->strips = pieces(g->tiles, g->strip);
+}
+
+static dq_status find_starts(dq_op_call *call, dq_conv_line *g, dq_error *err)
+{
+    const dq_window *w = &g->shape->window;
+    const size_t count = g->shape->kernel_size / g->form.taps;
+    size_t *starts = DQ_NEW_ARRAY(call->arena, count, size_t);
+    if (!starts)
+        return dq_no_memory(err, count * sizeof *starts, "places of the kernel");
+    for (size_t i = 0; i < count; i++) {
+        size_t d = axis_of(w), rest = i, step = (size_t)g->in;
+        starts[i] = 0;
+        for (; d-- > 0; step *= (size_t)w->in[d]) {
+            starts[i] += rest % (size_t)w->kernel[d] * (size_t)w->dilation[d] * step;
+            rest /= (size_t)w->kernel[d];
+        }
+    }
+    g->starts = starts;
+    return DQ_OK;
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+/* Steps of an output channel at a point, and where in a group's weights those of the point begin. */
+static size_t steps_of(const dq_line_form *f, size_t point)
+{
+    return f->lines * (point == 2 ? f->threes : f->pieces);
+}
+
+static size_t point_of(const dq_line_form *f, size_t point)
+{
+    return f->out * (point * steps_of(f, 0) - (point == 3 ? steps_of(f, 0) - steps_of(f, 2) : 0));
+}
+
+/* Those of output channel number `i` of all groups. */
+static void weights(const dq_line_form *f, const float *w, size_t i, float *u)
+{
+    float *to[POINTS];
+    w += i * f->lines * f->taps;
+    u += i / f->out * point_of(f, POINTS);
+    for (size_t p = 0; p < POINTS; p++)
+        to[p] = u + point_of(f, p) + i % f->out * steps_of(f, p);
+    for (size_t l = 0; l < f->lines; l++)
+        for (size_t q = 0; q < f->pieces; q++) {
+            const bool three = q < f->threes;
+            const float sum = three ? w[0] + w[2] : w[0] + w[1];
+            *to[0]++ = w[0];
+            *to[1]++ = three ? (sum + w[1]) * 0.5f : sum;
+            if (three)
+                *to[2]++ = (sum - w[1]) * 0.5f;
+            *to[3]++ = w[three ? 2 : 1];
+            w += three ? 3 : 2;
+        }
+}
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_line_form *f = key;
+    for (size_t i = 0; i < f->groups * f->out; i++)
+        weights(f, dq_data(from, float), i, packed);
+}
+
+static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_line *g, dq_error *err)
+{
+    const dq_line_form *f = &g->form;
+    size_t size;
+    if (!dq_mul_size(f->lines * f->out, POINTS * f->pieces * sizeof(float), &size) ||
+        !dq_mul_size(point_of(f, POINTS) * sizeof(float), f->groups, &size))
+        return dq_no_memory(err, SIZE_MAX, "transformed weights");
+    if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
+        return dq_call_pack_later(call, w, make, f, sizeof *f, size, &g->packed, err);
+    return dq_call_place(call, size, 1, 1, &g->u_offset) ? DQ_OK
+                                                         : dq_no_memory(err, SIZE_MAX, "transformed weights");
+}
+
+dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_conv_line *g,
+                               dq_error *err)
+{
+    enum { ODD_LINE = 16 };
+    const dq_conv_shape *s = direct->shape;
+    size_t used = 0;
+    *g = (dq_conv_line){.shape = s, .direct = direct};
+    cut(call, g);
+    DQ_TRY(find_starts(call, g, err));
+    g->m_point = g->strip * s->group_out + ODD_LINE; /* points share no set of the first cache */
+    if (!dq_call_place(call, s->batch * s->group, g->strips, 1, &g->odd_offset) ||
+        !dq_place_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), ALIGN, &g->row_offset) ||
+        !dq_place_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), ALIGN,
+                       &g->v_offset) ||
+        !dq_place_size(&used, g->m_point, POINTS * sizeof(float), ALIGN, &g->m_offset))
+        return dq_no_memory(err, SIZE_MAX, "transformed rows");
+    if (call->worker_scratch_size < used)
+        call->worker_scratch_size = used;
+    return prepare_weights(call, w, g, err);
+}
+
+/* A row that a strip soon reads or writes: `taps` elements of each of its tiles. */
+static void fetch(const dq_conv_line *g, const task *t, const float *row, size_t taps)
+{
+    enum { LINE = 16 };
+    const bool dense = g->apart < g->strip;
+    const size_t length = dense ? 2 * t->count + (taps - 2) * g->apart : t->count;
+    row += t->place;
+    for (size_t i = 0; i < (dense ? 1 : taps); i++, row += g->apart)
+        for (size_t k = 0; k < length; k += LINE)
+            __builtin_prefetch(row + k);
+}
+
+/* ---- In ----------------------------------------------------------------------------------------------- */
+
+/* Stretches of `n`, from and to places that are so far apart. */
+static inline __attribute__((always_inline)) void alike(const float *x, size_t x_step, float *y,
+                                                        size_t y_step, size_t n, size_t count)
+{
+    for (; count; count--, x += x_step, y += y_step)
+        memcpy(y, x, n * sizeof *y);
+}
+
+/* Short ones are of constant lengths, which take an instruction or two. */
+static __attribute__((noinline)) void stretches(const float *x, size_t x_step, float *y, size_t y_step,
+                                                size_t n, size_t count)
+{
+    if (n == 1)
+        alike(x, x_step, y, y_step, 1, count);
+    else if (n == 2)
+        alike(x, x_step, y, y_step, 2, count);
+    else if (n == 4)
+        alike(x, x_step, y, y_step, 4, count);
+    else if (n == 8)
+        alike(x, x_step, y, y_step, 8, count);
+    else
+        alike(x, x_step, y, y_step, n, count);
+}
+
+/* Every second element, from x[from] on; padding, and what is behind the row, are zeros. */
+static void every_second(const job *j, const float *x, int64_t from, size_t count, float *to)
+{
+    const int64_t n = (int64_t)count, in = j->g->in, begin = from < 0 ? (1 - from) / 2 : 0;
+    int64_t end = in > from ? (in - from + 1) / 2 : 0;
+    end = end < n ? end : n;
+    memset(to, 0, j->g->strip * sizeof *to);
+    if (begin < end)
+        j->call->kernels->fevery(x + from + 2 * begin, 0, 2, 1, (size_t)(end - begin), to + begin, 0);
+}
+
+/* Element number `e` of a strip's tiles, from a line of the image. */
+static void bring(const job *j, const task *t, const float *x, size_t e, float *to)
+{
+    const size_t apart = j->g->apart;
+    const int64_t in = j->g->in, shift = (int64_t)(e * apart) - j->g->begin;
+    const int64_t from = (int64_t)t->place + shift;
+    if (apart == 1) {
+        every_second(j, x, from, t->count, to);
+        return;
+    }
+    if (t->whole && from >= 0 && from + 2 * (int64_t)t->count - (int64_t)apart <= in) {
+        memset(to + t->count, 0, (j->g->strip - t->count) * sizeof *to);
+        stretches(x + from, 2 * apart, to, apart, apart, t->count / apart);
+        return;
+    }
+    memset(to, 0, j->g->strip * sizeof *to);
+    for (size_t i = 0, n; i < t->count; i += n) {
+        const size_t tile = t->first + i, off = tile % apart;
+        const int64_t place = (int64_t)(2 * tile - off) + shift;
+        n = least(apart - off, t->count - i);
+        const int64_t begin = place < 0 ? -place : 0, left = in - place;
+        const int64_t end = left < (int64_t)n ? left : (int64_t)n;
+        if (begin < end)
+            memcpy(to + i + begin, x + place + begin, (size_t)(end - begin) * sizeof *to);
+    }
+}
+
+/* `count` lines of the input of a strip, from number `line` on. */
+static void lines(const job *j, const task *t, size_t line, size_t count, float *row, float *v)
+{
+    const dq_conv_line *g = j->g;
+    const dq_conv_shape *s = g->shape;
+    const size_t each = s->kernel_size / g->form.taps, panel = g->some * g->form.pieces * DQ_FPANEL;
+    const size_t point = panel / DQ_FPANEL * g->strip;
+    const float *x = j->o->x + t->batch * s->group_in * s->in_size;
+    float *to[POINTS] = {v, v + point, v + 2 * point, v + 3 * point};
+    for (size_t l = line; l < line + count; l++) {
+        const size_t next = least(l + AHEAD, g->form.lines - 1);
+        const float *from = x + l / each * s->in_size + g->starts[l % each];
+        fetch(g, t, x + next / each * s->in_size + g->starts[next % each], g->form.taps + 1);
+        for (size_t i = 0; i <= g->form.taps; i++)
+            bring(j, t, from, i, row + i * g->strip);
+        for (size_t q = 0, tap = 0; q < g->form.pieces; q++) {
+            const size_t taps = q < g->form.threes ? 3 : 2;
+            j->call->kernels->fwinograd->line(row + tap * g->strip, g->strip, g->strip / DQ_FPANEL, taps, to,
+                                              panel);
+            for (size_t p = 0; p < POINTS; p++)
+                to[p] += taps == 2 && p == 2 ? 0 : DQ_FPANEL;
+            tap += taps;
+        }
+    }
+}
+
+/* ---- Products, and out -------------------------------------------------------------------------------- */
+
+static void products(const job *j, const task *t, size_t line, size_t count, const float *v, float *m)
+{
+    const dq_conv_line *g = j->g;
+    const dq_line_form *f = &g->form;
+    const size_t panel = g->some * f->pieces * DQ_FPANEL, point = panel / DQ_FPANEL * g->strip;
+    const float *u = j->u + t->batch % f->groups * point_of(f, POINTS);
+    for (size_t p = 0; p < POINTS; p++) {
+        const size_t steps = steps_of(f, p) / f->lines;
+        const dq_fblock block = {.rows = f->out,
+                                 .cols = g->strip,
+                                 .k = count * steps,
+                                 .a = u + point_of(f, p) + line * steps,
+                                 .a_row = steps_of(f, p),
+                                 .b = v + p * point,
+                                 .b_step = DQ_FPANEL,
+                                 .b_panel = panel,
+                                 .next = p + 1 < POINTS ? v + (p + 1) * point : NULL,
+                                 .c = m + p * g->m_point,
+                                 .c_row = g->strip,
+                                 .more = line > 0};
+        j->call->kernels->fblock(&block);
+    }
+}
+
+/* The outputs of a strip, from y[0 …] and y[strip …], to their row. */
+static void bring_away(const dq_conv_line *g, const task *t, const float *y, float *out)
+{
+    const size_t apart = g->apart, row = g->row, count = t->count;
+    const float *z = y + g->strip;
+    if (t->whole && t->place + 2 * count <= row) {
+        out += t->place;
+        stretches(y, apart, out, 2 * apart, apart, count / apart);
+        stretches(z, apart, out + apart, 2 * apart, apart, count / apart);
+        return;
+    }
+    for (size_t i = 0, n; i < count; i += n) {
+        const size_t tile = t->first + i, off = tile % apart, to = 2 * tile - off, behind = to + apart;
+        n = least(apart - off, count - i);
+        memcpy(out + to, y + i, least(n, row - to) * sizeof *out);
+        if (behind < row)
+            memcpy(out + behind, z + i, least(n, row - behind) * sizeof *out);
+    }
+}
+
+/* False: something is not finite. */
+static bool outputs(const job *j, const task *t, const float *m, float *y)
+{
+    const dq_conv_line *g = j->g;
+    const dq_conv_floats *o = j->o;
+    const size_t out = g->form.out, row = g->row;
+    const bool bounds = !o->z;
+    bool finite = true;
+    for (size_t i = 0; i < out && finite; i++) {
+        const size_t channel = t->batch % g->form.groups * out + i;
+        fetch(g, t, o->out + (t->batch * out + least(i + AHEAD, out - 1)) * row, 2);
+        finite = j->call->kernels->fwinograd->line_output(
+            m + i * g->strip, g->m_point, g->strip, o->bias ? o->bias[channel] : -0.0f,
+            bounds ? o->finish->low : -INFINITY, bounds ? o->finish->high : INFINITY, y);
+        bring_away(g, t, y, o->out + (t->batch * out + i) * row);
+    }
+    return finite;
+}
+
+/* ---- A run -------------------------------------------------------------------------------------------- */
+
+static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    for (size_t i = begin; i < end; i++)
+        weights(&j->g->form, j->o->w, i, at(j->call->scratch, j->g->u_offset));
+}
+
+static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_line *g = j->g;
+    char *own = dq_call_worker_scratch(j->call, worker);
+    float *row = at(own, g->row_offset), *v = at(own, g->v_offset), *m = at(own, g->m_offset);
+    for (size_t i = begin; i < end; i++) {
+        const size_t first = i % g->strips * g->strip;
+        const size_t count = least(g->strip, g->tiles - first), off = first % g->apart;
+        const task t = {i / g->strips, first, count, 2 * first - off, off == 0 && count % g->apart == 0};
+        for (size_t line = 0; line < g->form.lines; line += g->some) {
+            const size_t some = least(g->some, g->form.lines - line);
+            lines(j, &t, line, some, row, v);
+            products(j, &t, line, some, v, m);
+        }
+        ((bool *)j->call->scratch)[g->odd_offset + i] = !outputs(j, &t, m, row);
+    }
+}
+
+/* What comes upon whole rows. */
+static void run_rest(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_conv_floats *o = j->o;
+    const size_t row = j->g->row;
+    const dq_conv_sums sums = {begin * row, end - begin, row, row};
+    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
+}
+
+void dq_conv_line_run(const dq_op_call *call, const dq_conv_line *g, const dq_conv_floats *o)
+{
+    const dq_conv_shape *s = g->shape;
+    const size_t count = s->batch * s->group * g->strips;
+    const bool *odd = (const bool *)call->scratch + g->odd_offset;
+    job j = {call, g, o, g->packed ? g->packed : at(call->scratch, g->u_offset)};
+    if (!g->packed)
+        dq_parallel(call->threads, s->group * s->group_out, 8, run_weights, &j);
+    dq_parallel(call->threads, count, 1, run_strips, &j);
+    for (size_t i = 0; i < count; i++)
+        if (odd[i]) {
+            dq_conv_float_run(call, g->direct, o);
+            return;
+        }
+    if (o->z || o->finish->gate || o->finish->fn)
+        dq_parallel(call->threads, s->batch * s->out_channels, 8, run_rest, &j);
+}
