@@ -83,6 +83,7 @@ typedef struct dq_qgemm {
     dq_qgemm_sums_fn *sums;
     const struct dq_qgemm *few; /* which takes weights that are for DQ_QGEMM_FEW, of the same a_signed; NULL:
                                    this one */
+    const struct dq_qgemm *other_sign; /* which takes A as this one does not, but for few; NULL: none */
 } dq_qgemm;
 
 /** c[j] -= factor * v[j], modulo 2^32. */

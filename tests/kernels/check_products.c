@@ -204,8 +204,12 @@ static void check_kernel(const dq_qgemm *kernel, uint32_t first_use, uint32_t us
 
 void check_qgemm(const dq_kernels *k)
 {
-    const dq_qgemm *few = k->qgemm->few;
+    const dq_qgemm *few = k->qgemm->few, *other = k->qgemm->other_sign;
     check_kernel(k->qgemm, 0, few ? DQ_QGEMM_FEW : DQ_QGEMM_FEW + 1);
+    if (other) {
+        KERNEL_FAIL_UNLESS(other->a_signed != k->qgemm->a_signed && !other->few, "one of the same sign");
+        check_kernel(other, 0, DQ_QGEMM_FEW);
+    }
     if (!few)
         return;
     KERNEL_FAIL_UNLESS(few->a_signed == k->qgemm->a_signed && !few->few, "another for few rows");

@@ -1,5 +1,6 @@
 /* Integer products by the tile registers of AMX: tdpbusd adds 16 rows by 64 positions, uint8, times 64
- * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands.
+ * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands. tdpbssd does the
+ * same of rows of int8.
  *
  * A panel has the tiles of its first 16 columns one behind the other, then those of the others. Rows are read
  * where they are if they stand at one distance for long enough, as in a matrix or in the windows of an image
@@ -191,12 +192,23 @@ static void make_ready(const dq_qgemm_a *a, size_t rows, ready *r)
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
+/* Rows of int8 or of uint8: known where it is asked for. */
+#define DOTS(c, a, b)                                                                                        \
+    do {                                                                                                     \
+        if (is_signed)                                                                                       \
+            _tile_dpbssd(c, a, b);                                                                           \
+        else                                                                                                 \
+            _tile_dpbusd(c, a, b);                                                                           \
+    } while (0)
+
 /* Two tiles of rows by one or two columns of tiles; x2 and c2 may be NULL. On the way `lines` lines a step
  * from `ahead` on are fetched. What is the same for all steps is known where this is called: asking for it in
  * each of few steps would show. */
-static inline __attribute__((always_inline)) void
-multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, const uint8_t *w2,
-         const uint8_t *ahead, size_t lines, const int32_t *init, int32_t *c, int32_t *c2, size_t c_stride)
+static inline __attribute__((always_inline)) void multiply(bool is_signed, const ready *r, const uint8_t *x,
+                                                           const uint8_t *x2, const uint8_t *w,
+                                                           const uint8_t *w2, const uint8_t *ahead,
+                                                           size_t lines, const int32_t *init, int32_t *c,
+                                                           int32_t *c2, size_t c_stride)
 {
     const size_t line = r->line, step = r->step, to_next = c_stride * sizeof *c;
     _tile_loadd(0, init, 0); /* each row the same */
@@ -211,17 +223,17 @@ multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, 
         for (size_t k = 0; k < r->run; k++, from += step, from2 += step, w += TILE) {
             _tile_loadd(6, w, LINE);
             _tile_loadd(4, from, line);
-            _tile_dpbusd(0, 4, 6);
+            DOTS(0, 4, 6);
             if (w2) {
                 _tile_loadd(7, w2, LINE);
-                _tile_dpbusd(1, 4, 7);
+                DOTS(1, 4, 7);
                 w2 += TILE;
             }
             if (x2) {
                 _tile_loadd(5, from2, line);
-                _tile_dpbusd(2, 5, 6);
+                DOTS(2, 5, 6);
                 if (w2)
-                    _tile_dpbusd(3, 5, 7);
+                    DOTS(3, 5, 7);
             }
             for (size_t i = 0; i < lines; i++, ahead += LINE)
                 _mm_prefetch((const char *)ahead, _MM_HINT_T1);
@@ -236,8 +248,9 @@ multiply(const ready *r, const uint8_t *x, const uint8_t *x2, const uint8_t *w, 
         _tile_stored(3, c2 + SIDE, to_next);
 }
 
-static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
-                 size_t c_stride)
+static inline __attribute__((always_inline)) void sum_rows(bool is_signed, const dq_qgemm_a *a, size_t rows,
+                                                           const void *panel, const int32_t *init, int32_t *c,
+                                                           size_t c_stride)
 {
     enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
     ready *r = a->turned;
@@ -252,13 +265,39 @@ static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int3
         const uint8_t *x = r->x[i], *x2 = i + 1 < r->count ? r->x[i + 1] : NULL;
         int32_t *to = c + r->row[i] * c_stride, *to2 = x2 ? c + r->row[i + 1] * c_stride : NULL;
         if (x2 && w2 && lines == 0)
-            multiply(r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+            multiply(is_signed, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
         else
-            multiply(r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2, c_stride);
+            multiply(is_signed, r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2,
+                     c_stride);
     }
     if (!w2)
         for (size_t i = 0; i < rows; i++)
             memcpy(c + i * c_stride + SIDE, init + SIDE, SIDE * sizeof *c);
+}
+
+static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                 size_t c_stride)
+{
+    sum_rows(false, a, rows, panel, init, c, c_stride);
+}
+
+static void tile_signed(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                        size_t c_stride)
+{
+    sum_rows(true, a, rows, panel, init, c, c_stride);
+}
+
+static void sums_signed(const dq_qgemm_a *a, size_t rows, int32_t *sums)
+{
+    for (size_t i = 0; i < rows; i++) {
+        uint32_t sum = 0;
+        for (size_t t = 0; t < a->runs; t++) {
+            const int8_t *run = (const int8_t *)a->rows[i] + a->offsets[t];
+            for (size_t k = 0; k < a->run; k++)
+                sum += (uint32_t)run[k];
+        }
+        sums[i] = (int32_t)sum;
+    }
 }
 
 static void done(void)
@@ -266,15 +305,14 @@ static void done(void)
     _tile_release();
 }
 
+#define QGEMM_AMX(of_signed, ...)                                                                            \
+    {                                                                                                        \
+        .mr = MR, .nr = NR, .a_signed = of_signed, .dots = true, .panel_size = panel_size,                   \
+        .turned_size = turned_size, .pack = pack, .done = done, __VA_ARGS__                                  \
+    }
+
+static const dq_qgemm of_signed_rows = QGEMM_AMX(true, .tile = tile_signed, .sums = sums_signed);
+
 /* Few rows would leave most of a tile empty, and want no more than to read the weights. */
-const dq_qgemm dq_qgemm_amx = {.mr = MR,
-                               .nr = NR,
-                               .a_signed = false,
-                               .dots = true,
-                               .panel_size = panel_size,
-                               .turned_size = turned_size,
-                               .pack = pack,
-                               .tile = tile,
-                               .done = done,
-                               .sums = dq_qgemm_sums_u8_avx2,
-                               .few = &dq_qgemm_avx512vnni};
+const dq_qgemm dq_qgemm_amx = QGEMM_AMX(false, .tile = tile, .sums = dq_qgemm_sums_u8_avx2,
+                                        .few = &dq_qgemm_avx512vnni, .other_sign = &of_signed_rows);

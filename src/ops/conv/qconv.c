@@ -46,7 +46,7 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
         w->b.runs = 1;
         w->b.run = w->b.col_stride;
     }
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size, call->in[conv->x]->dtype);
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err)

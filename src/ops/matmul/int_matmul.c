@@ -27,7 +27,7 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m, call->in[mm->a]->dtype);
 }
 
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err)

@@ -13,7 +13,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, siz
     w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
     w->matrices = matrices;
     w->matrix_step = k * n;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows, DQ_UINT8);
     p->block_rows = dq_qgemm_block_rows(w->kernel);
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
