@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <immintrin.h>
+#include <math.h>
 
 enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, WIDE = GROUP * LANES };
 
@@ -242,7 +243,8 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* What stays the same from row to row. */
 typedef struct wide {
-    bool joined; /* sums and high as integers */
+    bool joined;           /* sums and high as integers */
+    bool words, is_signed; /* bounds are those of a type of 16 bits */
     __m512d least, most;
     __m512i zero;
 } wide;
@@ -252,6 +254,7 @@ typedef struct wide_row {
     const int32_t *sums, *high;
     const double *extra;
     __m512d offset, scale; /* of all columns */
+    bool small;            /* all products lie so far within 31 bits that integers may be saturated */
 } wide_row;
 
 /* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
@@ -265,7 +268,8 @@ static inline __m512d eight_wide(const wide *w, const wide_row *r, __m256i sums,
     if (r->extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
     v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
-    v = _mm512_min_pd(_mm512_max_pd(v, w->least), w->most); /* of NaN and a bound, max gives the bound */
+    if (!r->small)
+        v = _mm512_min_pd(_mm512_max_pd(v, w->least), w->most); /* of NaN and a bound, max gives the bound */
     return _mm512_add_pd(v, magic);
 }
 
@@ -296,6 +300,14 @@ static inline __m512i sixteen_wide(const wide *w, const wide_row *r, __mmask16 s
     return _mm512_add_epi32(codes, w->zero);
 }
 
+static inline __m256i words_of(const wide *w, const wide_row *r, __m512i v)
+{
+    if (!r->small)
+        return _mm512_cvtepi32_epi16(v);
+    v = w->is_signed ? _mm512_packs_epi32(v, v) : _mm512_packus_epi32(v, v);
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6), v));
+}
+
 static inline __attribute__((always_inline)) void one_wide_row(const wide *w, const wide_row *r, size_t cols,
                                                                const double *offset, const double *scale,
                                                                uint16_t *out)
@@ -303,28 +315,41 @@ static inline __attribute__((always_inline)) void one_wide_row(const wide *w, co
     size_t j = 0;
     for (; j + LANES <= cols; j += LANES)
         _mm256_storeu_si256((__m256i *)(void *)(out + j),
-                            _mm512_cvtepi32_epi16(sixteen_wide(w, r, 0xffff, j, offset, scale)));
+                            words_of(w, r, sixteen_wide(w, r, 0xffff, j, offset, scale)));
     if (j < cols) {
         const __mmask16 some = (__mmask16)((1u << (cols - j)) - 1);
-        _mm512_mask_cvtepi32_storeu_epi16(out + j, some, sixteen_wide(w, r, some, j, offset, scale));
+        _mm256_mask_storeu_epi16(out + j, some, words_of(w, r, sixteen_wide(w, r, some, j, offset, scale)));
     }
+}
+
+/* Rows that are as most are: to 16 bits, one offset and scale for all columns, all of it integers. */
+static inline bool is_plain(const wide *w, const wide_row *r, double offset, double scale, bool each)
+{
+    return w->words && !each && !r->extra && (!r->high || w->joined) &&
+           (0x1p31 + fabs(offset)) * fabs(scale) <= 0x1p30;
 }
 
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    const wide w = {s->narrow, _mm512_set1_pd(s->lo - s->zero_point), _mm512_set1_pd(s->hi - s->zero_point),
+    const wide w = {s->narrow,
+                    s->hi - s->lo == UINT16_MAX,
+                    s->lo < 0,
+                    _mm512_set1_pd(s->lo - s->zero_point),
+                    _mm512_set1_pd(s->hi - s->zero_point),
                     _mm512_set1_epi32(s->zero_point)};
     const size_t cols = s->cols, rows = cols ? s->rows : 0, stride = s->stride;
-    const bool each = s->col_step;
     wide_row r = {.sums = s->sums, .high = s->high, .extra = s->extra};
     for (size_t i = 0; i < rows; i++, out += s->out_stride) {
         const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
         r.offset = _mm512_set1_pd(*offset);
         r.scale = _mm512_set1_pd(*scale);
-        if (r.high && w.joined && !r.extra && !each)
-            one_wide_row(&w, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale}, cols, NULL, NULL, out);
+        if (!is_plain(&w, &r, *offset, *scale, s->col_step))
+            one_wide_row(&w, &r, cols, s->col_step ? offset : NULL, scale, out);
+        else if (r.high)
+            one_wide_row(&w, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale, true}, cols, NULL, NULL,
+                         out);
         else
-            one_wide_row(&w, &r, cols, each ? offset : NULL, scale, out);
+            one_wide_row(&w, &(wide_row){r.sums, NULL, NULL, r.offset, r.scale, true}, cols, NULL, NULL, out);
         r.sums += stride;
         r.high = r.high ? r.high + stride : NULL;
         r.extra = r.extra ? r.extra + s->extra_stride : NULL;
