@@ -7,18 +7,49 @@
 
 #include <math.h>
 
-/* Numbers in vectors, which no store can change. */
+/* Numbers in vectors, which no store can change. `near`: fgate_quotient serves. */
 typedef struct fgate {
-    vf scale, shift, low, high, divisor, factor, term;
-    bool divides, moves;
+    vf scale, shift, low, high, divisor, factor, term, reciprocal;
+    bool divides, moves, near;
 } fgate;
+
+#ifdef vf_ordinary
+/* Quotients of ordinary numbers (vf_ordinary) without a division, which takes several times as long: where
+ * the divisor's reciprocal y is off by no more than 2^-25 of it, the product q of x and y is one of the two
+ * floats next to x / d, so that q * d - x is a float, and q less y times that is the quotient rounded
+ * (Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990). Zeros keep
+ * their sign. */
+static inline bool fgate_near(const dq_fgate *g)
+{
+    const float size = fabsf(g->divisor);
+    return size >= 0x1p-20f && size <= 0x1p20f && fabsf(fmaf(1 / g->divisor, g->divisor, -1)) <= 0x1p-25f;
+}
+static inline vf fgate_quotient(const fgate *g, vf x)
+{
+    const vf q = vf_mul(x, g->reciprocal);
+    return vf_less_fma(q, vf_fma_less(q, g->divisor, x), g->reciprocal);
+}
+#else
+#define vf_ordinary(x) vf_less(x, x)
+static inline bool fgate_near(const dq_fgate *g)
+{
+    (void)g;
+    return false;
+}
+static inline vf fgate_quotient(const fgate *g, vf x)
+{
+    return vf_div(x, g->divisor);
+}
+#endif
 
 static inline fgate fgate_of(const dq_fgate *g)
 {
-    return (fgate){
-        vf_set(g->scale), vf_set(g->shift),   vf_set(g->low),
-        vf_set(g->high),  vf_set(g->divisor), vf_set(g->factor),
-        vf_set(g->term),  g->divisor != 1,    g->factor != 1 || !(g->term == 0 && signbit(g->term))};
+    return (fgate){vf_set(g->scale),   vf_set(g->shift),
+                   vf_set(g->low),     vf_set(g->high),
+                   vf_set(g->divisor), vf_set(g->factor),
+                   vf_set(g->term),    vf_set(1 / g->divisor),
+                   g->divisor != 1,    g->factor != 1 || !(g->term == 0 && signbit(g->term)),
+                   fgate_near(g)};
 }
 
 static inline vf fgate_product(const fgate *g, vf x)
@@ -34,7 +65,8 @@ static inline vf fgate_moved(const fgate *g, vf x)
 static inline vf fgate_any(const fgate *g, vf x)
 {
     x = fgate_product(g, x);
-    x = g->divides ? vf_div(x, g->divisor) : x;
+    if (g->divides)
+        x = g->near && vm_all(vf_ordinary(x)) ? fgate_quotient(g, x) : vf_div(x, g->divisor);
     return g->moves ? fgate_moved(g, x) : x;
 }
 

@@ -25,6 +25,8 @@ typedef __m512d vd;
 /* sum += a * b, in the sum's register, where all but a few hold sums. */
 #define vf_fma_tall(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 #endif
+#define vf_fma_less(a, b, c) _mm512_fmsub_ps(a, b, c)  /* a * b - c */
+#define vf_less_fma(c, a, b) _mm512_fnmadd_ps(a, b, c) /* c - a * b */
 #define vf_sqrt(a) _mm512_sqrt_ps(a)
 #define vf_floor(a) _mm512_roundscale_ps(a, (_MM_FROUND_FLOOR | _MM_FROUND_NO_EXC))
 #define vf_round(a) _mm512_roundscale_ps(a, (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
@@ -76,6 +78,15 @@ typedef __m512d vd;
 #define vd_turned(a, h)                                                                                      \
     _mm512_castps_pd(vf_turned(_mm512_castpd_ps(a), 2 * (h))) /* two lanes of floats each */
 #define vd_first(a) _mm_cvtsd_f64(_mm512_castpd512_pd128(a))
+/* Zeros, and sizes from 2^-100 to below 2^100. */
+static inline vm vf_ordinary(vf a)
+{
+    const __m512i size = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(0x7fffffff));
+    const __m512i least = _mm512_set1_epi32((127 - 100) << 23), range = _mm512_set1_epi32((200 << 23) - 1);
+    return (vm)(_mm512_cmple_epu32_mask(_mm512_sub_epi32(size, least), range) |
+                _mm512_testn_epi32_mask(size, size));
+}
+#define vf_ordinary vf_ordinary
 /* The first n of a vector, and nothing behind them. */
 #define vf_store_some(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
 #define vf_load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
