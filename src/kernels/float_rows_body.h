@@ -406,37 +406,74 @@ static double sum(const float *x, size_t n)
     return fold_doubles(total);
 }
 
+static inline void add_group(const float *from, size_t step, size_t count, const double *sums,
+                             vd total[HALVES])
+{
+    for (int p = 0; p < HALVES; p++)
+        total[p] = vd_load(sums + p * VD_LANES);
+    for (size_t t = 0; t < count; t++, from += step)
+        for (int p = 0; p < HALVES; p++)
+            total[p] = vd_add(total[p], vd_load_floats(from + p * VD_LANES));
+}
+
+static inline void store_group(double *sums, const vd total[HALVES])
+{
+    for (int p = 0; p < HALVES; p++)
+        vd_store(sums + p * VD_LANES, total[p]);
+}
+
 static void add_to(const float *x, size_t step, size_t count, size_t n, double *sums)
 {
-    size_t i = 0;
-    for (; i + GROUP <= n; i += GROUP) {
-        vd total[HALVES];
-        for (int p = 0; p < HALVES; p++)
-            total[p] = vd_load(sums + i + p * VD_LANES);
-        const float *from = x + i;
-        for (size_t t = 0; t < count; t++, from += step)
-            for (int p = 0; p < HALVES; p++)
-                total[p] = vd_add(total[p], vd_load_floats(from + p * VD_LANES));
-        for (int p = 0; p < HALVES; p++)
-            vd_store(sums + i + p * VD_LANES, total[p]);
+    vd total[HALVES], last[HALVES]; /* the last group, part of which may be the one before's, too */
+    if (n >= GROUP)
+        add_group(x + n - GROUP, step, count, sums + n - GROUP, last);
+    for (size_t i = 0; i + GROUP < n; i += GROUP) {
+        add_group(x + i, step, count, sums + i, total);
+        store_group(sums + i, total);
     }
-    for (; i < n; i++)
+    if (n >= GROUP)
+        store_group(sums + n - GROUP, last);
+    for (size_t i = 0; i < n && n < GROUP; i++)
         for (size_t t = 0; t < count; t++)
             sums[i] += (double)x[t * step + i];
+}
+
+/* One or two vectors of columns, a constant number; what is no number goes around the chain of extremes. */
+static inline void extreme_vectors(const float *from, size_t step, size_t count, vi flip, int vectors,
+                                   float *y)
+{
+    vf most[2], odd[2];
+    for (int p = 0; p < vectors; p++) {
+        most[p] = vi_float(vi_xor(vf_bits(vf_load(y + p * VF_LANES)), flip));
+        odd[p] = most[p];
+    }
+    for (size_t t = 0; t < count; t++, from += step)
+        for (int p = 0; p < vectors; p++) {
+            vf v = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip));
+            most[p] = vf_max(v, most[p]);
+            odd[p] = vf_pick(vf_unordered(v, v), v, odd[p]);
+        }
+    for (int p = 0; p < vectors; p++) {
+        most[p] = vf_pick(vf_unordered(odd[p], odd[p]), odd[p], most[p]);
+        vf_store(y + p * VF_LANES, vi_float(vi_xor(vf_bits(most[p]), flip)));
+    }
 }
 
 static void extreme_to(const float *x, size_t step, size_t count, size_t n, bool least, float *y)
 {
     const vi flip = vi_set(least ? 0x80000000 : 0);
-    for (size_t i = 0; i < n; i += VF_LANES) {
-        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
-        const float *from = x + i;
-        vf most = vi_float(vi_xor(vf_bits(load_few(y + i, few)), flip));
-        for (size_t t = 0; t < count && few == VF_LANES; t++, from += step)
-            most = larger(vi_float(vi_xor(vf_bits(vf_load(from)), flip)), most);
-        for (size_t t = 0; t < count && few < VF_LANES; t++, from += step)
-            most = larger(vi_float(vi_xor(vf_bits(load_few(from, few)), flip)), most);
-        store_few(y + i, few, vi_float(vi_xor(vf_bits(most), flip)));
+    size_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES)
+        extreme_vectors(x + i, step, count, flip, 2, y + i);
+    while (i < n && n >= VF_LANES) { /* the last vector may be part of the one before's */
+        i = n - i < VF_LANES ? n - VF_LANES : i;
+        extreme_vectors(x + i, step, count, flip, 1, y + i);
+        i += VF_LANES;
+    }
+    for (size_t t = 0; t < count && i < n; t++) {
+        vf most = larger(vi_float(vi_xor(vf_bits(load_few(x + t * step, n)), flip)),
+                         vi_float(vi_xor(vf_bits(load_few(y, n)), flip)));
+        store_few(y, n, vi_float(vi_xor(vf_bits(most), flip)));
     }
 }
 

@@ -244,7 +244,7 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
     float room[TILE], turned[TILE];
     const dq_tensor view = {.dtype = DQ_FLOAT, .data = turned};
     const job columns = {j->s, j->kernels, &view, j->out};
-    size_t each = j->s->reduced.count, most = TILE / each < BLOCK ? TILE / each : BLOCK;
+    size_t each = j->s->reduced.count, most = TILE / each < BLOCK ? TILE / each / LINE * LINE : BLOCK;
     for (size_t i = begin, n; i < end; i += n) {
         n = end - i < most ? end - i : most;
         const float *x = floats_at(j, i * each, n * each, room);
@@ -389,13 +389,15 @@ bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const 
 {
     job j = {s, kernels, in, out};
     const dq_dtype_row *row = dq_dtype_get(in->dtype);
-    size_t grain = dq_reduce_grain(s);
+    size_t grain = dq_reduce_grain(s), lines = (grain + LINE - 1) / LINE * LINE;
     bool floats = in->dtype == DQ_FLOAT || in->dtype == DQ_FLOAT16 || in->dtype == DQ_BFLOAT16;
     bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
     if (s->reduced.count == 0 || s->kind == DQ_REDUCE_PROD || !(rows || columns))
         return false;
-    if (floats && rows)
-        dq_parallel(threads, out->count, grain, short_rows(s) ? piece_of_short_rows : piece_of_rows, &j);
+    if (floats && rows && short_rows(s))
+        dq_parallel(threads, out->count, lines, piece_of_short_rows, &j);
+    else if (floats && rows)
+        dq_parallel(threads, out->count, grain, piece_of_rows, &j);
     else if (floats)
         dq_parallel(threads, out->count, column_grain(s), piece_of_columns, &j);
     else if (row->cls != DQ_CLASS_FLOAT && extreme(s->kind) && row->bits != 16 && row->bits >= 8)
