@@ -222,7 +222,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->finish = finish_of(call, &s->activation, &s->gate);
     if (single)
         DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
-    if (single && dq_conv_rows_suits(shape)) {
+    if (single && shape->kernel_size > 1 && dq_conv_rows_suits(shape)) {
         s->way = BY_ROWS;
         return dq_conv_rows_prepare(call, shape, &s->rows, err);
     }

@@ -32,7 +32,7 @@ static bool reaches_far(const dq_window *w)
 
 bool dq_conv_rows_suits(const dq_conv_shape *s)
 {
-    return (s->group_out <= FEW || (s->group_out <= SOME && s->group_in <= SOME)) && s->kernel_size > 1 &&
+    return (s->group_out <= FEW || (s->group_out <= SOME && s->group_in <= SOME)) && s->kernel_size > 0 &&
            dq_conv_panels_suits(&s->window) && !reaches_far(&s->window);
 }
 

@@ -4,7 +4,7 @@
 #ifndef DQ_OPS_CONV_TRANSPOSE_H
 #define DQ_OPS_CONV_TRANSPOSE_H
 
-#include "ops/conv/conv_shape.h"
+#include "ops/conv/conv_rows.h"
 #include "ops/matmul/float_product.h"
 
 typedef struct dq_transposed {
@@ -22,14 +22,19 @@ typedef struct dq_transposed_phase {
     size_t weights;                              /* where its weights begin in the arranged ones */
     size_t place;                                /* of the phase's first result in a channel */
     dq_fproduct product;
+    dq_conv_shape shape; /* by rows, instead of a product */
+    dq_conv_rows rows;
 } dq_transposed_phase;
 
 typedef struct dq_transposed_floats {
     const dq_transposed *shape;
     dq_transposed_phase *phases;
     size_t count;
-    bool at_once;         /* each result takes one pixel: the first phase's product has the rows of all */
-    size_t bias_at;       /* of those rows, in the scratch */
+    bool at_once;   /* each result takes one pixel: the first phase's product has the rows of all */
+    size_t bias_at; /* of those rows, in the scratch */
+    bool by_rows;   /* few channels: phases are convolutions of rows, whose sums are then brought … */
+    size_t sums_at; /* … from the scratch, those of as many as take turns, `sums` each */
+    size_t sums, turns;
     const float *weights; /* arranged once; NULL: for each run, in the scratch */
     size_t weights_at;
 } dq_transposed_floats;

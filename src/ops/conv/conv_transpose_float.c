@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_PHASES = 64, ALIGN = 64 };
+enum { MOST_PHASES = 64, ALIGN = 64, SHORT = 16, CHANNELS = 4 /* of a piece of parallel work */ };
 
 /* Phases along an axis: remainders that some result has. */
 static int64_t phases_along(const dq_transposed *s, size_t d)
@@ -218,6 +218,17 @@ static void bring(const job *j, const dq_fpart *part, const dq_fblock *block, si
     }
 }
 
+/* Where row number `rest` of a phase's results stands in a channel, from the phase's first result on. */
+static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest)
+{
+    size_t last = s->rank - 1, offset = 0, size = (size_t)s->out[last];
+    for (size_t d = last; d-- > 0; rest /= (size_t)w->out[d]) {
+        offset += rest % (size_t)w->out[d] * (size_t)s->stride[d] * size;
+        size *= (size_t)s->out[d];
+    }
+    return offset;
+}
+
 static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const job *j = arg;
@@ -226,14 +237,95 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
     float *out = j->out + part->batch * s->group_out * s->out_size;
     size_t last = s->rank - 1, n = (size_t)w->out[last];
     for (size_t col = 0, count; col < part->cols; col += count) {
-        size_t at = part->col + col, rest = at / n, offset = 0, size = (size_t)s->out[last];
+        size_t at = part->col + col, offset = row_offset(s, w, at / n);
         count = n - at % n < part->cols - col ? n - at % n : part->cols - col;
-        for (size_t d = last; d-- > 0; rest /= (size_t)w->out[d]) {
-            offset += rest % (size_t)w->out[d] * (size_t)s->stride[d] * size;
-            size *= (size_t)s->out[d];
-        }
         bring(j, part, block, col, count, out + offset + at % n * (size_t)s->stride[last]);
     }
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------- */
+
+static void set_shape(const dq_transposed *s, size_t taps, size_t places, dq_transposed_phase *p)
+{
+    p->shape = (dq_conv_shape){.window = p->window,
+                               .batch = s->batch,
+                               .group = s->group,
+                               .in_channels = s->group * s->group_in,
+                               .out_channels = s->group * s->group_out,
+                               .group_in = s->group_in,
+                               .group_out = s->group_out,
+                               .in_size = s->in_size,
+                               .kernel_size = taps,
+                               .out_size = places};
+}
+
+typedef struct turns {
+    const dq_transposed_floats *f;
+    const dq_transposed_phase *phase; /* of which f->turns take turns along the last axis */
+    const float *sums;
+    float *out;
+} turns;
+
+/* Rows of phases that take turns are brought together, channel after channel. */
+static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const turns *t = arg;
+    const dq_transposed *s = t->f->shape;
+    const dq_transposed_phase *p = t->phase;
+    const size_t last = s->rank - 1, step = (size_t)s->stride[last], n = (size_t)p->window.out[last];
+    const size_t few = t->f->turns == 2 ? (size_t)p[1].window.out[last] : 0;
+    for (size_t c = begin; c < end; c++)
+        for (size_t row = 0; row < p->shape.out_size / n; row++) {
+            const float *from = t->sums + c * p->shape.out_size + row * n;
+            float *to = t->out + c * s->out_size + p->place + row_offset(s, &p->window, row);
+            if (few)
+                pair(from, t->sums + t->f->sums + c * p[1].shape.out_size + row * few, few, to);
+            for (size_t e = few; e < n; e++)
+                to[e * step] = from[e];
+        }
+}
+
+static void run_rows(const job *j, const dq_transposed_floats *f)
+{
+    const dq_conv_finish finish = {.low = j->bounds.low, .high = j->bounds.high};
+    float *sums = (float *)(void *)((char *)j->call->scratch + f->sums_at);
+    turns t = {f, f->phases, sums, j->out};
+    for (size_t i = 0; i < f->count; i++) {
+        const dq_transposed_phase *p = &f->phases[i];
+        const dq_conv_floats o = {.x = j->x,
+                                  .w = j->w + p->weights,
+                                  .bias = j->bias,
+                                  .out = sums + i % f->turns * f->sums,
+                                  .finish = &finish};
+        dq_conv_rows_run(j->call, &p->rows, &o);
+        if (i % f->turns + 1 < f->turns)
+            continue;
+        t.phase = p + 1 - f->turns;
+        dq_parallel(j->call->threads, p->shape.batch * p->shape.out_channels, CHANNELS, bring_rows, &t);
+    }
+}
+
+static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
+{
+    const dq_transposed *s = f->shape;
+    size_t room = 0;
+    /* Short rows fill no vectors; a product of all output channels has more of them. */
+    f->by_rows = !f->at_once && (s->group > 1 || s->in[s->rank - 1] >= SHORT);
+    for (size_t i = 0; i < f->count; i++)
+        f->by_rows = f->by_rows && dq_conv_rows_suits(&f->phases[i].shape);
+    if (!f->by_rows)
+        return DQ_OK;
+    for (size_t i = 0; i < f->count; i++) {
+        DQ_TRY(dq_conv_rows_prepare(call, &f->phases[i].shape, &f->phases[i].rows, err));
+        room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
+    }
+    call->worker_scratch_size = room;
+    f->turns = phases_along(s, s->rank - 1) == 2 ? 2 : 1;
+    f->sums = s->batch * s->group * s->group_out * f->phases->shape.out_size; /* the first has most */
+    return dq_call_place(call, f->sums, f->turns, sizeof(float), &f->sums_at)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "sums of a transposed convolution");
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------------- */
@@ -254,6 +346,7 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
             places *= (size_t)p->window.out[d];
             p->place += (size_t)p->first[d] * size;
         }
+        set_shape(s, taps, places, p);
         p->weights = weights;
         weights += s->group * s->group_out * s->group_in * taps;
         p->product = (dq_fproduct){.batches = s->batch * s->group,
@@ -270,7 +363,7 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
         room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
     }
     call->worker_scratch_size = room;
-    return DQ_OK;
+    return prepare_rows(call, f, err);
 }
 
 dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
@@ -311,6 +404,10 @@ void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, co
         for (size_t i = 0; i < f->count; i++)
             memcpy(room + i * f->shape->group_out, bias, f->shape->group_out * sizeof *room);
         j.bias = room;
+    }
+    if (f->by_rows) {
+        run_rows(&j, f);
+        return;
     }
     for (size_t i = 0; i < (f->at_once ? 1 : f->count); i++) {
         j.phase = &f->phases[i];
