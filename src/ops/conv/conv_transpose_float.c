@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_PHASES = 64, ALIGN = 64, SHORT = 16, CHANNELS = 4 /* of a piece of parallel work */ };
+enum { MOST_PHASES = 64, ALIGN = 64, CHANNELS = 4 /* of a piece of parallel work */ };
 
 /* Phases along an axis: remainders that some result has. */
 static int64_t phases_along(const dq_transposed *s, size_t d)
@@ -310,8 +310,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
 {
     const dq_transposed *s = f->shape;
     size_t room = 0;
-    /* Short rows fill no vectors; a product of all output channels has more of them. */
-    f->by_rows = !f->at_once && (s->group > 1 || s->in[s->rank - 1] >= SHORT);
+    f->by_rows = !f->at_once && s->group > 1; /* one group's product has the rows of all channels */
     for (size_t i = 0; i < f->count; i++)
         f->by_rows = f->by_rows && dq_conv_rows_suits(&f->phases[i].shape);
     if (!f->by_rows)
