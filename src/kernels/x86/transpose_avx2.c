@@ -31,15 +31,16 @@ DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_avx2, uint32_t, SIDE32, square_32, dq_t
 
 /* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
  * those of the others: after four of them rows are columns. */
-static inline void block_8(const uint8_t *src, size_t src_stride, __m256i flip, uint8_t *dst,
+static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t flip, uint8_t *dst,
                            size_t dst_stride)
 {
+    const __m256i flips = _mm256_set1_epi8((char)flip);
     __m256i v[COLS8], next[COLS8];
     for (size_t i = 0; i < COLS8; i++) {
         const uint8_t *from = src + i * src_stride;
         __m128i low = _mm_loadu_si128((const __m128i *)(const void *)from);
         __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(from + COLS8 * src_stride));
-        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), flip);
+        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), flips);
     }
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < COLS8 / 2; i++) {
@@ -59,9 +60,10 @@ void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, si
     size_t whole = cols >= COLS8 ? rows / ROWS8 * ROWS8 : 0;
     for (size_t c = 0; whole && c < cols; c = dq_next_square(c, COLS8, cols))
         for (size_t r = 0; r < whole; r += ROWS8)
-            block_8(src + r * src_stride + c, src_stride, _mm256_set1_epi8((char)flip),
-                    dst + c * dst_stride + r, dst_stride);
-    if (whole < rows)
-        dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, flip, dst + whole,
-                              dst_stride);
+            block_8(src + r * src_stride + c, src_stride, flip, dst + c * dst_stride + r, dst_stride);
+    if (whole == rows)
+        return;
+    whole = whole && rows - whole < COLS8 ? rows - COLS8 : whole; /* its squares take some rows again */
+    dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, flip, dst + whole,
+                          dst_stride);
 }
