@@ -74,7 +74,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                         dq_encode_float(out->dtype, first + (float)i * step, true, DQ_ROUND_UP));
     } else {
         uint64_t first = (uint64_t)dq_tensor_get_int(start, 0), step = (uint64_t)dq_tensor_get_int(delta, 0);
-        for (size_t i = 0; i < out->count; i++)
+        for (size_t i = 0; i < out->count && out->dtype == DQ_INT64; i++)
+            dq_data(out, uint64_t)[i] = first + i * step;
+        for (size_t i = 0; i < out->count && out->dtype != DQ_INT64; i++)
             dq_tensor_put_int(out, i, (int64_t)(first + i * step));
     }
     return DQ_OK;

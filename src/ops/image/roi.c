@@ -139,26 +139,34 @@ static bool sample(const state *s, const region *r, size_t row, size_t col, size
     return corners(s, y, x, c);
 }
 
-/* The samples of all bins, bin by bin; NULL when there are too many to list. */
-static const sample_at *list_samples(const dq_op_call *call, const state *s, const region *r)
+/* Bins whose samples are listed at a time; 0: there are too many in each. */
+static size_t listed_bins(const region *r)
 {
-    size_t bins = s->bins_high * s->bins_wide, each = r->samples_high * r->samples_wide;
+    size_t each = r->samples_high * r->samples_wide;
+    return each && each <= LISTED ? LISTED / each : 0;
+}
+
+/* The samples of n bins, bin by bin; NULL when there are too many to list. */
+static const sample_at *list_samples(const dq_op_call *call, const region *r, size_t first, size_t n)
+{
+    const state *s = call->state;
+    size_t each = r->samples_high * r->samples_wide;
     sample_at *list = call->scratch;
-    if (bins > LISTED || each > LISTED || bins * each > LISTED)
+    if (!listed_bins(r))
         return NULL;
-    for (size_t i = 0; i < bins * each; i++) {
-        size_t bin = i / each;
+    for (size_t i = 0; i < n * each; i++) {
+        size_t bin = first + i / each;
         list[i].inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i % each, &list[i].at);
     }
     return list;
 }
 
-/* Sample i of a bin: from the list, or made in `room`. */
+/* Sample i of a bin: from its list, or made in `room`. */
 static inline const sample_at *sample_of(const state *s, const region *r, size_t bin, size_t i,
                                          const sample_at *list, sample_at *room)
 {
     if (list)
-        return &list[bin * r->samples_high * r->samples_wide + i];
+        return &list[i];
     room->inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i, &room->at);
     return room;
 }
@@ -216,18 +224,19 @@ static double mean_of_floats(const float *x, const sample_at *list, size_t count
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* The bins of one channel of a region, from element `to` of the output on. */
-static void pool_bins(const dq_op_call *call, const region *r, const sample_at *list, size_t to)
+/* Bins first … end - 1 of one channel of a region, which begins at element `to` of the output. */
+static void pool_bins(const dq_op_call *call, const region *r, const sample_at *list, size_t first,
+                      size_t end, size_t to)
 {
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
-    size_t bins = s->bins_high * s->bins_wide, each = r->samples_high * r->samples_wide;
-    for (size_t bin = 0; bin < bins; bin++) {
+    size_t each = r->samples_high * r->samples_wide;
+    for (size_t bin = first; bin < end; bin++, list = list ? list + each : NULL) {
         double result;
         if (s->max)
             result = largest_in_bin(s, x, r, bin, list);
         else if (list && x->dtype == DQ_FLOAT)
-            result = mean_of_floats(dq_data(x, float) + r->plane, list + bin * each, each);
+            result = mean_of_floats(dq_data(x, float) + r->plane, list, each);
         else
             result = mean_of_bin(s, x, r, bin, list);
         dq_tensor_put_double(call->out[0], to + bin, result);
@@ -263,10 +272,14 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         size_t image = 0;
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
         DQ_TRY(align_region(call, n, &r, err));
-        const sample_at *list = list_samples(call, s, &r);
-        for (size_t c = 0; c < s->channels; c++) {
-            r.plane = (image * s->channels + c) * plane;
-            pool_bins(call, &r, list, (n * s->channels + c) * bins);
+        for (size_t first = 0, few; first < bins; first += few) {
+            few = bins - first;
+            few = listed_bins(&r) && listed_bins(&r) < few ? listed_bins(&r) : few;
+            const sample_at *list = list_samples(call, &r, first, few);
+            for (size_t c = 0; c < s->channels; c++) {
+                r.plane = (image * s->channels + c) * plane;
+                pool_bins(call, &r, list, first, first + few, (n * s->channels + c) * bins);
+            }
         }
     }
     if (!plane && call->out[0]->size)

@@ -7,7 +7,7 @@
 #include <math.h>
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, INPUTS };
-enum { WORK = 8192 /* elements of a piece of parallel work */ };
+enum { WORK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 128 };
 
 typedef struct state {
     double epsilon;
@@ -50,6 +50,44 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
+/* What is done to a channel. */
+typedef struct affine {
+    double mean, factor, bias;
+} affine;
+
+static affine affine_of(const dq_op_call *call, size_t channel)
+{
+    const state *s = call->state;
+    return (affine){dq_tensor_get_double(call->in[MEAN], channel),
+                    dq_tensor_get_double(call->in[SCALE], channel) /
+                        sqrt(dq_tensor_get_double(call->in[VARIANCE], channel) + s->epsilon),
+                    dq_tensor_get_double(call->in[BIAS], channel)};
+}
+
+/* Channels side by side, of floats: what is done to each is found once for all rows. */
+static void columns(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const dq_op_call *call = *(const dq_op_call *const *)arg;
+    const size_t channels = ((const state *)call->state)->channels, rows = call->in[X]->count / channels;
+    for (size_t first = begin, n; first < end; first += n) {
+        double mean[BLOCK], factor[BLOCK], bias[BLOCK];
+        n = end - first < BLOCK ? end - first : BLOCK;
+        for (size_t i = 0; i < n; i++) {
+            const affine a = affine_of(call, first + i);
+            mean[i] = a.mean;
+            factor[i] = a.factor;
+            bias[i] = a.bias;
+        }
+        for (size_t row = 0; row < rows; row++) {
+            const float *x = dq_data(call->in[X], float) + row * channels + first;
+            float *y = dq_data(call->out[0], float) + row * channels + first;
+            for (size_t i = 0; i < n; i++)
+                y[i] = (float)(((double)x[i] - mean[i]) * factor[i] + bias[i]);
+        }
+    }
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -59,27 +97,29 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     dq_tensor *y = call->out[0];
     for (size_t i = begin; i < end;) {
         size_t channel = i / s->inner % s->channels, stop = (i / s->inner + 1) * s->inner;
-        double factor = dq_tensor_get_double(call->in[SCALE], channel) /
-                        sqrt(dq_tensor_get_double(call->in[VARIANCE], channel) + s->epsilon);
-        double mean = dq_tensor_get_double(call->in[MEAN], channel);
-        double bias = dq_tensor_get_double(call->in[BIAS], channel);
+        const affine a = affine_of(call, channel);
         stop = stop < end ? stop : end;
-        if (x->dtype == DQ_FLOAT && s->inner > 1) {
-            float high = (float)mean, low = isfinite(high) ? (float)(mean - (double)high) : 0,
-                  term = (float)bias;
-            call->kernels->float_rows->normalize(dq_data(x, float) + i, stop - i, high, low, (float)factor,
+        if (x->dtype == DQ_FLOAT) {
+            float high = (float)a.mean, low = isfinite(high) ? (float)(a.mean - (double)high) : 0,
+                  term = (float)a.bias;
+            call->kernels->float_rows->normalize(dq_data(x, float) + i, stop - i, high, low, (float)a.factor,
                                                  NULL, &term, 0, dq_data(y, float) + i);
             i = stop;
         }
         for (; i < stop; i++)
-            dq_tensor_put_double(y, i, (dq_tensor_get_double(x, i) - mean) * factor + bias);
+            dq_tensor_put_double(y, i, (dq_tensor_get_double(x, i) - a.mean) * a.factor + a.bias);
     }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_parallel(call->threads, call->out[0]->count, WORK, piece, &call);
+    const state *s = call->state;
+    const size_t count = call->out[0]->count;
+    if (count && s->inner == 1 && call->in[X]->dtype == DQ_FLOAT)
+        dq_parallel(call->threads, s->channels, WORK / (count / s->channels) + LINE, columns, &call);
+    else
+        dq_parallel(call->threads, count, WORK, piece, &call);
     return DQ_OK;
 }
 
