@@ -374,6 +374,12 @@ static const double *along(worker_rows *r, size_t at)
     if (r->s->pairs)
         for (size_t i = 0; i < n; i++)
             to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+    else if (taps == 2)
+        for (size_t i = 0; i < n; i++) {
+            double first = weight[2 * i] * x[index[2 * i]], second = weight[2 * i + 1] * x[index[2 * i + 1]];
+            first = weight[2 * i] != 0 ? first : 0;
+            to[i] = 0 + first + (weight[2 * i + 1] != 0 ? second : 0);
+        }
     else
         for (size_t i = 0; i < n; i++, index += taps, weight += taps) {
             double sum = 0;

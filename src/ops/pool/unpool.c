@@ -86,13 +86,14 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
     size_t places = dq_dims_product(dims, 0, out->rank);
     dq_strides(out->rank, out->dims, strides);
     dq_move_fill(out->dtype, out->data, out->count, NULL);
+    const bool whole = places == out->count; /* places are those of the output */
     for (size_t i = 0; i < call->in[X]->count; i++) {
-        int64_t given = dq_tensor_get_int(call->in[PLACES], i);
+        int64_t given = dq_data(call->in[PLACES], int64_t)[i];
         if (given < 0 || (uint64_t)given >= places)
             return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds place %" PRId64 ", wanted 0 to %zu",
                                 given, places - 1);
-        size_t at = 0, rest = (size_t)given;
-        for (size_t d = out->rank; d-- > 0; rest /= (size_t)dims[d])
+        size_t at = whole ? (size_t)given : 0, rest = (size_t)given;
+        for (size_t d = whole ? 0 : out->rank; d-- > 0; rest /= (size_t)dims[d])
             at += rest % (size_t)dims[d] * strides[d];
         dq_copy_elements(call->in[X], i, out, at, 1);
     }
