@@ -83,10 +83,8 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
 #endif
 
 /* What networks compute in; with loops of their own for second operands that stay, which for other types
- * would be 20 KB. */
-#define DQ_EW_COMMON                                                                                         \
-    (1u << DQ_FLOAT | 1u << DQ_DOUBLE | 1u << DQ_INT32 | 1u << DQ_INT64 | 1u << DQ_UINT8 | 1u << DQ_INT8 |   \
-     1u << DQ_BOOL)
+ * would be 25 KB. */
+#define DQ_EW_COMMON (1u << DQ_FLOAT | 1u << DQ_INT32 | 1u << DQ_INT64)
 
 /* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. */
 #define DQ_EW_UNARY(name, T, R, expr)                                                                        \

@@ -7,7 +7,7 @@
 
 /* Sum, difference and product of signed integers have the bits of the unsigned ones. */
 #define MODULAR(name, op)                                                                                    \
-    DQ_EW_SECOND(name##_u8, uint8_t, uint8_t, a op b)                                                        \
+    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, a op b)                                                        \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, (unsigned)a op(unsigned) b)                                 \
     DQ_EW_SECOND(name##_u32, uint32_t, uint32_t, a op b)                                                     \
     DQ_EW_SECOND(name##_u64, uint64_t, uint64_t, a op b)
@@ -16,8 +16,8 @@
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_u32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_u64
 
 #define EACH(name, expr)                                                                                     \
-    DQ_EW_SECOND(name##_u8, uint8_t, uint8_t, expr)                                                          \
-    DQ_EW_SECOND(name##_i8, int8_t, int8_t, expr)                                                            \
+    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, expr)                                                          \
+    DQ_EW_BINARY(name##_i8, int8_t, int8_t, expr)                                                            \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, expr)                                                       \
     DQ_EW_BINARY(name##_i16, int16_t, int16_t, expr)                                                         \
     DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, expr)                                                       \
@@ -32,7 +32,7 @@
 
 MODULAR(add, +)
 DQ_EW_ROW_PAIR(add_f32, add)
-DQ_EW_SECOND(add_f64, double, double, a + b)
+DQ_EW_BINARY(add_f64, double, double, a + b)
 static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
                                 .steps = 1u << DQ_FLOAT,
                                 .seconds = DQ_EW_COMMON};
@@ -40,7 +40,7 @@ DQ_EW_OP(dq_op_add, add);
 
 MODULAR(sub, -)
 DQ_EW_ROW_PAIR(sub_f32, sub)
-DQ_EW_SECOND(sub_f64, double, double, a - b)
+DQ_EW_BINARY(sub_f64, double, double, a - b)
 static const dq_ew_table sub = {.fn = {MODULAR_ROWS(sub), [DQ_FLOAT] = sub_f32, [DQ_DOUBLE] = sub_f64},
                                 .steps = 1u << DQ_FLOAT,
                                 .seconds = DQ_EW_COMMON};
@@ -48,7 +48,7 @@ DQ_EW_OP(dq_op_sub, sub);
 
 MODULAR(mul, *)
 DQ_EW_ROW_PAIR(mul_f32, mul)
-DQ_EW_SECOND(mul_f64, double, double, a *b)
+DQ_EW_BINARY(mul_f64, double, double, a *b)
 static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64},
                                 .steps = 1u << DQ_FLOAT,
                                 .seconds = DQ_EW_COMMON};
@@ -182,7 +182,7 @@ DQ_EW_OP(dq_op_pow, pow_table);
 
 EACH(min, a < b ? a : b)
 DQ_EW_ROW_PAIR(min_f32, min)
-DQ_EW_SECOND(min_f64, double, double, a < b || isnan(a) ? a : b)
+DQ_EW_BINARY(min_f64, double, double, a < b || isnan(a) ? a : b)
 static const dq_ew_table min_table = {.fn = {EACH_ROWS(min), [DQ_FLOAT] = min_f32, [DQ_DOUBLE] = min_f64},
                                       .fold = true,
                                       .steps = 1u << DQ_FLOAT,
@@ -191,7 +191,7 @@ DQ_EW_OP(dq_op_min, min_table);
 
 EACH(max, a > b ? a : b)
 DQ_EW_ROW_PAIR(max_f32, max)
-DQ_EW_SECOND(max_f64, double, double, a > b || isnan(a) ? a : b)
+DQ_EW_BINARY(max_f64, double, double, a > b || isnan(a) ? a : b)
 static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f32, [DQ_DOUBLE] = max_f64},
                                       .fold = true,
                                       .steps = 1u << DQ_FLOAT,

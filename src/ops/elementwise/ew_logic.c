@@ -15,13 +15,13 @@ static bool same_string(dq_string a, dq_string b)
     return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
-DQ_EW_SECOND(equal_8, uint8_t, bool, a == b)
-DQ_EW_SECOND(equal_bool, bool, bool, a == b)
+DQ_EW_BINARY(equal_8, uint8_t, bool, a == b)
+DQ_EW_BINARY(equal_bool, bool, bool, a == b)
 DQ_EW_BINARY(equal_16, uint16_t, bool, a == b)
 DQ_EW_SECOND(equal_32, uint32_t, bool, a == b)
 DQ_EW_SECOND(equal_64, uint64_t, bool, a == b)
 DQ_EW_SECOND(equal_f32, float, bool, a == b)
-DQ_EW_SECOND(equal_f64, double, bool, a == b)
+DQ_EW_BINARY(equal_f64, double, bool, a == b)
 DQ_EW_BINARY(equal_string, dq_string, bool, same_string(a, b))
 static const dq_ew_table equal = {.fn = {[DQ_UINT8] = equal_8,
                                          [DQ_INT8] = equal_8,
@@ -40,8 +40,8 @@ static const dq_ew_table equal = {.fn = {[DQ_UINT8] = equal_8,
 DQ_EW_OP(dq_op_equal, equal);
 
 #define ORDER(name, op)                                                                                      \
-    DQ_EW_SECOND(name##_u8, uint8_t, bool, a op b)                                                           \
-    DQ_EW_SECOND(name##_i8, int8_t, bool, a op b)                                                            \
+    DQ_EW_BINARY(name##_u8, uint8_t, bool, a op b)                                                           \
+    DQ_EW_BINARY(name##_i8, int8_t, bool, a op b)                                                            \
     DQ_EW_BINARY(name##_u16, uint16_t, bool, a op b)                                                         \
     DQ_EW_BINARY(name##_i16, int16_t, bool, a op b)                                                          \
     DQ_EW_BINARY(name##_u32, uint32_t, bool, a op b)                                                         \
@@ -49,7 +49,7 @@ DQ_EW_OP(dq_op_equal, equal);
     DQ_EW_BINARY(name##_u64, uint64_t, bool, a op b)                                                         \
     DQ_EW_SECOND(name##_i64, int64_t, bool, a op b)                                                          \
     DQ_EW_SECOND(name##_f32, float, bool, a op b)                                                            \
-    DQ_EW_SECOND(name##_f64, double, bool, a op b)
+    DQ_EW_BINARY(name##_f64, double, bool, a op b)
 #define ORDER_ROWS(name)                                                                                     \
     [DQ_UINT8] = name##_u8, [DQ_INT8] = name##_i8, [DQ_UINT16] = name##_u16, [DQ_INT16] = name##_i16,        \
     [DQ_UINT32] = name##_u32, [DQ_INT32] = name##_i32, [DQ_UINT64] = name##_u64, [DQ_INT64] = name##_i64,    \
@@ -71,16 +71,16 @@ DQ_EW_OP(dq_op_greater_or_equal, at_least);
 
 /* ---- And, Or, Xor, Not --------------------------------------------------------------------------------- */
 
-DQ_EW_SECOND(and_bool, bool, bool, a &b)
-static const dq_ew_table and_table = {.fn = {[DQ_BOOL] = and_bool}, .seconds = DQ_EW_COMMON};
+DQ_EW_BINARY(and_bool, bool, bool, a &b)
+static const dq_ew_table and_table = {.fn = {[DQ_BOOL] = and_bool}};
 DQ_EW_OP(dq_op_and, and_table);
 
-DQ_EW_SECOND(or_bool, bool, bool, a | b)
-static const dq_ew_table or_table = {.fn = {[DQ_BOOL] = or_bool}, .seconds = DQ_EW_COMMON};
+DQ_EW_BINARY(or_bool, bool, bool, a | b)
+static const dq_ew_table or_table = {.fn = {[DQ_BOOL] = or_bool}};
 DQ_EW_OP(dq_op_or, or_table);
 
-DQ_EW_SECOND(xor_bool, bool, bool, a ^ b)
-static const dq_ew_table xor_table = {.fn = {[DQ_BOOL] = xor_bool}, .seconds = DQ_EW_COMMON};
+DQ_EW_BINARY(xor_bool, bool, bool, a ^ b)
+static const dq_ew_table xor_table = {.fn = {[DQ_BOOL] = xor_bool}};
 DQ_EW_OP(dq_op_xor, xor_table);
 
 DQ_EW_UNARY(not_bool, uint8_t, uint8_t, a == 0)
