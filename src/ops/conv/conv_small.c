@@ -127,12 +127,18 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
                                 dq_error *err)
 {
     const size_t k = shape->group_in * shape->kernel_size, batches = shape->batch * shape->group;
+    const size_t workers = dq_threads_count(call->threads);
     size_t room;
     *c = (dq_conv_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
     c->chunk = least(STEPS / shape->kernel_size + 1, shape->group_in);
     c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
+    if (c->chunks * batches % workers != 0) { /* as many for each thread, if they are large enough */
+        const size_t more = c->chunks + workers - c->chunks % workers;
+        c->chunk = least(c->chunk, (shape->group_in + more - 1) / more);
+        c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
+    }
     c->product = (dq_fproduct){.batches = batches,
                                .m = shape->out_size,
                                .n = shape->group_out,
@@ -157,6 +163,6 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
 void dq_conv_small_run(const dq_op_call *call, const dq_conv_small *c, const dq_conv_floats *o)
 {
     job j = {call, c, o};
-    dq_parallel(call->threads, c->product.batches * c->chunks, 4, windows, &j);
+    dq_parallel(call->threads, c->product.batches * c->chunks, 1, windows, &j);
     dq_fproduct_run(call, &c->product, &j);
 }

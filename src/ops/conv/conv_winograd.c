@@ -14,7 +14,8 @@ enum {
     SIDE = 4,
     TAPS = 9,
     TILES = 56,    /* of a chunk, about */
-    CHANNELS = 64, /* of the pixels that are laid out at a time */
+    CHANNELS = 64, /* of the pixels that are laid out at a time, at most … */
+    SOME = 32,     /* … where they come first and are few, so that threads have each their part */
     KERNELS = 16,  /* input channels of the weights that are laid out at a time */
     DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache */
     TOGETHER = 2
@@ -277,10 +278,11 @@ static void results(const job *j, const task *t, char *own)
 
 static task task_of(const dq_conv_winograd *g, size_t i)
 {
-    task t = {.first = i % g->chunks * g->rows,
+    const size_t chunk = i % g->chunks;
+    task t = {.first = g->down * chunk / g->chunks,
               .group = i / g->chunks % g->shape->group,
               .image = i / g->chunks / g->shape->group};
-    t.rows = least(g->rows, g->down - t.first);
+    t.rows = g->down * (chunk + 1) / g->chunks - t.first;
     t.tiles = t.rows * g->across;
     return t;
 }
@@ -315,17 +317,22 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static size_t channels_at_once(size_t in)
+{
+    return in < 4 * CHANNELS ? SOME : CHANNELS;
+}
+
 /* All pixels, some channels at a time. */
 static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
-    const size_t in = g->shape->group_in, parts = (in + CHANNELS - 1) / CHANNELS;
+    const size_t in = g->shape->group_in, some = channels_at_once(in), parts = (in + some - 1) / some;
     char *own = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         const task t = task_of(g, i / parts);
-        size_t c = i % parts * CHANNELS;
-        pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset),
+        size_t c = i % parts * some;
+        pixels(j, &t, c, least(some, in - c), at(own, g->image_offset),
                at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point);
     }
 }
@@ -354,7 +361,8 @@ void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, con
     if (!g->packed)
         dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
     if (g->pixels_first) {
-        dq_parallel(call->threads, s->group * ((s->group_in + CHANNELS - 1) / CHANNELS), 1, run_pixels, &j);
+        const size_t some = channels_at_once(s->group_in);
+        dq_parallel(call->threads, s->group * ((s->group_in + some - 1) / some), 1, run_pixels, &j);
         dq_parallel(call->threads, s->group * ((g->panels + g->together - 1) / g->together), 1, run_panels,
                     &j);
     } else {

@@ -25,7 +25,7 @@ typedef struct dq_conv_winograd {
     const dq_conv_shape *shape;
     const dq_conv_float *direct;
     size_t across, down; /* tiles of a plane */
-    size_t rows, chunks; /* rows of tiles in a chunk, chunks of a plane */
+    size_t rows, chunks; /* rows of tiles in a chunk, at most; chunks of a plane */
     size_t tiles;        /* of a chunk */
     size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
     size_t together;     /* panels whose products are made at a time */

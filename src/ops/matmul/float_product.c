@@ -54,17 +54,21 @@ static size_t width_of(const dq_fproduct *f)
     return f->laid_out || f->depth <= DEPTH ? COLS : NARROW;
 }
 
-/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads, where panels stand
- * alone. */
+/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. Where panels stand
+ * alone they become more of them, else fewer, as narrow ones are tiles' waste. */
 static size_t columns_of(const dq_fproduct *f, size_t workers)
 {
     enum { FEW = 8, WIDE = 2 * DQ_FPANEL };
     size_t most = width_of(f), blocks = pieces(f->n, most);
     if (!f->flat && !f->laid_out && blocks > 1 && f->n % most && f->n % most <= most / 4)
         return pieces(f->n, (blocks - 1) * WIDE) * WIDE; /* no block of few columns */
-    if (!f->laid_out || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
+    if (f->flat || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
         blocks * f->batches >= FEW * workers)
         return most;
+    if (!f->laid_out) {
+        size_t less = blocks - blocks % workers, even = less ? pieces(f->n, less) : COLS + 1;
+        return even > COLS ? most : pieces(even, WIDE) * WIDE;
+    }
     size_t even = pieces(f->n, blocks + workers - blocks % workers);
     return pieces(even, DQ_FPANEL) * DQ_FPANEL;
 }
@@ -81,7 +85,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
         f->row_block = pieces(f->m, cuts);
     }
     if (f->c_room)
-        f->row_block = least(f->row_block, ROWS);
+        f->row_block = pieces(f->row_block, pieces(f->row_block, ROWS));
     size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
     if (f->c_room)
         c_bytes = f->row_block * COLS * sizeof(float);
@@ -99,6 +103,7 @@ typedef struct job {
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
+    bool by_rows; /* a thread's share is of rows: it meets only those of A */
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
@@ -157,7 +162,9 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_fproduct *f = j->f;
     for (size_t i = begin; i < end; i++) {
-        size_t row = i % j->row_blocks * f->row_block, rest = i / j->row_blocks;
+        const size_t others = f->batches * j->col_blocks;
+        size_t row = (j->by_rows ? i / others : i % j->row_blocks) * f->row_block;
+        size_t rest = j->by_rows ? i % others : i / j->row_blocks;
         size_t col = rest % j->col_blocks * f->col_block;
         dq_fpart part = {.batch = rest / j->col_blocks,
                          .row = row,
@@ -170,7 +177,9 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
 {
-    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block)};
+    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block), false};
+    const size_t workers = dq_threads_count(call->threads);
+    j.by_rows = !f->laid_out && workers > 1 && j.row_blocks % workers == 0;
     size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
     dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);
