@@ -13,7 +13,7 @@
 
 enum {
     STRIP = 1024, /* elements at a time */
-    GRAIN = 4096,
+    GRAIN = 2 * STRIP,
     MOST_STEPS = 24,
     MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
     MOST_OUTPUTS = 2,

@@ -82,7 +82,10 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
         size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
-        f->row_block = pieces(f->m, cuts);
+        size_t even = cuts;
+        while (even > 1 && even * parts % workers != 0)
+            even--;
+        f->row_block = pieces(f->m, even > 1 ? even : cuts);
     }
     if (f->c_room)
         f->row_block = pieces(f->row_block, pieces(f->row_block, ROWS));
@@ -179,7 +182,8 @@ void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *a
 {
     job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block), false};
     const size_t workers = dq_threads_count(call->threads);
-    j.by_rows = !f->laid_out && workers > 1 && j.row_blocks % workers == 0;
+    j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
+                (!f->laid_out || f->batches * j.col_blocks % workers != 0);
     size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
     dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);

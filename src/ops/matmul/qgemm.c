@@ -197,15 +197,14 @@ static double products_of(const dq_qweights *w, size_t rows)
     return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
 }
 
-/* A few pieces should be of an even number, or one of two threads is left over: that many, each a little
- * smaller. */
+/* Pieces of one size; a few of them should be of an even number, or one of two threads is left over. */
 static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
 {
     enum { FEW_PIECES = 16 };
     size_t chunks = (panels + chunk - 1) / chunk, pieces = blocks * chunks;
-    return pieces > 1 && pieces < FEW_PIECES && pieces % 2 && chunks < panels
-               ? (panels + chunks) / (chunks + 1)
-               : chunk;
+    if (pieces > 1 && pieces < FEW_PIECES && pieces % 2 && chunks < panels)
+        chunks++;
+    return (panels + chunks - 1) / chunks;
 }
 
 size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)

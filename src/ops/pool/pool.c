@@ -14,7 +14,7 @@
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
 /* Elements under windows of a piece of parallel work, about: one by one, and by vectors. */
-enum { WORK = 8192, WORK_BY_ROWS = 1 << 17, ALIGN = 64 };
+enum { WORK = 8192, WORK_BY_ROWS = 1 << 15, ALIGN = 64 };
 
 typedef struct state {
     kind kind;
