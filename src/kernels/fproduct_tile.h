@@ -321,15 +321,23 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
             vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
 }
 
-/* Alone in functions, as what else stands in registers is in the way. */
-static __attribute__((noinline)) void tile_most(const strip *s, size_t row, stream *next, coming to)
+/* Tiles of a strip's rows from one on up to another. */
+INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height)
 {
-    tall_tile(s, row, next, to, HEIGHT);
+    const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
+    for (; row < end; row += (size_t)height)
+        tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
 }
 
-static __attribute__((noinline)) void tile_less(const strip *s, size_t row, stream *next, coming to)
+/* Alone in functions, as what else stands in registers is in the way. */
+static __attribute__((noinline)) void rows_most(const strip *s, size_t end, stream *next)
 {
-    tall_tile(s, row, next, to, LESS);
+    tall_rows(s, 0, end, next, HEIGHT);
+}
+
+static __attribute__((noinline)) void rows_less(const strip *s, size_t row, size_t end, stream *next)
+{
+    tall_rows(s, row, end, next, LESS);
 }
 
 static inline size_t tiles_of(size_t rows)
@@ -357,27 +365,24 @@ static tall tall_tiles(const strip *s)
 INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_fblock *g = s->g;
-    const bool gated = g->last && g->gate, soon = s->c_row % SAME == 0;
+    const bool gated = g->last && g->gate, soon = gated && s->c_row % SAME == 0;
     const tall t = vectors == VECTORS ? tall_tiles(s) : (tall){0, 0};
     const size_t most = t.most * HEIGHT, begun = most + t.less * LESS, left = s->rows - begun;
     const size_t tiles = tiles_of(left), each = tiles ? left / tiles : 0, more = left - tiles * each;
-    const size_t each_line = begun ? (HEIGHT * LINE + g->k - 1) / g->k : 0;
     stream next = next_panels(g, s->col, s->b, t.most + t.less + tiles);
-    for (size_t row = 0, rows, n = tiles; row < s->rows; row += rows) {
-        if (row < most) {
-            rows = HEIGHT;
-            tile_most(s, row, &next, coming_rows(s, row + rows, begun, each_line));
-        } else if (row < begun) {
-            rows = LESS;
-            tile_less(s, row, &next, coming_rows(s, row + rows, begun, each_line));
-        } else {
-            rows = each + (n-- <= more);
-            const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
-            next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
-            tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
-                      s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
-        }
-        if (gated && soon)
+    if (most)
+        rows_most(s, most, &next);
+    if (begun > most)
+        rows_less(s, most, begun, &next);
+    if (soon)
+        gate_rows(g->gate, s->c, s->c_row, begun, (size_t)vectors * VF_LANES);
+    for (size_t row = begun, rows, n = tiles; row < s->rows; row += rows) {
+        rows = each + (n-- <= more);
+        const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
+        next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
+        tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
+                  s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+        if (soon)
             gate_rows(g->gate, s->c + row * s->c_row, s->c_row, rows, (size_t)vectors * VF_LANES);
     }
     if (gated && !soon)
