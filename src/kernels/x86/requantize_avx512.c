@@ -337,6 +337,7 @@ void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
                     _mm512_set1_pd(s->lo - s->zero_point),
                     _mm512_set1_pd(s->hi - s->zero_point),
                     _mm512_set1_epi32(s->zero_point)};
+    const wide plain = {true, true, w.is_signed, w.least, w.most, w.zero};
     const size_t cols = s->cols, rows = cols ? s->rows : 0, stride = s->stride;
     wide_row r = {.sums = s->sums, .high = s->high, .extra = s->extra};
     for (size_t i = 0; i < rows; i++, out += s->out_stride) {
@@ -345,11 +346,9 @@ void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
         r.scale = _mm512_set1_pd(*scale);
         if (!is_plain(&w, &r, *offset, *scale, s->col_step))
             one_wide_row(&w, &r, cols, s->col_step ? offset : NULL, scale, out);
-        else if (r.high)
-            one_wide_row(&w, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale, true}, cols, NULL, NULL,
-                         out);
         else
-            one_wide_row(&w, &(wide_row){r.sums, NULL, NULL, r.offset, r.scale, true}, cols, NULL, NULL, out);
+            one_wide_row(&plain, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale, true}, cols, NULL, NULL,
+                         out);
         r.sums += stride;
         r.high = r.high ? r.high + stride : NULL;
         r.extra = r.extra ? r.extra + s->extra_stride : NULL;

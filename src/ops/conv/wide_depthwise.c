@@ -61,8 +61,7 @@ dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq
         !dq_place_size(used, d->b.plane, sizeof(int16_t), ALIGN, &d->room_at) ||
         !dq_place_size(used, 2 * d->pairs, sizeof(int16_t), ALIGN, &d->weights_at) ||
         !dq_place_size(used, outputs(d), sizeof(int32_t), ALIGN, &d->sums_at) ||
-        !dq_place_size(used, outputs(d), sizeof(double), ALIGN, &d->extra_at) ||
-        !dq_place_size(used, outputs(d), sizeof(uint16_t), ALIGN, &d->codes_at))
+        !dq_place_size(used, outputs(d), sizeof(double), ALIGN, &d->extra_at))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     return DQ_OK;
 }
@@ -74,7 +73,6 @@ typedef struct task {
     int16_t *plane, *room, *weights;
     int32_t *sums;
     double *extra, factor;
-    uint16_t *codes;
     size_t rows, columns; /* of outputs in the band */
 } task;
 
@@ -111,8 +109,6 @@ static void sum_rows(const task *t, int32_t weights)
 static void run_channel(const task *t, size_t channel, size_t at)
 {
     bool wide = dq_dtype_get(t->call->in[DQ_WIDE_W]->dtype)->bits == 16;
-    dq_tensor *y = t->call->out[0];
-    bool direct = dq_dtype_get(y->dtype)->bits == 16;
     size_t n = t->rows * t->columns;
     double offset, scale;
     dq_wide_sums s = dq_wcodes_sums(t->call);
@@ -123,15 +119,13 @@ static void run_channel(const task *t, size_t channel, size_t at)
     }
     sum_rows(t, take_weights(t, channel, wide, false));
     dq_wide_terms(t->call, t->factor, channel, 0, &offset, &scale);
-    s.rows = 1;
-    s.cols = n; /* of one row, so that strides do not count */
+    s.rows = 1; /* so that strides do not count */
+    s.cols = n;
     s.sums = t->sums;
     s.extra = wide ? t->extra : NULL;
     s.offset = &offset;
     s.scale = &scale;
-    t->call->kernels->requantize_wide(&s, direct ? dq_data(y, uint16_t) + at : t->codes);
-    if (!direct)
-        dq_wcodes_store(y->dtype, y->data, at, n, t->codes);
+    dq_wcodes_put(t->call, &s, at);
 }
 
 /* Bands of input channels, with all output channels that one makes. */
@@ -148,7 +142,6 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.weights = (int16_t *)(void *)(scratch + d->weights_at);
     t.sums = (int32_t *)(void *)(scratch + d->sums_at);
     t.extra = (double *)(void *)(scratch + d->extra_at);
-    t.codes = (uint16_t *)(void *)(scratch + d->codes_at);
     (void)dq_wband_size(&d->b, 1, &elements);
     memset(t.plane + d->b.plane, 0, (elements - d->b.plane) * sizeof *t.plane);
     for (size_t i = begin; i < end; i++) {

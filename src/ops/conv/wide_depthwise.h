@@ -9,7 +9,7 @@ typedef struct dq_wdepth {
     size_t pairs;
     ptrdiff_t *offsets;       /* of each pair of kernel elements from an output's place */
     uint32_t *first, *second; /* the elements; second UINT32_MAX: none */
-    size_t plane_at, room_at, weights_at, sums_at, extra_at, codes_at; /* of a worker's scratch */
+    size_t plane_at, room_at, weights_at, sums_at, extra_at; /* of a worker's scratch */
 } dq_wdepth;
 
 bool dq_wide_depthwise_suits(const dq_conv_shape *s);

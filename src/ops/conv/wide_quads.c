@@ -9,7 +9,6 @@
 enum {
     ALIGN = 64,
     ROWS = DQ_WQUADS_ROWS,
-    PAIR = DQ_WQUADS_PANELS * ROWS,
     COLS = DQ_WQUADS_COLS,
     OCTET = DQ_WQUADS_OCTET,
     QUAD = 4,
@@ -135,21 +134,10 @@ static const uint8_t *find_octet(const task *t, size_t *row, size_t *column, siz
 
 static void put(const task *t, dq_wide_sums *s, size_t channel, size_t column, size_t at)
 {
-    dq_tensor *y = t->call->out[0];
-    const size_t size = t->s->out_size;
-    at += (t->image * t->s->out_channels + channel) * size;
+    at += (t->image * t->s->out_channels + channel) * t->s->out_size;
     s->sums = t->lower + column;
     s->high = t->upper + column;
-    if (dq_dtype_get(y->dtype)->bits == 16) {
-        s->out_stride = size;
-        t->call->kernels->requantize_wide(s, dq_data(y, uint16_t) + at);
-        return;
-    }
-    uint16_t codes[PAIR * COLS];
-    s->out_stride = COLS;
-    t->call->kernels->requantize_wide(s, codes);
-    for (size_t i = 0; i < s->rows; i++)
-        dq_wcodes_store(y->dtype, y->data, at + i * size, s->cols, codes + i * COLS);
+    dq_wcodes_put(t->call, s, at);
 }
 
 /* One or two panels with all gathered columns. */
@@ -163,6 +151,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     dq_wide_sums s = dq_wcodes_sums(t->call);
     s.rows = left < panels * ROWS ? left : panels * ROWS;
     s.stride = COLS;
+    s.out_stride = t->s->out_size;
     s.row_step = 1;
     s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
     s.offset = t->offset + channel;

@@ -69,21 +69,11 @@ static void find_terms(const job *j)
     }
 }
 
-static void store_floats(const dq_wide_sums *s, float *y, size_t stride)
-{
-    for (size_t i = 0; i < s->rows; i++)
-        for (size_t j = 0; j < s->cols; j++) {
-            double total = s->sums[i * s->stride + j] + 256.0 * s->high[i * s->stride + j] + s->extra[j];
-            y[i * stride + j] = (float)((total + s->offset[j]) * s->scale[j]);
-        }
-}
-
 static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
                   size_t c_stride)
 {
     const job *j = arg;
-    const size_t n = j->b->p.w.b.cols, at = row / 2 * n + col;
-    dq_tensor *y = j->call->out[0];
+    const size_t n = j->b->p.w.b.cols;
     dq_wide_sums s = dq_wcodes_sums(j->call);
     s.rows = rows / 2;
     s.cols = cols;
@@ -95,17 +85,7 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     s.offset = j->offset + col;
     s.scale = j->scale + col;
     s.col_step = 1;
-    if (y->dtype == DQ_FLOAT) {
-        store_floats(&s, dq_data(y, float) + at, n);
-    } else if (dq_dtype_get(y->dtype)->bits == 16) {
-        j->call->kernels->requantize_wide(&s, dq_data(y, uint16_t) + at);
-    } else {
-        uint16_t codes[DQ_QGEMM_MR_MAX / 2 * DQ_QGEMM_NR_MAX];
-        s.out_stride = DQ_QGEMM_NR_MAX;
-        j->call->kernels->requantize_wide(&s, codes);
-        for (size_t i = 0; i < s.rows; i++)
-            dq_wcodes_store(y->dtype, y->data, at + i * n, cols, codes + i * DQ_QGEMM_NR_MAX);
-    }
+    dq_wcodes_put(j->call, &s, row / 2 * n + col);
 }
 
 void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)

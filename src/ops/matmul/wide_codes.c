@@ -32,7 +32,8 @@ void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, in
         LOAD(int8_t, 0)
 }
 
-void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from)
+__attribute__((noinline)) void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n,
+                                               const uint16_t *from)
 {
     if (dtype == DQ_UINT16 || dtype == DQ_INT16)
         memcpy((uint16_t *)data + first, from, n * sizeof *from);
@@ -310,6 +311,46 @@ dq_wide_sums dq_wcodes_sums(const dq_op_call *call)
     return (dq_wide_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
                           .lo = (int32_t)type->min,
                           .hi = (int32_t)type->max};
+}
+
+static void put_floats(const dq_wide_sums *s, float *y)
+{
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t j = 0; j < s->cols; j++) {
+            const size_t at = i * s->stride + j, term = i * s->row_step + j * s->col_step;
+            double total = s->sums[at] + (s->high ? 256.0 * s->high[at] : 0);
+            total += s->extra ? s->extra[i * s->extra_stride + j] : 0;
+            y[i * s->out_stride + j] = (float)((total + s->offset[term]) * s->scale[term]);
+        }
+}
+
+/* To 8 bits, some whole rows at a time, or a part of one. */
+static void put_bytes(const dq_kernels *k, const dq_wide_sums *s, dq_tensor *y, size_t at)
+{
+    enum { PIECE = 1024 };
+    uint16_t codes[PIECE];
+    for (size_t i = 0, rows = 1; i < s->rows; i += rows)
+        for (size_t j = 0; j < s->cols; j += PIECE) {
+            const size_t left = s->rows - i, some = PIECE / s->cols;
+            dq_wide_sums part = dq_wide_rest(s, i, j);
+            part.rows = rows = some == 0 ? 1 : some < left ? some : left;
+            part.cols = part.out_stride = part.cols < PIECE ? part.cols : PIECE;
+            k->requantize_wide(&part, codes);
+            for (size_t r = 0; r < rows; r++)
+                dq_wcodes_store(y->dtype, y->data, at + (i + r) * s->out_stride + j, part.cols,
+                                codes + r * part.cols);
+        }
+}
+
+void dq_wcodes_put(const dq_op_call *call, const dq_wide_sums *s, size_t at)
+{
+    dq_tensor *y = call->out[0];
+    if (y->dtype == DQ_FLOAT)
+        put_floats(s, dq_data(y, float) + at);
+    else if (dq_dtype_get(y->dtype)->bits == 16)
+        call->kernels->requantize_wide(s, dq_data(y, uint16_t) + at);
+    else
+        put_bytes(call->kernels, s, y, at);
 }
 
 size_t dq_wcodes_chunk(const dq_wcodes *w, size_t blocks, size_t least)

@@ -99,6 +99,10 @@ void dq_wcodes_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels,
 /** What becomes of sums; the rest is the caller's. */
 dq_wide_sums dq_wcodes_sums(const dq_op_call *call);
 
+/** Sums become the codes (or floats) from element `at` of the output on, s->out_stride being elements of it.
+ */
+void dq_wcodes_put(const dq_op_call *call, const dq_wide_sums *s, size_t at);
+
 /** Pieces of `least` panels or more, of all where `blocks` of positions alone keep threads busy. */
 size_t dq_wcodes_chunk(const dq_wcodes *w, size_t blocks, size_t least);
 

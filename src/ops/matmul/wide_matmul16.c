@@ -146,21 +146,10 @@ static void fill_rows(const task *t)
 
 static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, size_t col)
 {
-    const state *st = t->st;
-    dq_tensor *y = t->run->call->out[0];
-    size_t at = (t->batch * st->m + t->first + row) * st->s.n + col;
-    uint16_t codes[DQ_WIDE_TILE];
+    const size_t n = t->st->s.n;
     s->rows = rows;
-    if (y->dtype != DQ_FLOAT)
-        t->run->call->kernels->requantize_wide(s, codes);
-    for (size_t i = 0; i < rows; i++, at += st->s.n) {
-        if (y->dtype != DQ_FLOAT)
-            dq_wcodes_store(y->dtype, y->data, at, s->cols, codes + i * COLS);
-        for (size_t j = 0; j < s->cols && y->dtype == DQ_FLOAT; j++) {
-            double sum = s->sums[i * COLS + j] + (s->extra ? s->extra[i * COLS + j] : 0);
-            dq_data(y, float)[at + j] = (float)((sum + s->offset[j]) * s->scale[j]);
-        }
-    }
+    s->out_stride = n;
+    dq_wcodes_put(t->run->call, s, (t->batch * t->st->m + t->first + row) * n + col);
 }
 
 /* The only row, with codes of 8 bits: as they are packed. */
