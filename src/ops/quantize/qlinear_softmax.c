@@ -9,6 +9,7 @@
 
 #include <float.h>
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct softmax_state {
     size_t length, inner; /* elements of a row, and from one to the next */
@@ -99,6 +100,32 @@ static void results_of(const softmax_job *job, const float *e, size_t n, float g
         job->kernels->quantize_f32_u8(scaled, n, &sum, &zero, 0, y);
 }
 
+enum { SHORT = 256, TOGETHER = 4 /* rows */, SHORTEST = 48 };
+
+/* The same of rows that stand one behind the other, too short for a call each; false where one has a product
+ * beyond float's range. */
+static __attribute__((noinline)) bool results_together(const softmax_job *job, float e[TOGETHER][SHORT],
+                                                       size_t n, const float greatest[TOGETHER],
+                                                       const float sum[TOGETHER], uint8_t *y)
+{
+    float scaled[TOGETHER * SHORTEST], sums[TOGETHER * SHORTEST];
+    uint8_t zeros[TOGETHER * SHORTEST];
+    for (size_t r = 0; r < TOGETHER; r++)
+        if (!isfinite(greatest[r] * job->factor))
+            return false;
+    for (size_t r = 0; r < TOGETHER; r++)
+        for (size_t i = 0; i < n; i++) {
+            scaled[r * n + i] = e[r][i] * job->factor;
+            sums[r * n + i] = sum[r];
+        }
+    memset(zeros, job->qy.zero, sizeof zeros);
+    if (job->qy.min < 0)
+        job->kernels->quantize_f32_s8(scaled, TOGETHER * n, sums, (const int8_t *)zeros, 1, (int8_t *)y);
+    else
+        job->kernels->quantize_f32_u8(scaled, TOGETHER * n, sums, zeros, 1, y);
+    return true;
+}
+
 /* `flip` brings codes into the order of bytes. */
 static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
 {
@@ -111,8 +138,6 @@ static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
             highest = (uint8_t)(x[i * step] ^ flip) > highest ? (uint8_t)(x[i * step] ^ flip) : highest;
     return highest;
 }
-
-enum { SHORT = 256, TOGETHER = 4 /* rows */ };
 
 static size_t start_of(const softmax_job *job, size_t row)
 {
@@ -138,6 +163,11 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < rows; r++)
             sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ flip];
+    if (rows == TOGETHER && n <= SHORTEST && step == 1) {
+        const float sums[TOGETHER] = {sum[0], sum[1], sum[2], sum[3]}; /* whose place nobody else knows */
+        if (results_together(job, e, n, greatest, sums, job->y + at[0]))
+            return;
+    }
     for (size_t r = 0; r < rows; r++) {
         uint8_t *y = job->y + at[r];
         results_of(job, e[r], n, greatest[r], sum[r], step == 1 ? y : one);
