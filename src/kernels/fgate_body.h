@@ -18,11 +18,11 @@ typedef struct fgate {
  * the divisor's reciprocal y is off by no more than 2^-25 of it, the product q of x and y is one of the two
  * floats next to x / d, so that q * d - x is a float, and q less y times that is the quotient rounded
  * (Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990). Zeros keep
- * their sign. */
+ * their sign, where the divisor is above 0. */
 static inline bool fgate_near(const dq_fgate *g)
 {
-    const float size = fabsf(g->divisor);
-    return size >= 0x1p-20f && size <= 0x1p20f && fabsf(fmaf(1 / g->divisor, g->divisor, -1)) <= 0x1p-25f;
+    const float d = g->divisor;
+    return d >= 0x1p-20f && d <= 0x1p20f && fabsf(fmaf(1 / d, d, -1)) <= 0x1p-25f;
 }
 static inline vf fgate_quotient(const fgate *g, vf x)
 {

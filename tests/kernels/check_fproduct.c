@@ -29,8 +29,10 @@ static float *numbers(int round, role what, size_t n)
     return x;
 }
 
-static const dq_fgate gates[] = {
-    {1, 3, 0, 6, 6, 1, -0.0f}, {1.0f / 6, 0.5f, 0, 1, 1, 1, -0.0f}, {0.2f, 0.5f, 0, 1, 1, 0.7f, 0.3f}};
+static const dq_fgate gates[] = {{1, 3, 0, 6, 6, 1, -0.0f},
+                                 {1, 3, 0, 6, -6, 1, -0.0f},
+                                 {1.0f / 6, 0.5f, 0, 1, 1, 1, -0.0f},
+                                 {0.2f, 0.5f, 0, 1, 1, 0.7f, 0.3f}};
 
 /* Often none. */
 static const dq_fgate *some_gate(void)
