@@ -110,6 +110,8 @@ static void cut_rows(const dq_op_call *call, dq_qconv *conv)
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
     conv->pass = dq_qconv_images(conv);
     conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
+    if (dq_threads_count(call->threads) == 1) /* a block's rows are made ready once */
+        conv->chunk = conv->weights.panels ? conv->weights.panels : 1;
     conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
     if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
         return;
