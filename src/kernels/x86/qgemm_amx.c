@@ -24,7 +24,8 @@ enum {
 /* What dq_qgemm_a.turned begins with. Tiles have all the same number of rows; one may reach back among the
  * rows of that before it. */
 typedef struct ready {
-    uint8_t made; /* 0: not yet */
+    uint8_t made;   /* 0: not yet */
+    bool is_signed; /* the rows */
     uint8_t count, rows;
     uint8_t row[MOST]; /* each tile's first */
     size_t runs, run;  /* run: tiles of one */
@@ -192,7 +193,7 @@ static void make_ready(const dq_qgemm_a *a, size_t rows, ready *r)
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
-/* Rows of int8 or of uint8: known where it is asked for. */
+/* Rows of int8 or of uint8. */
 #define DOTS(c, a, b)                                                                                        \
     do {                                                                                                     \
         if (is_signed)                                                                                       \
@@ -248,9 +249,8 @@ static inline __attribute__((always_inline)) void multiply(bool is_signed, const
         _tile_stored(3, c2 + SIDE, to_next);
 }
 
-static inline __attribute__((always_inline)) void sum_rows(bool is_signed, const dq_qgemm_a *a, size_t rows,
-                                                           const void *panel, const int32_t *init, int32_t *c,
-                                                           size_t c_stride)
+static void sum_rows(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                     size_t c_stride)
 {
     enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
     ready *r = a->turned;
@@ -264,10 +264,12 @@ static inline __attribute__((always_inline)) void sum_rows(bool is_signed, const
     for (size_t i = 0; i < r->count; i += 2, ahead += size) {
         const uint8_t *x = r->x[i], *x2 = i + 1 < r->count ? r->x[i + 1] : NULL;
         int32_t *to = c + r->row[i] * c_stride, *to2 = x2 ? c + r->row[i + 1] * c_stride : NULL;
-        if (x2 && w2 && lines == 0)
-            multiply(is_signed, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+        if (x2 && w2 && lines == 0 && r->is_signed)
+            multiply(true, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+        else if (x2 && w2 && lines == 0)
+            multiply(false, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
         else
-            multiply(is_signed, r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2,
+            multiply(r->is_signed, r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2,
                      c_stride);
     }
     if (!w2)
@@ -278,25 +280,31 @@ static inline __attribute__((always_inline)) void sum_rows(bool is_signed, const
 static void tile(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
-    sum_rows(false, a, rows, panel, init, c, c_stride);
+    ((ready *)a->turned)->is_signed = false;
+    sum_rows(a, rows, panel, init, c, c_stride);
 }
 
 static void tile_signed(const dq_qgemm_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                         size_t c_stride)
 {
-    sum_rows(true, a, rows, panel, init, c, c_stride);
+    ((ready *)a->turned)->is_signed = true;
+    sum_rows(a, rows, panel, init, c, c_stride);
 }
 
 static void sums_signed(const dq_qgemm_a *a, size_t rows, int32_t *sums)
 {
     for (size_t i = 0; i < rows; i++) {
-        uint32_t sum = 0;
+        __m512i sum = _mm512_setzero_si512();
         for (size_t t = 0; t < a->runs; t++) {
-            const int8_t *run = (const int8_t *)a->rows[i] + a->offsets[t];
-            for (size_t k = 0; k < a->run; k++)
-                sum += (uint32_t)run[k];
+            const uint8_t *run = a->rows[i] + a->offsets[t];
+            for (size_t k = 0; k < a->run; k += LINE) {
+                const __mmask64 some = a->run - k < LINE ? ((__mmask64)1 << (a->run - k)) - 1 : ~(__mmask64)0;
+                __m512i pairs =
+                    _mm512_maddubs_epi16(_mm512_set1_epi8(1), _mm512_maskz_loadu_epi8(some, run + k));
+                sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+            }
         }
-        sums[i] = (int32_t)sum;
+        sums[i] = _mm512_reduce_add_epi32(sum);
     }
 }
 

@@ -424,6 +424,17 @@ static inline void _tile_stored(int n, void *to, size_t stride)
         memcpy((char *)to + i * stride, shim_tile[n][i], shim_shape.line[n]);
 }
 
+#undef _mm512_reduce_add_epi32
+#define _mm512_reduce_add_epi32(value) shim_sum_epi32(value)
+static inline int shim_sum_epi32(__m512i value)
+{
+    uint32_t lanes[16], sum = 0;
+    memcpy(lanes, &value, sizeof lanes);
+    for (int i = 0; i < 16; i++)
+        sum += lanes[i];
+    return (int)sum;
+}
+
 static inline int shim_code(uint8_t byte, int is_signed)
 {
     return is_signed ? (int8_t)byte : byte;
