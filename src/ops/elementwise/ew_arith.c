@@ -237,20 +237,25 @@ DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
 
 /* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A
  * negative amount counts as such a shift. All by one amount is what baseline processors do fast. */
-#define SHIFTS(name, T, U)                                                                                   \
-    DQ_EW_SECOND(left_##name, T, T, (U)b < sizeof(T) * 8 ? (uint64_t)a << b : 0)                             \
+#define LEFT(name, T) DQ_EW_SECOND(left_##name, T, T, b < sizeof(T) * 8 ? (uint64_t)a << b : 0)
+LEFT(u8, uint8_t)
+LEFT(u16, uint16_t)
+LEFT(u32, uint32_t)
+LEFT(u64, uint64_t)
+static const dq_ew_table shift_left = {.fn = {MODULAR_ROWS(left)}, .seconds = UINT32_MAX};
+
+#define RIGHT(name, T, U)                                                                                    \
     DQ_EW_SECOND(right_##name, T, T,                                                                         \
                  a >> ((U)b < sizeof(T) * 8 ? (unsigned)b : sizeof(T) * 8 - 1) >>                            \
                      ((U)b < sizeof(T) * 8 ? 0 : 1))
-SHIFTS(u8, uint8_t, uint8_t)
-SHIFTS(i8, int8_t, uint8_t)
-SHIFTS(u16, uint16_t, uint16_t)
-SHIFTS(i16, int16_t, uint16_t)
-SHIFTS(u32, uint32_t, uint32_t)
-SHIFTS(i32, int32_t, uint32_t)
-SHIFTS(u64, uint64_t, uint64_t)
-SHIFTS(i64, int64_t, uint64_t)
-static const dq_ew_table shift_left = {.fn = {EACH_ROWS(left)}, .seconds = UINT32_MAX};
+RIGHT(u8, uint8_t, uint8_t)
+RIGHT(i8, int8_t, uint8_t)
+RIGHT(u16, uint16_t, uint16_t)
+RIGHT(i16, int16_t, uint16_t)
+RIGHT(u32, uint32_t, uint32_t)
+RIGHT(i32, int32_t, uint32_t)
+RIGHT(u64, uint64_t, uint64_t)
+RIGHT(i64, int64_t, uint64_t)
 static const dq_ew_table shift_right = {.fn = {EACH_ROWS(right)}, .seconds = UINT32_MAX};
 
 static dq_status shift_infer(dq_op_call *call, dq_error *err)
