@@ -202,20 +202,22 @@ static void clip_row(const float *x, size_t n, float low, float high, float *y)
 
 static void divide_row(const float *x, size_t n, float by, float *y)
 {
-    const divisor s = divisor_of(by);
-    for (size_t i = 0; i < n; i += VF_LANES) {
-        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
-        vf q = divided(few < VF_LANES ? load_few(x + i, few) : vf_load(x + i), &s);
-        if (few < VF_LANES)
-            store_few(y + i, few, q);
-        else
-            vf_store(y + i, q);
+    if (!VF_FUSED) {
+        div_row(x, 1, &by, 0, n, y);
+        return;
     }
+    const size_t rest = n % VF_LANES, whole = n - rest;
+    const divisor s = divisor_of(by);
+    for (size_t i = 0; i < whole; i += VF_LANES)
+        vf_store(y + i, divided(vf_load(x + i), &s));
+    if (rest)
+        store_few(y + whole, rest, vf_div(load_few(x + whole, rest), s.by));
 }
 
 /* Bounds hold for numbers before they are divided, where that is safe (else by 1): the quotient of a bound
  * times the scale is much nearer to the bound than to the next whole number. */
-static void requantize_row(const float *x, size_t n, float scale, float low, float high, float *y)
+static __attribute__((noinline)) void requantize_whole(const float *x, size_t n, float scale, float low,
+                                                       float high, float *y)
 {
     const float by = dq_divides(scale) ? scale : 1;
     const divisor s = divisor_of(by);
@@ -226,14 +228,20 @@ static void requantize_row(const float *x, size_t n, float scale, float low, flo
         x = y;
     }
     for (size_t i = 0; i < n; i += VF_LANES) {
-        const size_t few = n - i < VF_LANES ? n - i : VF_LANES;
-        vf v = few < VF_LANES ? load_few(x + i, few) : vf_load(x + i);
-        v = divided(vf_min(vf_max(v, least), most), &s);
-        v = vf_mul(vf_sub(vf_add(v, magic), magic), factor);
-        if (few < VF_LANES)
-            store_few(y + i, few, v);
-        else
-            vf_store(y + i, v);
+        vf v = divided(vf_min(vf_max(vf_load(x + i), least), most), &s);
+        vf_store(y + i, vf_mul(vf_sub(vf_add(v, magic), magic), factor));
+    }
+}
+
+static void requantize_row(const float *x, size_t n, float scale, float low, float high, float *y)
+{
+    const size_t rest = n % VF_LANES, whole = n - rest;
+    requantize_whole(x, whole, scale, low, high, y);
+    if (rest) {
+        float some[VF_LANES];
+        vf_store(some, load_few(x + whole, rest));
+        requantize_whole(some, VF_LANES, scale, low, high, some);
+        memcpy(y + whole, some, rest * sizeof *y);
     }
 }
 
