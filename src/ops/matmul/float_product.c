@@ -91,7 +91,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
         f->row_block = pieces(f->row_block, pieces(f->row_block, ROWS));
     size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
     if (f->c_room)
-        c_bytes = f->row_block * COLS * sizeof(float);
+        c_bytes = f->row_block * f->col_block * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
         (f->a_room && !dq_mul_size(f->depth, least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
         !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
