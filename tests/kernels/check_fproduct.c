@@ -8,9 +8,10 @@ static bool same_or_nan(float a, float b)
     return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Operands and sums to begin with: in every fourth round any numbers; else sums stay finite. In two of four
- * a product is about half of the last bit that a sum has (of normal or of denormal floats), with bits so far
- * below that double does not hold them beside the sum's. */
+/* Operands and sums to begin with: in every fourth round any numbers; else sums stay finite. In two of four a
+ * product is about half of the last bit that a sum has (of normal or of denormal floats), with bits so far
+ * below that double does not hold them beside the sum's. In one of eight sums are small whole numbers, often
+ * zero. */
 typedef enum role { OPERAND, SUM } role;
 
 static float *numbers(int round, role what, size_t n)
@@ -19,7 +20,9 @@ static float *numbers(int round, role what, size_t n)
     for (size_t i = 0; round % 4 && i < n; i++) {
         float fraction = ldexpf((float)kernel_random(1 << 24), -24);
         float near = 1 + (float)((int)kernel_random(3) - 1) * 0x1p-16f;
-        if (round % 4 == 1)
+        if (round % 8 == 5)
+            x[i] = (float)((int)kernel_random(3) - 1);
+        else if (round % 4 == 1)
             x[i] = fraction - 0.5f;
         else if (round % 4 == 2)
             x[i] = what == SUM ? 1 + fraction : near * 0x1p-12f;
@@ -90,7 +93,7 @@ static void check_block(const dq_kernels *k, const dq_fblock *g, const float *wa
 /* Panels, or a plain matrix, with and without what comes last. */
 void check_fblock(const dq_kernels *k)
 {
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 1600; round++) {
         dq_fblock g = {.rows = 1 + kernel_random(round % 3 ? 30 : 1),
                        .cols = 1 + kernel_random(round % 5 ? 40 : 100),
                        .k = kernel_random(round % 4 ? 24 : 140),
