@@ -24,6 +24,21 @@ START_TEST(conv_pads_and_strides)
 }
 END_TEST
 
+START_TEST(all_is_padding)
+{
+    ops_case c;
+    ops_begin(&c, "", "Conv", 22);
+    ops_int(&c, "group", 2);
+    ops_ints(&c, "pads", 4, (const int64_t[]){2, 0, 1, 0});
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 0, 3), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 3, 2), OPS_VALUES(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(0.5, -1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 1, 2), OPS_VALUES(0.5, 0.5, -1, -1));
+    ops_end(&c);
+}
+END_TEST
+
 /* Five output channels a group go through a matrix product, two do not. */
 static void against_plain_loops(int outs)
 {
@@ -474,6 +489,7 @@ int main(void)
     tcase_add_test(tests, winograd);
     tcase_add_test(tests, line);
     tcase_add_test(tests, conv_pads_and_strides);
+    tcase_add_test(tests, all_is_padding);
     tcase_add_test(tests, conv_against_plain_loops);
     tcase_add_test(tests, transposed);
     tcase_add_test(tests, fused);

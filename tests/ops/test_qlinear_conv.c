@@ -321,6 +321,19 @@ START_TEST(no_input_channels)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 1, 2), OPS_VALUES(0, 0));
     ops_end(&c);
+
+    ops_begin(&c, "dqrun", "WideConv", 1);
+    ops_in(&c, DQ_UINT16, OPS_DIMS(1, 0, 1, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(3));
+    ops_in(&c, DQ_INT8, OPS_DIMS(5, 0, 1, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(7));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT16, OPS_DIMS(1, 5, 1, 2), OPS_VALUES(7, 7, 7, 7, 7, 7, 7, 7, 7, 7));
+    ops_end(&c);
 }
 END_TEST
 

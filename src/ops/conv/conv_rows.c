@@ -224,6 +224,8 @@ typedef void copy_fn(void *arg, const rows_copy *c);
 static __attribute__((noinline)) void each_copy(const dq_conv_rows *r, size_t first, copy_fn *f, void *arg)
 {
     const dq_window *w = &r->shape->window;
+    if (r->shape->in_size == 0) /* all is padding */
+        return;
     size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
     for (size_t q = 0; q < r->step[last]; q++) {
         const stretch s = find_stretch(r, q, first);

@@ -196,8 +196,8 @@ bool dq_wide_by_bytes(const dq_op_call *call, size_t depth)
 {
     enum { MOST = 1 << 16 /* products of up to 255 · 128 */ };
     const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
-    if (depth > MOST || !dq_call_constant(call, DQ_WIDE_W) || !dq_call_constant(call, DQ_WIDE_W_ZERO) ||
-        dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
+    if (depth == 0 || depth > MOST || !dq_call_constant(call, DQ_WIDE_W) ||
+        !dq_call_constant(call, DQ_WIDE_W_ZERO) || dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
         dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits != 8)
         return false;
     for (size_t i = 0; i < zero->count; i++)

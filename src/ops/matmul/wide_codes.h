@@ -66,7 +66,7 @@ static inline size_t dq_wcodes_panel(const dq_wcodes *w)
 void dq_wcodes_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
 
 /** Whether sums may be those of x's bytes: x has 16 bits, and the weights are constant ones of 8 bits without
- * zero points, so few that sums fit in 32 bits. */
+ * zero points, some but so few that sums fit in 32 bits. */
 bool dq_wide_by_bytes(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */
