@@ -71,6 +71,17 @@ static void node(const char *op, const char *in, const char *out)
     n->out_names[0] = out;
 }
 
+static void split(const char *in, const char *const *out, uint32_t count)
+{
+    dq_node *n = NULL;
+    ck_assert_int_eq(dq_graph_add_node(g, 1, count, 0, &n, &err), DQ_OK);
+    n->op_type = "Split";
+    n->opset = 13;
+    n->in_names[0] = in;
+    for (uint32_t i = 0; i < count; i++)
+        n->out_names[i] = out[i];
+}
+
 static void float_input(const char *name)
 {
     dq_type type = {.dtype = DQ_FLOAT};
@@ -169,15 +180,9 @@ END_TEST
 
 START_TEST(stretches_need_no_step)
 {
-    dq_node *split = NULL;
     float_input("x");
     node("Neg", "x", "a");
-    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
-    split->op_type = "Split";
-    split->opset = 13;
-    split->in_names[0] = "a";
-    split->out_names[0] = "p";
-    split->out_names[1] = "q";
+    split("a", (const char *[]){"p", "q"}, 2);
     node("Abs", "q", "c"); /* its operand ends here, but not the memory: p is wanted */
     ck_assert_int_eq(dq_graph_add_output(g, "p", NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
@@ -194,20 +199,13 @@ static void part_behind_chain(int functions)
 {
     static float row[1 << 16];
     static char names[32][4];
-    static const char *const others[16] = {"",   "p1", "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
-                                           "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"};
-    dq_node *split = NULL;
+    static const char *const parts[16] = {"p",  "p1", "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
+                                          "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"};
     const char *last = "a";
     dq_tensor x = {.data = row};
     float_input("x");
     node("Neg", "x", "a");
-    ck_assert_int_eq(dq_graph_add_node(g, 1, 16, 0, &split, &err), DQ_OK);
-    split->op_type = "Split";
-    split->opset = 13;
-    split->in_names[0] = "a";
-    split->out_names[0] = "p";
-    for (int i = 1; i < 16; i++)
-        split->out_names[i] = others[i];
+    split("a", parts, 16);
     for (int i = 0; i < functions; i++) {
         snprintf(names[i], sizeof names[i], "f%d", i);
         node("Abs", last, names[i]);
@@ -249,14 +247,8 @@ END_TEST
 
 START_TEST(stretches_of_inputs_are_copied_for_the_caller)
 {
-    dq_node *split = NULL;
     float_input("x");
-    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
-    split->op_type = "Split";
-    split->opset = 13;
-    split->in_names[0] = "x";
-    split->out_names[0] = "p";
-    split->out_names[1] = "q";
+    split("x", (const char *[]){"p", "q"}, 2);
     node("Neg", "q", "c");
     ck_assert_int_eq(dq_graph_add_output(g, "q", NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_output(g, "c", NULL, &err), DQ_OK);
@@ -378,15 +370,9 @@ END_TEST
 
 START_TEST(parts_of_parts_are_copied)
 {
-    dq_node *split = NULL;
     float_input("x");
     node("Neg", "x", "a");
-    ck_assert_int_eq(dq_graph_add_node(g, 1, 2, 0, &split, &err), DQ_OK);
-    split->op_type = "Split";
-    split->opset = 13;
-    split->in_names[0] = "a";
-    split->out_names[0] = "p";
-    split->out_names[1] = "q";
+    split("a", (const char *[]){"p", "q"}, 2);
     node("Abs", "p", "b");
     node("Neg", "q", "d");
     concat((const char *[]){"q", "p"}, 2, "y");
