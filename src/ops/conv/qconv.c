@@ -105,14 +105,16 @@ static size_t rows_of_block(const dq_qconv *conv)
 
 static void cut_rows(const dq_op_call *call, dq_qconv *conv)
 {
+    const dq_qweights *w = &conv->weights;
     size_t rows = conv->s.out_size;
     conv->block_rows = rows_of_block(conv);
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
     conv->pass = dq_qconv_images(conv);
-    conv->chunk = dq_qgemm_chunk(&conv->weights, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
-    if (dq_threads_count(call->threads) == 1) /* a block's rows are made ready once */
-        conv->chunk = conv->weights.panels ? conv->weights.panels : 1;
-    conv->chunks = (conv->weights.panels + conv->chunk - 1) / conv->chunk;
+    if (dq_threads_count(call->threads) == 1)
+        conv->chunk = w->panels; /* a block's rows are made ready once */
+    else
+        conv->chunk = dq_qgemm_chunk(w, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
+    conv->chunks = (w->panels + conv->chunk - 1) / conv->chunk;
     if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
         return;
     /* where a block's rows are used once, they need not stand in memory before */
