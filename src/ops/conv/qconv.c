@@ -113,7 +113,8 @@ static void cut_rows(const dq_op_call *call, dq_qconv *conv)
     if (dq_threads_count(call->threads) == 1)
         conv->chunk = w->panels; /* a block's rows are made ready once */
     else
-        conv->chunk = dq_qgemm_chunk(w, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
+        conv->chunk =
+            dq_qgemm_chunk(w, call->threads, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
     conv->chunks = (w->panels + conv->chunk - 1) / conv->chunk;
     if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
         return;

@@ -43,7 +43,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->row_blocks = mm->m / mm->block_rows + (mm->m % mm->block_rows != 0);
     size_t copies;
     bool fits = dq_qweights_layout(&mm->w);
-    mm->chunk = dq_qgemm_chunk(&mm->w, mm->row_blocks * mm->batches, mm->block_rows);
+    mm->chunk = dq_qgemm_chunk(&mm->w, call->threads, mm->row_blocks * mm->batches, mm->block_rows);
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
            dq_add_size(copies, DQ_QGEMM_SLACK, &copies) &&

@@ -207,10 +207,19 @@ static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
     return (panels + chunks - 1) / chunks;
 }
 
-size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
+/* Weights that fit no cache. */
+static bool far(const dq_qweights *w)
+{
+    enum { FAR = 3 << 19 };
+    return w->size > FAR;
+}
+
+size_t dq_qgemm_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
 {
     enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8 };
-    if (blocks >= MANY_BLOCKS || w->panels <= 1)
+    /* a thread alone makes a block's rows ready once; but dot instructions wait for weights from afar */
+    bool alone = dq_threads_count(threads) == 1 && !(w->kernel->dots && far(w));
+    if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
     if (w->kernel->turned_size && wanted < REPAY_TURNING)
@@ -220,9 +229,7 @@ size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows)
 
 dq_qtask dq_qgemm_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)
 {
-    enum { FAR = 3 << 19 };
-    return w->size > FAR ? (dq_qtask){task % blocks, task / blocks}
-                         : (dq_qtask){task / chunks, task % chunks};
+    return far(w) ? (dq_qtask){task % blocks, task / blocks} : (dq_qtask){task / chunks, task % chunks};
 }
 
 size_t dq_qgemm_grain(size_t products)

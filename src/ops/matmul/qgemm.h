@@ -49,9 +49,9 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
 
 /** Rows of a block: enough to use a panel well while it is in the cache, a multiple of the tile's. */
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel);
-/** Panels of a task when there are `blocks` blocks of `rows` rows: all where the blocks alone keep many
- * threads busy, else fewer. At least 1. */
-size_t dq_qgemm_chunk(const dq_qweights *w, size_t blocks, size_t rows);
+/** Panels of a task when there are `blocks` blocks of `rows` rows: all where there is one thread or the
+ * blocks alone keep many busy, else fewer. At least 1. */
+size_t dq_qgemm_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows);
 /** Which chunk of panels and which of `blocks` blocks of rows a task has: where weights fit no cache, all
  * rows meet some of them before the next ones. */
 typedef struct dq_qtask {

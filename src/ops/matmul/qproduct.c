@@ -18,7 +18,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, siz
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
     bool fits = dq_qweights_layout(w);
-    p->chunk = dq_qgemm_chunk(w, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
+    p->chunk = dq_qgemm_chunk(w, call->threads, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
     p->chunks = (w->panels + p->chunk - 1) / p->chunk;
     if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_WIDE, 0, &p->layout))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
