@@ -6,6 +6,7 @@
 #ifndef DQ_KERNELS_FLOAT_POOL_H
 #define DQ_KERNELS_FLOAT_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { DQ_POOL_SLACK = 32 /* elements of a line behind the last one that may be read */ };
@@ -22,6 +23,7 @@ typedef struct dq_pool_lines {
  * each of `taps` elements `dilation` apart. The results of a line follow those of the one before. */
 typedef struct dq_line_windows {
     size_t count, stride, taps, dilation, lines, apart;
+    bool root; /* for mean_windows */
 } dq_line_windows;
 
 typedef struct dq_float_pool {
@@ -29,9 +31,12 @@ typedef struct dq_float_pool {
     void (*max_rows)(const dq_pool_lines *p, float *line);
     /** Their sum, from +0 on, one after the other. */
     void (*sum_rows)(const dq_pool_lines *p, double *line);
+    /** The sum of their squares, likewise. */
+    void (*square_rows)(const dq_pool_lines *p, double *line);
     /** y[i] = the maximum of line[i * stride + t * dilation] for t from 0 up. */
     void (*max_windows)(const float *line, const dq_line_windows *w, float *y);
-    /** y[i] = their sum, one after the other, times factor * shares[i]; rounded once more to float. */
+    /** y[i] = their sum, one after the other, times factor * shares[i], or where w->root is set the square
+     * root of that; rounded once more to float. */
     void (*mean_windows)(const double *line, const dq_line_windows *w, double factor, const double *shares,
                          float *y);
 } dq_float_pool;

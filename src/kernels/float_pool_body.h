@@ -3,6 +3,7 @@
  * elements once more, which become the same. */
 #include "kernels/float_pool.h"
 
+#include <math.h>
 #include <string.h>
 
 /* a NaN in u or v stays */
@@ -134,6 +135,26 @@ static void pool_sum_rows(const dq_pool_lines *p, double *line)
         pool_sum_line(p, p->x + l * p->step, line + l * p->apart);
 }
 
+static void pool_square_rows(const dq_pool_lines *p, double *line)
+{
+    const float *x = p->x;
+    for (size_t l = 0; l < p->lines; l++, x += p->step, line += p->apart) {
+        for (size_t i = 0; i < p->n && p->n >= VD_LANES; i = pool_next(i, VD_LANES, p->n)) {
+            vd sum = vd_zero();
+            for (size_t r = 0; r < p->under; r++) {
+                const vd v = vd_load_floats(x + p->at[r] + i);
+                sum = vd_add(sum, vd_mul(v, v));
+            }
+            vd_store(line + i, sum);
+        }
+        for (size_t i = 0; i < p->n && p->n < VD_LANES; i++) {
+            line[i] = 0;
+            for (size_t r = 0; r < p->under; r++)
+                line[i] += (double)x[p->at[r] + i] * (double)x[p->at[r] + i];
+        }
+    }
+}
+
 /* `stride` is constant in each call, `taps` in some. */
 static inline vf pool_max_at(const float *line, size_t taps, size_t dilation, size_t stride)
 {
@@ -178,7 +199,7 @@ static void pool_max_windows(const float *line, const dq_line_windows *w, float 
             }
 }
 
-/* `stride` is constant in each call, `taps` in some. */
+/* `stride` is constant in calls for means, `taps` in some. */
 static inline vd pool_sum_at(const double *line, size_t taps, size_t dilation, size_t stride)
 {
     vd sum = stride == 2 ? vd_load_even(line) : vd_load(line);
@@ -190,27 +211,30 @@ static inline vd pool_sum_at(const double *line, size_t taps, size_t dilation, s
 }
 
 static inline __attribute__((always_inline)) void pool_mean_by(const double *line, const dq_line_windows *w,
-                                                               size_t taps, size_t stride, double factor,
-                                                               const double *shares, float *y)
+                                                               size_t taps, size_t stride, bool root,
+                                                               double factor, const double *shares, float *y)
 {
     const vd f = vd_set(factor);
     const size_t dilation = w->dilation, count = w->count;
     for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count)
         for (size_t i = 0; i < count; i = pool_next(i, VD_LANES, count)) {
             vd sum = pool_sum_at(line + i * stride, taps, dilation, stride);
-            vd_store_floats(y + i, vd_mul(sum, vd_mul(f, vd_load(shares + i))));
+            sum = vd_mul(sum, vd_mul(f, vd_load(shares + i)));
+            vd_store_floats(y + i, root ? vd_sqrt(sum) : sum);
         }
 }
 
 static void pool_mean_windows(const double *line, const dq_line_windows *w, double factor,
                               const double *shares, float *y)
 {
-    if (w->count >= VD_LANES && w->stride == 1 && w->taps == 3)
-        pool_mean_by(line, w, 3, 1, factor, shares, y);
+    if (w->count >= VD_LANES && w->stride <= 2 && w->root)
+        pool_mean_by(line, w, w->taps, w->stride, true, factor, shares, y);
+    else if (w->count >= VD_LANES && w->stride == 1 && w->taps == 3)
+        pool_mean_by(line, w, 3, 1, false, factor, shares, y);
     else if (w->count >= VD_LANES && w->stride == 1)
-        pool_mean_by(line, w, w->taps, 1, factor, shares, y);
+        pool_mean_by(line, w, w->taps, 1, false, factor, shares, y);
     else if (w->count >= VD_LANES && w->stride == 2)
-        pool_mean_by(line, w, w->taps, 2, factor, shares, y);
+        pool_mean_by(line, w, w->taps, 2, false, factor, shares, y);
     else
         for (size_t l = 0; l < w->lines; l++)
             for (size_t i = 0; i < w->count; i++) {
@@ -218,12 +242,13 @@ static void pool_mean_windows(const double *line, const dq_line_windows *w, doub
                 double sum = *at;
                 for (size_t t = 1; t < w->taps; t++)
                     sum += at[t * w->dilation];
-                *y++ = (float)(sum * (factor * shares[i]));
+                sum *= factor * shares[i];
+                *y++ = (float)(w->root ? sqrt(sum) : sum);
             }
 }
 
 #define FLOAT_POOL                                                                                           \
     {                                                                                                        \
-        .max_rows = pool_max_rows, .sum_rows = pool_sum_rows, .max_windows = pool_max_windows,               \
-        .mean_windows = pool_mean_windows                                                                    \
+        .max_rows = pool_max_rows, .sum_rows = pool_sum_rows, .square_rows = pool_square_rows,               \
+        .max_windows = pool_max_windows, .mean_windows = pool_mean_windows                                   \
     }

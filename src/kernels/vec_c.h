@@ -163,6 +163,11 @@ static inline vd vd_set(double a)
 {
     return a;
 }
+static inline vd vd_sqrt(vd a)
+{
+    return sqrt(a);
+}
+
 static inline vd vd_mul(vd a, vd b)
 {
     return a * b;

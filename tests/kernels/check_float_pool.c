@@ -41,6 +41,14 @@ static void check_rows_of(const dq_float_pool *k, size_t n)
         want("max_rows", (double)line[i / n * apart + i % n], (double)most, i, n);
         want("sum_rows", sums[i / n * apart + i % n], sum, i, n);
     }
+    k->square_rows(&p, sums);
+    for (size_t i = 0; i < lines * n; i++) {
+        const float *from = x + i / n * step + i % n;
+        double sum = 0;
+        for (size_t r = 0; r < under; r++)
+            sum += (double)from[at[r]] * (double)from[at[r]];
+        want("square_rows", sums[i / n * apart + i % n], sum, i, n);
+    }
     p.under = 0;
     k->sum_rows(&p, sums);
     for (size_t i = 0; i < lines * n; i++)
@@ -54,7 +62,8 @@ static void check_windows(const dq_float_pool *k, size_t n)
                          .stride = 1 + kernel_random(3),
                          .taps = 1 + kernel_random(4),
                          .dilation = 1 + kernel_random(2),
-                         .lines = 1 + kernel_random(3)};
+                         .lines = 1 + kernel_random(3),
+                         .root = kernel_random(2)};
     w.apart = (n - 1) * w.stride + (w.taps - 1) * w.dilation + 1 + kernel_random(3);
     size_t length = w.lines * w.apart + DQ_POOL_SLACK, results = w.lines * n;
     float *lines = kernel_floats(length), *y = kernel_memory(results * sizeof *y);
@@ -77,7 +86,8 @@ static void check_windows(const dq_float_pool *k, size_t n)
         double sum = line[0];
         for (size_t t = 1; t < w.taps; t++)
             sum += line[t * w.dilation];
-        want("mean_windows", (double)y[i], (double)(float)(sum * (3 * shares[i % n])), i, n);
+        sum *= 3 * shares[i % n];
+        want("mean_windows", (double)y[i], (double)(float)(w.root ? sqrt(sum) : sum), i, n);
     }
     kernel_done();
 }

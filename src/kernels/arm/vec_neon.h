@@ -84,6 +84,7 @@ static inline vi vi_dot_16(vi a, vi b)
 #define vd_store(p, a) vst1q_f64(p, a)
 #define vd_set(a) vdupq_n_f64(a)
 #define vd_mul(a, b) vmulq_f64(a, b)
+#define vd_sqrt(a) vsqrtq_f64(a)
 #define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
 /* lane l ^ h; the first lane */
 #define vf_turned(a, h) ((h) == 2 ? vextq_f32(a, a, 2) : vrev64q_f32(a))

@@ -73,6 +73,7 @@ typedef __m256d vd;
 #define vd_store(p, a) _mm256_storeu_pd(p, a)
 #define vd_set(a) _mm256_set1_pd(a)
 #define vd_mul(a, b) _mm256_mul_pd(a, b)
+#define vd_sqrt(a) _mm256_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
 #define vf_turned(a, h)                                                                                      \

@@ -67,6 +67,7 @@ typedef __m512d vd;
 #define vd_store(p, a) _mm512_storeu_pd(p, a)
 #define vd_set(a) _mm512_set1_pd(a)
 #define vd_mul(a, b) _mm512_mul_pd(a, b)
+#define vd_sqrt(a) _mm512_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm256_storeu_ps(p, _mm512_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
 #define vf_turned(a, h)                                                                                      \

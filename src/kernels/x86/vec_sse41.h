@@ -73,6 +73,7 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vd_store(p, a) _mm_storeu_pd(p, a)
 #define vd_set(a) _mm_set1_pd(a)
 #define vd_mul(a, b) _mm_mul_pd(a, b)
+#define vd_sqrt(a) _mm_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storel_pi((__m64 *)(void *)(p), _mm_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
 #define vf_turned(a, h) ((h) == 2 ? _mm_shuffle_ps(a, a, 0x4e) : _mm_shuffle_ps(a, a, 0xb1))

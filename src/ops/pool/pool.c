@@ -88,9 +88,10 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
 {
     bool max = s->kind == MAX, indices = call->out_count > 1 && call->out[1];
     dq_dtype dtype = call->in[0]->dtype;
-    if (s->kind == LP || s->in_size == 0 || (indices && (dtype != DQ_FLOAT || s->in_size > UINT32_MAX)))
+    if ((s->kind == LP && s->p != 2) || s->in_size == 0 ||
+        (indices && (dtype != DQ_FLOAT || s->in_size > UINT32_MAX)))
         return DQ_OK;
-    if (!indices && one_window(&s->window) && dtype != DQ_DOUBLE) {
+    if (!indices && s->kind != LP && one_window(&s->window) && dtype != DQ_DOUBLE) {
         s->way = BY_PLANES;
         return DQ_OK;
     }
@@ -289,7 +290,7 @@ static double mean_or_norm(const state *s, const dq_tensor *in, size_t plane,
 {
     double total = sum(in, plane, p, s->kind == LP ? s->p : 0);
     if (s->kind == LP)
-        return pow(total, 1 / s->p);
+        return s->p == 2 ? sqrt(total) : pow(total, 1 / s->p);
     return total / (double)(s->count_pads ? with_pads(&s->window, origin) : p->count);
 }
 
@@ -330,6 +331,8 @@ static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
     void *room = dq_call_worker_scratch(j->call, worker);
     if (s->kind == MAX)
         dq_max_rows(kernels, &s->window, in->dtype, in->data, out->data, begin, end, room);
+    else if (s->kind == LP)
+        dq_norm_rows(kernels, &s->window, dq_data(in, float), dq_data(out, float), begin, end, room);
     else
         dq_average_rows(kernels, &s->window, s->count_pads, dq_data(in, float), dq_data(out, float), begin,
                         end, room);

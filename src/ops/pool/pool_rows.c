@@ -360,7 +360,8 @@ void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *i
     }
 }
 
-/* ---- Averages -------------------------------------------------------------------------------------------
+/* ---- Averages and norms
+ * -------------------------------------------------------------------------------------------
  */
 
 /* Elements that a window counts along an axis. */
@@ -371,28 +372,46 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
                            pads ? w->in[d] + w->end[d] : w->in[d], &first);
 }
 
-void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
-                     size_t begin, size_t end, void *room)
+/* `root`: norms, which nothing is divided by */
+static void sum_rows(const dq_kernels *kernels, const dq_window *w, bool root, bool pads, const float *in,
+                     float *out, size_t begin, size_t end, void *room)
 {
     size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = room;
     under u = find_rows(w, begin);
     if (!most_rows(w, &most) || !line_room(w, &apart))
         return;
     dq_line_windows windows = line_windows(w, apart);
+    windows.root = root;
     const size_t length = lines_at_once(apart) * apart;
     double *line = (double *)(void *)(at + most), *shares = line + length;
     memset(line, 0, length * sizeof *line);
     for (size_t x = 0; x < windows.count; x++)
-        shares[x] = 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
+        shares[x] =
+            root ? 1 : 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
     while (begin < end) {
         const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
         double count = 1;
-        kernels->float_pool->sum_rows(&p, line + from);
-        for (size_t d = 0; d < last; d++)
+        if (root)
+            kernels->float_pool->square_rows(&p, line + from);
+        else
+            kernels->float_pool->sum_rows(&p, line + from);
+        for (size_t d = 0; d < last && !root; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
         windows.lines = p.lines;
         kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + begin * windows.count);
         next_rows(w, p.lines, &u);
         begin += p.lines;
     }
+}
+
+void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
+                     size_t begin, size_t end, void *room)
+{
+    sum_rows(kernels, w, false, pads, in, out, begin, end, room);
+}
+
+void dq_norm_rows(const dq_kernels *kernels, const dq_window *w, const float *in, float *out, size_t begin,
+                  size_t end, void *room)
+{
+    sum_rows(kernels, w, true, false, in, out, begin, end, room);
 }

@@ -1,5 +1,5 @@
-/* MaxPool and AveragePool row by row along the last axis: first the rows under a window become one, then its
- * columns do. */
+/* MaxPool, AveragePool and LpPool of p = 2 row by row along the last axis: first the rows under a window
+ * become one, then its columns do. */
 #ifndef DQ_OPS_POOL_ROWS_H
 #define DQ_OPS_POOL_ROWS_H
 
@@ -27,6 +27,10 @@ void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *i
  * columns. `pads`: padding counts as elements, but not what windows reach over behind it. */
 void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
                      size_t begin, size_t end, void *room);
+
+/** The square roots of the sums of squares, likewise. */
+void dq_norm_rows(const dq_kernels *kernels, const dq_window *w, const float *in, float *out, size_t begin,
+                  size_t end, void *room);
 
 /** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
 size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
