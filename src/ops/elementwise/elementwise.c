@@ -182,6 +182,13 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
         return DQ_OK;
     coalesce(s, out->rank, out->dims);
     dq_dtype type = s->stage != DQ_UNDEFINED ? s->stage : s->operands[table->select].dtype;
+    /* the kernel takes a second operand that stays, and this is the first; kernels of floats take any */
+    if (table->commutes && (table->seconds & ~table->steps) >> type & 1 && s->operand_count == 2 &&
+        s->operands[0].strides[s->rank - 1] == 0) {
+        const operand first = s->operands[0];
+        s->operands[0] = s->operands[1];
+        s->operands[1] = first;
+    }
     for (size_t i = 0; i < s->operand_count && !(table->steps >> type & 1); i++)
         s->copies |= s->operands[i].strides[s->rank - 1] == 0 && !(i && table->seconds >> type & 1);
     return DQ_OK;

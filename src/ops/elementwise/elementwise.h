@@ -28,6 +28,7 @@ struct dq_ew_table {
     uint8_t select;
     bool fold;        /* any number of operands: fn joins the result so far with the next one */
     bool swap;        /* the kernel takes its two operands in the other order */
+    bool commutes;    /* the two operands may be swapped when the first stays and the second moves */
     uint32_t steps;   /* bits of the types whose kernels take any operand that stays, */
     uint32_t seconds; /* and those that take a second one */
     dq_status (*params)(dq_op_call *call, dq_ew_params *params, dq_error *err); /* NULL: none to read */
@@ -86,13 +87,14 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
  * would be 25 KB. */
 #define DQ_EW_COMMON (1u << DQ_FLOAT | 1u << DQ_INT32 | 1u << DQ_INT64)
 
-/* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. */
+/* Kernels by macro: `expr` in a (and b) of type T gives a result of type R. Parameters are held by the
+ * function: the output might be where they stand, for all that compilers know. */
 #define DQ_EW_UNARY(name, T, R, expr)                                                                        \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
-                     const dq_ew_params *params)                                                             \
+                     const dq_ew_params *given)                                                              \
     {                                                                                                        \
-        (void)params;                                                                                        \
-        (void)step; /* one operand is never broadcast */                                                     \
+        const dq_ew_params held = *given, *const params = &held;                                             \
+        (void)params, (void)step; /* one operand is never broadcast */                                       \
         const T *x = in[0];                                                                                  \
         R *y = out;                                                                                          \
         DQ_EW_SIDE_BY_SIDE                                                                                   \

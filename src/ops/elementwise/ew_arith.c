@@ -34,6 +34,7 @@ MODULAR(add, +)
 DQ_EW_ROW_PAIR(add_f32, add)
 DQ_EW_BINARY(add_f64, double, double, a + b)
 static const dq_ew_table add = {.fn = {MODULAR_ROWS(add), [DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
+                                .commutes = true,
                                 .steps = 1u << DQ_FLOAT,
                                 .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_add, add);
@@ -50,6 +51,7 @@ MODULAR(mul, *)
 DQ_EW_ROW_PAIR(mul_f32, mul)
 DQ_EW_BINARY(mul_f64, double, double, a *b)
 static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, [DQ_DOUBLE] = mul_f64},
+                                .commutes = true,
                                 .steps = 1u << DQ_FLOAT,
                                 .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mul, mul);
@@ -224,15 +226,15 @@ DQ_EW_OP(dq_op_mean, mean);
 /* ---- Bits --------------------------------------------------------------------------------------------- */
 
 MODULAR(bit_and, &)
-static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}, .seconds = DQ_EW_COMMON};
+static const dq_ew_table bit_and = {.fn = {MODULAR_ROWS(bit_and)}, .commutes = true, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_and, bit_and);
 
 MODULAR(bit_or, |)
-static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}, .seconds = DQ_EW_COMMON};
+static const dq_ew_table bit_or = {.fn = {MODULAR_ROWS(bit_or)}, .commutes = true, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_or, bit_or);
 
 MODULAR(bit_xor, ^)
-static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .seconds = DQ_EW_COMMON};
+static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .commutes = true, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
 
 /* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A

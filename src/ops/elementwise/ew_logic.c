@@ -36,6 +36,7 @@ static const dq_ew_table equal = {.fn = {[DQ_UINT8] = equal_8,
                                          [DQ_DOUBLE] = equal_f64,
                                          [DQ_STRING] = equal_string},
                                   .out = DQ_BOOL,
+                                  .commutes = true,
                                   .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_equal, equal);
 
@@ -71,16 +72,18 @@ DQ_EW_OP(dq_op_greater_or_equal, at_least);
 
 /* ---- And, Or, Xor, Not --------------------------------------------------------------------------------- */
 
-DQ_EW_BINARY(and_bool, bool, bool, a &b)
-static const dq_ew_table and_table = {.fn = {[DQ_BOOL] = and_bool}};
+DQ_EW_SECOND(and_bool, bool, bool, a &b)
+static const dq_ew_table and_table = {
+    .fn = {[DQ_BOOL] = and_bool}, .commutes = true, .seconds = 1u << DQ_BOOL};
 DQ_EW_OP(dq_op_and, and_table);
 
-DQ_EW_BINARY(or_bool, bool, bool, a | b)
-static const dq_ew_table or_table = {.fn = {[DQ_BOOL] = or_bool}};
+DQ_EW_SECOND(or_bool, bool, bool, a | b)
+static const dq_ew_table or_table = {.fn = {[DQ_BOOL] = or_bool}, .commutes = true, .seconds = 1u << DQ_BOOL};
 DQ_EW_OP(dq_op_or, or_table);
 
-DQ_EW_BINARY(xor_bool, bool, bool, a ^ b)
-static const dq_ew_table xor_table = {.fn = {[DQ_BOOL] = xor_bool}};
+DQ_EW_SECOND(xor_bool, bool, bool, a ^ b)
+static const dq_ew_table xor_table = {
+    .fn = {[DQ_BOOL] = xor_bool}, .commutes = true, .seconds = 1u << DQ_BOOL};
 DQ_EW_OP(dq_op_xor, xor_table);
 
 DQ_EW_UNARY(not_bool, uint8_t, uint8_t, a == 0)
@@ -94,17 +97,17 @@ DQ_EW_UNARY(is_nan_f64, double, bool, isnan(a))
 static const dq_ew_table is_nan = {.fn = {[DQ_FLOAT] = is_nan_f32, [DQ_DOUBLE] = is_nan_f64}, .out = DQ_BOOL};
 DQ_EW_OP(dq_op_is_nan, is_nan);
 
-/* alpha: a positive infinity counts; beta: a negative one does */
+/* alpha and beta: the infinities that count, NaN (which equals nothing) for one that does not */
 static dq_status infinities(dq_op_call *call, dq_ew_params *params, dq_error *err)
 {
     (void)err;
-    params->alpha = dq_node_int(call->node, "detect_positive", 1) ? 1 : 0;
-    params->beta = dq_node_int(call->node, "detect_negative", 1) ? 1 : 0;
+    params->alpha = dq_node_int(call->node, "detect_positive", 1) ? (double)INFINITY : (double)NAN;
+    params->beta = dq_node_int(call->node, "detect_negative", 1) ? (double)-INFINITY : (double)NAN;
     return DQ_OK;
 }
 
-DQ_EW_UNARY(is_inf_f32, float, bool, isinf(a) && (a > 0 ? params->alpha : params->beta) != 0)
-DQ_EW_UNARY(is_inf_f64, double, bool, isinf(a) && (a > 0 ? params->alpha : params->beta) != 0)
+DQ_EW_UNARY(is_inf_f32, float, bool, (a == (float)params->alpha) | (a == (float)params->beta))
+DQ_EW_UNARY(is_inf_f64, double, bool, (a == params->alpha) | (a == params->beta))
 static const dq_ew_table is_inf = {
     .fn = {[DQ_FLOAT] = is_inf_f32, [DQ_DOUBLE] = is_inf_f64}, .out = DQ_BOOL, .params = infinities};
 DQ_EW_OP(dq_op_is_inf, is_inf);

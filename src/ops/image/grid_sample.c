@@ -2,6 +2,7 @@
  * the grid of places that an affine map gives. Places and weights are in double (places rounded to float),
  * results are rounded once. */
 #include "ops/element.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -295,29 +296,56 @@ static dq_status affine_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, theta->dtype, (size_t)axes + 2, dims, err);
 }
 
+/* Place k of n along an axis, from -1 to 1. */
+static double affine_place(bool align, size_t k, int64_t count)
+{
+    const double n = (double)count;
+    return align ? (n > 1 ? 2 * (double)k / (n - 1) - 1 : 0) : (2 * (double)k + 1) / n - 1;
+}
+
+/* Some columns of all rows of an image, whose matrix has 12 numbers at most: what the last axis adds is the
+ * same for each row. */
+static void affine_columns(const double *matrix, bool align, size_t image, size_t first, size_t n,
+                           dq_tensor *out)
+{
+    enum { AXES = 3 };
+    const size_t axes = out->rank - 2u, columns = (size_t)out->dims[axes], numbers = n * axes;
+    const size_t rows = dq_dims_product(out->dims, 1, axes);
+    double column[LISTED * AXES], factors[AXES][LISTED * AXES], sums[LISTED * AXES];
+    size_t coord[AXES] = {0};
+    for (size_t i = 0; i < numbers; i++) {
+        const double *row = matrix + i % axes * (axes + 1);
+        column[i] = row[axes] + row[0] * affine_place(align, first + i / axes, out->dims[axes]);
+        for (size_t d = 1; d < axes; d++)
+            factors[d][i] = row[d];
+    }
+    for (size_t r = image * rows; r < (image + 1) * rows; r++) {
+        for (size_t d = 1; d < axes; d++) {
+            const double place = affine_place(align, coord[axes - 1 - d], out->dims[axes - d]);
+            const double *from = d == 1 ? column : sums;
+            for (size_t i = 0; i < numbers; i++)
+                sums[i] = from[i] + factors[d][i] * place;
+        }
+        dq_store_floats(out->dtype, out->data, (r * columns + first) * axes, numbers, sums, true,
+                        DQ_ROUND_NEAREST);
+        dq_next_coord(axes - 1, out->dims + 1, coord);
+    }
+}
+
 static dq_status affine_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const dq_tensor *theta = call->in[0];
     dq_tensor *out = call->out[0];
-    size_t axes = out->rank - 2u, places = dq_dims_product(out->dims, 1, out->rank - 1u), coord[3] = {0};
-    bool align = dq_node_int(call->node, "align_corners", 0) != 0;
-    for (size_t i = 0; i < out->count / (axes ? axes : 1); i++) {
-        const size_t matrix = i / places * axes * (axes + 1);
-        double at[3]; /* last axis first */
-        for (size_t d = 0; d < axes; d++) {
-            double n = (double)out->dims[d + 1], k = (double)coord[d];
-            double place = align ? (n > 1 ? 2 * k / (n - 1) - 1 : 0) : (2 * k + 1) / n - 1;
-            at[axes - 1 - d] = place;
+    const size_t axes = out->rank - 2u, size = axes * (axes + 1), columns = (size_t)out->dims[axes];
+    const bool align = dq_node_int(call->node, "align_corners", 0) != 0;
+    for (size_t image = 0; out->count && image < (size_t)out->dims[0]; image++) {
+        double matrix[12];
+        dq_load_doubles(theta->dtype, theta->data, image * size, size, matrix);
+        for (size_t first = 0, n; first < columns; first += n) {
+            n = columns - first < LISTED ? columns - first : LISTED;
+            affine_columns(matrix, align, image, first, n, out);
         }
-        for (size_t row = 0; row < axes; row++) {
-            size_t base = matrix + row * (axes + 1);
-            double sum = dq_tensor_get_double(theta, base + axes);
-            for (size_t d = 0; d < axes; d++)
-                sum += dq_tensor_get_double(theta, base + d) * at[d];
-            dq_tensor_put_double(out, i * axes + row, sum);
-        }
-        dq_next_coord(axes, out->dims + 1, coord);
     }
     return DQ_OK;
 }
