@@ -159,17 +159,21 @@ static void any_pow_f32(const float *x, size_t x_step, const float *y, size_t y_
         z[i] = powf(x[i * x_step], y[i * y_step]);
 }
 
-/* Squares and cubes by one number for all: what layer normalizations and Gelus that are written out have. A
- * cube is rounded once but for the last bit of a double. */
+/* Squares, cubes and roots by one number for all: what layer normalizations and Gelus that are written out
+ * have. A cube is rounded once but for the last bit of a double. The root of -infinity is infinity as a
+ * power, that of -0 is 0. */
 static void pow_f32(void *out, const void *const in[], const size_t step[], size_t n,
                     const dq_ew_params *params)
 {
     const float *x = in[0], exponent = *(const float *)in[1];
     float *y = out;
-    if (step[1] || !step[0] || (exponent != 2 && exponent != 3))
+    if (step[1] || !step[0] || (exponent != 2 && exponent != 3 && exponent != 0.5f))
         any_pow_f32(x, step[0], in[1], step[1], n, y);
     else if (exponent == 2)
         params->rows->mul(x, 1, x, 1, n, y);
+    else if (exponent == 0.5f)
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] == -INFINITY ? INFINITY : sqrtf(x[i]) + 0.0f;
     else
         for (size_t i = 0; i < n; i++)
             y[i] = (float)((double)x[i] * (double)x[i] * (double)x[i]);
