@@ -181,7 +181,7 @@ static void floats_to_64(const float *x, size_t n, int64_t *y)
 /* What dq_cast_to_int gives, in loops that become vectors: a number that does not fit is replaced first. */
 static inline int32_t to_32(float a)
 {
-    return (int32_t)(a >= -0x1p31f && a < 0x1p31f ? a : -0x1p31f);
+    return (int32_t)(fabsf(a) < 0x1p31f ? a : -0x1p31f);
 }
 
 static inline int64_t double_to_64(double a)
@@ -191,7 +191,30 @@ static inline int64_t double_to_64(double a)
 
 static inline int32_t double_to_32(double a)
 {
-    return (int32_t)(a > -0x1p31 - 1 && a < 0x1p31 ? a : -0x1p31);
+    return (int32_t)(fabs(a) < 0x1p31 ? a : -0x1p31);
+}
+
+/* dq_round_to_odd, likewise. */
+static inline float to_odd(double a)
+{
+    float nearest = (float)a;
+    const double back = (double)nearest;
+    uint32_t bits;
+    memcpy(&bits, &nearest, sizeof bits);
+    bits = (bits - (fabs(back) > fabs(a))) | (back != a);
+    memcpy(&nearest, &bits, sizeof nearest);
+    return nearest;
+}
+
+static void doubles_to_halves(const dq_kernels *k, const double *x, size_t n, uint16_t *y)
+{
+    for (size_t few; n; x += few, y += few, n -= few) {
+        float room[DQ_ROW];
+        few = n < DQ_ROW ? n : DQ_ROW;
+        for (size_t i = 0; i < few; i++)
+            room[i] = to_odd(x[i]);
+        k->convert_f32_f16(room, few, y);
+    }
 }
 
 #define LOOP(from_type, to_type, expr)                                                                       \
@@ -230,6 +253,9 @@ static bool direct(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype t
     case TYPES(DQ_INT8, DQ_FLOAT):
         k->dequantize_s8_f32(x, n, &one, NULL, 0, y);
         return true;
+    case TYPES(DQ_DOUBLE, DQ_FLOAT16):
+        doubles_to_halves(k, x, n, y);
+        return true;
     case TYPES(DQ_FLOAT, DQ_INT64):
         floats_to_64(x, n, y);
         return true;
@@ -252,6 +278,13 @@ static bool direct(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype t
         PAIR(DQ_FLOAT, float, DQ_INT32, int32_t, to_32(a))
         PAIR(DQ_DOUBLE, double, DQ_INT32, int32_t, double_to_32(a))
         PAIR(DQ_DOUBLE, double, DQ_INT64, int64_t, double_to_64(a))
+        PAIR(DQ_FLOAT, float, DQ_UINT8, uint8_t, to_32(a))
+        PAIR(DQ_DOUBLE, double, DQ_UINT8, uint8_t, double_to_32(a))
+        PAIR(DQ_DOUBLE, uint64_t, DQ_BOOL, uint8_t, ((uint32_t)(a >> 32) << 1 | (uint32_t)a) != 0)
+        PAIR(DQ_INT64, int64_t, DQ_UINT8, uint8_t, a)
+        PAIR(DQ_BOOL, uint8_t, DQ_UINT8, uint8_t, a != 0)
+        PAIR(DQ_UINT8, uint8_t, DQ_INT64, int64_t, a)
+        PAIR(DQ_INT8, int8_t, DQ_INT64, int64_t, a)
         PAIR(DQ_INT64, int64_t, DQ_DOUBLE, double, a)
         PAIR(DQ_INT32, int32_t, DQ_UINT8, uint8_t, a)
         PAIR(DQ_INT32, int32_t, DQ_UINT16, uint16_t, a)
@@ -298,7 +331,7 @@ static bool convert(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype 
         memcpy(y, x, n * (bits / 8));
         return true;
     }
-    if (direct(k, from, x, from == DQ_INT32 ? unsigned_of(to) : to, y, n))
+    if (direct(k, to == DQ_BOOL ? unsigned_of(from) : from, x, unsigned_of(to), y, n))
         return true;
     if (middle == DQ_UNDEFINED || middle == from || middle == to)
         return false;
