@@ -322,8 +322,7 @@ static dq_dtype unsigned_of(dq_dtype dtype)
     return dtype == DQ_INT8 ? DQ_UINT8 : dtype == DQ_INT16 ? DQ_UINT16 : dtype;
 }
 
-/* n elements whose types are of whole bytes; false where nothing but the widest types will do. */
-static bool convert(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n)
+bool dq_cast_numbers(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n)
 {
     const unsigned bits = dq_dtype_get(from)->bits;
     dq_dtype middle = between(from, to);
@@ -342,8 +341,8 @@ static bool convert(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype 
             float floats[DQ_ROW];
         } room;
         few = n - done < DQ_ROW ? n - done : DQ_ROW;
-        if (!convert(k, from, (const char *)x + done * wide, middle, &room, few) ||
-            !convert(k, middle, &room, to, (char *)y + done * narrow, few))
+        if (!dq_cast_numbers(k, from, (const char *)x + done * wide, middle, &room, few) ||
+            !dq_cast_numbers(k, middle, &room, to, (char *)y + done * narrow, few))
             return false;
     }
     return true;
@@ -354,8 +353,9 @@ static void cast_range(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const cast_job *job = arg;
     const dq_tensor *x = job->x, *y = job->y;
-    if (convert(job->kernels, x->dtype, (const char *)x->data + begin * (dq_dtype_get(x->dtype)->bits / 8),
-                y->dtype, (char *)y->data + begin * (dq_dtype_get(y->dtype)->bits / 8), end - begin))
+    if (dq_cast_numbers(job->kernels, x->dtype,
+                        (const char *)x->data + begin * (dq_dtype_get(x->dtype)->bits / 8), y->dtype,
+                        (char *)y->data + begin * (dq_dtype_get(y->dtype)->bits / 8), end - begin))
         return;
     dq_clear_elements(job->y->dtype, job->y->data, begin, end);
     bool floats = dq_dtype_is_float(job->x->dtype);

@@ -1,4 +1,4 @@
-/* What Cast does with strings, apart from the rest of it (cast.c). */
+/* What other operators need of Cast (cast.c), and what it does with strings. */
 #ifndef DQ_OPS_CAST_H
 #define DQ_OPS_CAST_H
 
@@ -11,6 +11,10 @@
  * own then drop. ONNX leaves numbers out of range open; this is what ONNX Runtime and NumPy give on x86-64,
  * here on every CPU. */
 int64_t dq_cast_to_int(double x, dq_dtype dtype);
+
+/** n numbers of a type of whole bytes to another, as Cast does; false, and nothing is said of y, where there
+ * is no quick way. */
+bool dq_cast_numbers(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n);
 
 /** Whether infinity becomes NaN in output 0: so says the table of Cast-19 to Cast-23 for the saturating
  * conversion to the fnuz types; since Cast-24 it becomes the largest number. */

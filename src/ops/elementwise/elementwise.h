@@ -15,6 +15,7 @@ typedef struct dq_ew_params {
     double alpha, beta, gamma;
     size_t operands;           /* of the node: what Mean divides by */
     const dq_float_rows *rows; /* kernels */
+    const dq_kernels *kernels; /* all of them; not in chains */
 } dq_ew_params;
 
 typedef void dq_ew_fn(void *out, const void *const in[], const size_t step[], size_t n,

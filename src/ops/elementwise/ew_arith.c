@@ -1,5 +1,4 @@
-/* Arithmetic on two or more operands. Integers wrap around as two's complement; a quotient or remainder by
- * zero is 0, and the quotient of the lowest number by -1 is itself. */
+/* Arithmetic on two or more operands. Integers wrap around as two's complement. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -56,86 +55,7 @@ static const dq_ew_table mul = {.fn = {MODULAR_ROWS(mul), [DQ_FLOAT] = mul_f32, 
                                 .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_mul, mul);
 
-/* ---- Div, Mod ----------------------------------------------------------------------------------------- */
-
-static int64_t quotient(int64_t a, int64_t b)
-{
-    if (b == 0)
-        return 0;
-    return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-}
-
-/* The same of 32 bits: doubles are exact enough that cutting them gives it, and divide side by side.
- */
-static int32_t quotient_32(int32_t a, int32_t b)
-{
-    const double q = (double)a / (b ? (double)b : HUGE_VAL);
-    return (int32_t)(q < 0x1p31 ? q : -0x1p31);
-}
-
-/* Sign of the divisor, as Python has it. */
-static int64_t modulus(int64_t a, int64_t b)
-{
-    if (b == 0 || b == -1)
-        return 0;
-    int64_t r = a % b;
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
-/* Sign of the dividend, as C has it. */
-static int64_t remainder_of(int64_t a, int64_t b)
-{
-    return b == 0 || b == -1 ? 0 : a % b;
-}
-
-#define SIGNED_AND_UNSIGNED(name, function, function_32, unsigned_expr)                                      \
-    DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, unsigned_expr)                                                 \
-    DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, unsigned_expr)                                              \
-    DQ_EW_BINARY(name##_u32, uint32_t, uint32_t, unsigned_expr)                                              \
-    DQ_EW_BINARY(name##_u64, uint64_t, uint64_t, unsigned_expr)                                              \
-    DQ_EW_BINARY(name##_i8, int8_t, int8_t, function(a, b))                                                  \
-    DQ_EW_BINARY(name##_i16, int16_t, int16_t, function(a, b))                                               \
-    DQ_EW_BINARY(name##_i32, int32_t, int32_t, function_32(a, b))                                            \
-    DQ_EW_BINARY(name##_i64, int64_t, int64_t, function(a, b))
-
-SIGNED_AND_UNSIGNED(div, quotient, quotient_32, b ? a / b : 0)
-DQ_EW_ROW_PAIR(div_f32, div)
-DQ_EW_BINARY(div_f64, double, double, a / b)
-static const dq_ew_table div_table = {.fn = {EACH_ROWS(div), [DQ_FLOAT] = div_f32, [DQ_DOUBLE] = div_f64},
-                                      .steps = 1u << DQ_FLOAT};
-DQ_EW_OP(dq_op_div, div_table);
-
-static double float_modulus(double a, double b)
-{
-    double r = fmod(a, b);
-    return r != 0 && (r < 0) != (b < 0) ? r + b : copysign(r, r == 0 ? b : r);
-}
-
-SIGNED_AND_UNSIGNED(mod, modulus, modulus, b ? a % b : 0)
-DQ_EW_BINARY(mod_f32, float, float, float_modulus((double)a, (double)b))
-DQ_EW_BINARY(mod_f64, double, double, float_modulus(a, b))
-SIGNED_AND_UNSIGNED(rem, remainder_of, remainder_of, b ? a % b : 0)
-DQ_EW_BINARY(rem_f32, float, float, fmodf(a, b))
-DQ_EW_BINARY(rem_f64, double, double, fmod(a, b))
-static const dq_ew_table mod = {.fn = {EACH_ROWS(mod), [DQ_FLOAT] = mod_f32, [DQ_DOUBLE] = mod_f64}};
-static const dq_ew_table rem_table = {.fn = {EACH_ROWS(rem), [DQ_FLOAT] = rem_f32, [DQ_DOUBLE] = rem_f64}};
-
-static const dq_ew_table *mod_of(const dq_op_call *call)
-{
-    return dq_node_int(call->node, "fmod", 0) ? &rem_table : &mod;
-}
-
-static dq_status mod_infer(dq_op_call *call, dq_error *err)
-{
-    return dq_ew_infer(call, mod_of(call), err);
-}
-
-static dq_status mod_prepare(dq_op_call *call, dq_error *err)
-{
-    return dq_ew_prepare(call, mod_of(call), NULL, 0, err);
-}
-
-const dq_op_impl dq_op_mod = {mod_infer, mod_prepare, dq_ew_run, DQ_OP_IN_PLACE};
+DQ_EW_ROW_PAIR(div_f32, div) /* for chains; see ew_divide.c */
 
 /* ---- Pow ---------------------------------------------------------------------------------------------- */
 
