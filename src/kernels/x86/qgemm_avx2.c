@@ -12,6 +12,7 @@
 #include "kernels/qgemm_pack.h"
 
 enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
+enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows at a time */ };
 enum { HALF = 32, TURN = 16 /* positions turned at once */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
@@ -30,18 +31,19 @@ static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *s
     sums->high = _mm256_add_epi32(sums->high, _mm256_madd_epi16(r->high, ones));
 }
 
-/* Whole batches of two rows, as many as keep all sums in registers; returns how many groups are left. `depth`
- * is constant in each call, so that the inner loop unrolls, and only that one. */
-static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *x, const uint8_t *y,
+/* Whole batches of three rows, as many as keep all sums in registers; returns how many groups are left.
+ * `depth` is constant in each call, so that the inner loop unrolls, and only that one. */
+static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *const *rows,
                                                                 const ptrdiff_t *at, const int8_t *w,
-                                                                size_t groups, size_t depth, row32 *sums0,
-                                                                row32 *sums1)
+                                                                size_t groups, size_t depth,
+                                                                row32 sums[DEEP_HEIGHT])
 {
+    const uint8_t *x = rows[0], *y = rows[1], *z = rows[2];
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC unroll 1
 #endif
     for (; groups >= depth; groups -= depth, at += depth, w += depth * DQ_AVX2_GROUP_BYTES) {
-        row16 r0, r1;
+        row16 r0, r1, r2;
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC unroll 8
 #endif
@@ -50,41 +52,113 @@ static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *x
             load_columns(w + g * DQ_AVX2_GROUP_BYTES, &low, &high);
             add(&r0, x + at[g], low, high, g == 0);
             add(&r1, y + at[g], low, high, g == 0);
+            add(&r2, z + at[g], low, high, g == 0);
         }
-        widen(&r0, sums0);
-        widen(&r1, sums1);
+        widen(&r0, &sums[0]);
+        widen(&r1, &sums[1]);
+        widen(&r2, &sums[2]);
     }
     return groups;
 }
 
-/* Adds the sums of the rows to c; of an odd number of rows, the last is computed twice. */
-static inline __attribute__((always_inline)) void sum_deep(const part *p, const uint8_t *const *rows,
-                                                           size_t count, int32_t *c, size_t depth)
+/* One group of up to four rows. */
+static inline __attribute__((always_inline)) void sum_one(const uint8_t *const *rows, ptrdiff_t at,
+                                                          const int8_t *w, int height, row32 sums[HEIGHT])
 {
-    for (size_t i = 0; i < count; i += 2, c += 2 * p->c_stride) {
-        size_t next = i + 1 < count ? 1 : 0;
-        const uint8_t *x = rows[i], *y = rows[i + next];
-        row32 sums0 = read_row(c), sums1 = read_row(c + next * p->c_stride);
-        size_t left = sum_batches(x, y, p->at, p->weights, p->groups, depth, &sums0, &sums1);
-        size_t done = p->groups - left;
-        sum_batches(x, y, p->at + done, p->weights + done * DQ_AVX2_GROUP_BYTES, left, 1, &sums0, &sums1);
-        write_row(&sums0, c);
-        write_row(&sums1, c + next * p->c_stride);
+    __m256i low, high;
+    load_columns(w, &low, &high);
+    for (int i = 0; i < height; i++) {
+        row16 r;
+        add(&r, rows[i] + at, low, high, true);
+        widen(&r, &sums[i]);
     }
+}
+
+/* Two groups, whose weights stay in registers, but for those that find no place. */
+static inline __attribute__((always_inline)) void sum_two(const uint8_t *const *rows, const ptrdiff_t *at,
+                                                          const int8_t *w, int height, row32 sums[HEIGHT])
+{
+    __m256i low, high, low1 = load(w + DQ_AVX2_GROUP_BYTES), high1 = load(w + DQ_AVX2_GROUP_BYTES + 32);
+    load_columns(w, &low, &high);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 4
+#endif
+    for (int i = 0; i < height; i++) {
+        row16 r;
+        add(&r, rows[i] + at[0], low, high, true);
+        add(&r, rows[i] + at[1], low1, high1, false);
+        widen(&r, &sums[i]);
+    }
+}
+
+/* Adds the sums of `height` rows, which is constant in each call, to c by twos: parts of a batch are safe as
+ * it is, and where its depth is odd, its last group stands alone. */
+static inline __attribute__((always_inline)) void sum_twos(const part *p, const uint8_t *const *rows,
+                                                           int height, int32_t *c)
+{
+    const ptrdiff_t *at = p->at;
+    const int8_t *w = p->weights;
+    row32 sums[HEIGHT];
+    for (int i = 0; i < height; i++)
+        sums[i] = read_row(c + (size_t)i * p->c_stride);
+    for (size_t left = p->groups, some; left; left -= some) {
+        some = p->depth % 2 && p->depth < left ? p->depth : left;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
+        for (size_t twos = some / 2; twos; twos--, at += 2, w += 2 * DQ_AVX2_GROUP_BYTES)
+            sum_two(rows, at, w, height, sums);
+        if (some % 2)
+            sum_one(rows, *at++, w, height, sums);
+        w += some % 2 * DQ_AVX2_GROUP_BYTES;
+    }
+    for (int i = 0; i < height; i++)
+        write_row(&sums[i], c + (size_t)i * p->c_stride);
 }
 
 static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
 {
-    if (p->depth == 8)
-        sum_deep(p, rows, count, c, 8);
-    else if (p->depth == 6)
-        sum_deep(p, rows, count, c, 6);
-    else if (p->depth == 4)
-        sum_deep(p, rows, count, c, 4);
-    else if (p->depth == 3)
-        sum_deep(p, rows, count, c, 3);
-    else
-        sum_deep(p, rows, count, c, 2);
+    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, c += HEIGHT * p->c_stride)
+        sum_twos(p, rows, HEIGHT, c);
+    if (count >= 2) {
+        sum_twos(p, rows, 2, c);
+        count -= 2;
+        rows += 2;
+        c += 2 * p->c_stride;
+    }
+    if (count)
+        sum_twos(p, rows, 1, c);
+}
+
+/* Adds the sums of most rows, which it returns the number of, in groups that make whole batches. */
+static inline __attribute__((always_inline)) size_t sum_deep(const part *p, const uint8_t *const *rows,
+                                                             size_t count, int32_t *c, size_t depth)
+{
+    size_t i = 0;
+    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT;
+         i += DEEP_HEIGHT, c += DEEP_HEIGHT * p->c_stride) {
+        row32 sums[DEEP_HEIGHT];
+        for (size_t j = 0; j < DEEP_HEIGHT; j++)
+            sums[j] = read_row(c + j * p->c_stride);
+        sum_batches(rows + i, p->at, p->weights, p->groups, depth, sums);
+        for (size_t j = 0; j < DEEP_HEIGHT; j++)
+            write_row(&sums[j], c + j * p->c_stride);
+    }
+    return i;
+}
+
+static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+{
+    size_t done = p->depth == 8   ? sum_deep(p, rows, count, c, 8)
+                  : p->depth == 6 ? sum_deep(p, rows, count, c, 6)
+                  : p->depth == 4 ? sum_deep(p, rows, count, c, 4)
+                  : p->depth == 3 ? sum_deep(p, rows, count, c, 3)
+                                  : 0;
+    size_t left = p->groups % p->depth, whole = p->groups - left;
+    const part end = {p->weights + whole * DQ_AVX2_GROUP_BYTES, p->at + whole, left, p->depth, p->c_stride};
+    if (left)
+        sum_rows(&end, rows, done, c);
+    sum_rows(p, rows + done, count - done, c + done * p->c_stride);
 }
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
@@ -437,7 +511,7 @@ static void multiply_safe(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
     const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
     begin_sums(a, rows, head, init, c, c_stride);
-    sum_rows(&p, a->rows, rows, c);
+    sum_all(&p, a->rows, rows, c);
     if (head->any)
         add_rest(a, rows, head,
                  (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), c, c_stride);
