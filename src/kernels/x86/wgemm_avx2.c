@@ -1,5 +1,7 @@
 #include "kernels/x86/vec_avx2.h"
 
+#include <math.h>
+
 #define ISA(name) name##_avx2
 
 #include "kernels/wrow_body.h"
@@ -112,29 +114,115 @@ static inline __m128i in_order(const fixed *f, __m256 v)
     return _mm_unpacklo_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
 }
 
+/* Rows that are as most are: to 16 bits, one offset and scale for all columns. All products lie so far within
+ * 31 bits that integers may be saturated. */
+typedef struct plain {
+    __m256d offset, scale;
+    __m256i zero; /* and codes less the middle of their type, `flip` */
+    __m256i flip;
+} plain;
+
+static inline bool is_plain(const dq_wide_sums *s, double offset, double scale)
+{
+    return s->hi - s->lo == UINT16_MAX && !s->col_step && !s->high && !s->extra &&
+           (0x1p31 + fabs(offset)) * fabs(scale) <= 0x1p30;
+}
+
+/* Numbers 0 1 4 5 and 2 3 6 7. */
+static inline __m256i eight_plain(const plain *p, const int32_t *sums)
+{
+    const __m256d magic = _mm256_set1_pd(6755399441055744.0);
+    __m256d low = _mm256_mul_pd(_mm256_add_pd(doubles(sums), p->offset), p->scale);
+    __m256d up = _mm256_mul_pd(_mm256_add_pd(doubles(sums + 4), p->offset), p->scale);
+    __m256 v = _mm256_shuffle_ps(_mm256_castpd_ps(_mm256_add_pd(low, magic)),
+                                 _mm256_castpd_ps(_mm256_add_pd(up, magic)), 0x88);
+    return _mm256_add_epi32(_mm256_castps_si256(v), p->zero);
+}
+
+static inline __m256i codes_of(const plain *p, __m256i first, __m256i second)
+{
+    __m256i codes = _mm256_xor_si256(_mm256_packs_epi32(first, second), p->flip);
+    return _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+static inline __m128i eight_codes(const plain *p, const int32_t *sums)
+{
+    __m256i v = eight_plain(p, sums);
+    return _mm256_castsi256_si128(codes_of(p, v, v));
+}
+
+/* Fewer than eight columns. */
+static void few_plain(const plain *p, const int32_t *sums, size_t n, uint16_t *out)
+{
+    int32_t all[LANES] = {0};
+    for (size_t j = 0; j < n; j++)
+        all[j] = sums[j];
+    __m128i codes = eight_codes(p, all);
+    if (n & 4) {
+        _mm_storel_epi64((__m128i *)(void *)out, codes);
+        codes = _mm_srli_si128(codes, 8);
+        out += 4;
+    }
+    if (n & 2) {
+        _mm_storeu_si32(out, codes);
+        codes = _mm_srli_si128(codes, 4);
+        out += 2;
+    }
+    if (n & 1)
+        *out = (uint16_t)_mm_extract_epi16(codes, 0);
+}
+
+static inline void plain_row(const plain *p, const int32_t *sums, size_t cols, uint16_t *out)
+{
+    size_t j = 0;
+    for (; j + 2 * LANES <= cols; j += 2 * LANES)
+        vi_store(out + j, codes_of(p, eight_plain(p, sums + j), eight_plain(p, sums + j + LANES)));
+    for (; j + LANES <= cols; j += LANES)
+        _mm_storeu_si128((__m128i *)(void *)(out + j), eight_codes(p, sums + j));
+    if (j < cols && j > 0) /* the last ones reach back over those before them */
+        _mm_storeu_si128((__m128i *)(void *)(out + cols - LANES), eight_codes(p, sums + cols - LANES));
+    else if (j < cols)
+        few_plain(p, sums, cols, out);
+}
+
+static inline void any_row(const fixed *f, size_t i, uint16_t *out)
+{
+    const dq_wide_sums *s = f->s;
+    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+    const size_t at = i * s->stride, extra = i * s->extra_stride;
+    __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
+    size_t j = 0;
+    for (; j + LANES <= s->cols; j += LANES) {
+        if (s->col_step) {
+            o0 = _mm256_loadu_pd(offset + j);
+            s0 = _mm256_loadu_pd(scale + j);
+            o1 = _mm256_loadu_pd(offset + j + 4);
+            s1 = _mm256_loadu_pd(scale + j + 4);
+        }
+        __m256 v = _mm256_shuffle_ps(four(f, at + j, extra + j, o0, s0),
+                                     four(f, at + j + 4, extra + j + 4, o1, s1), 0x88);
+        _mm_storeu_si128((__m128i *)(void *)(out + j), in_order(f, v));
+    }
+    if (j < s->cols) {
+        const dq_wide_sums rest = dq_wide_rest(s, i, j);
+        dq_requantize_wide_c(&rest, out + j);
+    }
+}
+
 void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
 {
-    const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
-                     _mm256_set1_epi32(s->zero_point)};
-    for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
-        const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-        __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
-        size_t j = 0, at = i * s->stride, extra = i * s->extra_stride;
-        uint16_t *to = out + i * s->out_stride;
-        for (; j + LANES <= s->cols; j += LANES) {
-            if (s->col_step) {
-                o0 = _mm256_loadu_pd(offset + j);
-                s0 = _mm256_loadu_pd(scale + j);
-                o1 = _mm256_loadu_pd(offset + j + 4);
-                s1 = _mm256_loadu_pd(scale + j + 4);
-            }
-            __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, o0, s0),
-                                         four(&f, at + j + 4, extra + j + 4, o1, s1), 0x88);
-            _mm_storeu_si128((__m128i *)(void *)(to + j), in_order(&f, v));
-        }
-        if (j < s->cols) {
-            const dq_wide_sums rest = dq_wide_rest(s, i, j);
-            dq_requantize_wide_c(&rest, to + j);
-        }
+    const dq_wide_sums own = *s; /* which `out` cannot be part of */
+    const fixed f = {&own, _mm256_set1_pd(own.lo - own.zero_point), _mm256_set1_pd(own.hi - own.zero_point),
+                     _mm256_set1_epi32(own.zero_point)};
+    const int16_t flip = own.lo < 0 ? 0 : INT16_MIN;
+    plain p = {.zero = _mm256_set1_epi32(own.zero_point + flip), .flip = _mm256_set1_epi16(flip)};
+    for (size_t i = 0; i < own.rows && own.cols > 0; i++, out += own.out_stride) {
+        const double offset = own.offset[i * own.row_step], scale = own.scale[i * own.row_step];
+        p.offset = _mm256_set1_pd(offset);
+        p.scale = _mm256_set1_pd(scale);
+        if (is_plain(&own, offset, scale))
+            plain_row(&p, own.sums + i * own.stride, own.cols, out);
+        else
+            any_row(&f, i, out);
     }
 }

@@ -117,6 +117,7 @@ static void fill_band(const task *t)
 /* Up to three octets of positions, and where their outputs begin in a channel. */
 typedef struct octets {
     size_t count, at[DQ_WGEMM_OCTETS], n[DQ_WGEMM_OCTETS];
+    bool together; /* all of them one stretch of a channel */
     const int16_t *x[DQ_WGEMM_OCTETS];
 } octets;
 
@@ -126,11 +127,12 @@ static octets find_octets(const task *t, size_t *row, size_t *column, size_t cou
     const state *st = t->st;
     const size_t columns = dq_wband_columns(&st->b, t->count);
     const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
-    octets o = {.count = count};
+    octets o = {.count = count, .together = true};
     for (size_t i = 0; i < count; i++) {
         o.n[i] = columns - *column < OCTET ? columns - *column : OCTET;
         o.at[i] = start + *row * columns + *column;
         o.x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
+        o.together = o.together && o.at[i] == o.at[0] + i * OCTET;
         *column += OCTET;
         if (*column >= columns) {
             *column = 0;
@@ -140,22 +142,50 @@ static octets find_octets(const task *t, size_t *row, size_t *column, size_t cou
     return o;
 }
 
-static void put_tile(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+/* n < OCTET codes of 16 bits. */
+static inline void store_few(const uint16_t *from, size_t n, uint16_t *to)
 {
-    const state *st = t->st;
+    enum { HALF = OCTET / 2 };
+    if (n >= HALF) { /* some twice */
+        memcpy(to, from, HALF * sizeof *to);
+        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t at)
+{
     dq_tensor *y = t->run->call->out[0];
     bool wide = dq_dtype_get(y->dtype)->bits == 16;
     uint16_t codes[DQ_WIDE_TILE];
-    size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
+    s->cols = o->count * OCTET;
+    s->out_stride = COLS;
     t->run->call->kernels->requantize_wide(s, codes);
-    for (size_t i = 0; i < s->rows; i++, at += st->s.out_size)
+    for (size_t i = 0; i < s->rows; i++, at += t->st->s.out_size)
         for (size_t k = 0; k < o->count; k++) {
             const uint16_t *from = codes + i * COLS + k * OCTET;
-            if (wide && o->n[k] == OCTET)
+            if (!wide)
+                dq_wcodes_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
+            else if (o->n[k] == OCTET)
                 memcpy(dq_data(y, uint16_t) + at + o->at[k], from, OCTET * sizeof *from);
             else
-                dq_wcodes_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
+                store_few(from, o->n[k], dq_data(y, uint16_t) + at + o->at[k]);
         }
+}
+
+static void put_tile(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+{
+    const state *st = t->st;
+    size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
+    if (!o->together) {
+        put_octets(t, s, o, at);
+        return;
+    }
+    s->cols = o->at[o->count - 1] + o->n[o->count - 1] - o->at[0];
+    s->out_stride = st->s.out_size;
+    dq_wcodes_put(t->run->call, s, at + o->at[0]);
 }
 
 /* Some panels of channels with all positions of the band. */
@@ -168,7 +198,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     double offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
-    s.stride = s.extra_stride = s.out_stride = COLS;
+    s.stride = s.extra_stride = COLS;
     s.row_step = 1;
     dq_wcodes_terms(t->run, t->group, first, n, offset, scale);
     for (size_t i = 0; i < panels; i++)
@@ -176,7 +206,6 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
         octets o = find_octets(t, &row, &column, all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS);
         dq_wcodes_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
-        s.cols = o.count * OCTET;
         for (size_t i = 0; i < panels; i++) {
             s.rows = n - i * ROWS < ROWS ? n - i * ROWS : ROWS;
             s.sums = tiles.sums[i];
