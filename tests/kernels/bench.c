@@ -199,13 +199,23 @@ static void run_qgemm_few(call *c)
     multiply(c, few ? few : c->k->qgemm, 1, 2 * DEPTH, DQ_QGEMM_FEW);
 }
 
-static void run_qconv_rows(call *c)
+static void make_rows(call *c, dq_qconv_rows_fn *rows)
 {
     enum { TAPS = 6, OUTPUTS = 56 };
     static const ptrdiff_t offsets[TAPS] = {0, 120, 240, 360, 480, 600};
     static const int16_t w[2 * TAPS] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
-    c->k->qconv_rows(X(int16_t), 0, 1, offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
+    rows(X(int16_t), 0, 1, offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
+}
+
+static void run_qconv_rows(call *c)
+{
+    make_rows(c, c->k->qconv_rows);
+}
+
+static void run_wconv_rows(call *c)
+{
+    make_rows(c, c->k->wconv_rows);
 }
 
 enum { SIDE_3X3 = 56, STEP_3X3 = 58 };
@@ -220,23 +230,14 @@ static void run_qconv_3x3(call *c)
 static void run_qconv_codes(call *c)
 {
     enum { PITCH = STEP_3X3 };
-    static const size_t at[12] = {0,
-                                  1,
-                                  2,
-                                  3,
-                                  PITCH,
-                                  PITCH + 1,
-                                  PITCH + 2,
-                                  PITCH + 3,
-                                  2 * PITCH,
-                                  2 * PITCH + 1,
-                                  2 * PITCH + 2,
-                                  2 * PITCH + 3};
+    static size_t at[12];
     static const double no_ties = 0.00123456789;
     static uint64_t packed[DEPTH];
     static const dq_qconv_codes *is_packed;
     const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
     const dq_qconv_codes *kernel = c->k->qconv_codes;
+    for (size_t i = 0; at[11] == 0 && i < 12; i++)
+        at[i] = i / 4 * PITCH + i % 4;
     if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed))
         is_packed = kernel;
     if (kernel->pack && kernel == is_packed)
@@ -499,6 +500,7 @@ static const measure measures[] = {
     PRODUCT(nbits_floats),
     PRODUCT(wgemm),
     PRODUCT(wrow),
+    PRODUCT(wconv_rows),
     PRODUCT(wquads),
     ROW(requantize_wide),
     ROW(dequantize_blocks_u8_f32),

@@ -20,7 +20,8 @@ void check_qconv_pairs(const dq_kernels *k)
     }
 }
 
-void check_qconv_rows(const dq_kernels *k)
+/* Elements of x are `apart` from output to output: pairs of their own, or neighbours. */
+static void check_rows(dq_wconv_rows_fn *rows_of, size_t apart)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i / 3, &n); i++) {
@@ -31,16 +32,16 @@ void check_qconv_rows(const dq_kernels *k)
             offsets[t] = (ptrdiff_t)(i % 3 || t < 2 ? kernel_random(100) : (size_t)offsets[t - 2] + step);
         for (size_t t = 0; t < 2 * taps; t++)
             w[t] = (int16_t)((int)kernel_random(513) - 256);
-        size_t size = 100 + (rows + 2) * step + 2 * n + DQ_QGEMM_SLACK / sizeof(int16_t);
+        size_t size = 100 + (rows + 2) * step + apart * n + 1 + DQ_QGEMM_SLACK / sizeof(int16_t);
         int16_t *x = kernel_memory(size * sizeof *x);
         for (size_t j = 0; j < size; j++)
             x[j] = (int16_t)(kernel_random(4) ? (int)kernel_random(65536) - 32768 : -32768);
         int32_t *out = kernel_bytes(rows * n * sizeof *out), init = kernel_start();
-        k->qconv_rows(x, step, rows, offsets, w, taps, init, n, out);
+        rows_of(x, step, rows, offsets, w, taps, init, n, out);
         for (size_t j = 0; j < rows * n; j++) {
             uint32_t sum = (uint32_t)init;
             for (size_t t = 0; t < taps; t++) {
-                const int16_t *z = x + offsets[t] + j / n * step + 2 * (j % n);
+                const int16_t *z = x + offsets[t] + j / n * step + apart * (j % n);
                 sum += (uint32_t)(w[2 * t] * z[0] + w[2 * t + 1] * z[1]);
             }
             KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, row %zu, element %zu", n, taps,
@@ -48,6 +49,16 @@ void check_qconv_rows(const dq_kernels *k)
         }
         kernel_done();
     }
+}
+
+void check_qconv_rows(const dq_kernels *k)
+{
+    check_rows(k->qconv_rows, 2);
+}
+
+void check_wconv_rows(const dq_kernels *k)
+{
+    check_rows(k->wconv_rows, 1);
 }
 
 void check_qconv_3x3(const dq_kernels *k)

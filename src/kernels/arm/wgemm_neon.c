@@ -2,6 +2,7 @@
 
 #define ISA(name) name##_neon
 
+#include "kernels/wconv_rows_body.h"
 #include "kernels/wgemm_body.h"
 #include "kernels/wrow_body.h"
 

@@ -60,6 +60,11 @@ typedef __m256d vd;
 #define vi_pairs_16(a) _mm256_madd_epi16(a, _mm256_set1_epi16(1))
 /* sums of two neighbouring products of int16 */
 #define vi_dot_16(a, b) _mm256_madd_epi16(a, b)
+/* lanes of a and b in turns, the lower half of them and the upper one */
+#define vi_zip_low(a, b)                                                                                     \
+    _mm256_permute2x128_si256(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), 0x20)
+#define vi_zip_high(a, b)                                                                                    \
+    _mm256_permute2x128_si256(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), 0x31)
 #define vi_left_23(a) _mm256_slli_epi32(a, 23)
 #define vi_quarter(a) _mm256_srai_epi32(a, 2)
 #define vi_right_1(a) _mm256_srai_epi32(a, 1)

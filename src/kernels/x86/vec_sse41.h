@@ -59,6 +59,8 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vi_dot_16(a, b) _mm_madd_epi16(a, b)
 #define vi_signed_words(p)                                                                                   \
     _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)(p))) /* int8 as 16 bits */
+#define vi_zip_low(a, b) _mm_unpacklo_epi32(a, b)
+#define vi_zip_high(a, b) _mm_unpackhi_epi32(a, b)
 #define vi_left_23(a) _mm_slli_epi32(a, 23)
 #define vi_quarter(a) _mm_srai_epi32(a, 2)
 #define vi_right_1(a) _mm_srai_epi32(a, 1)

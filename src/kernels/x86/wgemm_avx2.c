@@ -4,6 +4,7 @@
 
 #define ISA(name) name##_avx2
 
+#include "kernels/wconv_rows_body.h"
 #include "kernels/wrow_body.h"
 
 enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };

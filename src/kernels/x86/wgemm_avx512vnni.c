@@ -57,3 +57,32 @@ void dq_wgemm_avx512vnni(const int16_t *a, size_t pairs, const int16_t *const b[
     else
         tile(a, pairs, b, offsets, 1, c);
 }
+
+/* Up to 32 outputs: neighbours from x on are those of every second one, those from x + 1 on, of the others.
+ */
+static inline void outputs(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
+                           int32_t init, size_t n, int32_t *out)
+{
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i up = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    const uint32_t some = n < 32 ? (1u << n) - 1 : UINT32_MAX;
+    __m512i even = _mm512_set1_epi32(init), odd = even;
+    for (size_t t = 0; t < taps; t++) {
+        const int16_t *z = x + offsets[t];
+        int32_t word;
+        memcpy(&word, w + 2 * t, sizeof word);
+        even = _mm512_dpwssd_epi32(even, _mm512_loadu_si512(z), _mm512_set1_epi32(word));
+        odd = _mm512_dpwssd_epi32(odd, _mm512_loadu_si512(z + 1), _mm512_set1_epi32(word));
+    }
+    _mm512_mask_storeu_epi32(out, (__mmask16)some, _mm512_permutex2var_epi32(even, low, odd));
+    if (n > 16)
+        _mm512_mask_storeu_epi32(out + 16, (__mmask16)(some >> 16), _mm512_permutex2var_epi32(even, up, odd));
+}
+
+void dq_wconv_rows_avx512vnni(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                              const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    for (; rows > 0; rows--, x += step, out += n)
+        for (size_t j = 0; j < n; j += 32)
+            outputs(x + j, offsets, w, taps, init, n - j, out + j);
+}

@@ -2,5 +2,6 @@
 
 #define ISA(name) name##_sse41
 
+#include "kernels/wconv_rows_body.h"
 #include "kernels/wgemm_body.h"
 #include "kernels/wrow_body.h"

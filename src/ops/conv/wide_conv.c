@@ -87,7 +87,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                         .inner_step = 1};
     st->planes = s->group_in / 2 + s->group_in % 2;
     DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
-    DQ_TRY(dq_wband_prepare(call, s, st->planes, BAND, &st->b, err));
+    DQ_TRY(dq_wband_prepare(call, s, st->planes, false, BAND, &st->b, err));
     if (!lay_out(st, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     return DQ_OK;

@@ -11,7 +11,7 @@
 
 enum {
     ALIGN = 64,
-    BAND = 1 << 16, /* bytes of a band: what its rows are written to is read soon after */
+    BAND = 1 << 13, /* bytes of a band: its sums, twice as many, are read soon after */
     TAPS = 127      /* of which 32 bits hold the sum: 65535 · 256 each */
 };
 
@@ -54,11 +54,10 @@ static size_t outputs(const dq_wdepth *d)
 dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wdepth *d, dq_error *err)
 {
     size_t elements, *used = &call->worker_scratch_size;
-    DQ_TRY(dq_wband_prepare(call, s, 1, BAND, &d->b, err));
+    DQ_TRY(dq_wband_prepare(call, s, 1, true, BAND, &d->b, err));
     DQ_TRY(find_pairs(call, s->kernel_size, d, err));
     if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_QGEMM_SLACK, &elements) ||
         !dq_place_size(used, elements, sizeof(int16_t), ALIGN, &d->plane_at) ||
-        !dq_place_size(used, d->b.plane, sizeof(int16_t), ALIGN, &d->room_at) ||
         !dq_place_size(used, 2 * d->pairs, sizeof(int16_t), ALIGN, &d->weights_at) ||
         !dq_place_size(used, outputs(d), sizeof(int32_t), ALIGN, &d->sums_at) ||
         !dq_place_size(used, outputs(d), sizeof(double), ALIGN, &d->extra_at))
@@ -70,7 +69,7 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_wdepth *d;
-    int16_t *plane, *room, *weights;
+    int16_t *plane, *weights;
     int32_t *sums;
     double *extra, factor;
     size_t rows, columns; /* of outputs in the band */
@@ -101,7 +100,7 @@ static void sum_rows(const task *t, int32_t weights)
     size_t axis = b->w.rank - 1, even = axis > 1 ? (size_t)b->w.out[axis - 1] : t->rows;
     size_t step = axis > 0 ? b->stride[axis - 1] * b->row : 0;
     for (size_t row = 0; row < t->rows; row += even)
-        t->call->kernels->qconv_rows(t->plane + dq_wband_place(b, row), step, even, t->d->offsets, t->weights,
+        t->call->kernels->wconv_rows(t->plane + dq_wband_place(b, row), step, even, t->d->offsets, t->weights,
                                      t->d->pairs, init, t->columns, t->sums + row * t->columns);
 }
 
@@ -138,7 +137,6 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     size_t elements = 0, each = s->out_size / (size_t)d->b.w.out[0];
     int16_t pad = (int16_t)dq_wcodes_zero(t.call->in[DQ_WIDE_X_ZERO], 0);
     t.plane = (int16_t *)(void *)(scratch + d->plane_at);
-    t.room = (int16_t *)(void *)(scratch + d->room_at);
     t.weights = (int16_t *)(void *)(scratch + d->weights_at);
     t.sums = (int32_t *)(void *)(scratch + d->sums_at);
     t.extra = (double *)(void *)(scratch + d->extra_at);
@@ -149,8 +147,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         dq_wband_range(&d->b, i % d->b.bands, &first, &count);
         t.rows = dq_wband_rows(&d->b, count);
         t.columns = dq_wband_columns(&d->b, count);
-        dq_wband_fill_neighbours(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, pad, t.room,
-                                 t.plane);
+        dq_wband_fill_single(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, pad, t.plane);
         for (size_t j = 0; j < s->group_out; j++) {
             size_t channel = group * s->group_out + j;
             run_channel(&t, channel,

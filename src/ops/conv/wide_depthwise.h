@@ -1,4 +1,4 @@
-/* dqrun.WideConv where each group has one input channel: plane by plane, by rows (dq_qconv_rows_fn). */
+/* dqrun.WideConv where each group has one input channel: plane by plane, by rows (dq_wconv_rows_fn). */
 #ifndef DQ_OPS_WIDE_DEPTHWISE_H
 #define DQ_OPS_WIDE_DEPTHWISE_H
 
@@ -9,7 +9,7 @@ typedef struct dq_wdepth {
     size_t pairs;
     ptrdiff_t *offsets;       /* of each pair of kernel elements from an output's place */
     uint32_t *first, *second; /* the elements; second UINT32_MAX: none */
-    size_t plane_at, room_at, weights_at, sums_at, extra_at; /* of a worker's scratch */
+    size_t plane_at, weights_at, sums_at, extra_at; /* of a worker's scratch */
 } dq_wdepth;
 
 bool dq_wide_depthwise_suits(const dq_conv_shape *s);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { LINE = 32 /* int16 elements of a cache line */ };
-
 /* Where a row of the plane begins in a channel of the input, whose axes are more than two; false: it is all
  * padding. */
 static bool find_deep_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
@@ -70,50 +68,33 @@ static void fill(int16_t code, size_t n, int16_t *to)
         to[i] = code;
 }
 
-/* Every `step`-th of a channel's elements, of 16 bits; that some of the last are taken twice keeps vectors
- * whole. */
-static void take_16(const uint16_t *from, size_t step, size_t n, int16_t *restrict to)
+/* Every `step`-th of a channel's codes, of 16 bits; that some of the last are taken twice keeps vectors
+ * whole.
+ */
+static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t flip, int16_t *restrict to)
 {
     enum { WIDE = 8, HALF = 4 };
     if (step == 1 && n >= WIDE) {
-        for (size_t i = 0; i + WIDE <= n; i += WIDE)
-            memcpy(to + i, from + i, WIDE * sizeof *to);
-        memcpy(to + n - WIDE, from + n - WIDE, WIDE * sizeof *to);
+        for (size_t at = 0; at < n; at += WIDE) {
+            const size_t i = n - at < WIDE ? n - WIDE : at;
+            for (size_t k = 0; k < WIDE; k++)
+                to[i + k] = (int16_t)(from[i + k] ^ flip);
+        }
     } else if (step == 1 && n >= HALF) {
-        memcpy(to, from, HALF * sizeof *to);
-        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
+        const uint64_t all = flip * UINT64_C(0x0001000100010001);
+        uint64_t first, last;
+        memcpy(&first, from, sizeof first);
+        memcpy(&last, from + n - HALF, sizeof last);
+        first ^= all;
+        last ^= all;
+        memcpy(to, &first, sizeof first);
+        memcpy(to + n - HALF, &last, sizeof last);
     } else if (step == 2) {
         for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)from[i * 2];
+            to[i] = (int16_t)(from[i * 2] ^ flip);
     } else {
         for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)from[i * step];
-    }
-}
-
-/* A channel's plane, elements alone: of 16 bits as they are, else less the middle of their type. */
-static void take_plane(const dq_wband *b, const dq_tensor *x, size_t first, size_t channel, int16_t pad,
-                       int16_t *plane)
-{
-    const size_t rows = rows_of(b), pitch = b->pitch;
-    const bool wide = dq_dtype_get(x->dtype)->bits == 16;
-    fill(pad, rows * b->phases * pitch + 1,
-         plane); /* no kernel element meets the last, as those behind rows */
-    for (size_t i = 0; i < b->phases; i++) {
-        const stretch s = find_stretch(b, first, b->phase[i]);
-        int16_t *to = plane + i * pitch + s.from;
-        for (size_t row = 0; row < rows; row++, to += b->phases * pitch) {
-            const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
-            int64_t source;
-            if (!find_source(b, row, first, &source) || n == 0)
-                continue;
-            const size_t at = channel + (size_t)source + s.at;
-            if (wide)
-                take_16((const uint16_t *)x->data + at, s.step, n, to);
-            else
-                for (size_t k = 0; k < n; k += each)
-                    dq_wcodes_load(x->dtype, x->data, at + k * s.step, each, to + k);
-        }
+            to[i] = (int16_t)(from[i * step] ^ flip);
     }
 }
 
@@ -247,15 +228,61 @@ void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, si
     }
 }
 
-void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
-                              int16_t *room, int16_t *restrict to)
+/* Rows `from` … `end` - 1 of a plane of two axes are of the image; the first one is its row `at`, the next
+ * ones are `step` apart. */
+static stretch find_rows(const dq_wband *b, size_t first)
 {
-    enum { WHOLE = LINE / 2 };
-    const size_t n = rows_of(b) * b->phases * b->pitch;
-    const int16_t *restrict from = room, flip = x->dtype == DQ_UINT16 ? INT16_MIN : 0;
-    take_plane(b, x, first, at, pad ^ flip, room);
-    for (size_t i = 0; i < (n + WHOLE - 1) / WHOLE * WHOLE; i++) { /* the plane has place for whole lines */
-        to[2 * i] = from[i] ^ flip;
-        to[2 * i + 1] = from[i + 1] ^ flip;
+    const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1, in = b->w.in[0], n = (int64_t)b->extent[0];
+    const int64_t start = (int64_t)first * b->w.stride[0] - b->w.begin[0];
+    int64_t from = start < 0 ? (-start - 1) / step + 1 : 0,
+            end = in > start ? (in - start - 1) / step + 1 : 0;
+    end = end < n ? end : n;
+    from = from < end ? from : end;
+    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
+}
+
+/* One phase of a plane of two axes, of 16-bit codes. */
+static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows, const stretch *s,
+                       uint16_t flip, int16_t pad, int16_t *to)
+{
+    const size_t in = (size_t)b->w.in[1], n = s->end - s->from, margin = b->pitch - s->end;
+    const uint16_t *from = x + rows->at * in + s->at;
+    to += rows->from * b->row;
+    for (size_t i = rows->from; i < rows->end; i++, to += b->row, from += rows->step * in) {
+        fill(pad, s->from, to);
+        take_16(from, s->step, n, flip, to + s->from);
+        fill(pad, margin, to + s->end);
+    }
+}
+
+void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
+                          int16_t *to)
+{
+    const size_t rows = rows_of(b), pitch = b->pitch;
+    const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;
+    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const stretch image = flat ? find_rows(b, first) : (stretch){0};
+    fill(pad, image.from * b->row, to);
+    /* no kernel element meets the last, as those behind rows */
+    fill(pad, (rows - image.end) * b->row + 1, to + image.end * b->row);
+    for (size_t i = 0; i < b->phases; i++) {
+        const stretch s = find_stretch(b, first, b->phase[i]);
+        int16_t *out = to + i * pitch;
+        if (flat) {
+            take_phase(b, (const uint16_t *)x->data + at, &image, &s, flip, pad, out);
+            continue;
+        }
+        const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
+        for (size_t row = 0; row < rows && n > 0; row++, out += b->row) {
+            int64_t source;
+            if (!find_source(b, row, first, &source))
+                continue;
+            const size_t place = at + (size_t)source + s.at;
+            if (wide)
+                take_16((const uint16_t *)x->data + place, s.step, n, flip, out + s.from);
+            else
+                for (size_t k = 0; k < n; k += each)
+                    dq_wcodes_load(x->dtype, x->data, place + k * s.step, each, out + s.from + k);
+        }
     }
 }

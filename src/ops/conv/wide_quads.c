@@ -77,7 +77,7 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
     c->quads = channels * s->kernel_size;
     c->blocks = (c->quads + DQ_WQUADS_DEPTH - 1) / DQ_WQUADS_DEPTH;
     c->panels = (s->group_out + ROWS - 1) / ROWS;
-    DQ_TRY(dq_wband_prepare(call, s, c->planes, BAND, &c->b, err));
+    DQ_TRY(dq_wband_prepare(call, s, c->planes, false, BAND, &c->b, err));
     cut(s, c);
     columns = GATHERED / (c->blocks * DQ_WQUADS_CODES);
     c->gathered = columns > 1 ? columns : 1;

@@ -70,7 +70,7 @@ static bool lay_out(dq_wband *b, size_t band)
             return false;
     }
     b->pitch = dq_wband_columns(b, band) + reach(w, last) / (size_t)w->stride[last];
-    if (!dq_mul_size(b->phases * 2, b->pitch, &b->row) || !dq_mul_size(b->row, rows, &b->plane) ||
+    if (!dq_mul_size(b->phases * b->each, b->pitch, &b->row) || !dq_mul_size(b->row, rows, &b->plane) ||
         !dq_align_size(b->plane, LINE, &b->plane))
         return false;
     b->plane += b->plane / LINE % 2 ? 0 : LINE; /* an odd number of lines: planes fall on all cache sets */
@@ -114,7 +114,7 @@ static void place_taps(dq_wband *b)
         taps *= (size_t)w->kernel[d];
     for (size_t t = 0; t < taps; t++) {
         size_t shift = t % (size_t)w->kernel[last] * (size_t)w->dilation[last], rest = t, step = b->row;
-        size_t at = 2 * (find_phase(b, shift) * b->pitch + shift / (size_t)w->stride[last]);
+        size_t at = b->each * (find_phase(b, shift) * b->pitch + shift / (size_t)w->stride[last]);
         for (size_t d = last; d-- > 0; step *= b->extent[d]) {
             rest /= (size_t)w->kernel[d + 1];
             at += rest % (size_t)w->kernel[d] * (size_t)w->dilation[d] * step;
@@ -123,10 +123,11 @@ static void place_taps(dq_wband *b)
     }
 }
 
-dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, size_t bytes, dq_wband *b,
-                           dq_error *err)
+dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, bool single, size_t bytes,
+                           dq_wband *b, dq_error *err)
 {
     size_t elements;
+    b->each = single ? 1 : 2;
     simplify(&s->window, &b->w);
     b->phase = DQ_NEW_ARRAY(call->arena, (size_t)b->w.kernel[b->w.rank - 1], size_t);
     b->taps = DQ_NEW_ARRAY(call->arena, s->kernel_size, uint32_t);

@@ -5,7 +5,7 @@
  *   plane of a pair of channels, or of one channel
  *     rows: the other axes, as far as windows reach (every stride-th where the kernel has one element there)
  *       phases: the elements that kernel elements meet which lie alike in the stride
- *         pairs, `pitch` of them */
+ *         pairs, `pitch` of them; of one channel's codes alone where bands are single */
 #ifndef DQ_OPS_WIDE_WINDOW_H
 #define DQ_OPS_WIDE_WINDOW_H
 
@@ -16,15 +16,17 @@ typedef struct dq_wband {
     size_t band, bands;         /* outputs of a band on the first axis */
     size_t extent[DQ_MAX_RANK]; /* rows on the axes before the last */
     size_t stride[DQ_MAX_RANK]; /* from output to output, in rows */
+    size_t each;                /* int16 elements of a place: 2, of single codes 1 */
     size_t phases, pitch, row;  /* row: int16 elements of all its phases */
     size_t plane;               /* int16 elements */
     size_t *phase;              /* what each phase begins at */
     uint32_t *taps;             /* where each kernel element is from an output's place, in int16 elements */
 } dq_wband;
 
-/** Lays out bands of `planes` planes each that take about `bytes`; state goes to call->arena. */
-dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, size_t bytes, dq_wband *b,
-                           dq_error *err);
+/** Lays out bands of `planes` planes each, of pairs or (`single`) of codes alone, that take about `bytes`;
+ * state goes to call->arena. */
+dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, bool single, size_t bytes,
+                           dq_wband *b, dq_error *err);
 
 /** int16 elements of `planes` planes, some behind them that kernels read too; false: too many. */
 bool dq_wband_size(const dq_wband *b, size_t planes, size_t *elements);
@@ -49,9 +51,8 @@ void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t a
  * ones, which are signed; what stands for channels that an odd last quad lacks is of no consequence. */
 void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
                          int16_t pad, int16_t *to);
-/** The plane of the channel from element `at` on alone: each element with its neighbour in the phase. `room`:
- * as many int16 elements as a plane has. */
-void dq_wband_fill_neighbours(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
-                              int16_t *room, int16_t *to);
+/** The plane of the channel from element `at` on, of codes alone. */
+void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
+                          int16_t *to);
 
 #endif
