@@ -115,6 +115,32 @@ static inline __m128i in_order(const fixed *f, __m256 v)
     return _mm_unpacklo_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
 }
 
+/* One row. */
+static __attribute__((noinline)) void any_row(const dq_wide_sums *s, size_t i, uint16_t *out)
+{
+    const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
+                     _mm256_set1_epi32(s->zero_point)};
+    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+    const size_t at = i * s->stride, extra = i * s->extra_stride;
+    __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
+    size_t j = 0;
+    for (; j + LANES <= s->cols; j += LANES) {
+        if (s->col_step) {
+            o0 = _mm256_loadu_pd(offset + j);
+            s0 = _mm256_loadu_pd(scale + j);
+            o1 = _mm256_loadu_pd(offset + j + 4);
+            s1 = _mm256_loadu_pd(scale + j + 4);
+        }
+        __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, o0, s0),
+                                     four(&f, at + j + 4, extra + j + 4, o1, s1), 0x88);
+        _mm_storeu_si128((__m128i *)(void *)(out + j), in_order(&f, v));
+    }
+    if (j < s->cols) {
+        const dq_wide_sums rest = dq_wide_rest(s, i, j);
+        dq_requantize_wide_c(&rest, out + j);
+    }
+}
+
 /* Rows that are as most are: to 16 bits, one offset and scale for all columns. All products lie so far within
  * 31 bits that integers may be saturated. */
 typedef struct plain {
@@ -122,12 +148,6 @@ typedef struct plain {
     __m256i zero; /* and codes less the middle of their type, `flip` */
     __m256i flip;
 } plain;
-
-static inline bool is_plain(const dq_wide_sums *s, double offset, double scale)
-{
-    return s->hi - s->lo == UINT16_MAX && !s->col_step && !s->high && !s->extra &&
-           (0x1p31 + fabs(offset)) * fabs(scale) <= 0x1p30;
-}
 
 /* Numbers 0 1 4 5 and 2 3 6 7. */
 static inline __m256i eight_plain(const plain *p, const int32_t *sums)
@@ -153,7 +173,7 @@ static inline __m128i eight_codes(const plain *p, const int32_t *sums)
 }
 
 /* Fewer than eight columns. */
-static void few_plain(const plain *p, const int32_t *sums, size_t n, uint16_t *out)
+static __attribute__((noinline)) void few_plain(const plain *p, const int32_t *sums, size_t n, uint16_t *out)
 {
     int32_t all[LANES] = {0};
     for (size_t j = 0; j < n; j++)
@@ -178,52 +198,44 @@ static inline void plain_row(const plain *p, const int32_t *sums, size_t cols, u
     size_t j = 0;
     for (; j + 2 * LANES <= cols; j += 2 * LANES)
         vi_store(out + j, codes_of(p, eight_plain(p, sums + j), eight_plain(p, sums + j + LANES)));
-    for (; j + LANES <= cols; j += LANES)
+    if (j == cols)
+        return;
+    if (cols < LANES) {
+        const plain own = *p;
+        few_plain(&own, sums, cols, out);
+        return;
+    }
+    if (j + LANES <= cols)
         _mm_storeu_si128((__m128i *)(void *)(out + j), eight_codes(p, sums + j));
-    if (j < cols && j > 0) /* the last ones reach back over those before them */
+    /* the last ones reach back over those before them */
+    if (cols % LANES > 0)
         _mm_storeu_si128((__m128i *)(void *)(out + cols - LANES), eight_codes(p, sums + cols - LANES));
-    else if (j < cols)
-        few_plain(p, sums, cols, out);
 }
 
-static inline void any_row(const fixed *f, size_t i, uint16_t *out)
+/* Rows from row i on, as long as they are plain; returns the number of the first that is not. */
+static __attribute__((noinline)) size_t plain_rows(const dq_wide_sums *s, size_t i, uint16_t *out)
 {
-    const dq_wide_sums *s = f->s;
+    const int32_t *sums = s->sums + i * s->stride;
     const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-    const size_t at = i * s->stride, extra = i * s->extra_stride;
-    __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
-    size_t j = 0;
-    for (; j + LANES <= s->cols; j += LANES) {
-        if (s->col_step) {
-            o0 = _mm256_loadu_pd(offset + j);
-            s0 = _mm256_loadu_pd(scale + j);
-            o1 = _mm256_loadu_pd(offset + j + 4);
-            s1 = _mm256_loadu_pd(scale + j + 4);
-        }
-        __m256 v = _mm256_shuffle_ps(four(f, at + j, extra + j, o0, s0),
-                                     four(f, at + j + 4, extra + j + 4, o1, s1), 0x88);
-        _mm_storeu_si128((__m128i *)(void *)(out + j), in_order(f, v));
+    const size_t rows = s->rows, cols = s->cols, stride = s->stride, step = s->row_step, next = s->out_stride;
+    const int16_t flip = s->lo < 0 ? 0 : INT16_MIN;
+    plain p = {.zero = _mm256_set1_epi32(s->zero_point + flip), .flip = _mm256_set1_epi16(flip)};
+    if (s->hi - s->lo != UINT16_MAX || s->col_step || s->high || s->extra)
+        return i;
+    for (out += i * next; i < rows && (0x1p31 + fabs(*offset)) * fabs(*scale) <= 0x1p30; i++) {
+        p.offset = _mm256_broadcast_sd(offset);
+        p.scale = _mm256_broadcast_sd(scale);
+        plain_row(&p, sums, cols, out);
+        sums += stride;
+        out += next;
+        offset += step;
+        scale += step;
     }
-    if (j < s->cols) {
-        const dq_wide_sums rest = dq_wide_rest(s, i, j);
-        dq_requantize_wide_c(&rest, out + j);
-    }
+    return i;
 }
 
 void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
 {
-    const dq_wide_sums own = *s; /* which `out` cannot be part of */
-    const fixed f = {&own, _mm256_set1_pd(own.lo - own.zero_point), _mm256_set1_pd(own.hi - own.zero_point),
-                     _mm256_set1_epi32(own.zero_point)};
-    const int16_t flip = own.lo < 0 ? 0 : INT16_MIN;
-    plain p = {.zero = _mm256_set1_epi32(own.zero_point + flip), .flip = _mm256_set1_epi16(flip)};
-    for (size_t i = 0; i < own.rows && own.cols > 0; i++, out += own.out_stride) {
-        const double offset = own.offset[i * own.row_step], scale = own.scale[i * own.row_step];
-        p.offset = _mm256_set1_pd(offset);
-        p.scale = _mm256_set1_pd(scale);
-        if (is_plain(&own, offset, scale))
-            plain_row(&p, own.sums + i * own.stride, own.cols, out);
-        else
-            any_row(&f, i, out);
-    }
+    for (size_t i = 0; s->cols > 0 && (i = plain_rows(s, i, out)) < s->rows; i++)
+        any_row(s, i, out + i * s->out_stride);
 }
