@@ -7,6 +7,7 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
+#include "kernels/columns.h"
 #include "kernels/epilogue.h"
 #include "kernels/float_pool.h"
 #include "kernels/float_rows.h"

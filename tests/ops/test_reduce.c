@@ -31,7 +31,8 @@ START_TEST(kinds)
     all("ReduceSumSquare", 18, DQ_FLOAT, 4, x, 30);
     all("ReduceLogSum", 18, DQ_DOUBLE, 2, OPS_VALUES(0.25, 0.75), 0);
     all("ReduceLogSumExp", 18, DQ_FLOAT, 1, OPS_VALUES(1000), 1000);
-    all("ReduceLogSumExp", 18, DQ_FLOAT, 2, OPS_VALUES(-INFINITY, -INFINITY), -INFINITY);
+    all("ReduceLogSumExp", 18, DQ_FLOAT, 2, OPS_VALUES(-(double)INFINITY, -(double)INFINITY),
+        -(double)INFINITY);
     all("ReduceMean", 18, DQ_INT32, 2, OPS_VALUES(-3, -4), -3);
     all("ReduceSum", 13, DQ_UINT32, 2, OPS_VALUES(4294967295.0, 2), 1);
 }
@@ -39,17 +40,17 @@ END_TEST
 
 START_TEST(extremes)
 {
-    all("ReduceMax", 20, DQ_FLOAT, 3, OPS_VALUES(1, NAN, 3), NAN);
-    all("ReduceMin", 20, DQ_FLOAT, 3, OPS_VALUES(NAN, 1, 3), NAN);
+    all("ReduceMax", 20, DQ_FLOAT, 3, OPS_VALUES(1, (double)NAN, 3), (double)NAN);
+    all("ReduceMin", 20, DQ_FLOAT, 3, OPS_VALUES((double)NAN, 1, 3), (double)NAN);
     all("ReduceMax", 20, DQ_INT8, 3, OPS_VALUES(-128, -1, -5), -1);
     all("ReduceMin", 20, DQ_UINT64, 2, OPS_VALUES(9223372036854775808.0, 18446744073709549568.0),
         9223372036854775808.0);
     all("ReduceMax", 20, DQ_BOOL, 2, OPS_VALUES(0, 1), 1);
-    all("ReduceMax", 20, DQ_FLOAT, 0, NULL, -INFINITY);
+    all("ReduceMax", 20, DQ_FLOAT, 0, NULL, -(double)INFINITY);
     all("ReduceMin", 20, DQ_INT32, 0, NULL, 2147483647);
     all("ReduceMin", 20, DQ_BOOL, 0, NULL, 1);
     all("ReduceProd", 18, DQ_FLOAT, 0, NULL, 1);
-    all("ReduceMean", 18, DQ_FLOAT, 0, NULL, NAN);
+    all("ReduceMean", 18, DQ_FLOAT, 0, NULL, (double)NAN);
 }
 END_TEST
 
@@ -108,6 +109,8 @@ static double scaled(dq_dtype dtype, size_t i)
         return (v + 128) * 0x1p24; /* on both sides of the sign bit */
     case DQ_UINT64:
         return (v + 128) * 0x1p56;
+    case DQ_INT32:
+        return v * 0x1p24; /* sums beyond 32 bits */
     default:
         return v;
     }
@@ -136,7 +139,8 @@ static size_t reduce(const char *name, dq_dtype dtype, const int64_t dims[3], in
 /* One kind over all sets of axes, near what doubles give. */
 static void near_doubles(const char *name, dq_dtype dtype, double unit)
 {
-    static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17}, {270, 1, 2}, {1, 2, 65}, {2, 3, 1}};
+    static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17}, {270, 1, 2}, {1, 2, 65},
+                                      {2, 3, 1},  {3, 2, 41}, {1, 2, 270}, {9, 1, 60}};
     static double x[MOST], y[MOST], z[MOST];
     for (size_t i = 0; i < MOST; i++)
         x[i] = scaled(dtype, i);
@@ -150,6 +154,35 @@ static void near_doubles(const char *name, dq_dtype dtype, double unit)
                     ck_abort_msg("%s of type %d, case %zu, axes %d: element %zu is %g, wanted %g", name,
                                  dtype, d, axes, i, y[i], z[i]);
         }
+}
+
+/* Sums of integers are those in 64 bits, and of 32 bits what is left of them; means are cut toward zero. */
+static void integers_by_columns(const char *name)
+{
+    static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17},  {270, 1, 2},
+                                      {9, 1, 60}, {1, 2, 270}, {3, 2, 41}};
+    static double x[MOST], y[MOST];
+    bool mean = name[6] == 'M';
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = (double)(int64_t)(i * 2654435761 % 4294967296) - 2147483648.0;
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+        for (int axes = 1; axes < 8; axes++)
+            for (int bits = 32; bits <= 64; bits += 32) {
+                int64_t sums[MOST] = {0};
+                size_t n = reduce(name, bits == 32 ? DQ_INT32 : DQ_INT64, dims[d], axes, x, y), count = 0;
+                for (size_t i = 0; i < (size_t)(dims[d][0] * dims[d][1] * dims[d][2]); i++, count++) {
+                    size_t at[3] = {i / (size_t)(dims[d][1] * dims[d][2]),
+                                    i / (size_t)dims[d][2] % (size_t)dims[d][1], i % (size_t)dims[d][2]},
+                           to = 0;
+                    for (int k = 0; k < 3; k++)
+                        to = axes >> k & 1 ? to : to * (size_t)dims[d][k] + at[k];
+                    sums[to] += (int64_t)x[i];
+                }
+                for (size_t i = 0; i < n; i++) {
+                    int64_t sum = mean ? sums[i] / (int64_t)(count / n) : sums[i];
+                    ck_assert_int_eq((int64_t)y[i], bits == 32 && !mean ? (int32_t)(uint32_t)sum : sum);
+                }
+            }
 }
 
 START_TEST(shapes_and_types)
@@ -166,6 +199,8 @@ START_TEST(shapes_and_types)
     for (size_t k = 0; k < 2; k++)
         for (size_t t = 0; t < sizeof integers / sizeof *integers; t++)
             near_doubles(names[k], integers[t], 0);
+    integers_by_columns("ReduceSum");
+    integers_by_columns("ReduceMean");
 }
 END_TEST
 
@@ -213,20 +248,16 @@ START_TEST(where_extremes_are)
     finds("ArgMin", 12, true, DQ_BFLOAT16, 3, 3);
     ops_case c;
     ops_begin(&c, "", "ArgMax", 1);
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, NAN, 2, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, (double)NAN, 2, 3));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT64, OPS_DIMS(1, 2), OPS_VALUES(1, 0));
     ops_end(&c);
 }
 END_TEST
 
-/* Floats have ways of their own, along rows and along columns; other types go element by element. */
-START_TEST(where_extremes_of_floats_are)
+/* Some types have ways of their own, along rows and along columns; others go element by element. */
+static void finds_as_double(dq_dtype dtype, int64_t rows, int64_t cols, const double *x)
 {
-    enum { ROWS = 9, COLS = 300 };
-    static double x[ROWS * COLS];
-    for (size_t i = 0; i < ROWS * COLS; i++)
-        x[i] = i % 41 == 7 ? (double)NAN : i % 29 == 3 ? -(double)INFINITY : (double)(i * i % 23) - 11;
     for (int bits = 0; bits < 8; bits++) {
         ops_case c[2];
         for (int wide = 0; wide < 2; wide++) {
@@ -234,13 +265,31 @@ START_TEST(where_extremes_of_floats_are)
             ops_int(&c[wide], "axis", bits >> 1 & 1);
             ops_int(&c[wide], "keepdims", 0);
             ops_int(&c[wide], "select_last_index", bits >> 2);
-            ops_in(&c[wide], wide ? DQ_DOUBLE : DQ_FLOAT, OPS_DIMS(ROWS, COLS), x);
+            ops_in(&c[wide], wide ? DQ_DOUBLE : dtype, OPS_DIMS(rows, cols), x);
             ops_must_run(&c[wide]);
         }
         for (size_t i = 0; i < c[1].out[0]->count; i++)
             ck_assert_int_eq(dq_data(c[0].out[0], int64_t)[i], dq_data(c[1].out[0], int64_t)[i]);
         ops_end(&c[0]);
         ops_end(&c[1]);
+    }
+}
+
+START_TEST(where_extremes_of_many_are)
+{
+    enum { MANY = 9 * 300 };
+    static const int64_t shapes[][2] = {{9, 300}, {300, 9}, {100, 5}, {13, 1}, {2, 129}, {40, 40}};
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_INT8, DQ_UINT8, DQ_INT32, DQ_UINT32};
+    static double x[MANY];
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        bool floats = types[t] == DQ_FLOAT, natural = types[t] == DQ_UINT8 || types[t] == DQ_UINT32;
+        for (size_t i = 0; i < MANY; i++) {
+            x[i] = (double)(i * i % 23) + (natural ? 117 : -11);
+            x[i] = !floats ? x[i] : i % 41 == 7 ? (double)NAN : i % 29 == 3 ? -(double)INFINITY : x[i];
+            x[i] *= types[t] == DQ_UINT32 ? 0x1p24 : 1;
+        }
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            finds_as_double(types[t], shapes[s][0], shapes[s][1], x);
     }
 }
 END_TEST
@@ -254,6 +303,6 @@ int main(void)
     tcase_add_test(tests, shapes_and_types);
     tcase_add_test(tests, long_sums);
     tcase_add_test(tests, where_extremes_are);
-    tcase_add_test(tests, where_extremes_of_floats_are);
+    tcase_add_test(tests, where_extremes_of_many_are);
     return ops_main(tests);
 }

@@ -1,17 +1,19 @@
 /* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
  * NaN counts as the extreme, as in NumPy. */
-#include "kernels/kernels.h"
-#include "ops/op.h"
+#include "ops/reduce/arg.h"
+#include "ops/reduce/reduce.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { WORK = 8192 /* elements of a piece of parallel work, about */, BLOCK = 256 };
-
-typedef struct state {
-    size_t n, inner; /* length of the axis; elements behind it, which is its stride */
-    bool max, last;
-} state;
+enum {
+    WORK = 8192, /* elements of a piece of parallel work, about */
+    LINE = 16,   /* results of it, a multiple */
+    BLOCK = 256,
+    LANES = 32,  /* columns that a row is made */
+    SHORT = 128, /* rows up to this length are turned, as many as fill a … */
+    TILE = 4096  /* elements */
+};
 
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {
@@ -43,9 +45,9 @@ static dq_status prepare(dq_op_call *call, bool max, dq_error *err)
     const dq_tensor *in = call->in[0];
     size_t axis;
     DQ_TRY(read_axis(call, &axis, err));
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    *(state *)call->state = (state){(size_t)in->dims[axis], dq_dims_product(in->dims, axis + 1, in->rank),
-                                    max, dq_node_int(call->node, "select_last_index", 0) != 0};
+    DQ_TRY(dq_call_state(call, sizeof(dq_arg), err));
+    *(dq_arg *)call->state = (dq_arg){(size_t)in->dims[axis], dq_dims_product(in->dims, axis + 1, in->rank),
+                                      max, dq_node_int(call->node, "select_last_index", 0) != 0};
     return DQ_OK;
 }
 
@@ -62,7 +64,7 @@ static int beats_integer(uint64_t x, uint64_t best, bool max)
     return x == best ? 0 : (x > best) == max ? 1 : -1;
 }
 
-static size_t find(const state *s, const dq_tensor *in, size_t base)
+static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
 {
     unsigned cls = dq_dtype_get(in->dtype)->cls;
     uint64_t flip = cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
@@ -86,83 +88,138 @@ static size_t find(const state *s, const dq_tensor *in, size_t base)
     return where;
 }
 
-/* A stretch of floats: the kernels find the extreme, which is then looked for. */
-static size_t find_in_row(const state *s, const dq_float_rows *rows, const float *x)
+/* ---- By columns ----------------------------------------------------------------------------------------
+ */
+
+typedef union values {
+    int32_t i[BLOCK];
+    float f[BLOCK];
+} values;
+
+/* How kernels see elements: the flip that makes the extreme the largest. */
+typedef struct way {
+    dq_arg_fn *arg;
+    const dq_kernels *kernels;
+    size_t width; /* 0: they do not */
+    uint64_t flip;
+    bool floats;
+} way;
+
+static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
 {
-    float best = s->max ? rows->max_of(x, s->n) : rows->min_of(x, s->n);
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = s->last ? s->n - 1 - i : i;
-        if (x[at] == best || (isnan(best) && isnan(x[at])))
-            return at;
-    }
-    return 0;
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    const uint64_t sign = (uint64_t)1 << (row->bits - 1), all = s->max ? 0 : UINT64_MAX;
+    bool is_signed = row->cls == DQ_CLASS_INT;
+    if (s->n > INT32_MAX)
+        return (way){0};
+    if (dtype == DQ_FLOAT)
+        return (way){k->columns->arg_f32, k, 4, s->max ? 0 : sign, true};
+    if (row->cls != DQ_CLASS_FLOAT && row->bits == 8)
+        return (way){k->columns->arg_8, k, 1, (all ^ (is_signed ? sign : 0)) & UINT8_MAX, false};
+    if (row->cls != DQ_CLASS_FLOAT && row->bits == 32)
+        return (way){k->columns->arg_32, k, 4, all ^ (is_signed ? 0 : sign), false};
+    return (way){0};
 }
 
-/* n <= BLOCK results side by side, of floats. */
-static void find_columns(const state *s, const float *x, size_t n, int64_t *out)
+/* n <= BLOCK columns of `count` rows: numbers of rows, counted from the last one where the last is wanted. */
+static void find_columns(const dq_arg *s, const way *w, const char *x, size_t step, size_t count, size_t n,
+                         values *best, int32_t *where)
 {
-    const float sign = s->max ? 1.0f : -1.0f;
-    float best[BLOCK];
-    int32_t where[BLOCK];
+    const char *last = x + (count - 1) * step * w->width;
+    w->arg(s->last ? last : x, s->last ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n, w->flip, best, where);
+    for (size_t k = 0; k < n && s->last; k++)
+        where[k] = (int32_t)count - 1 - where[k];
+}
+
+/* The best of places 0 … n - 1, the first of equals or the last; NaN is one that is not looked at. */
+static size_t best_place(const dq_arg *s, const way *w, const values *best, const int32_t *place, size_t n)
+{
+    double most = 0;
+    size_t found = SIZE_MAX;
     for (size_t k = 0; k < n; k++) {
-        best[k] = x[k] * sign;
-        where[k] = 0;
-    }
-    for (size_t i = 1; i < s->n; i++) {
-        const float *row = x + i * s->inner;
-        for (size_t k = 0; k < n; k++) {
-            float here = row[k] * sign;
-            bool equal = (here == best[k]) | (isnan(here) & isnan(best[k]));
-            bool better = (here > best[k]) | (isnan(here) & !isnan(best[k])) | (equal & s->last);
-            best[k] = better ? here : best[k];
-            where[k] = better ? (int32_t)i : where[k];
+        const double v = w->floats ? (double)best->f[k] : (double)best->i[k];
+        const size_t at = (size_t)place[k];
+        if (isnan(v))
+            return SIZE_MAX;
+        bool wanted = s->last ? at > found : at < found;
+        if (found == SIZE_MAX || v > most || (v == most && wanted)) {
+            most = v;
+            found = at;
         }
     }
-    for (size_t k = 0; k < n; k++)
-        out[k] = where[k];
+    return found;
+}
+
+/* A row as LANES columns, and one row of what is left; SIZE_MAX: a NaN is in it. */
+static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
+{
+    const size_t whole = s->n / LANES, rest = s->n % LANES, lanes = whole ? LANES : 0;
+    values best;
+    int32_t where[BLOCK];
+    if (whole)
+        find_columns(s, w, x, LANES, whole, LANES, &best, where);
+    for (size_t k = 0; k < lanes; k++)
+        where[k] = where[k] * LANES + (int32_t)k;
+    if (rest)
+        w->arg(x + whole * LANES * w->width, 0, 1, rest, w->flip, best.i + lanes, where + lanes);
+    for (size_t k = 0; k < rest; k++)
+        where[lanes + k] = (int32_t)(s->n - rest + k);
+    return best_place(s, w, &best, where, lanes + rest);
+}
+
+void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in, size_t begin, size_t end,
+                 int64_t *out)
+{
+    const way w = way_of(s, kernels, in->dtype);
+    const bool turned = s->inner == 1 && s->n <= SHORT, rows = s->inner == 1 && !turned;
+    const size_t most = turned ? TILE / s->n : BLOCK;
+    uint64_t room[TILE / 2];
+    values best;
+    int32_t where[BLOCK];
+    for (size_t i = begin, n = 1; i < end; i += n) {
+        const size_t base = i / s->inner * s->n * s->inner + i % s->inner;
+        const char *x = (const char *)in->data + base * w.width;
+        size_t beside = turned ? end - i : s->inner - i % s->inner;
+        beside = beside < end - i ? beside : end - i;
+        n = rows || w.width == 0 ? 1 : beside < most ? beside : most;
+        n = n < BLOCK ? n : BLOCK;
+        if (rows && w.width) {
+            const size_t at = find_in_row(s, &w, x);
+            out[i - begin] = (int64_t)(at == SIZE_MAX ? find(s, in, base) : at);
+            continue;
+        }
+        if (turned && w.width)
+            dq_reduce_turn(kernels, w.width, x, n, s->n, room);
+        if (w.width)
+            find_columns(s, &w, turned ? (const char *)room : x, turned ? n : s->inner, s->n, n, &best,
+                         where);
+        for (size_t k = 0; k < n; k++)
+            out[i - begin + k] = w.width == 0 || (w.floats && isnan(best.f[k]))
+                                     ? (int64_t)find(s, in, turned ? base + k * s->n : base + k)
+                                     : where[k];
+    }
 }
 
 typedef struct job {
-    const state *s;
+    const dq_arg *s;
     const dq_op_call *call;
 } job;
-
-static void floats_piece(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    const state *s = j->s;
-    const float *x = dq_data(j->call->in[0], float);
-    int64_t *out = dq_data(j->call->out[0], int64_t);
-    for (size_t i = begin, n = 1; i < end; i += n) {
-        if (s->inner == 1) {
-            out[i] = (int64_t)find_in_row(s, j->call->kernels->float_rows, x + i * s->n);
-            continue;
-        }
-        n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
-        n = n < BLOCK ? n : BLOCK;
-        find_columns(s, x + i / s->inner * s->n * s->inner + i % s->inner, n, out + i);
-    }
-}
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const state *s = j->s;
-    for (size_t i = begin; i < end; i++)
-        dq_data(j->call->out[0], int64_t)[i] =
-            (int64_t)find(s, j->call->in[0], i / s->inner * s->n * s->inner + i % s->inner);
+    dq_arg_find(j->s, j->call->kernels, j->call->in[0], begin, end,
+                dq_data(j->call->out[0], int64_t) + begin);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    const state *s = call->state;
+    const dq_arg *s = call->state;
     job j = {s, call};
     if (call->out[0]->count)
-        dq_parallel(call->threads, call->out[0]->count, WORK / s->n + 1,
-                    call->in[0]->dtype == DQ_FLOAT && s->n <= INT32_MAX ? floats_piece : piece, &j);
+        dq_parallel(call->threads, call->out[0]->count, (WORK / s->n + LINE) / LINE * LINE, piece, &j);
     return DQ_OK;
 }
 

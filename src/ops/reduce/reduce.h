@@ -35,15 +35,36 @@ size_t dq_walk_at(const dq_walk *w, size_t i);
 /** What becomes of a sum, extreme or product over `count` elements. */
 double dq_reduce_finish(dq_reduce_kind kind, double shift, double sum, size_t count);
 
-/** Results of a piece of parallel work. */
+/** The next stretch of a walk over the dimensions below `inner`: its coordinates move on, and the offset is
+ * returned. */
+size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner);
+
+/** Results of a piece of parallel work; and where they stand side by side: whole rows of them if those are
+ * short. */
 size_t dq_reduce_grain(const dq_reduction *s);
+size_t dq_reduce_column_grain(const dq_reduction *s);
+
+/** As many results from number i on as stand side by side, at most DQ_REDUCE_BLOCK. */
+enum { DQ_REDUCE_BLOCK = 256 };
+size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end);
+
+/** Whether rows are short, and one behind the other: they are turned, so that their results stand side by
+ * side. */
+bool dq_reduce_short_rows(const dq_reduction *s);
+/** Rows of elements of 1 or 4 bytes as columns, side by side in `to`. */
+void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
+                    void *to);
 
 /** Reduces `in` to `out`, whose element type is the same; false where none of these ways is for it:
  *
  * Floats of 32 and 16 bits, but for products, are accumulated in double, exponentials being floats. Elements
  * side by side are added in the lanes of kernels/float_rows.h, and stretches of them one after the other;
- * short rows, and results side by side, in row-major order. Extremes of integers of 8, 32 and 64 bits. */
+ * short rows, and results side by side, in row-major order. Integers: dq_reduce_integers. */
 bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
                           const dq_tensor *in, dq_tensor *out);
+/** The same for extremes of integers of 8, 32 and 64 bits, sums of those of 32 and 64, means of signed ones.
+ */
+bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
+                        const dq_tensor *in, dq_tensor *out);
 
 #endif

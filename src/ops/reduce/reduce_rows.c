@@ -5,10 +5,10 @@
 #include <string.h>
 
 enum {
-    BLOCK = 256,
+    BLOCK = DQ_REDUCE_BLOCK,
     SHORT = 64,  /* rows up to this length are turned, as many as fill a … */
     TILE = 4096, /* elements */
-    LINE = 16,   /* results side by side that are worth a piece of parallel work */
+    LINE = 32,   /* results side by side that are worth a piece of parallel work */
     WORK = 8192  /* elements of a piece of parallel work, about */
 };
 
@@ -48,8 +48,7 @@ size_t dq_reduce_grain(const dq_reduction *s)
     return s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
 }
 
-/* The next stretch of a walk: its coordinates move on, and the offset is returned. */
-static size_t next_run(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
+size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
 {
     size_t at = 0;
     for (size_t d = 0; d < inner; d++)
@@ -128,7 +127,7 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
         return join_row(j, kind, base, run, off, value);
     memset(coord, 0, sizeof coord);
     for (size_t done = 0; done < w->count; done += run)
-        value = join_row(j, kind, base + next_run(w, coord, w->rank - 1), run, off, value);
+        value = join_row(j, kind, base + dq_walk_next(w, coord, w->rank - 1), run, off, value);
     return value;
 }
 
@@ -184,7 +183,7 @@ static void join_columns(const job *j, dq_reduce_kind kind, const dq_walk *w, si
     size_t lines = j->in->dtype == DQ_FLOAT && (sum || extreme(kind)) ? run : 1;
     float room[BLOCK];
     for (size_t done = 0; done < w->count; done += run) {
-        size_t at = base + next_run(w, coord, inner);
+        size_t at = base + dq_walk_next(w, coord, inner);
         for (size_t t = 0; t < run; t += lines) {
             const float *x = floats_at(j, at + t * step, n, room);
             if (extreme(kind))
@@ -217,8 +216,7 @@ static void fold_columns(const job *j, const dq_walk *w, size_t base, size_t n, 
             extreme(kind) ? (double)most[k] : dq_reduce_finish(kind, (double)most[k], sum[k], w->count));
 }
 
-/* As many results from number i on as stand side by side. */
-static size_t side_by_side(const dq_walk *kept, size_t i, size_t end)
+size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end)
 {
     size_t row = kept->dims[kept->rank - 1], n = row - i % row;
     n = n < end - i ? n : end - i;
@@ -231,7 +229,7 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     const job *j = arg;
     const dq_reduction *s = j->s;
     for (size_t i = begin, n; i < end; i += n) {
-        n = side_by_side(&s->kept, i, end);
+        n = dq_reduce_beside(&s->kept, i, end);
         fold_columns(j, &s->reduced, dq_walk_at(&s->kept, i), n, i);
     }
 }
@@ -255,111 +253,6 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
     }
 }
 
-/* ---- Extremes of integers ------------------------------------------------------------------------------
- */
-
-/* y[i] becomes the largest of itself and x[t * step + i] ^ flip, or y[0] that of x[0] to x[n - 1]: the flip
- * of all bits orders numbers backwards, that of the sign bit signed as unsigned ones. */
-typedef void join_fn(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y);
-typedef void join_row_fn(const void *x, size_t n, uint64_t flip, void *y);
-
-#define JOIN(name, type)                                                                                     \
-    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y)             \
-    {                                                                                                        \
-        type *restrict most = y;                                                                             \
-        const type *restrict from = x, turn = (type)flip;                                                    \
-        for (size_t t = 0; t < count; t++, from += step)                                                     \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                const type v = from[i] ^ turn;                                                               \
-                most[i] = v > most[i] ? v : most[i];                                                         \
-            }                                                                                                \
-    }                                                                                                        \
-    static void name##_row(const void *x, size_t n, uint64_t flip, void *y)                                  \
-    {                                                                                                        \
-        const type *from = x, turn = (type)flip;                                                             \
-        type most = *(type *)y;                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                                     \
-            const type v = from[i] ^ turn;                                                                   \
-            most = v > most ? v : most;                                                                      \
-        }                                                                                                    \
-        *(type *)y = most;                                                                                   \
-    }
-JOIN(join_8, uint8_t)
-JOIN(join_32, int32_t)
-JOIN(join_64, int64_t)
-
-typedef struct order {
-    join_fn *join;
-    join_row_fn *row;
-    size_t width;
-    uint64_t flip, lowest; /* lowest: as many as fill it */
-} order;
-
-static order order_of(dq_dtype dtype, bool least)
-{
-    const dq_dtype_row *row = dq_dtype_get(dtype);
-    bool is_signed = row->cls == DQ_CLASS_INT;
-    uint64_t all = least ? UINT64_MAX : 0;
-    switch (row->bits) {
-    case 8:
-        return (order){join_8, join_8_row, 1, all ^ (is_signed ? 0x80 : 0), 0};
-    case 32:
-        return (order){join_32, join_32_row, 4, all ^ (is_signed ? 0 : (uint64_t)1 << 31),
-                       0x8000000080000000};
-    default:
-        return (order){join_64, join_64_row, 8, all ^ (is_signed ? 0 : (uint64_t)1 << 63), (uint64_t)1 << 63};
-    }
-}
-
-typedef union lanes {
-    uint8_t of_8[BLOCK];
-    uint32_t of_32[BLOCK];
-    uint64_t of_64[BLOCK];
-} lanes;
-
-static void fill(const order *o, size_t n, lanes *to)
-{
-    for (size_t i = 0; i * sizeof(uint64_t) < n * o->width; i++)
-        to->of_64[i] = o->lowest;
-}
-
-static void give(const order *o, const lanes *from, size_t n, void *to)
-{
-    for (size_t i = 0; i < n; i++)
-        if (o->width == 1)
-            ((uint8_t *)to)[i] = from->of_8[i] ^ (uint8_t)o->flip;
-        else if (o->width == 4)
-            ((uint32_t *)to)[i] = from->of_32[i] ^ (uint32_t)o->flip;
-        else
-            ((uint64_t *)to)[i] = from->of_64[i] ^ o->flip;
-}
-
-static void piece_of_integers(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    const dq_reduction *s = j->s;
-    const dq_walk *w = &s->reduced;
-    const order o = order_of(j->in->dtype, s->kind == DQ_REDUCE_MIN);
-    size_t inner = w->rank ? w->rank - 1 : 0;
-    size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
-    bool columns = step != 1;
-    lanes most;
-    for (size_t i = begin, n = 1; i < end; i += n) {
-        size_t coord[DQ_MAX_RANK] = {0}, base = dq_walk_at(&s->kept, i);
-        n = columns ? side_by_side(&s->kept, i, end) : 1;
-        fill(&o, n, &most);
-        for (size_t done = 0; done < w->count; done += run) {
-            const char *x = (const char *)j->in->data + (base + next_run(w, coord, inner)) * o.width;
-            if (columns)
-                o.join(x, step, run, n, o.flip, &most);
-            else
-                o.row(x, run, o.flip, &most);
-        }
-        give(&o, &most, n, (char *)j->out->data + i * o.width);
-    }
-}
-
 /* ---- The ways -------------------------------------------------------------------------------------------
  */
 
@@ -368,16 +261,14 @@ static bool contiguous(const dq_walk *w)
     return w->rank && w->strides[w->rank - 1] == 1;
 }
 
-/* Whether rows are short, and one behind the other. */
-static bool short_rows(const dq_reduction *s)
+bool dq_reduce_short_rows(const dq_reduction *s)
 {
     const dq_walk *kept = &s->kept;
     return s->reduced.rank == 1 && s->reduced.count <= SHORT && kept->rank == 1 &&
            kept->strides[0] == s->reduced.count;
 }
 
-/* Results of a piece of parallel work that stand side by side: whole rows of them where they are short. */
-static size_t column_grain(const dq_reduction *s)
+size_t dq_reduce_column_grain(const dq_reduction *s)
 {
     size_t grain = dq_reduce_grain(s), row = s->kept.dims[s->kept.rank - 1];
     grain = (grain + LINE - 1) / LINE * LINE;
@@ -388,21 +279,18 @@ bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const 
                           const dq_tensor *in, dq_tensor *out)
 {
     job j = {s, kernels, in, out};
-    const dq_dtype_row *row = dq_dtype_get(in->dtype);
     size_t grain = dq_reduce_grain(s), lines = (grain + LINE - 1) / LINE * LINE;
     bool floats = in->dtype == DQ_FLOAT || in->dtype == DQ_FLOAT16 || in->dtype == DQ_BFLOAT16;
     bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
     if (s->reduced.count == 0 || s->kind == DQ_REDUCE_PROD || !(rows || columns))
         return false;
-    if (floats && rows && short_rows(s))
+    if (floats && rows && dq_reduce_short_rows(s))
         dq_parallel(threads, out->count, lines, piece_of_short_rows, &j);
     else if (floats && rows)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);
     else if (floats)
-        dq_parallel(threads, out->count, column_grain(s), piece_of_columns, &j);
-    else if (row->cls != DQ_CLASS_FLOAT && extreme(s->kind) && row->bits != 16 && row->bits >= 8)
-        dq_parallel(threads, out->count, columns ? column_grain(s) : grain, piece_of_integers, &j);
+        dq_parallel(threads, out->count, dq_reduce_column_grain(s), piece_of_columns, &j);
     else
-        return false;
+        return dq_reduce_integers(threads, kernels, s, in, out);
     return true;
 }

@@ -1,0 +1,258 @@
+/* Reductions of integers, whose elements may meet in any order: columns, and rows as columns that are joined
+ * in the end. */
+#include "ops/reduce/reduce.h"
+
+#include <string.h>
+
+enum {
+    BLOCK = DQ_REDUCE_BLOCK,
+    LANES = 128,  /* bytes of the columns that a row is made */
+    TILE = 4096,  /* elements of short rows that are turned at a time */
+    LINE = 16,    /* results side by side that are worth a piece of parallel work */
+    NEAR = 16384, /* bytes of rows that lie dense, to be taken at a time, */
+    PART = 16     /* and rows of them, at least */
+};
+
+/* What is done with elements. */
+typedef struct way {
+    dq_join_fn *join;
+    size_t width, wide;   /* bytes of an element, of a result */
+    uint64_t flip, start; /* start: as many results as fill it */
+    bool add;
+} way;
+
+typedef struct job {
+    const dq_reduction *s;
+    const dq_kernels *kernels;
+    const dq_tensor *in;
+    dq_tensor *out;
+    way way;
+} job;
+
+typedef union lanes {
+    uint8_t of_8[BLOCK];
+    uint32_t of_32[BLOCK];
+    uint64_t of_64[BLOCK];
+} lanes;
+
+/* The flip of all bits orders numbers backwards, that of the sign bit signed as unsigned ones. */
+static bool way_of(const dq_columns *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    bool is_signed = row->cls == DQ_CLASS_INT, mean = kind == DQ_REDUCE_MEAN;
+    uint64_t sign = (uint64_t)1 << (row->bits - 1), all = kind == DQ_REDUCE_MIN ? UINT64_MAX : 0;
+    size_t width = row->bits / 8;
+    bool extreme = kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
+    if (row->cls == DQ_CLASS_FLOAT || (!extreme && kind != DQ_REDUCE_SUM && (!mean || !is_signed)))
+        return false;
+    if (!extreme && width == 4)
+        *to = (way){k->add_32, 4, 8, 0, 0, true};
+    else if (!extreme && width == 8)
+        *to = (way){k->add_64, 8, 8, 0, 0, true};
+    else if (extreme && row->bits == 8)
+        *to = (way){k->max_8, 1, 1, all ^ (is_signed ? sign : 0), 0, false};
+    else if (extreme && width == 4)
+        *to = (way){k->max_32, 4, 4, all ^ (is_signed ? 0 : sign), 0x8000000080000000, false};
+    else if (extreme && width == 8)
+        *to = (way){k->max_64, 8, 8, all ^ (is_signed ? 0 : sign), sign, false};
+    else
+        return false;
+    return true;
+}
+
+static void begin_lanes(const way *w, size_t n, lanes *to)
+{
+    for (size_t i = 0; i * sizeof(uint64_t) < n * w->wide; i++)
+        to->of_64[i] = w->start;
+}
+
+/* Cut toward zero. A quotient in double that is no whole number is rounded to none where the sum has less
+ * than 53 bits. */
+static int64_t mean_of(int64_t sum, size_t count)
+{
+    const int64_t exact = (int64_t)1 << 53;
+    return sum < exact && sum > -exact ? (int64_t)((double)sum / (double)count) : sum / (int64_t)count;
+}
+
+/* The same of sums of less than 51 bits: they become doubles as the low bits of one. */
+static void means_of(const uint64_t *sums, size_t n, size_t count, int32_t *to)
+{
+    const double around = 0x1.8p52, by = (double)count;
+    uint64_t high;
+    memcpy(&high, &around, sizeof high);
+    for (size_t k = 0; k < n; k++) {
+        const uint64_t bits = sums[k] + high;
+        double sum;
+        memcpy(&sum, &bits, sizeof sum);
+        to[k] = (int32_t)((sum - around) / by);
+    }
+}
+
+static void give(const job *j, lanes *from, size_t n, size_t i)
+{
+    const way *w = &j->way;
+    const size_t count = j->s->reduced.count;
+    const bool mean = j->s->kind == DQ_REDUCE_MEAN;
+    void *to = (char *)j->out->data + i * w->width;
+    if (mean && w->width == 4 && count < (size_t)1 << 19) {
+        means_of(from->of_64, n, count, to);
+        return;
+    }
+    for (size_t k = 0; k < n && mean; k++)
+        from->of_64[k] = (uint64_t)mean_of((int64_t)from->of_64[k], count);
+    for (size_t k = 0; k < n; k++)
+        if (w->width == 1)
+            ((uint8_t *)to)[k] = from->of_8[k] ^ (uint8_t)w->flip;
+        else if (w->width == 8)
+            ((uint64_t *)to)[k] = from->of_64[k] ^ w->flip;
+        else
+            ((uint32_t *)to)[k] = (w->add ? (uint32_t)from->of_64[k] : from->of_32[k]) ^ (uint32_t)w->flip;
+}
+
+/* The elements of `walk` from x on, in n <= BLOCK columns, joined. Many rows that lie dense are taken in
+ * parts that the first-level cache holds, as columns are not read all at once. */
+static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lanes *to)
+{
+    size_t coord[DQ_MAX_RANK] = {0}, inner = walk->rank ? walk->rank - 1 : 0;
+    size_t run = walk->rank ? walk->dims[inner] : 1, step = walk->rank ? walk->strides[inner] : 0;
+    size_t part = step * w->width < NEAR / PART ? NEAR / (step * w->width + 1) : PART;
+    for (size_t done = 0; done < walk->count; done += run) {
+        const char *from = x + dq_walk_next(walk, coord, inner) * w->width;
+        for (size_t t = 0; t < run; t += part)
+            w->join(from + t * step * w->width, step, run - t < part ? run - t : part, n, w->flip, to);
+    }
+}
+
+#define LARGEST(type, x, n, flip, most)                                                                      \
+    do {                                                                                                     \
+        const type *from = (x), turn = (type)(flip);                                                         \
+        for (size_t k = 0; k < (n); k++)                                                                     \
+            (most) = (type)(from[k] ^ turn) > (most) ? (type)(from[k] ^ turn) : (most);                      \
+    } while (0)
+
+/* n results, to be turned yet by `flip`, as one. */
+static void join_all(const way *w, const void *x, size_t n, uint64_t flip, lanes *to)
+{
+    if (w->add) {
+        uint64_t sum = 0;
+        for (size_t k = 0; k < n; k++)
+            sum += ((const uint64_t *)x)[k];
+        to->of_64[0] = sum;
+    } else if (w->wide == 1) {
+        uint8_t most = 0;
+        LARGEST(uint8_t, x, n, flip, most);
+        to->of_8[0] = most;
+    } else if (w->wide == 4) {
+        int32_t most = INT32_MIN;
+        LARGEST(int32_t, x, n, flip, most);
+        to->of_32[0] = (uint32_t)most;
+    } else {
+        int64_t most = INT64_MIN;
+        LARGEST(int64_t, x, n, flip, most);
+        to->of_64[0] = (uint64_t)most;
+    }
+}
+
+/* Result number i, of stretches from x on: a column for each place in them; of a single stretch, or long
+ * ones, as many as go well together. */
+static void row(const job *j, const char *x, size_t i)
+{
+    const way *w = &j->way;
+    dq_walk walk = j->s->reduced;
+    size_t coord[DQ_MAX_RANK] = {0}, inner = walk.rank - 1, run = walk.dims[inner];
+    size_t n = LANES / w->wide, rest = run % n;
+    lanes most;
+    if (inner && run <= BLOCK) {
+        walk.rank--;
+        walk.count /= run;
+        begin_lanes(w, run, &most);
+        join(w, x, &walk, run, &most);
+        join_all(w, &most, run, 0, &most);
+        give(j, &most, 1, i);
+        return;
+    }
+    begin_lanes(w, n, &most);
+    for (size_t done = 0; done < walk.count; done += run) {
+        const char *from = x + dq_walk_next(&walk, coord, inner) * w->width;
+        w->join(from, n, run / n, n, w->flip, &most);
+        w->join(from + (run - rest) * w->width, 0, 1, rest, w->flip, &most);
+    }
+    join_all(w, &most, n, 0, &most);
+    give(j, &most, 1, i);
+}
+
+static const char *element(const job *j, size_t at)
+{
+    return (const char *)j->in->data + at * j->way.width;
+}
+
+static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    for (size_t i = begin; i < end; i++)
+        row(j, element(j, dq_walk_at(&j->s->kept, i)), i);
+}
+
+static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    for (size_t i = begin, n; i < end; i += n) {
+        n = dq_reduce_beside(&j->s->kept, i, end);
+        lanes most;
+        begin_lanes(&j->way, n, &most);
+        join(&j->way, element(j, dq_walk_at(&j->s->kept, i)), &j->s->reduced, n, &most);
+        give(j, &most, n, i);
+    }
+}
+
+void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
+                    void *to)
+{
+    if (width == 1)
+        kernels->transpose_x8(x, cols, rows, cols, 0, to, rows);
+    else
+        kernels->transpose_x32(x, cols, rows, cols, to, rows);
+}
+
+/* Short rows, one behind the other, are turned; those of 64 bits gain nothing from it. */
+static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const way *w = &j->way;
+    uint32_t turned[TILE];
+    lanes most;
+    size_t each = j->s->reduced.count, few = TILE / each < BLOCK ? TILE / each / LINE * LINE : BLOCK;
+    for (size_t i = begin, n; i < end; i += n) {
+        n = end - i < few ? end - i : few;
+        begin_lanes(w, n, &most);
+        if (w->width < 8) {
+            dq_reduce_turn(j->kernels, w->width, element(j, i * each), n, each, turned);
+            join(w, (const char *)turned, &(dq_walk){1, each, {each}, {n}}, n, &most);
+        }
+        for (size_t k = 0; k < n && w->width == 8; k++) {
+            lanes one;
+            join_all(w, element(j, (i + k) * each), each, w->flip, &one);
+            most.of_64[k] = one.of_64[0];
+        }
+        give(j, &most, n, i);
+    }
+}
+
+bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
+                        const dq_tensor *in, dq_tensor *out)
+{
+    job j = {s, kernels, in, out, {0}};
+    size_t grain = dq_reduce_grain(s);
+    if (!way_of(kernels->columns, s->kind, in->dtype, &j.way))
+        return false;
+    if (dq_reduce_short_rows(s))
+        dq_parallel(threads, out->count, (grain + LINE - 1) / LINE * LINE, piece_of_short_rows, &j);
+    else if (s->reduced.rank && s->reduced.strides[s->reduced.rank - 1] == 1)
+        dq_parallel(threads, out->count, grain, piece_of_rows, &j);
+    else
+        dq_parallel(threads, out->count, dq_reduce_column_grain(s), piece_of_columns, &j);
+    return true;
+}
