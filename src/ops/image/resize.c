@@ -357,6 +357,17 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
         r->level[d] = room;
 }
 
+/* An element made of `taps` others; those without weight may be infinite. */
+static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
+{
+    double sum = 0;
+    for (size_t t = 0; t < taps; t++) {
+        const double product = weight[t] * x[index[t]];
+        sum += weight[t] != 0 ? product : 0;
+    }
+    return sum;
+}
+
 /* The input row at an offset, resampled. */
 static const double *along(worker_rows *r, size_t at)
 {
@@ -375,18 +386,14 @@ static const double *along(worker_rows *r, size_t at)
         for (size_t i = 0; i < n; i++)
             to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
     else if (taps == 2)
-        for (size_t i = 0; i < n; i++) {
-            double first = weight[2 * i] * x[index[2 * i]], second = weight[2 * i + 1] * x[index[2 * i + 1]];
-            first = weight[2 * i] != 0 ? first : 0;
-            to[i] = 0 + first + (weight[2 * i + 1] != 0 ? second : 0);
-        }
+        for (size_t i = 0; i < n; i++)
+            to[i] = weigh(x, index + 2 * i, weight + 2 * i, 2);
+    else if (taps == 4)
+        for (size_t i = 0; i < n; i++)
+            to[i] = weigh(x, index + 4 * i, weight + 4 * i, 4);
     else
-        for (size_t i = 0; i < n; i++, index += taps, weight += taps) {
-            double sum = 0;
-            for (size_t t = 0; t < taps; t++)
-                sum += weight[t] != 0 ? weight[t] * x[index[t]] : 0;
-            to[i] = taps == 1 ? x[index[0]] : sum;
-        }
+        for (size_t i = 0; i < n; i++)
+            to[i] = taps == 1 ? x[index[i]] : weigh(x, index + i * taps, weight + i * taps, taps);
     return to;
 }
 

@@ -1,5 +1,6 @@
 /* GatherND: slices of the data that tuples of indices name, after batch_dims axes that both share. */
 #include "ops/element.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 
@@ -33,31 +34,57 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, data->dtype, rank, dims, err);
 }
 
+/* Where the slices of n tuples begin, from `base` on; how many are good, n or fewer. */
+static size_t find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *given, size_t n,
+                          size_t base, size_t *at)
+{
+    size_t strides[DQ_MAX_RANK], index;
+    dq_strides(data->rank, data->dims, strides);
+    for (size_t i = 0; i < n; i++) {
+        at[i] = base;
+        for (size_t d = first; d < first + tuple; d++) {
+            if (!dq_wrap_index(*given++, data->dims[d], &index))
+                return i;
+            at[i] += index * strides[d];
+        }
+    }
+    return n;
+}
+
+static dq_status outside(const dq_op_call *call, size_t batch, const int64_t *given, dq_error *err)
+{
+    const int64_t *dims = call->in[DATA]->dims + batch;
+    while (*given >= -*dims && *given < *dims)
+        given++, dims++;
+    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, *given, *dims);
+    if (err)
+        err->status = DQ_BAD_INPUT;
+    return DQ_BAD_INPUT;
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    dq_tensor *out = call->out[0];
     size_t batch = (size_t)dq_node_int(call->node, "batch_dims", 0);
-    size_t tuple = (size_t)indices->dims[indices->rank - 1], strides[DQ_MAX_RANK];
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_move_width(data->dtype);
     size_t tuples = dq_dims_product(indices->dims, 0, indices->rank - 1);
-    size_t batches = dq_dims_product(indices->dims, 0, batch);
+    size_t each = dq_dims_product(indices->dims, batch, indices->rank - 1); /* tuples of a batch */
     size_t slice = dq_dims_product(data->dims, batch + tuple, data->rank);
     size_t one = dq_dims_product(data->dims, batch, data->rank); /* elements of a batch */
-    dq_strides(data->rank, data->dims, strides);
-    for (size_t i = 0; i < tuples && (tuple || slice); i++) {
-        size_t at = i / (tuples / batches) * one, index;
-        for (size_t d = 0; d < tuple; d++) {
-            int64_t given = dq_tensor_get_int(indices, i * tuple + d), n = data->dims[batch + d];
-            if (!dq_wrap_index(given, n, &index)) {
-                dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64,
-                                   given, n);
-                if (err)
-                    err->status = DQ_BAD_INPUT;
-                return DQ_BAD_INPUT;
-            }
-            at += index * strides[batch + d];
-        }
-        if (slice)
-            dq_copy_elements(data, at, call->out[0], i * slice, slice);
+    for (size_t i = 0, n; i < tuples && (tuple || slice); i += n) {
+        int64_t given[DQ_ROW];
+        size_t at[DQ_ROW];
+        n = DQ_ROW / (tuple ? tuple : 1);
+        n = n < each - i % each ? n : each - i % each;
+        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
+        const size_t good = find_slices(data, batch, tuple, given, n, i / each * one, at);
+        if (good < n)
+            return outside(call, batch, given + good * tuple, err);
+        if (slice == 1 && width)
+            dq_move_pick(width, (char *)out->data + i * width, data->data, at, n);
+        for (size_t k = 0; k < n && slice && !(slice == 1 && width); k++)
+            dq_copy_elements(data, at[k], out, (i + k) * slice, slice);
     }
     return DQ_OK;
 }

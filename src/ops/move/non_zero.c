@@ -1,6 +1,8 @@
 /* NonZero: where the elements that are not zero stand. Compress: the slices that a condition names. The
  * length of both results is known when the data is. */
 #include "ops/element.h"
+#include "ops/elementwise/cast.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 
@@ -32,13 +34,31 @@ static bool is_zero(const dq_tensor *t, size_t i)
     return cls == DQ_CLASS_FLOAT ? dq_tensor_get_double(t, i) == 0 : dq_tensor_get_int(t, i) == 0;
 }
 
+/* 1 for each of n <= DQ_ROW elements that is not zero, else 0; returns their number. */
+static size_t find_some(const dq_op_call *call, size_t first, size_t n, uint8_t *some)
+{
+    const dq_tensor *t = call->in[0];
+    const size_t width = dq_move_width(t->dtype);
+    size_t sum = 0;
+    if (!width ||
+        !dq_cast_numbers(call->kernels, t->dtype, (const char *)t->data + first * width, DQ_BOOL, some, n))
+        for (size_t i = 0; i < n; i++)
+            some[i] = !is_zero(t, first + i);
+    for (size_t i = 0; i < n; i++) {
+        some[i] = some[i] != 0;
+        sum += some[i];
+    }
+    return sum;
+}
+
 static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
+    uint8_t some[DQ_ROW];
     DQ_TRY(dq_call_need(call, 0));
     int64_t dims[2] = {in->rank, 0};
-    for (size_t i = 0; i < in->count; i++)
-        dims[1] += !is_zero(in, i);
+    for (size_t i = 0; i < in->count; i += DQ_ROW)
+        dims[1] += (int64_t)find_some(call, i, in->count - i < DQ_ROW ? in->count - i : DQ_ROW, some);
     return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
 }
 
@@ -46,20 +66,27 @@ static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const dq_tensor *in = call->in[0];
-    dq_tensor *out = call->out[0];
-    size_t coord[DQ_MAX_RANK] = {0}, n = (size_t)out->dims[1], found = 0;
+    size_t coord[DQ_MAX_RANK] = {0}, n = (size_t)call->out[0]->dims[1], found = 0;
     size_t last = in->rank ? in->rank - 1 : 0, row = in->rank ? (size_t)in->dims[last] : 1;
-    for (size_t i = 0; i < in->count && found < n; i += row) {
-        for (size_t k = 0; k < row; k++) {
-            if (is_zero(in, i + k))
-                continue;
-            coord[last] = k;
-            for (size_t d = 0; d < in->rank; d++)
-                dq_data(out, int64_t)[d * n + found] = (int64_t)coord[d];
-            found++;
+    int64_t *out = dq_data(call->out[0], int64_t);
+    for (size_t i = 0; i < in->count && found < n; i += row, dq_next_coord(last, in->dims, coord))
+        for (size_t k = 0, few; k < row; k += few) {
+            uint8_t some[DQ_ROW];
+            int64_t at[DQ_ROW];
+            size_t count = 0;
+            few = row - k < DQ_ROW ? row - k : DQ_ROW;
+            find_some(call, i + k, few, some);
+            for (size_t j = 0; j < few; j++) { /* without a jump that nobody can foresee */
+                at[count] = (int64_t)(k + j);
+                count += some[j];
+            }
+            for (size_t d = 0; d < last; d++)
+                for (size_t j = 0; j < count; j++)
+                    out[d * n + found + j] = (int64_t)coord[d];
+            if (in->rank)
+                memcpy(out + last * n + found, at, count * sizeof *at);
+            found += count;
         }
-        dq_next_coord(last, in->dims, coord);
-    }
     return DQ_OK;
 }
 
