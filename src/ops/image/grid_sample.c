@@ -194,15 +194,32 @@ static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d,
     return sum;
 }
 
-/* The same of two pixels along each of two axes; where there are fewer, the long way. */
+/* The same of four by four floats. */
+static inline double blend_floats(const float *x, const taps *t)
+{
+    double sum = 0;
+#pragma GCC unroll 4
+    for (size_t k = 0; k < TAPS; k++) {
+        const float *row = x + t[0].at[k];
+        double across = 0;
+#pragma GCC unroll 4
+        for (size_t i = 0; i < TAPS; i++)
+            across += t[1].weight[i] * (double)row[t[1].at[i]];
+        sum += t[0].weight[k] * across;
+    }
+    return sum;
+}
+
+/* Of an image of floats of two axes. */
 static void put_floats(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
 {
-    const state *s = call->state;
     const float *x = dq_data(call->in[X], float) + base;
     float *y = dq_data(call->out[0], float) + to;
     for (size_t k = 0; k < n; k++, t += 2) {
         if (t[0].count != 2 || t[1].count != 2) {
-            y[k] = (float)blend(s, call->in[X], t, 0, base);
+            y[k] = (float)(t[0].count == TAPS && t[1].count == TAPS
+                               ? blend_floats(x, t)
+                               : blend(call->state, call->in[X], t, 0, base));
             continue;
         }
         const float *high = x + t[0].at[0], *low = x + t[0].at[1];
@@ -214,19 +231,40 @@ static void put_floats(const dq_op_call *call, const taps *t, size_t n, size_t b
     }
 }
 
-static void nearest(const dq_op_call *call, const taps *t, size_t base, size_t to)
+/* Where the nearest pixels are in their image; SIZE_MAX: outside. */
+static void find_nearest(const state *s, const taps *t, size_t n, size_t *at)
 {
-    const state *s = call->state;
-    bool inside = true;
-    for (size_t d = 0; d < s->axes; d++) {
-        inside = inside && t[d].count;
-        base += inside ? t[d].at[0] : 0;
+    for (size_t k = 0; k < n; k++) {
+        bool inside = true;
+        at[k] = 0;
+        for (size_t d = 0; d < s->axes; d++, t++) {
+            inside = inside && t->count;
+            at[k] += t->count ? t->at[0] : 0;
+        }
+        at[k] = inside ? at[k] : SIZE_MAX;
     }
-    if (inside)
-        dq_copy_elements(call->in[X], base, call->out[0], to, 1);
-    else
-        memset((char *)call->out[0]->data + to * dq_move_width(call->out[0]->dtype), 0,
-               dq_move_width(call->out[0]->dtype));
+}
+
+static void nearest(const dq_op_call *call, const size_t *at, size_t n, size_t base, size_t to)
+{
+    const dq_tensor *x = call->in[X];
+    const size_t width = dq_move_width(x->dtype);
+    char *y = (char *)call->out[0]->data + to * width;
+    const char *from = (const char *)x->data + base * width;
+    if (width == sizeof(float)) {
+        for (size_t k = 0; k < n; k++) {
+            uint32_t pixel = 0;
+            if (at[k] != SIZE_MAX)
+                memcpy(&pixel, from + at[k] * sizeof pixel, sizeof pixel);
+            memcpy(y + k * sizeof pixel, &pixel, sizeof pixel);
+        }
+        return;
+    }
+    for (size_t k = 0; k < n; k++)
+        if (at[k] != SIZE_MAX)
+            dq_copy_elements(x, base + at[k], call->out[0], to + k, 1);
+        else
+            memset(y + k * width, 0, width);
 }
 
 /* `n` results from `to` on, of places with those taps, of the channel whose image begins at `base`. */
@@ -234,15 +272,12 @@ static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t b
 {
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
-    if (x->dtype == DQ_FLOAT && s->axes == 2 && s->mode == LINEAR) {
+    if (x->dtype == DQ_FLOAT && s->axes == 2) {
         put_floats(call, t, n, base, to);
         return;
     }
     for (size_t k = 0; k < n; k++, t += s->axes)
-        if (s->mode == NEAREST)
-            nearest(call, t, base, to + k);
-        else
-            dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
+        dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -260,8 +295,14 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
             for (size_t d = 0; d < s->axes; d++)
                 axis_taps(s, d, dq_tensor_get_double(call->in[GRID], (i + k + 1) * s->axes - 1 - d),
                           &t[k * s->axes + d]);
+        size_t at[LISTED];
+        if (s->mode == NEAREST)
+            find_nearest(s, t, n, at);
         for (size_t c = batch * channels; c < (batch + 1) * channels; c++)
-            put_places(call, t, n, c * s->plane, c * s->places + place);
+            if (s->mode == NEAREST)
+                nearest(call, at, n, c * s->plane, c * s->places + place);
+            else
+                put_places(call, t, n, c * s->plane, c * s->places + place);
     }
 }
 
