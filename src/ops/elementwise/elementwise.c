@@ -8,7 +8,9 @@ enum {
     BLOCK = 256,   /* elements that are widened at a time */
     GRAIN = 16384, /* elements of a piece of parallel work */
     SLOTS = 3,     /* operands of a kernel that is not a fold */
-    COPIES = 4096  /* bytes of a value that stays, written out as a run */
+    COPIES = 4096, /* bytes of a value that stays, or a short run that comes again, written out as a run */
+    SHORT = 1024,  /* bytes of a short run */
+    FEW = 4        /* times that it comes again for which it is not written out */
 };
 
 typedef struct operand {
@@ -30,6 +32,7 @@ typedef struct state {
     size_t rank; /* at least 1 */
     size_t dims[DQ_MAX_RANK];
     size_t count, operand_count;
+    size_t rows; /* innermost runs that are one for the kernel; 0: each is its own */
     operand *operands;
 } state;
 
@@ -115,6 +118,29 @@ static void coalesce(state *s, size_t rank, const int64_t *dims)
     s->rank = kept;
 }
 
+/* An operand whose innermost run is short and comes again for each of the next dimension: written out some
+ * times, it goes on as the others do. */
+static bool repeats(const state *s, const operand *o)
+{
+    return o->strides[s->rank - 1] == 1 && o->strides[s->rank - 2] == 0;
+}
+
+static size_t rows_at_once(const state *s)
+{
+    size_t last = s->rank - 1, rows = 0;
+    if (s->rank < 2 || s->stage != DQ_UNDEFINED || s->copies || s->operand_count > (s->fold ? 2 : SLOTS))
+        return 0;
+    for (size_t i = 0; i < s->operand_count; i++) {
+        const operand *o = &s->operands[i];
+        const size_t bytes = s->dims[last] * o->width;
+        if (repeats(s, o) && bytes <= SHORT)
+            rows = rows && rows < COPIES / bytes ? rows : COPIES / bytes;
+        else if (o->strides[last - 1] != s->dims[last] * o->strides[last])
+            return 0;
+    }
+    return s->dims[last - 1] < FEW ? 0 : rows < s->dims[last - 1] ? rows : s->dims[last - 1];
+}
+
 /* ---- Prepare ------------------------------------------------------------------------------------------ */
 
 static bool same_types(const state *s)
@@ -192,6 +218,7 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
     }
     for (size_t i = 0; i < s->operand_count && !(table->steps >> type & 1); i++)
         s->copies |= s->operands[i].strides[s->rank - 1] == 0 && !(i && table->seconds >> type & 1);
+    s->rows = rows_at_once(s);
     return DQ_OK;
 }
 
@@ -317,11 +344,49 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
         narrow(j, &result, n, out);
 }
 
+/* The same, some innermost runs at a time. */
+static void piece_by_rows(const job *j, size_t begin, size_t end)
+{
+    const state *s = j->s;
+    const size_t last = s->rank - 1, row = s->dims[last], plane = s->dims[last - 1] * row;
+    _Alignas(16) char copies[SLOTS][COPIES + SHORT]; /* a run may begin inside the first copy */
+    const char *copied[SLOTS] = {NULL};
+    for (size_t at = begin, n; at < end; at += n) {
+        const void *in[SLOTS] = {NULL};
+        size_t step[SLOTS] = {0}, within = at % plane;
+        n = plane - within < s->rows * row ? plane - within : s->rows * row;
+        n = n < end - at ? n : end - at;
+        for (size_t i = 0; i < s->operand_count; i++) {
+            const operand *o = &s->operands[i];
+            const char *from = o->fixed ? o->fixed : j->call->in[o->input]->data;
+            size_t rest = at / plane;
+            for (size_t d = last - 1; d-- > 0; rest /= s->dims[d])
+                from += rest % s->dims[d] * o->strides[d] * o->width;
+            step[i] = o->strides[last];
+            in[i] = from + within * step[i] * o->width;
+            if (!repeats(s, o))
+                continue;
+            for (size_t k = 0; k <= s->rows && copied[i] != from; k++)
+                memcpy(copies[i] + k * row * o->width, from, row * o->width);
+            copied[i] = from;
+            in[i] = copies[i] + within % row * o->width;
+        }
+        void *out = (char *)j->out + at * s->out_width;
+        s->fn(out, in, step, n, &s->params);
+        if (s->then)
+            s->then(out, (const void *[]){out}, (const size_t[]){1}, n, &s->params);
+    }
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
     const state *s = j->s;
+    if (s->rows) {
+        piece_by_rows(j, begin, end);
+        return;
+    }
     size_t coord[DQ_MAX_RANK] = {0};
     for (size_t d = s->rank, rest = begin; d-- > 0; rest /= s->dims[d])
         coord[d] = rest % s->dims[d];
