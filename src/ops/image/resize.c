@@ -22,7 +22,6 @@ typedef struct state {
     size_t rank;
     bool twice, rows_twice;      /* nearest: the last axis (the one before) has each element twice, the usual
                                     upscaling */
-    bool pairs;                  /* the last axis has two taps, and no weight is 0 */
     dq_window halves;            /* the last axes become half as long, linearly: means of pairs; rank 0: no */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
@@ -224,38 +223,13 @@ static size_t last_of(const state *s)
     return s->rank - 1;
 }
 
-static bool is_twice(const dq_resize_axis *a)
-{
-    bool twice = a->index && a->out == 2 * a->in && a->taps == 1;
-    for (size_t i = 0; twice && i < a->out; i++)
-        twice = a->index[i] == i / 2;
-    return twice;
-}
-
-static bool is_pairs(const dq_resize_axis *a)
-{
-    bool pairs = a->weight && a->taps == 2;
-    for (size_t i = 0; pairs && i < 2 * a->out; i++)
-        pairs = a->weight[i] != 0;
-    return pairs;
-}
-
-/* Whether each element is the mean of two, or (`taps` 1) one: those that come next. */
-static bool is_mean(const dq_resize_axis *a, size_t taps)
-{
-    bool mean = a->index && !a->outside && a->taps == taps && (taps > 1 || a->out == a->in);
-    for (size_t i = 0; mean && i < taps * a->out; i++)
-        mean = a->index[i] == i && a->weight[i] == 1 / (double)taps;
-    return mean;
-}
-
 static void find_halves(state *s, dq_dtype dtype)
 {
     dq_window *w = &s->halves;
     size_t first = s->rank, rest;
-    while (first > 0 && is_mean(&s->axis[first - 1], 2))
+    while (first > 0 && dq_resize_is_mean(&s->axis[first - 1], 2))
         first--;
-    for (rest = first; rest > 0 && is_mean(&s->axis[rest - 1], 1);)
+    for (rest = first; rest > 0 && dq_resize_is_mean(&s->axis[rest - 1], 1);)
         rest--;
     for (size_t d = first; d < s->rank; d++) {
         const size_t at = d - first;
@@ -279,7 +253,8 @@ static bool row_scratch(const state *s, size_t *bytes)
         return true;
     }
     return dq_mul_size(s->axis[last_of(s)].out, (KEPT + s->rank) * sizeof(double), &row) &&
-           dq_mul_size(s->axis[last_of(s)].in, sizeof(double), &source) && dq_add_size(row, source, bytes);
+           dq_mul_size(s->axis[last_of(s)].in + 1, sizeof(double), &source) &&
+           dq_add_size(row, source, bytes);
 }
 
 static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less, dq_error *err)
@@ -298,10 +273,11 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
             how.nearest = DQ_NEAREST_CEIL;
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
-    s->twice = s->rank && is_twice(&s->axis[last_of(s)]);
-    s->rows_twice = s->rank > 1 && is_twice(&s->axis[last_of(s) - 1]);
-    s->pairs = s->rank && is_pairs(&s->axis[last_of(s)]);
+    s->twice = s->rank && dq_resize_is_twice(&s->axis[last_of(s)]);
+    s->rows_twice = s->rank > 1 && dq_resize_is_twice(&s->axis[last_of(s) - 1]);
     find_halves(s, call->in[0]->dtype);
+    if (s->rank && call->out[0]->count)
+        dq_resize_leave_out(&s->axis[last_of(s)]);
     if (!row_scratch(s, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows");
     return DQ_OK;
@@ -336,7 +312,8 @@ static dq_status upsample_prepare(dq_op_call *call, dq_error *err)
 typedef struct worker_rows {
     const dq_op_call *call;
     const state *s;
-    double *source, *level[DQ_MAX_RANK]; /* an input row; a row of results for each axis before the last */
+    double *source,
+        *level[DQ_MAX_RANK]; /* an input row and a 0; a row of results for each axis before the last */
     double *kept[KEPT];
     size_t kept_at[KEPT]; /* offsets of the input rows that they are made of; SIZE_MAX: none yet */
     size_t next;
@@ -348,7 +325,7 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
     size_t out = s->axis[last_of(s)].out;
     double *room = dq_call_worker_scratch(call, worker);
     *r = (worker_rows){.call = call, .s = s, .source = room};
-    room += s->axis[last_of(s)].in;
+    room += s->axis[last_of(s)].in + 1;
     for (size_t k = 0; k < KEPT; k++, room += out) {
         r->kept[k] = room;
         r->kept_at[k] = SIZE_MAX;
@@ -357,15 +334,21 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
         r->level[d] = room;
 }
 
-/* An element made of `taps` others; those without weight may be infinite. */
+/* An element made of `taps` others. */
 static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
 {
     double sum = 0;
-    for (size_t t = 0; t < taps; t++) {
-        const double product = weight[t] * x[index[t]];
-        sum += weight[t] != 0 ? product : 0;
-    }
+    for (size_t t = 0; t < taps; t++)
+        sum += weight[t] * x[index[t]];
     return sum;
+}
+
+static const double *kept_row(const worker_rows *r, size_t at)
+{
+    for (size_t k = 0; k < KEPT; k++)
+        if (r->kept_at[k] == at)
+            return r->kept[k];
+    return NULL;
 }
 
 /* The input row at an offset, resampled. */
@@ -373,21 +356,19 @@ static const double *along(worker_rows *r, size_t at)
 {
     const dq_tensor *in = r->call->in[0];
     const dq_resize_axis *a = &r->s->axis[last_of(r->s)];
-    for (size_t k = 0; k < KEPT; k++)
-        if (r->kept_at[k] == at)
-            return r->kept[k];
+    const double *kept = kept_row(r, at);
+    if (kept)
+        return kept;
     double *restrict to = r->kept[r->next], *restrict x = r->source;
     const size_t *restrict index = a->index, taps = a->taps, n = a->out;
     const double *restrict weight = a->weight;
     r->kept_at[r->next] = at;
     r->next = (r->next + 1) % KEPT;
     dq_load_doubles(in->dtype, in->data, at, a->in, x);
-    if (r->s->pairs)
+    x[a->in] = 0;
+    if (taps == 2)
         for (size_t i = 0; i < n; i++)
             to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
-    else if (taps == 2)
-        for (size_t i = 0; i < n; i++)
-            to[i] = weigh(x, index + 2 * i, weight + 2 * i, 2);
     else if (taps == 4)
         for (size_t i = 0; i < n; i++)
             to[i] = weigh(x, index + 4 * i, weight + 4 * i, 4);
@@ -397,15 +378,31 @@ static const double *along(worker_rows *r, size_t at)
     return to;
 }
 
-/* What `blend` gives of the last axis but one where two input rows have weights: in one pass. */
-static const double *blend_two(worker_rows *r, size_t d, const size_t *index, const double *weight, size_t at)
+/* What `blend` gives of the last axis but one where two or four input rows have weights: in one pass. NULL:
+ * one has none, or more rows lie between them than are kept. */
+static const double *blend_rows(worker_rows *r, size_t d, const size_t *index, const double *weight,
+                                size_t at)
 {
-    size_t stride = r->s->strides[d], n = r->s->axis[d + 1].out;
-    along(r, at + index[0] * stride);
-    const double *second = along(r, at + index[1] * stride), *first = along(r, at + index[0] * stride);
+    const double *row[4];
+    size_t stride = r->s->strides[d], n = r->s->axis[d + 1].out, taps = r->s->axis[d].taps;
+    for (size_t t = 0; t < taps; t++) {
+        if (weight[t] == 0)
+            return NULL;
+        along(r, at + index[t] * stride);
+    }
+    for (size_t t = 0; t < taps; t++) {
+        row[t] = kept_row(r, at + index[t] * stride);
+        if (!row[t])
+            return NULL;
+    }
     double *sum = r->level[d];
-    for (size_t i = 0; i < n; i++)
-        sum[i] = 0 + weight[0] * first[i] + weight[1] * second[i];
+    if (taps == 2)
+        for (size_t i = 0; i < n; i++)
+            sum[i] = 0 + weight[0] * row[0][i] + weight[1] * row[1][i];
+    else
+        for (size_t i = 0; i < n; i++)
+            sum[i] = 0 + weight[0] * row[0][i] + weight[1] * row[1][i] + weight[2] * row[2][i] +
+                     weight[3] * row[3][i];
     return sum;
 }
 
@@ -420,8 +417,10 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     const dq_resize_axis *a = &s->axis[d];
     const size_t *index = a->index + coord[d] * a->taps;
     const double *weights = a->weight + coord[d] * a->taps;
-    if (d + 1 == last_of(s) && a->taps == 2 && weights[0] != 0 && weights[1] != 0)
-        return blend_two(r, d, index, weights, at);
+    const bool some = d + 1 == last_of(s) && (a->taps == 2 || a->taps == 4);
+    const double *rows = some ? blend_rows(r, d, index, weights, at) : NULL;
+    if (rows)
+        return rows;
     double *sum = r->level[d];
     size_t n = s->axis[last_of(s)].out;
     bool begun = false;

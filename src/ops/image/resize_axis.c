@@ -108,3 +108,25 @@ dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *a
     }
     return DQ_OK;
 }
+
+bool dq_resize_is_twice(const dq_resize_axis *a)
+{
+    bool twice = a->index && a->out == 2 * a->in && a->taps == 1;
+    for (size_t i = 0; twice && i < a->out; i++)
+        twice = a->index[i] == i / 2;
+    return twice;
+}
+
+void dq_resize_leave_out(dq_resize_axis *a)
+{
+    for (size_t i = 0; a->taps > 1 && i < a->taps * a->out; i++)
+        a->index[i] = a->weight[i] != 0 ? a->index[i] : a->in;
+}
+
+bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps)
+{
+    bool mean = a->index && !a->outside && a->taps == taps && (taps > 1 || a->out == a->in);
+    for (size_t i = 0; mean && i < taps * a->out; i++)
+        mean = a->index[i] == i && a->weight[i] == 1 / (double)taps;
+    return mean;
+}

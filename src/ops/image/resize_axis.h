@@ -45,4 +45,14 @@ typedef struct dq_resize_axis {
 /** Makes the table, in the arena. `in` is not 0 unless `out` is. */
 dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err);
 
+/** Whether each element is taken twice, one after the other. */
+bool dq_resize_is_twice(const dq_resize_axis *a);
+
+/** Whether each element is the mean of two, or (`taps` 1) one: those that come next. */
+bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps);
+
+/** Elements without weight may be infinite: element `in`, a 0 that stands behind each row, is taken for them.
+ */
+void dq_resize_leave_out(dq_resize_axis *a);
+
 #endif
