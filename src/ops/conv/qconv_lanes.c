@@ -184,7 +184,7 @@ static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
 /* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
 static void cut(dq_qconv *conv)
 {
-    enum { CACHE = 1 << 16, LEAST = 32, MOST = 512 };
+    enum { CACHE = 1 << 15, LEAST = 32, MOST = 512 };
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
     size_t pixels = CACHE / (l->planes * STEP), blocks;
