@@ -311,7 +311,7 @@ static inline __attribute__((always_inline)) void interleave(const __m256i in[TU
 }
 
 /* 16 positions of 32 rows. */
-static void turn_square(const uint8_t *const x[HALF], size_t from, uint8_t *to, size_t step)
+static void turn_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
 {
     __m256i a[TURN], b[TURN];
     for (int i = 0; i < TURN; i++) {
@@ -327,17 +327,25 @@ static void turn_square(const uint8_t *const x[HALF], size_t from, uint8_t *to, 
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
+/* Rows of which each eight stand in a half of a vector of their own. */
+static bool are_few(size_t rows)
+{
+    return rows <= 2 * LANES;
+}
+
 /* What is turned past a run's end is overwritten by the next, or multiplied by nothing. */
 static void turn(const dq_qgemm_a *a, size_t rows, size_t step, uint8_t *out)
 {
     for (size_t half = 0; half < step; half += HALF) {
+        const uint8_t *x[HALF];
         uint8_t *to = out + half;
+        for (size_t i = 0; i < HALF; i++) {
+            size_t row = are_few(rows) ? i / 16 * LANES + i % LANES : half + i;
+            x[i] = a->rows[row < rows ? row : rows - 1];
+        }
         for (size_t t = 0; t < a->runs; t++) {
-            const uint8_t *x[HALF];
-            for (size_t i = 0; i < HALF; i++)
-                x[i] = a->rows[half + i < rows ? half + i : rows - 1] + a->offsets[t];
             for (size_t k = 0; k < a->run; k += TURN)
-                turn_square(x, k, to + k * step, step);
+                turn_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
             to += dq_avx2_groups(a->run) * GROUP * step;
         }
     }
@@ -377,23 +385,25 @@ static inline __attribute__((always_inline)) void rest_column(const uint8_t *tur
             _mm256_storeu_si256((__m256i *)(void *)(sums + (h * 4 + v) * LANES), acc[h][v]);
 }
 
-/* The same of up to LANES rows, which are turned HALF bytes to a position: one vector. */
+/* The same of few rows: two vectors. */
 static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *r, size_t records,
                                    int32_t *sums)
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i acc = _mm256_setzero_si256();
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (const dq_avx2_record *end = r + records; r < end; r++) {
-        __m128i x[4];
+        __m256i x[4], w = _mm256_set1_epi32(four(r->rest));
         for (int e = 0; e < 4; e++)
-            x[e] = _mm_loadl_epi64((const __m128i *)(const void *)(turned + r->position[e] * (size_t)HALF));
-        __m128i first = _mm_unpacklo_epi8(x[0], x[1]), second = _mm_unpacklo_epi8(x[2], x[3]);
-        __m256i bytes =
-            _mm256_set_m128i(_mm_unpackhi_epi16(first, second), _mm_unpacklo_epi16(first, second));
-        __m256i pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi32(four(r->rest)));
-        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, ones));
+            x[e] = load(turned + r->position[e] * (size_t)HALF);
+        __m256i first = _mm256_unpacklo_epi8(x[0], x[1]), second = _mm256_unpacklo_epi8(x[2], x[3]);
+        __m256i bytes[2] = {_mm256_unpacklo_epi16(first, second), _mm256_unpackhi_epi16(first, second)};
+        for (int v = 0; v < 2; v++) {
+            __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(bytes[v], w), ones);
+            acc[v] = _mm256_add_epi32(acc[v], sum);
+        }
     }
-    _mm256_storeu_si256((__m256i *)(void *)sums, acc);
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(sums + v * LANES), acc[v]);
 }
 
 /* Adds eight columns of a vector's eight rows, of which the last four are `apart` from the first, to c:
@@ -427,7 +437,7 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
 {
     int32_t sums[NR * MR];
     size_t halves = rows > HALF ? 2 : 1, positions = 0;
-    bool few = rows <= LANES;
+    bool few = are_few(rows);
     kept_head *kept = a->turned;
     row_size(a->runs, a->run, &positions);
     uint8_t *turned = (uint8_t *)(kept + 1) + 2 * MR * positions;
@@ -443,8 +453,8 @@ static void add_rest(const dq_qgemm_a *a, size_t rows, const dq_avx2_head *head,
             rest_column(turned, r, head->records[j], 1, sums + j * MR);
     }
     for (size_t j = 0; j < NR; j += LANES)
-        for (size_t v = 0; v < (few ? 1 : halves * 4); v++)
-            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? 4 : 16, rows, c + j,
+        for (size_t v = 0; v < (few ? 2 : halves * 4); v++)
+            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? LANES : 16, rows, c + j,
                        c_stride);
 }
 
