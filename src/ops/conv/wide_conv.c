@@ -142,19 +142,6 @@ static octets find_octets(const task *t, size_t *row, size_t *column, size_t cou
     return o;
 }
 
-/* n < OCTET codes of 16 bits. */
-static inline void store_few(const uint16_t *from, size_t n, uint16_t *to)
-{
-    enum { HALF = OCTET / 2 };
-    if (n >= HALF) { /* some twice */
-        memcpy(to, from, HALF * sizeof *to);
-        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i];
-}
-
 static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t at)
 {
     dq_tensor *y = t->run->call->out[0];
@@ -171,7 +158,7 @@ static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t a
             else if (o->n[k] == OCTET)
                 memcpy(dq_data(y, uint16_t) + at + o->at[k], from, OCTET * sizeof *from);
             else
-                store_few(from, o->n[k], dq_data(y, uint16_t) + at + o->at[k]);
+                dq_wcodes_few(from, o->n[k], dq_data(y, uint16_t) + at + o->at[k]);
         }
 }
 

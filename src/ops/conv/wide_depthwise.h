@@ -9,6 +9,7 @@ typedef struct dq_wdepth {
     size_t pairs;
     ptrdiff_t *offsets;       /* of each pair of kernel elements from an output's place */
     uint32_t *first, *second; /* the elements; second UINT32_MAX: none */
+    bool joined; /* the outputs of a band are one row, between whose parts stand sums that nothing wants */
     size_t plane_at, weights_at, sums_at, extra_at; /* of a worker's scratch */
 } dq_wdepth;
 
