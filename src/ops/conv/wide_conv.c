@@ -121,25 +121,24 @@ typedef struct octets {
     const int16_t *x[DQ_WGEMM_OCTETS];
 } octets;
 
-/* The `count` that come next; row and column are where the first stands. */
-static octets find_octets(const task *t, size_t *row, size_t *column, size_t count)
+/* The o->count that come next; row and column are where the first stands. */
+static void find_octets(const task *t, size_t *row, size_t *column, octets *o)
 {
     const state *st = t->st;
     const size_t columns = dq_wband_columns(&st->b, t->count);
     const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
-    octets o = {.count = count, .together = true};
-    for (size_t i = 0; i < count; i++) {
-        o.n[i] = columns - *column < OCTET ? columns - *column : OCTET;
-        o.at[i] = start + *row * columns + *column;
-        o.x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
-        o.together = o.together && o.at[i] == o.at[0] + i * OCTET;
+    o->together = true;
+    for (size_t i = 0; i < o->count; i++) {
+        o->n[i] = columns - *column < OCTET ? columns - *column : OCTET;
+        o->at[i] = start + *row * columns + *column;
+        o->x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
+        o->together = o->together && o->at[i] == o->at[0] + i * OCTET;
         *column += OCTET;
         if (*column >= columns) {
             *column = 0;
             *row += 1;
         }
     }
-    return o;
 }
 
 static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t at)
@@ -191,7 +190,9 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     for (size_t i = 0; i < panels; i++)
         dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
     for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
-        octets o = find_octets(t, &row, &column, all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS);
+        octets o;
+        o.count = all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS;
+        find_octets(t, &row, &column, &o);
         dq_wcodes_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
         for (size_t i = 0; i < panels; i++) {
             s.rows = n - i * ROWS < ROWS ? n - i * ROWS : ROWS;

@@ -243,16 +243,17 @@ static stretch find_rows(const dq_wband *b, size_t first)
 
 /* One phase of a plane of two axes, of 16-bit codes. */
 static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows, const stretch *s,
-                       uint16_t flip, int16_t pad, int16_t *to)
+                       uint16_t flip, int16_t *to)
 {
-    const size_t in = (size_t)b->w.in[1], n = s->end - s->from, margin = b->pitch - s->end;
-    const uint16_t *from = x + rows->at * in + s->at;
-    to += rows->from * b->row;
-    for (size_t i = rows->from; i < rows->end; i++, to += b->row, from += rows->step * in) {
-        fill(pad, s->from, to);
-        take_16(from, s->step, n, flip, to + s->from);
-        fill(pad, margin, to + s->end);
-    }
+    const size_t in = (size_t)b->w.in[1], n = s->end - s->from, step = s->step, down = rows->step * in;
+    const size_t next = b->row;
+    x += rows->at * in + s->at;
+    to += rows->from * next + s->from;
+    for (size_t i = rows->end - rows->from; i > 0; i--, to += next, x += down)
+        if (step == 1)
+            take_16(x, 1, n, flip, to);
+        else
+            take_16(x, step, n, flip, to);
 }
 
 void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
@@ -262,14 +263,12 @@ void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, s
     const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;
     const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     const stretch image = flat ? find_rows(b, first) : (stretch){0};
-    fill(pad, image.from * b->row, to);
-    /* no kernel element meets the last, as those behind rows */
-    fill(pad, (rows - image.end) * b->row + 1, to + image.end * b->row);
+    fill(pad, rows * b->row + 1, to); /* no kernel element meets the last, as those behind rows */
     for (size_t i = 0; i < b->phases; i++) {
         const stretch s = find_stretch(b, first, b->phase[i]);
         int16_t *out = to + i * pitch;
         if (flat) {
-            take_phase(b, (const uint16_t *)x->data + at, &image, &s, flip, pad, out);
+            take_phase(b, (const uint16_t *)x->data + at, &image, &s, flip, out);
             continue;
         }
         const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
