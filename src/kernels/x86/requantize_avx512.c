@@ -241,116 +241,115 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* ---- To 16 bits --------------------------------------------------------------------------------------- */
 
-/* What stays the same from row to row. */
-typedef struct wide {
-    bool joined;           /* sums and high as integers */
-    bool words, is_signed; /* bounds are those of a type of 16 bits */
-    __m512d least, most;
-    __m512i zero;
-} wide;
-
-/* One row. */
+/* Any row, and what of its columns. */
 typedef struct wide_row {
+    const dq_wide_sums *s;
     const int32_t *sums, *high;
-    const double *extra;
-    __m512d offset, scale; /* of all columns */
-    bool small;            /* all products lie so far within 31 bits that integers may be saturated */
+    const double *extra, *offset, *scale;
 } wide_row;
 
 /* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
-static inline __m512d eight_wide(const wide *w, const wide_row *r, __m256i sums, __m256i high, __mmask8 some,
-                                 size_t j, __m512d offset, __m512d scale)
+static inline __m512d eight_wide(const wide_row *r, size_t j)
 {
+    const dq_wide_sums *s = r->s;
     const __m512d magic = _mm512_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
-    __m512d v = _mm512_cvtepi32_pd(sums);
-    if (r->high && !w->joined)
-        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
+    const __mmask8 some = (__mmask8)(s->cols - j < 8 ? (1u << (s->cols - j)) - 1 : 255);
+    __m512d v = _mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, r->sums + j));
+    if (r->high)
+        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, r->high + j)),
+                            _mm512_set1_pd(256), v);
     if (r->extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
+    __m512d offset = s->col_step ? _mm512_maskz_loadu_pd(some, r->offset + j) : _mm512_set1_pd(*r->offset);
+    __m512d scale = s->col_step ? _mm512_maskz_loadu_pd(some, r->scale + j) : _mm512_set1_pd(*r->scale);
     v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
-    if (!r->small)
-        v = _mm512_min_pd(_mm512_max_pd(v, w->least), w->most); /* of NaN and a bound, max gives the bound */
-    return _mm512_add_pd(v, magic);
+    v = _mm512_max_pd(v, _mm512_set1_pd(s->lo - s->zero_point)); /* of NaN and a bound, max gives the bound */
+    return _mm512_add_pd(_mm512_min_pd(v, _mm512_set1_pd(s->hi - s->zero_point)), magic);
 }
 
-/* Sixteen of them, or the `some` that are there; `offset` and `scale` where each column has its own, or NULL.
- */
-static inline __m512i sixteen_wide(const wide *w, const wide_row *r, __mmask16 some, size_t j,
-                                   const double *offset, const double *scale)
+static __attribute__((noinline)) void any_wide_row(const dq_wide_sums *s, size_t i, uint16_t *out)
 {
+    const wide_row r = {s,
+                        s->sums + i * s->stride,
+                        s->high ? s->high + i * s->stride : NULL,
+                        s->extra ? s->extra + i * s->extra_stride : NULL,
+                        s->offset + i * s->row_step,
+                        s->scale + i * s->row_step};
+    for (size_t j = 0; j < s->cols; j += 8) {
+        const __mmask8 some = (__mmask8)(s->cols - j < 8 ? (1u << (s->cols - j)) - 1 : 255);
+        __m256i codes = _mm512_cvtepi64_epi32(_mm512_castpd_si512(eight_wide(&r, j)));
+        codes = _mm256_add_epi32(codes, _mm256_set1_epi32(s->zero_point));
+        _mm_mask_storeu_epi16(out + j, some, _mm256_cvtepi32_epi16(codes));
+    }
+}
+
+/* What is the same in all rows that are as most are: to 16 bits, one offset and scale for all columns, all of
+ * it integers. All products lie so far within 31 bits that integers may be saturated. */
+typedef struct plain {
+    __m512d offset, scale;
+    __m512i zero; /* and codes less the middle of their type, `flip` */
+    __m256i flip;
+} plain;
+
+static inline __m256i sixteen_codes(const plain *p, __m512i sums)
+{
+    const __m512d magic = _mm512_set1_pd(6755399441055744.0);
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __mmask8 first = (__mmask8)some, second = (__mmask8)(some >> 8);
-    __m512i sums = _mm512_maskz_loadu_epi32(some, r->sums + j), high = sums;
-    if (r->high)
-        high = _mm512_maskz_loadu_epi32(some, r->high + j);
-    if (r->high && w->joined)
-        sums = _mm512_add_epi32(sums, _mm512_slli_epi32(high, 8));
-    __m512d o0 = r->offset, o1 = o0, s0 = r->scale, s1 = s0;
-    if (offset) {
-        o0 = _mm512_maskz_loadu_pd(first, offset + j);
-        o1 = _mm512_maskz_loadu_pd(second, offset + j + 8);
-        s0 = _mm512_maskz_loadu_pd(first, scale + j);
-        s1 = _mm512_maskz_loadu_pd(second, scale + j + 8);
-    }
-    __m512d low =
-        eight_wide(w, r, _mm512_castsi512_si256(sums), _mm512_castsi512_si256(high), first, j, o0, s0);
-    __m512d up = eight_wide(w, r, _mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(high, 1),
-                            second, j + 8, o1, s1);
+    __m512d low = _mm512_cvtepi32_pd(_mm512_castsi512_si256(sums));
+    __m512d up = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(sums, 1));
+    low = _mm512_add_pd(_mm512_mul_pd(_mm512_add_pd(low, p->offset), p->scale), magic);
+    up = _mm512_add_pd(_mm512_mul_pd(_mm512_add_pd(up, p->offset), p->scale), magic);
     __m512i codes = _mm512_permutex2var_epi32(_mm512_castpd_si512(low), even, _mm512_castpd_si512(up));
-    return _mm512_add_epi32(codes, w->zero);
+    return _mm256_xor_si256(_mm512_cvtsepi32_epi16(_mm512_add_epi32(codes, p->zero)), p->flip);
 }
 
-static inline __m256i words_of(const wide *w, const wide_row *r, __m512i v)
+static inline __m512i joined(const int32_t *sums, const int32_t *high, __mmask16 some)
 {
-    if (!r->small)
-        return _mm512_cvtepi32_epi16(v);
-    v = w->is_signed ? _mm512_packs_epi32(v, v) : _mm512_packus_epi32(v, v);
-    return _mm512_castsi512_si256(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6), v));
+    __m512i v = _mm512_maskz_loadu_epi32(some, sums);
+    if (!high)
+        return v;
+    return _mm512_add_epi32(v, _mm512_slli_epi32(_mm512_maskz_loadu_epi32(some, high), 8));
 }
 
-static inline __attribute__((always_inline)) void one_wide_row(const wide *w, const wide_row *r, size_t cols,
-                                                               const double *offset, const double *scale,
-                                                               uint16_t *out)
+/* Rows from row i on, as long as they are plain; returns the number of the first that is not. `high` is there
+ * or not in each call. */
+static inline __attribute__((always_inline)) size_t plain_rows(const dq_wide_sums *s, size_t i,
+                                                               const int32_t *high, uint16_t *out)
 {
-    size_t j = 0;
-    for (; j + LANES <= cols; j += LANES)
-        _mm256_storeu_si256((__m256i *)(void *)(out + j),
-                            words_of(w, r, sixteen_wide(w, r, 0xffff, j, offset, scale)));
-    if (j < cols) {
-        const __mmask16 some = (__mmask16)((1u << (cols - j)) - 1);
-        _mm256_mask_storeu_epi16(out + j, some, words_of(w, r, sixteen_wide(w, r, some, j, offset, scale)));
+    const int32_t *sums = s->sums + i * s->stride;
+    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+    const size_t rows = s->rows, cols = s->cols, stride = s->stride, step = s->row_step, next = s->out_stride;
+    const size_t whole = cols - cols % LANES;
+    const __mmask16 rest = (__mmask16)((1u << cols % LANES) - 1);
+    const int16_t flip = s->lo < 0 ? 0 : INT16_MIN;
+    plain p = {.zero = _mm512_set1_epi32(s->zero_point + flip), .flip = _mm256_set1_epi16(flip)};
+    for (out += i * next; i < rows && (0x1p31 + fabs(*offset)) * fabs(*scale) <= 0x1p30; i++) {
+        p.offset = _mm512_set1_pd(*offset);
+        p.scale = _mm512_set1_pd(*scale);
+        for (size_t j = 0; j < whole; j += LANES)
+            _mm256_storeu_si256((__m256i *)(void *)(out + j),
+                                sixteen_codes(&p, joined(sums + j, high ? high + j : NULL, 0xffff)));
+        if (rest)
+            _mm256_mask_storeu_epi16(
+                out + whole, rest, sixteen_codes(&p, joined(sums + whole, high ? high + whole : NULL, rest)));
+        sums += stride;
+        high = high ? high + stride : NULL;
+        out += next;
+        offset += step;
+        scale += step;
     }
-}
-
-/* Rows that are as most are: to 16 bits, one offset and scale for all columns, all of it integers. */
-static inline bool is_plain(const wide *w, const wide_row *r, double offset, double scale, bool each)
-{
-    return w->words && !each && !r->extra && (!r->high || w->joined) &&
-           (0x1p31 + fabs(offset)) * fabs(scale) <= 0x1p30;
+    return i;
 }
 
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    const wide w = {s->narrow,
-                    s->hi - s->lo == UINT16_MAX,
-                    s->lo < 0,
-                    _mm512_set1_pd(s->lo - s->zero_point),
-                    _mm512_set1_pd(s->hi - s->zero_point),
-                    _mm512_set1_epi32(s->zero_point)};
-    const wide plain = {true, true, w.is_signed, w.least, w.most, w.zero};
-    const size_t cols = s->cols, rows = cols ? s->rows : 0, stride = s->stride;
-    wide_row r = {.sums = s->sums, .high = s->high, .extra = s->extra};
-    for (size_t i = 0; i < rows; i++, out += s->out_stride) {
-        const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-        r.offset = _mm512_set1_pd(*offset);
-        r.scale = _mm512_set1_pd(*scale);
-        if (!is_plain(&w, &r, *offset, *scale, s->col_step))
-            one_wide_row(&w, &r, cols, s->col_step ? offset : NULL, scale, out);
-        else
-            one_wide_row(&plain, &(wide_row){r.sums, r.high, NULL, r.offset, r.scale, true}, cols, NULL, NULL,
-                         out);
-        r.sums += stride;
-        r.high = r.high ? r.high + stride : NULL;
-        r.extra = r.extra ? r.extra + s->extra_stride : NULL;
+    const bool may = s->hi - s->lo == UINT16_MAX && !s->col_step && !s->extra && (!s->high || s->narrow);
+    for (size_t i = 0; s->cols > 0 && i < s->rows; i++) {
+        if (may && s->high)
+            i = plain_rows(s, i, s->high + i * s->stride, out);
+        else if (may)
+            i = plain_rows(s, i, NULL, out);
+        if (i < s->rows)
+            any_wide_row(s, i, out + i * s->out_stride);
     }
 }
