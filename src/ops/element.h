@@ -40,4 +40,22 @@ static inline bool dq_wrap_index(int64_t given, int64_t n, size_t *index)
     return given >= -n && given < n;
 }
 
+/** Where the slices begin that n tuples of indices name, along the axes from `first` on: at[i], from `base`
+ * on. How many tuples are good, from the first on. */
+static inline size_t dq_find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *given,
+                                    size_t n, size_t base, size_t *at)
+{
+    size_t strides[DQ_MAX_RANK], index;
+    dq_strides(data->rank, data->dims, strides);
+    for (size_t i = 0; i < n; i++) {
+        at[i] = base;
+        for (size_t d = first; d < first + tuple; d++) {
+            if (!dq_wrap_index(*given++, data->dims[d], &index))
+                return i;
+            at[i] += index * strides[d];
+        }
+    }
+    return n;
+}
+
 #endif

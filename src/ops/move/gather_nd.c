@@ -34,23 +34,6 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, data->dtype, rank, dims, err);
 }
 
-/* Where the slices of n tuples begin, from `base` on; how many are good, n or fewer. */
-static size_t find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *given, size_t n,
-                          size_t base, size_t *at)
-{
-    size_t strides[DQ_MAX_RANK], index;
-    dq_strides(data->rank, data->dims, strides);
-    for (size_t i = 0; i < n; i++) {
-        at[i] = base;
-        for (size_t d = first; d < first + tuple; d++) {
-            if (!dq_wrap_index(*given++, data->dims[d], &index))
-                return i;
-            at[i] += index * strides[d];
-        }
-    }
-    return n;
-}
-
 static dq_status outside(const dq_op_call *call, size_t batch, const int64_t *given, dq_error *err)
 {
     const int64_t *dims = call->in[DATA]->dims + batch;
@@ -78,7 +61,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         n = DQ_ROW / (tuple ? tuple : 1);
         n = n < each - i % each ? n : each - i % each;
         dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
-        const size_t good = find_slices(data, batch, tuple, given, n, i / each * one, at);
+        const size_t good = dq_find_slices(data, batch, tuple, given, n, i / each * one, at);
         if (good < n)
             return outside(call, batch, given + good * tuple, err);
         if (slice == 1 && width)

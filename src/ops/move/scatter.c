@@ -221,22 +221,29 @@ static dq_status nd_prepare(dq_op_call *call, dq_error *err)
 
 static dq_status nd_run(const dq_op_call *call, dq_error *err)
 {
-    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
+    const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES], *updates = call->in[UPDATES];
     const state *s = call->state;
-    size_t tuple = (size_t)indices->dims[indices->rank - 1], strides[DQ_MAX_RANK];
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_move_width(data->dtype);
     size_t tuples = dq_dims_product(indices->dims, 0, indices->rank - 1);
     size_t slice = dq_dims_product(data->dims, tuple, data->rank);
-    dq_strides(data->rank, data->dims, strides);
+    const bool singles = slice == 1 && width && s->join == REPLACE;
     start(call);
-    for (size_t i = 0; i < tuples && (slice || tuple); i++) {
-        size_t at = 0, index;
-        for (size_t d = 0; d < tuple; d++) {
-            int64_t given = dq_tensor_get_int(indices, i * tuple + d);
-            if (!dq_wrap_index(given, data->dims[d], &index))
-                return outside(call, given, data->dims[d], err);
-            at += index * strides[d];
+    for (size_t i = 0, n; i < tuples && (slice || tuple); i += n) {
+        int64_t given[DQ_ROW];
+        size_t at[DQ_ROW], good, d;
+        n = DQ_ROW / (tuple ? tuple : 1);
+        n = n < tuples - i ? n : tuples - i;
+        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
+        good = dq_find_slices(data, 0, tuple, given, n, 0, at);
+        for (d = 0; good < n; d++) {
+            const int64_t index = given[good * tuple + d];
+            if (index < -data->dims[d] || index >= data->dims[d])
+                return outside(call, index, data->dims[d], err);
         }
-        place(s->join, call->in[UPDATES], i * slice, call->out[0], at, slice);
+        if (singles)
+            dq_move_put(width, call->out[0]->data, (const char *)updates->data + i * width, at, n);
+        for (size_t k = 0; k < n && !singles; k++)
+            place(s->join, updates, (i + k) * slice, call->out[0], at[k], slice);
     }
     return DQ_OK;
 }

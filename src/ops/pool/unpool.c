@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "ops/element.h"
 #include "ops/lists.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 
@@ -87,15 +88,21 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
     dq_strides(out->rank, out->dims, strides);
     dq_move_fill(out->dtype, out->data, out->count, NULL);
     const bool whole = places == out->count; /* places are those of the output */
-    for (size_t i = 0; i < call->in[X]->count; i++) {
-        int64_t given = dq_data(call->in[PLACES], int64_t)[i];
-        if (given < 0 || (uint64_t)given >= places)
-            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds place %" PRId64 ", wanted 0 to %zu",
-                                given, places - 1);
-        size_t at = whole ? (size_t)given : 0, rest = (size_t)given;
-        for (size_t d = whole ? 0 : out->rank; d-- > 0; rest /= (size_t)dims[d])
-            at += rest % (size_t)dims[d] * strides[d];
-        dq_copy_elements(call->in[X], i, out, at, 1);
+    const dq_tensor *x = call->in[X];
+    const size_t width = dq_move_width(x->dtype);
+    for (size_t i = 0, n; i < x->count; i += n) {
+        size_t at[DQ_ROW];
+        n = x->count - i < DQ_ROW ? x->count - i : DQ_ROW;
+        for (size_t k = 0; k < n; k++) {
+            int64_t given = dq_data(call->in[PLACES], int64_t)[i + k];
+            if (given < 0 || (uint64_t)given >= places)
+                return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                    "input 1 holds place %" PRId64 ", wanted 0 to %zu", given, places - 1);
+            at[k] = whole ? (size_t)given : 0;
+            for (size_t d = whole ? 0 : out->rank, rest = (size_t)given; d-- > 0; rest /= (size_t)dims[d])
+                at[k] += rest % (size_t)dims[d] * strides[d];
+        }
+        dq_move_put(width, out->data, (const char *)x->data + i * width, at, n);
     }
     return DQ_OK;
 }
