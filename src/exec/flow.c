@@ -85,6 +85,10 @@ static dq_status begin_loop(loop *l, dq_error *err)
                                 "input %u is left out, wanted the value that the loop "
                                 "begins with",
                                 2 + i);
+        if (dq_inner_pass(l->body, 1 + i, 2 + i)) {
+            dq_inner_hold(l->body, 2 + i, l->plan, l->step, 2 + i);
+            continue;
+        }
         DQ_TRY(dq_kept_set(&l->flow->kept[i], call->in[2 + i], err));
         l->body->inputs[2 + i] = l->flow->kept[i].t;
     }
@@ -136,6 +140,8 @@ static dq_status iterate(loop *l, dq_error *err)
         if (wants(l, i))
             DQ_TRY(push(l, i, err));
     for (uint32_t i = 0; i < l->carried; i++) {
+        if (l->body->passed[1 + i])
+            continue;
         DQ_TRY(dq_kept_set(&l->flow->kept[i], dq_inner_output(l->body, 1 + i), err));
         l->body->inputs[2 + i] = l->flow->kept[i].t;
     }
@@ -153,8 +159,12 @@ dq_status dq_flow_loop(dq_plan *plan, dq_step *step, dq_error *err)
         if (wants(&l, i))
             DQ_TRY(dq_empty_scan(l.body, step, 1 + l.carried + i, l.carried + i, 0, 0,
                                  &l.flow->kept[l.carried + i], err));
-    for (uint32_t i = 0; i < l.carried + l.scans; i++)
-        dq_flow_give(step, i, &l.flow->kept[i].t);
+    for (uint32_t i = 0; i < l.carried + l.scans; i++) {
+        if (i < l.carried && l.body->passed[1 + i])
+            DQ_TRY(dq_flow_give_input(step, i, plan, 2 + i, &l.flow->kept[i], err));
+        else
+            dq_flow_give(step, i, &l.flow->kept[i].t);
+    }
     return DQ_OK;
 }
 

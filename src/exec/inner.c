@@ -18,6 +18,8 @@ static void free_inner(dq_inner *inner)
     free(inner->inputs);
     free(inner->given);
     free(inner->planned);
+    free(inner->passed);
+    free(inner->wanted);
     free(inner);
 }
 
@@ -71,7 +73,9 @@ static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
     inner->inputs = calloc((size_t)g->input_count + 1, sizeof *inner->inputs);
     inner->given = calloc(all, sizeof *inner->given);
     inner->planned = calloc(all, sizeof *inner->planned);
-    if (!inner->inputs || !inner->given || !inner->planned)
+    inner->passed = calloc((size_t)g->output_count + 1, sizeof *inner->passed);
+    inner->wanted = calloc((size_t)g->output_count + 1, sizeof *inner->wanted);
+    if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->wanted)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
         inner->given[inner->given_count++] = (dq_given){.value = g->inputs[i], .tensor = &inner->inputs[i]};
@@ -166,27 +170,51 @@ static bool fits(dq_inner *inner)
     return all;
 }
 
+static void take_kind(dq_given *given, const dq_slot *from)
+{
+    given->constant = from->where == DQ_AT_CONSTANT;
+    given->fixed = given->constant && from->fixed;
+    given->lasting = given->constant && from->lasting;
+}
+
 static void take_captures(dq_inner *inner, const dq_plan *outer)
 {
     for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++) {
-        dq_given *given = &inner->given[i];
-        const dq_slot *from = dq_plan_slot(outer, given->value);
-        given->tensor = &from->t;
-        given->constant = from->where == DQ_AT_CONSTANT;
-        given->fixed = given->constant && from->fixed;
-        given->lasting = given->constant && from->lasting;
+        const dq_slot *from = dq_plan_slot(outer, inner->given[i].value);
+        inner->given[i].tensor = &from->t;
+        take_kind(&inner->given[i], from);
     }
+}
+
+bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in)
+{
+    const dq_value *v = inner->graph->outputs[out];
+    while (v->producer && v->graph == inner->graph && !strcmp(v->producer->op_type, "Identity") &&
+           !*v->producer->domain)
+        v = v->producer->in[0];
+    return inner->passed[out] = v == inner->graph->inputs[in];
+}
+
+void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step, uint32_t from)
+{
+    inner->inputs[in] = *step->call.in[from];
+    if (inner->graph->inputs[in]->type.kind == DQ_KIND_TENSOR) /* others may be wrapped, see check_inputs */
+        take_kind(&inner->given[in], dq_plan_slot(outer, step->node->in[from]));
 }
 
 static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
 {
     dq_plan_free(inner->plan);
     inner->plan = NULL;
+    uint32_t wanted_count = 0;
+    for (uint32_t i = 0; i < inner->graph->output_count; i++)
+        if (!inner->passed[i])
+            inner->wanted[wanted_count++] = inner->graph->outputs[i];
     dq_plan_request request = {.graph = inner->graph,
                                .given = inner->given,
                                .given_count = inner->given_count,
-                               .wanted = (const dq_value *const *)inner->graph->outputs,
-                               .wanted_count = inner->graph->output_count,
+                               .wanted = inner->wanted,
+                               .wanted_count = wanted_count,
                                .kernels = outer->kernels,
                                .threads = outer->threads,
                                .fuse = outer->fuse,
@@ -240,6 +268,20 @@ void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t)
         return;
     *step->call.out[i] = *t;
     step->call.out[i]->owned = false;
+}
+
+dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, uint32_t from, dq_kept *kept,
+                             dq_error *err)
+{
+    if (i >= step->call.out_count || !step->call.out[i])
+        return DQ_OK;
+    const dq_tensor *t = step->call.in[from];
+    if (dq_plan_slot(outer, step->node->in[from])->where != DQ_AT_CONSTANT) {
+        DQ_TRY(dq_kept_set(kept, t, err)); /* its memory may become another value's behind this step */
+        t = &kept->t;
+    }
+    dq_flow_give(step, i, t);
+    return DQ_OK;
 }
 
 /* ---- Values that outlive an iteration ----------------------------------------------------------------- */

@@ -16,6 +16,8 @@ typedef struct dq_inner {
     dq_given *given;       /* the inputs, then what the graph takes from outside */
     dq_tensor *planned;    /* what `plan` was made for; by place in `given` */
     uint32_t given_count, given_capacity;
+    bool *passed; /* by output: one of the inputs as it came, see dq_inner_pass */
+    const dq_value **wanted;
 } dq_inner;
 
 /** A value with memory of its own. */
@@ -43,6 +45,13 @@ dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_
 dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *step, dq_error *err);
 const dq_tensor *dq_inner_output(const dq_inner *inner, uint32_t i);
 
+/** Whether the graph's output `out` is its input `in` as it came: a state that no iteration changes. Such an
+ * output is not computed (dq_inner_output may not be asked), and the input is what the loop began with. */
+bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in);
+/** Gives the graph's input `in` the step's input `from`, the same in all iterations: as a constant where it
+ * is one outside. */
+void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step, uint32_t from);
+
 /** The body has as many inputs and outputs as the operator wants. */
 dq_status dq_inner_check_arity(const dq_inner *inner, const dq_step *step, uint32_t inputs, uint32_t outputs,
                                dq_error *err);
@@ -66,6 +75,9 @@ dq_status dq_empty_scan(const dq_inner *inner, const dq_step *step, uint32_t i, 
 
 /** Gives the step its output i. */
 void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t);
+/** Gives the step its input `from` as output i, out of memory of its own unless it is a constant. */
+dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, uint32_t from, dq_kept *kept,
+                             dq_error *err);
 
 dq_status dq_flow_if(dq_plan *plan, dq_step *step, dq_error *err);
 dq_status dq_flow_loop(dq_plan *plan, dq_step *step, dq_error *err);

@@ -171,7 +171,8 @@ static dq_status put_slice(scan *s, dq_kept *whole, bool first, size_t axis, int
 static dq_status feed(scan *s, int64_t t, dq_error *err)
 {
     for (uint32_t i = 0; i < s->states; i++)
-        s->body->inputs[i] = s->flow->kept[i].t;
+        if (!s->body->passed[i])
+            s->body->inputs[i] = s->flow->kept[i].t;
     for (uint32_t i = 0; i < s->ins; i++) {
         dq_tensor whole = joined(s, s->step->call.in[s->first + s->states + i]);
         dq_kept *slice = &s->flow->slices[s->states + i];
@@ -187,7 +188,8 @@ static dq_status feed(scan *s, int64_t t, dq_error *err)
 static dq_status collect(scan *s, int64_t t, bool first, dq_error *err)
 {
     for (uint32_t i = 0; i < s->states; i++)
-        DQ_TRY(dq_kept_set(&s->flow->kept[i], dq_inner_output(s->body, i), err));
+        if (!s->body->passed[i])
+            DQ_TRY(dq_kept_set(&s->flow->kept[i], dq_inner_output(s->body, i), err));
     for (uint32_t i = 0; i < s->outs; i++) {
         const dq_tensor *slice = dq_inner_output(s->body, s->states + i);
         size_t axis;
@@ -207,6 +209,8 @@ static dq_status begin_row(scan *s, dq_error *err)
         const dq_tensor *state = s->step->call.in[s->first + i];
         if (s->batched)
             DQ_TRY(take_slice(s, state, 0, s->row, &s->flow->kept[i], err));
+        else if (dq_inner_pass(s->body, i, i))
+            dq_inner_hold(s->body, i, s->plan, s->step, s->first + i);
         else
             DQ_TRY(dq_kept_set(&s->flow->kept[i], state, err));
     }
@@ -228,6 +232,10 @@ static dq_status end_row(scan *s, dq_error *err)
 static dq_status give(scan *s, bool ran, dq_error *err)
 {
     for (uint32_t i = 0; i < s->states; i++) {
+        if (s->body->passed[i]) {
+            DQ_TRY(dq_flow_give_input(s->step, i, s->plan, s->first + i, final_state(s, i), err));
+            continue;
+        }
         if (s->batch == 0)
             DQ_TRY(dq_kept_set(final_state(s, i), s->step->call.in[s->first + i], err));
         dq_flow_give(s->step, i, &final_state(s, i)->t);

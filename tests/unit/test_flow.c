@@ -299,6 +299,50 @@ START_TEST(a_loop_ends_with_its_condition)
 }
 END_TEST
 
+/* sum += x + w; x of the caller and w, a constant, are states that each iteration gives back. */
+START_TEST(a_loop_takes_states_that_it_does_not_change_from_outside)
+{
+    static const float w[2] = {10, 20}, zero[2] = {0, 0};
+    static const bool yes = true;
+    const int64_t dims[1] = {2};
+    input(g, "x", DQ_FLOAT);
+    input(g, "trips", DQ_INT64);
+    constant(g, "w", DQ_FLOAT, 1, dims, w);
+    constant(g, "zero", DQ_FLOAT, 1, dims, zero);
+    constant(g, "yes", DQ_BOOL, 0, NULL, &yes);
+    node(g, "", "Neg", "x", "a", 0);
+    dq_graph *body = loop_body(g);
+    input(body, "sum", DQ_FLOAT);
+    input(body, "w_in", DQ_FLOAT);
+    input(body, "a_in", DQ_FLOAT);
+    node(body, "", "Add", "sum,w_in", "half", 0);
+    node(body, "", "Add", "half,a_in", "next", 0);
+    node(body, "", "Identity", "a_in", "a_same", 0);
+    node(body, "", "Identity", "a_same", "a_out", 0);
+    output(body, "yes", DQ_BOOL);
+    output(body, "next", DQ_FLOAT);
+    output(body, "w_in", DQ_FLOAT);
+    output(body, "a_out", DQ_FLOAT);
+    graph_attr(node(g, "", "Loop", "trips,-,zero,w,a", "sum_out,w_out,a_last", 1), 0, "body", body);
+    node(g, "", "Add", "x,x", "twice", 0); /* may have the memory of a, which nothing reads any more */
+    node(g, "", "Neg", "twice", "behind", 0);
+    output(g, "sum_out", DQ_UNDEFINED);
+    output(g, "w_out", DQ_UNDEFINED);
+    output(g, "a_last", DQ_UNDEFINED);
+    output(g, "behind", DQ_UNDEFINED);
+    check_program();
+    for (int64_t trips = 3; trips >= 0; trips--) {
+        const float x[2] = {(float)trips, -5}, t = (float)trips;
+        dq_tensor inputs[2] = {tensor(DQ_FLOAT, 1, dims, x), scalar(DQ_INT64, &trips)};
+        run_well(inputs);
+        wanted_floats(out(0), 1, dims, (float[]){t * (10 - t), t * 25});
+        wanted_floats(out(1), 1, dims, w);
+        wanted_floats(out(2), 1, dims, (float[]){-t, 5});
+        ck_assert_ptr_eq(out(1)->data, dq_plan_slot(plan, g->nodes[1]->in[3])->t.data); /* not a copy */
+    }
+}
+END_TEST
+
 START_TEST(what_an_endless_loop_collects_obeys_the_limit)
 {
     static const bool yes = true;
@@ -355,6 +399,37 @@ START_TEST(a_scan_goes_along_any_axis_both_ways)
         run_well(inputs);
         wanted_floats(out(0), 1, (int64_t[]){2}, (float[]){6, 15});
         wanted_floats(out(1), 2, (int64_t[]){2, 3}, (float[]){3, 5, 6, 6, 11, 15});
+    }
+}
+END_TEST
+
+START_TEST(a_scan_takes_states_that_it_does_not_change_from_outside)
+{
+    const float x[6] = {1, 2, 3, 4, 5, 6}, zero[2] = {0, 0}, step[2] = {10, 20};
+    const int64_t two[1] = {2};
+    input(g, "start", DQ_FLOAT);
+    input(g, "step", DQ_FLOAT);
+    input(g, "x", DQ_FLOAT);
+    dq_graph *body = inner(g, "body");
+    input(body, "sum", DQ_FLOAT);
+    input(body, "step_in", DQ_FLOAT);
+    input(body, "slice", DQ_FLOAT);
+    node(body, "", "Add", "sum,slice", "half", 0);
+    node(body, "", "Add", "half,step_in", "next", 0);
+    output(body, "next", DQ_FLOAT);
+    output(body, "step_in", DQ_FLOAT);
+    dq_node *scan = node(g, "", "Scan", "start,step,x", "last,step_out", 2);
+    graph_attr(scan, 0, "body", body);
+    int_attr(scan, 1, "num_scan_inputs", 1);
+    output(g, "last", DQ_UNDEFINED);
+    output(g, "step_out", DQ_UNDEFINED);
+    check_program();
+    dq_tensor inputs[3] = {tensor(DQ_FLOAT, 1, two, zero), tensor(DQ_FLOAT, 1, two, step),
+                           tensor(DQ_FLOAT, 2, (int64_t[]){3, 2}, x)};
+    for (int k = 0; k < 2; k++) {
+        run_well(inputs);
+        wanted_floats(out(0), 1, two, (float[]){39, 72});
+        wanted_floats(out(1), 1, two, step);
     }
 }
 END_TEST
@@ -499,8 +574,10 @@ int main(void)
     tcase_add_test(flow, a_fault_inside_names_the_nodes_around_it);
     tcase_add_test(flow, a_loop_carries_values_and_stacks_others);
     tcase_add_test(flow, a_loop_ends_with_its_condition);
+    tcase_add_test(flow, a_loop_takes_states_that_it_does_not_change_from_outside);
     tcase_add_test(flow, what_an_endless_loop_collects_obeys_the_limit);
     tcase_add_test(flow, a_scan_goes_along_any_axis_both_ways);
+    tcase_add_test(flow, a_scan_takes_states_that_it_does_not_change_from_outside);
     tcase_add_test(flow, a_scan_moves_packed_elements);
     tcase_add_test(flow, sequences_outlive_what_they_were_made_of);
     tcase_add_test(flow, positions_outside_a_sequence_are_refused);
