@@ -216,14 +216,18 @@ static bool far(const dq_qweights *w)
 
 size_t dq_qgemm_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
 {
-    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8 };
+    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8, PIECES = 8 /* for each thread */ };
+    const size_t count = dq_threads_count(threads);
     /* a thread alone makes a block's rows ready once; but dot instructions wait for weights from afar */
-    bool alone = dq_threads_count(threads) == 1 && !(w->kernel->dots && far(w));
+    bool alone = count == 1 && !(w->kernel->dots && far(w));
     if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
+    double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
     if (w->kernel->turned_size && wanted < REPAY_TURNING)
         wanted = REPAY_TURNING;
+    if (w->kernel->turned_size && !w->kernel->dots && wanted < most)
+        wanted = most;
     return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
 }
 
