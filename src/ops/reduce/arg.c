@@ -8,7 +8,6 @@
 
 enum {
     WORK = 8192, /* elements of a piece of parallel work, about */
-    LINE = 16,   /* results of it, a multiple */
     BLOCK = 256,
     LANES = 32,  /* columns that a row is made */
     SHORT = 128, /* rows up to this length are turned, as many as fill a … */
@@ -219,7 +218,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const dq_arg *s = call->state;
     job j = {s, call};
     if (call->out[0]->count)
-        dq_parallel(call->threads, call->out[0]->count, (WORK / s->n + LINE) / LINE * LINE, piece, &j);
+        dq_parallel(call->threads, call->out[0]->count, dq_column_grain(WORK / s->n + 1, s->inner), piece,
+                    &j);
     return DQ_OK;
 }
 

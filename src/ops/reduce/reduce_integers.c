@@ -253,6 +253,7 @@ bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq
     else if (s->reduced.rank && s->reduced.strides[s->reduced.rank - 1] == 1)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);
     else
-        dq_parallel(threads, out->count, dq_reduce_column_grain(s), piece_of_columns, &j);
+        dq_parallel(threads, out->count, dq_column_grain(grain, s->kept.dims[s->kept.rank - 1]),
+                    piece_of_columns, &j);
     return true;
 }

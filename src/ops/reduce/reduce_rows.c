@@ -9,6 +9,7 @@ enum {
     SHORT = 64,  /* rows up to this length are turned, as many as fill a … */
     TILE = 4096, /* elements */
     LINE = 32,   /* results side by side that are worth a piece of parallel work */
+    LANES = 16,  /* of a row that goes by columns */
     WORK = 8192  /* elements of a piece of parallel work, about */
 };
 
@@ -76,6 +77,27 @@ static void put(const job *j, size_t i, double value)
         dq_tensor_put_double(j->out, i, value);
 }
 
+/* What becomes of n sums: results from number i on. */
+static void put_all(const job *j, size_t i, double *sums, const float *shift, size_t n)
+{
+    const dq_reduce_kind kind = j->s->kind;
+    const double count = (double)j->s->reduced.count;
+    for (size_t k = 0; k < n && kind == DQ_REDUCE_MEAN; k++)
+        sums[k] /= count;
+    for (size_t k = 0; k < n && kind == DQ_REDUCE_L2; k++)
+        sums[k] = sqrt(sums[k]);
+    for (size_t k = 0; k < n && (kind == DQ_REDUCE_LOG_SUM || kind == DQ_REDUCE_LOG_SUM_EXP); k++)
+        sums[k] = dq_reduce_finish(kind, (double)shift[k], sums[k], 0);
+    if (j->out->dtype == DQ_FLOAT) {
+        float *y = dq_data(j->out, float) + i;
+        for (size_t k = 0; k < n; k++)
+            y[k] = (float)sums[k];
+        return;
+    }
+    for (size_t k = 0; k < n; k++)
+        dq_tensor_put_double(j->out, i + k, sums[k]);
+}
+
 static bool extreme(dq_reduce_kind kind)
 {
     return kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
@@ -96,7 +118,7 @@ static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, f
 {
     const dq_float_rows *rows = j->kernels->float_rows;
     float room[BLOCK];
-    bool in_room = kind == DQ_REDUCE_L1 || kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
+    bool in_room = kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
     for (size_t i = 0, few; i < n; i += few) {
         few = in_room && n - i > BLOCK ? BLOCK : n - i;
         const float *x = floats_at(j, at + i, few, room);
@@ -106,10 +128,6 @@ static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, f
             value += rows->squares(x, few, 0, 0);
         } else if (kind == DQ_REDUCE_LOG_SUM_EXP) {
             value += rows->exp_sum(x, few, off, room);
-        } else if (kind == DQ_REDUCE_L1) {
-            for (size_t k = 0; k < few; k++)
-                room[k] = fabsf(x[k]);
-            value += rows->sum(room, few);
         } else {
             value += rows->sum(x, few);
         }
@@ -131,44 +149,42 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
     return value;
 }
 
-static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    const dq_reduction *s = j->s;
-    for (size_t i = begin; i < end; i++) {
-        size_t base = dq_walk_at(&s->kept, i);
-        double most = s->kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
-        if (isfinite(most))
-            put(j, i,
-                dq_reduce_finish(s->kind, most, fold_row(j, s->kind, base, (float)most), s->reduced.count));
-        else
-            put(j, i, most);
-    }
-}
-
 /* ---- Results side by side ------------------------------------------------------------------------------
  */
 
-static void join_line(const dq_float_rows *rows, dq_reduce_kind kind, const float *x, size_t n,
-                      const float *off, double *out)
+/* How sums and products are made of floats, in double; NULL: otherwise. */
+static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
 {
-    float room[BLOCK];
+    const dq_columns *k = j->kernels->columns;
     switch (kind) {
+    case DQ_REDUCE_PROD:
+        return k->mul_f32;
     case DQ_REDUCE_L1:
-        for (size_t i = 0; i < n; i++)
-            out[i] += fabs((double)x[i]);
-        break;
+        return k->abs_f32;
     case DQ_REDUCE_L2:
     case DQ_REDUCE_SUM_SQUARE:
-        for (size_t i = 0; i < n; i++)
-            out[i] += (double)x[i] * (double)x[i];
-        break;
-    default: /* the sum of exponentials */
-        rows->sub(x, 1, off, 1, n, room);
+        return k->squares_f32;
+    default:
+        return NULL;
+    }
+}
+
+static void join_lines(const job *j, dq_reduce_kind kind, const float *x, size_t step, size_t lines, size_t n,
+                       float *most, double *out)
+{
+    const dq_float_rows *rows = j->kernels->float_rows;
+    dq_join_fn *join = join_of(j, kind);
+    float room[BLOCK];
+    if (extreme(kind))
+        rows->extreme_to(x, step, lines, n, kind == DQ_REDUCE_MIN, most);
+    else if (join)
+        join(x, step, lines, n, 0, out);
+    else if (kind != DQ_REDUCE_LOG_SUM_EXP)
+        rows->add_to(x, step, lines, n, out);
+    for (; kind == DQ_REDUCE_LOG_SUM_EXP && lines-- > 0; x += step) {
+        rows->sub(x, 1, most, 1, n, room);
         rows->exp(room, n, room);
         rows->add_to(room, 0, 1, n, out);
-        break;
     }
 }
 
@@ -176,23 +192,22 @@ static void join_line(const dq_float_rows *rows, dq_reduce_kind kind, const floa
 static void join_columns(const job *j, dq_reduce_kind kind, const dq_walk *w, size_t base, size_t n,
                          float *most, double *out)
 {
-    const dq_float_rows *rows = j->kernels->float_rows;
-    bool sum = kind == DQ_REDUCE_SUM || kind == DQ_REDUCE_MEAN || kind == DQ_REDUCE_LOG_SUM;
     size_t coord[DQ_MAX_RANK] = {0}, inner = w->rank ? w->rank - 1 : 0;
     size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
-    size_t lines = j->in->dtype == DQ_FLOAT && (sum || extreme(kind)) ? run : 1;
+    size_t lines = j->in->dtype == DQ_FLOAT ? run : 1;
     float room[BLOCK];
     for (size_t done = 0; done < w->count; done += run) {
         size_t at = base + dq_walk_next(w, coord, inner);
-        for (size_t t = 0; t < run; t += lines) {
-            const float *x = floats_at(j, at + t * step, n, room);
-            if (extreme(kind))
-                rows->extreme_to(x, step, lines, n, kind == DQ_REDUCE_MIN, most);
-            else if (sum)
-                rows->add_to(x, step, lines, n, out);
-            else
-                join_line(rows, kind, x, n, most, out);
-        }
+        for (size_t t = 0; t < run; t += lines)
+            join_lines(j, kind, floats_at(j, at + t * step, n, room), step, lines, n, most, out);
+    }
+}
+
+static void begin_columns(dq_reduce_kind kind, size_t n, float *most, double *out)
+{
+    for (size_t k = 0; k < n; k++) {
+        most[k] = kind == DQ_REDUCE_MIN ? INFINITY : -INFINITY;
+        out[k] = kind == DQ_REDUCE_PROD;
     }
 }
 
@@ -202,18 +217,17 @@ static void fold_columns(const job *j, const dq_walk *w, size_t base, size_t n, 
     dq_reduce_kind kind = j->s->kind;
     bool by_extreme = extreme(kind) || kind == DQ_REDUCE_LOG_SUM_EXP;
     float most[BLOCK];
-    double sum[BLOCK] = {0};
-    for (size_t k = 0; k < n; k++)
-        most[k] = kind == DQ_REDUCE_MIN ? INFINITY : -INFINITY;
+    double sum[BLOCK];
+    begin_columns(kind, n, most, sum);
     if (by_extreme)
         join_columns(j, extreme(kind) ? kind : DQ_REDUCE_MAX, w, base, n, most, NULL);
     for (size_t k = 0; k < n && kind == DQ_REDUCE_LOG_SUM_EXP; k++)
         most[k] = isfinite(most[k]) ? most[k] : 0;
     if (!extreme(kind))
         join_columns(j, kind, w, base, n, most, sum);
-    for (size_t k = 0; k < n; k++)
-        put(j, i + k,
-            extreme(kind) ? (double)most[k] : dq_reduce_finish(kind, (double)most[k], sum[k], w->count));
+    for (size_t k = 0; k < n && extreme(kind); k++)
+        sum[k] = (double)most[k];
+    put_all(j, i, sum, most, n);
 }
 
 size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end)
@@ -231,6 +245,80 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     for (size_t i = begin, n; i < end; i += n) {
         n = dq_reduce_beside(&s->kept, i, end);
         fold_columns(j, &s->reduced, dq_walk_at(&s->kept, i), n, i);
+    }
+}
+
+/* ---- Rows by columns -------------------------------------------------------------------------------------
+ */
+
+/* Whether a row is many stretches, so short that each of their places is a column. */
+static bool places(const dq_walk *w)
+{
+    return w->rank > 1 && w->dims[w->rank - 1] <= BLOCK;
+}
+
+/* Places of stretches as one: place l is joined to l % LANES, l from LANES up; then l and l + 8, … l + 1. */
+static double fold_places(const job *j, dq_reduce_kind kind, size_t n, const float *most, double *sum)
+{
+    const dq_float_rows *rows = j->kernels->float_rows;
+    if (extreme(kind))
+        return found(rows, kind, most, n, kind == DQ_REDUCE_MIN ? HUGE_VAL : -HUGE_VAL);
+    for (size_t first = LANES, h = LANES; h > 0; first += LANES) {
+        h = first < n ? LANES : h / 2;
+        const double *from = sum + (first < n ? first : h);
+        for (size_t l = 0; l < h && kind == DQ_REDUCE_PROD; l++)
+            sum[l] *= from[l];
+        for (size_t l = 0; l < h && kind != DQ_REDUCE_PROD; l++)
+            sum[l] += from[l];
+    }
+    return sum[0];
+}
+
+/* One result of short stretches, or of one whose elements are joined in LANES. */
+static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
+{
+    dq_walk w = j->s->reduced;
+    size_t coord[DQ_MAX_RANK] = {0}, run = w.dims[--w.rank], n = LANES;
+    float most[BLOCK], room[BLOCK];
+    double sum[BLOCK];
+    if (places(&j->s->reduced)) {
+        w.count /= n = run;
+        begin_columns(kind, (n + LANES - 1) / LANES * LANES, most, sum);
+        join_columns(j, kind, &w, base, n, most, sum);
+        return fold_places(j, kind, n, most, sum);
+    }
+    begin_columns(kind, n, most, sum);
+    for (size_t done = 0; done < w.count; done += run) {
+        size_t at = base + dq_walk_next(&j->s->reduced, coord, w.rank);
+        for (size_t i = 0, few; i < run; i += few) {
+            few = j->in->dtype != DQ_FLOAT && run - i > BLOCK ? BLOCK : run - i;
+            const float *x = floats_at(j, at + i, few, room);
+            join_of(j, kind)(x, LANES, few / LANES, LANES, 0, sum);
+            join_of(j, kind)(x + few / LANES * LANES, 0, 1, few % LANES, 0, sum);
+        }
+    }
+    return fold_places(j, kind, n, most, sum);
+}
+
+static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const dq_reduction *s = j->s;
+    const bool by_places = s->kind == DQ_REDUCE_PROD || s->kind == DQ_REDUCE_L1 ||
+                           (places(&s->reduced) && s->kind != DQ_REDUCE_LOG_SUM_EXP);
+    for (size_t i = begin; i < end; i++) {
+        size_t base = dq_walk_at(&s->kept, i);
+        if (by_places) {
+            put(j, i, dq_reduce_finish(s->kind, 0, fold_by_places(j, s->kind, base), s->reduced.count));
+            continue;
+        }
+        double most = s->kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
+        if (isfinite(most))
+            put(j, i,
+                dq_reduce_finish(s->kind, most, fold_row(j, s->kind, base, (float)most), s->reduced.count));
+        else
+            put(j, i, most);
     }
 }
 
@@ -268,11 +356,15 @@ bool dq_reduce_short_rows(const dq_reduction *s)
            kept->strides[0] == s->reduced.count;
 }
 
-size_t dq_reduce_column_grain(const dq_reduction *s)
+size_t dq_column_grain(size_t grain, size_t row)
 {
-    size_t grain = dq_reduce_grain(s), row = s->kept.dims[s->kept.rank - 1];
     grain = (grain + LINE - 1) / LINE * LINE;
-    return row < grain ? (grain + row - 1) / row * row : grain;
+    return row < grain || row < 2 * LINE ? (grain + row - 1) / row * row : grain;
+}
+
+static size_t column_grain(const dq_reduction *s)
+{
+    return dq_column_grain(dq_reduce_grain(s), s->kept.dims[s->kept.rank - 1]);
 }
 
 bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
@@ -282,14 +374,14 @@ bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const 
     size_t grain = dq_reduce_grain(s), lines = (grain + LINE - 1) / LINE * LINE;
     bool floats = in->dtype == DQ_FLOAT || in->dtype == DQ_FLOAT16 || in->dtype == DQ_BFLOAT16;
     bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
-    if (s->reduced.count == 0 || s->kind == DQ_REDUCE_PROD || !(rows || columns))
+    if (s->reduced.count == 0 || !(rows || columns))
         return false;
     if (floats && rows && dq_reduce_short_rows(s))
         dq_parallel(threads, out->count, lines, piece_of_short_rows, &j);
     else if (floats && rows)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);
     else if (floats)
-        dq_parallel(threads, out->count, dq_reduce_column_grain(s), piece_of_columns, &j);
+        dq_parallel(threads, out->count, column_grain(s), piece_of_columns, &j);
     else
         return dq_reduce_integers(threads, kernels, s, in, out);
     return true;
