@@ -73,9 +73,9 @@ START_TEST(max_edges)
     ops_begin(&c, "", "MaxPool", 22); /* padding is never the maximum; NaN is */
     ops_ints(&c, "kernel_shape", INTS(2));
     ops_ints(&c, "pads", INTS(1, 1));
-    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 4), OPS_VALUES(-3, -2, NAN, -1));
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 4), OPS_VALUES(-3, -2, (double)NAN, -1));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 5), OPS_VALUES(-3, -2, NAN, NAN, -1));
+    ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 5), OPS_VALUES(-3, -2, (double)NAN, (double)NAN, -1));
     ops_end(&c);
 
     ops_begin(&c, "", "MaxPool", 12); /* the last window lies on padding only */
@@ -85,7 +85,8 @@ START_TEST(max_edges)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(-1, -3, -2, -2));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 4),
-             OPS_VALUES(-1, -3, -INFINITY, -INFINITY, -2, -2, -INFINITY, -INFINITY));
+             OPS_VALUES(-1, -3, -(double)INFINITY, -(double)INFINITY, -2, -2, -(double)INFINITY,
+                        -(double)INFINITY));
     ops_want(&c, 1, DQ_INT64, OPS_DIMS(1, 2, 4), OPS_VALUES(0, 1, 0, 0, 2, 3, 2, 2));
     ops_end(&c);
 
@@ -254,8 +255,9 @@ END_TEST
 
 START_TEST(softmax_shapes)
 {
-    static const int64_t dims[][3] = {{1, 70, 5}, {1, 3, 65},  {1, 3, 64},  {2, 66, 1}, {1, 1, 10},
-                                      {2, 7, 37}, {2, 70, 16}, {1, 65, 70}, {3, 9, 80}, {3, 5, 100}};
+    static const int64_t dims[][3] = {{1, 70, 5}, {1, 3, 65},  {1, 3, 64},   {2, 66, 1},
+                                      {1, 1, 10}, {2, 7, 37},  {2, 70, 16},  {1, 65, 70},
+                                      {3, 9, 80}, {3, 5, 100}, {270, 1, 16}, {1, 270, 16}};
     static const char *const names[] = {"Softmax", "LogSoftmax", "Hardmax"};
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_BFLOAT16};
     static double x[MOST], y[MOST], z[MOST];

@@ -2,7 +2,8 @@
  * Exponentials and sums of the types up to float are those of the kernels, with one rounding more for the
  * quotient; float16 and bfloat16 are rounded once, at the end. Double is summed in order. */
 #include "base/checked.h"
-#include "ops/op.h"
+#include "ops/reduce/arg.h"
+#include "ops/reduce/reduce.h"
 #include "ops/rows.h"
 
 #include <inttypes.h>
@@ -17,7 +18,8 @@ enum {
     SHORT = 64,   /* rows up to this length become columns */
     COLUMNS = 64, /* at a time, and of long ones: */
     GROUP = 16,
-    FAR = 1024 /* elements of a line apart: from there on, transposing them costs more than it saves */
+    HARD_LINES = 256, /* at a time */
+    FAR = 1024        /* elements of a line apart: from there on, transposing them costs more than it saves */
 };
 
 typedef struct state {
@@ -78,52 +80,62 @@ typedef struct job {
 static void one_line(const job *j, size_t base)
 {
     const state *s = j->s;
-    size_t step = s->inner, where = 0;
+    size_t step = s->inner;
     double highest = -(double)INFINITY, total = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = dq_tensor_get_double(j->in, base + i * step);
-        if (x > highest || (isnan(x) && !isnan(highest))) {
-            highest = x;
-            where = i;
-        }
+        highest = x > highest || isnan(x) ? x : highest;
     }
-    for (size_t i = 0; i < s->n && s->kind != HARD; i++)
+    for (size_t i = 0; i < s->n; i++)
         total += exp(dq_tensor_get_double(j->in, base + i * step) - highest);
     double log_total = s->kind == LOG_SOFT ? log(total) : 0;
     for (size_t i = 0; i < s->n; i++) {
         size_t at = base + i * step;
-        double x = dq_tensor_get_double(j->in, at) - highest, y;
-        if (s->kind == SOFT)
-            y = exp(x) / total;
-        else
-            y = s->kind == LOG_SOFT ? x - log_total : i == where ? 1 : 0;
-        dq_tensor_put_double(j->out, at, y);
+        double x = dq_tensor_get_double(j->in, at) - highest;
+        dq_tensor_put_double(j->out, at, s->kind == SOFT ? exp(x) / total : x - log_total);
     }
-}
-
-/* Hardmax of a row of floats without NaN; false: there is one. */
-static bool hard_row(const job *j, size_t base)
-{
-    size_t n = j->s->n, at = 0;
-    const float *x = dq_data(j->in, float) + base;
-    float *y = dq_data(j->out, float) + base, most = j->call->kernels->float_rows->max_of(x, n);
-    if (isnan(most))
-        return false;
-    while (x[at] != most)
-        at++;
-    memset(y, 0, n * sizeof *y);
-    y[at] = 1;
-    return true;
 }
 
 static void lines(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    bool hard_rows = j->s->kind == HARD && j->s->inner == 1 && j->in->dtype == DQ_FLOAT;
     for (size_t i = begin; i < end; i++)
-        if (!hard_rows || !hard_row(j, i * j->s->n))
-            one_line(j, i / j->s->inner * j->s->n * j->s->inner + i % j->s->inner);
+        one_line(j, i / j->s->inner * j->s->n * j->s->inner + i % j->s->inner);
+}
+
+/* As many lines at a time as stand side by side; the places first, as the result may be the input. */
+static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    const state *s = j->s;
+    const dq_arg largest = {s->n, s->inner, true, false};
+    const size_t width = dq_dtype_get(j->out->dtype)->bits / 8u,
+                 most = s->inner > 1 || s->n < WORK / HARD_LINES ? HARD_LINES
+                        : s->n < WORK                            ? WORK / s->n
+                                                                 : 1;
+    int64_t where[HARD_LINES];
+    for (size_t i = begin, n; i < end; i += n) {
+        const size_t first = i / s->inner * s->n * s->inner + i % s->inner;
+        const size_t beside = s->inner > 1 ? s->inner - i % s->inner : most;
+        n = beside < end - i ? beside : end - i;
+        n = n < most ? n : most;
+        dq_arg_find(&largest, j->call->kernels, j->in, i, i + n, where);
+        char *y = (char *)j->out->data + first * width;
+        const bool dense = s->inner == 1 || n == s->inner;
+        if (dense)
+            memset(y, 0, n * s->n * width);
+        for (size_t t = 0; t < s->n && !dense; t++)
+            memset(y + t * s->inner * width, 0, n * width);
+        for (size_t k = 0; k < n; k++) {
+            const size_t at = first + (s->inner > 1 ? k : k * s->n) + (size_t)where[k] * s->inner;
+            if (width == sizeof(float))
+                dq_data(j->out, float)[at] = 1;
+            else
+                dq_tensor_put_double(j->out, at, 1);
+        }
+    }
 }
 
 /* ---- Rows of floats -------------------------------------------------------------------------------------
@@ -259,7 +271,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     size_t count = j.out->count / s->n, blocks = (s->inner + s->columns - 1) / s->columns;
     size_t grain = WORK / s->n + 1;
-    if (s->kind == HARD || j.in->dtype == DQ_DOUBLE)
+    if (s->kind == HARD)
+        dq_parallel(call->threads, count, dq_column_grain(grain, s->inner), hard_lines, &j);
+    else if (j.in->dtype == DQ_DOUBLE)
         dq_parallel(call->threads, count, grain, lines, &j);
     else if (s->inner == 1 && s->n > SHORT)
         dq_parallel(call->threads, count, grain, rows_of_last_axis, &j);
