@@ -1,7 +1,7 @@
 /* dq_fblock_fn of one row of A, whose time is that of reading B: rows of a plain B go straight through
- * memory, and nothing behind its last column is read; panels do, two at once. Nothing is fetched ahead here:
- * that only gets into the way of what the processor fetches. Before this, a file does what fproduct_tile.h
- * wants.
+ * memory, and nothing behind its last column is read; panels do, as many at once as registers hold the sums
+ * of. Nothing is fetched ahead here: that only gets into the way of what the processor fetches. Before this,
+ * a file does what fproduct_tile.h wants; and it defines WIDE_PANELS where a panel is one vector.
  */
 #ifndef DQ_KERNELS_FPRODUCT_FLAT_H
 #define DQ_KERNELS_FPRODUCT_FLAT_H
@@ -56,40 +56,73 @@ static void flat(const dq_fblock *g)
     flat_finish(g, g->cols, more);
 }
 
-static void two_panels(const dq_fblock *g, size_t col)
+/* ---- Panels ---------------------------------------------------------------------------------------------
+ */
+
+enum {
+    EACH = DQ_FPANEL / VF_LANES,          /* vectors of a panel */
+    MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* whose sums stay in registers and keep multipliers busy */
+};
+
+/* So many panels side by side. */
+INLINE void some_panels(const dq_fblock *g, size_t col, int count)
 {
-    const float *b = g->b + col / DQ_FPANEL * g->b_panel;
-    vf sum[2][VECTORS];
-    for (size_t v = 0; v < 2 * VECTORS; v++)
-        sum[v / VECTORS][v % VECTORS] = g->more ? vf_load(g->c + col + v * VF_LANES) : vf_set(0);
-    for (size_t p = 0; p < g->k; p++, b += g->b_step) {
-        vf x = vf_set(g->a[p]);
-        for (size_t v = 0; v < VECTORS; v++) {
-            sum[0][v] = vf_fma(x, vf_load(b + v * VF_LANES), sum[0][v]);
-            sum[1][v] = vf_fma(x, vf_load(b + g->b_panel + v * VF_LANES), sum[1][v]);
-        }
+    const float *b[MOST_PANELS];
+    vf sum[MOST_PANELS][EACH];
+    for (int i = 0; i < count; i++) {
+        b[i] = g->b + (col / DQ_FPANEL + (size_t)i) * g->b_panel;
+        for (int v = 0; v < EACH; v++)
+            sum[i][v] = g->more ? vf_load(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES)) : vf_set(0);
     }
-    for (size_t v = 0; v < 2 * VECTORS; v++)
-        vf_store(g->c + col + v * VF_LANES, sum[v / VECTORS][v % VECTORS]);
+    for (size_t p = 0, at = 0; p < g->k; p++, at += g->b_step) {
+        const vf x = vf_set(g->a[p]);
+        for (int i = 0; i < count; i++)
+            for (int v = 0; v < EACH; v++)
+                sum[i][v] = vf_fma(x, vf_load(b[i] + at + v * VF_LANES), sum[i][v]);
+    }
+    for (int i = 0; i < count; i++)
+        for (int v = 0; v < EACH; v++)
+            vf_store(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES), sum[i][v]);
 }
 
+/* Panels are shared out evenly: few at once wait for their sums. */
 static void panels(const dq_fblock *g)
 {
-    enum { COLS = 2 * DQ_FPANEL };
-    size_t cols = g->cols / COLS * COLS;
-    for (size_t col = 0; col < cols; col += COLS)
-        two_panels(g, col);
+    const size_t whole = g->cols / DQ_FPANEL, cols = whole * DQ_FPANEL;
+    size_t parts = (whole + MOST_PANELS - 1) / MOST_PANELS;
+    for (size_t col = 0, left = whole, count; left; left -= count, col += count * DQ_FPANEL, parts--) {
+        count = (left + parts - 1) / parts;
+        switch (count) {
+#define PANELS_OF(n)                                                                                         \
+    case n:                                                                                                  \
+        some_panels(g, col, n);                                                                              \
+        break;
+            PANELS_OF(1)
+            PANELS_OF(2)
+            PANELS_OF(3)
+            PANELS_OF(4)
+            PANELS_OF(5)
+            PANELS_OF(6)
+#ifdef WIDE_PANELS
+            PANELS_OF(7)
+            PANELS_OF(8)
+#endif
+#undef PANELS_OF
+        default:
+            break;
+        }
+    }
     flat_finish(g, cols, true);
     dq_fblock left = *g;
     left.cols -= cols;
-    left.b += cols / DQ_FPANEL * g->b_panel;
+    left.b += whole * g->b_panel;
     left.c += cols;
     left.z = g->z ? g->z + cols : NULL;
     if (left.cols)
         tile_block(&left);
 }
 
-static void one_row(const dq_fblock *g)
+static inline void one_row(const dq_fblock *g)
 {
     if (g->b_panel == DQ_FPANEL || g->k == 0)
         flat(g);

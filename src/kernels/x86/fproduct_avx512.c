@@ -6,12 +6,15 @@
 enum { PANELS = 2, TALL_ROWS = 12 };
 #define NARROW dq_fblock_avx2
 
-#include "kernels/fproduct_tile.h"
+#define WIDE_PANELS 1
+#include "kernels/fproduct_flat.h"
 
 void dq_fblock_avx512(const dq_fblock *g)
 {
-    if (g->rows == 1)
+    if (g->rows == 1 && (g->b_panel == DQ_FPANEL || g->k == 0))
         dq_fblock_avx2(g); /* memory sets the pace */
+    else if (g->rows == 1)
+        panels(g); /* which the second cache may hold */
     else
         tile_block(g);
 }

@@ -12,28 +12,22 @@ enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* R's parts of one direction, one after the other: for one row plain matrices of `hidden` steps, else
- * panels. */
+/* R's parts of one direction, panels of one after those of the other. */
 typedef struct layout {
     dq_transpose_x32_fn *transpose;
-    size_t directions, hidden, columns[2], size;
-    bool flat;
+    size_t directions, hidden, columns[2], wide[2];
 } layout;
 
-static bool layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f, layout *l)
+static layout layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f)
 {
-    memset(l, 0, sizeof *l); /* compared as bytes */
-    l->transpose = call->kernels->transpose_x32;
-    l->directions = s->directions;
-    l->hidden = s->hidden;
-    l->flat = f->rows == 1;
-    size_t all = 0;
-    for (int part = 0; part < 2; part++) {
-        size_t columns = l->columns[part] = f->columns[part];
-        if ((!l->flat && !dq_align_size(columns, DQ_FPANEL, &columns)) || !dq_add_size(all, columns, &all))
-            return false;
-    }
-    return dq_mul_size(all, s->hidden, &l->size);
+    layout l;
+    memset(&l, 0, sizeof l); /* compared as bytes */
+    l.transpose = call->kernels->transpose_x32;
+    l.directions = s->directions;
+    l.hidden = s->hidden;
+    memcpy(l.columns, f->columns, sizeof l.columns);
+    memcpy(l.wide, f->wide, sizeof l.wide);
+    return l;
 }
 
 static void lay_out(void *to, const dq_tensor *r, const void *key)
@@ -42,16 +36,11 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     const float *from = r->data;
     float *at = to;
     for (size_t i = 0; i < 2 * l->directions; i++) {
-        size_t columns = l->columns[i % 2];
-        dq_fpart all = {.cols = columns, .k = l->hidden};
+        dq_fpart all = {.cols = l->columns[i % 2], .k = l->hidden};
         dq_fblock block;
-        if (l->flat)
-            l->transpose((const uint32_t *)(const void *)from, l->hidden, columns, l->hidden,
-                         (uint32_t *)(void *)at, columns);
-        else
-            dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
-        from += columns * l->hidden;
-        at += (l->flat ? columns : (columns + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL) * l->hidden;
+        dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
+        from += all.cols * l->hidden;
+        at += l->wide[i % 2] * l->hidden;
     }
 }
 
@@ -69,6 +58,10 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
     f->rows = rows_of(call, s);
     f->columns[1] = s->kind == DQ_GRU ? s->hidden : 0;
     f->columns[0] = width - f->columns[1];
+    if (!dq_align_size(f->columns[0], DQ_FPANEL, &f->wide[0]) ||
+        !dq_align_size(f->columns[1], DQ_FPANEL, &f->wide[1]) ||
+        !dq_align_size(s->hidden, DQ_FPANEL, &f->state))
+        return dq_no_memory(err, SIZE_MAX, "weights");
     if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(width, s->directions, &columns))
         return dq_no_memory(err, SIZE_MAX, "sequences");
     f->from_x = (dq_fmatrix){.batches = 1,
@@ -83,22 +76,22 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
                              .bounds = {-INFINITY, INFINITY}};
     DQ_TRY(dq_fmatrix_prepare(call, DQ_RNN_W, &f->from_x, err));
 
-    layout l;
+    const layout l = layout_of(call, s, f);
+    const size_t wide = f->wide[0] + f->wide[1];
     size_t bytes, both;
-    if (!layout_of(call, s, f, &l) || !dq_mul_size(l.size, s->directions * sizeof(float), &bytes))
+    if (!dq_mul_size(wide, s->hidden, &f->packed_size) ||
+        !dq_mul_size(f->packed_size, s->directions * sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "weights");
-    f->packed_size = l.size;
     if (bytes && dq_call_constant(call, DQ_RNN_R)) {
         const void *packed;
         DQ_TRY(dq_call_pack(call, DQ_RNN_R, lay_out, &l, sizeof l, bytes, &packed, err));
         f->packed = packed;
     }
     /* of each of the rows: gates, h, c, and a spare state */
-    if (!dq_mul_size(f->rows, (s->gates + 3) * s->hidden, &room) ||
-        !dq_mul_size(room, sizeof(float), &room) ||
+    if (!dq_mul_size(f->rows, wide + 3 * f->state, &room) || !dq_mul_size(room, sizeof(float), &room) ||
         !dq_call_place(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
         !dq_mul_size(rows, sizeof(float), &both) || !dq_call_place(call, both, columns, 1, &f->sums_at) ||
-        !dq_call_place(call, columns, 1, sizeof(float), &f->bias_at))
+        !dq_call_place(call, columns + s->directions * f->state, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "sequences");
     if (call->worker_scratch_size < room)
         call->worker_scratch_size = room;
@@ -113,6 +106,7 @@ typedef struct job {
     const dq_rnn_float *f;
     const float *packed; /* R */
     const float *sums;   /* from X, with the biases: [row of X][direction][gate][hidden] */
+    const float *z;      /* of a GRU's hidden gate that the reset gate meets: [direction][state]; or NULL */
 } job;
 
 /* Some sequences of one direction. */
@@ -120,6 +114,7 @@ typedef struct block {
     const job *j;
     size_t direction, item, rows;
     const dq_rnn_activation *functions;
+    size_t width, state; /* floats of a row of gates, of a state; behind those that count are others */
     float *gate, *h, *c, *spare; /* a row for each */
 } block;
 
@@ -135,21 +130,18 @@ static void product(const block *b, int part, const float *a, float *c, size_t c
 {
     const dq_rnn_float *f = b->j->f;
     size_t n = b->j->s->hidden;
-    const float *r = b->j->packed + b->direction * f->packed_size;
-    if (part == 1)
-        r += f->packed_size - (f->rows == 1 ? n : (n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL) * n;
     dq_fblock g = {.rows = b->rows,
-                   .cols = f->columns[part],
+                   .cols = f->wide[part],
                    .k = n,
                    .a = a,
-                   .b = r,
-                   .a_row = n,
-                   .b_step = f->rows == 1 ? f->columns[part] : DQ_FPANEL,
-                   .b_panel = f->rows == 1 ? DQ_FPANEL : DQ_FPANEL * n,
+                   .b = b->j->packed + b->direction * f->packed_size + (part ? f->wide[0] * n : 0),
+                   .a_row = f->state,
+                   .b_step = DQ_FPANEL,
+                   .b_panel = DQ_FPANEL * n,
                    .c = c,
                    .c_row = c_row,
                    .more = more,
-                   .last = true,
+                   .last = z != NULL,
                    .alpha = 1,
                    .low = -INFINITY,
                    .high = INFINITY,
@@ -172,11 +164,11 @@ static void step_lstm(const block *b, size_t step)
                          .clip = (float)s->clip,
                          .functions = b->functions,
                          .peepholes = peepholes ? peepholes + b->direction * 3 * n : NULL};
-    product(b, 0, b->h, b->gate, s->gates * n, true, NULL);
+    product(b, 0, b->h, b->gate, b->width, true, NULL);
     for (size_t i = 0; i < b->rows; i++)
         if (runs(b, i, step))
-            dq_lstm_cell_step(b->j->call->kernels->float_rows, &cell, b->gate + i * s->gates * n,
-                              b->c + i * n, b->h + i * n);
+            dq_lstm_cell_step(b->j->call->kernels->float_rows, &cell, b->gate + i * b->width,
+                              b->c + i * b->state, b->h + i * b->state);
 }
 
 /* The hidden gate's function, and h = (1 - z) * gate + z * h. */
@@ -185,7 +177,7 @@ static void finish_gru(const block *b, float *gate, float *h)
     static const float one = 1;
     const dq_float_rows *rows = b->j->call->kernels->float_rows;
     size_t n = b->j->s->hidden;
-    float *z = gate, *hidden = gate + 2 * n;
+    float *z = gate, *hidden = gate + b->j->f->wide[0];
     dq_rnn_activate(rows, &b->functions[1], (float)b->j->s->clip, hidden, n);
     rows->mul(z, 1, h, 1, n, h);
     rows->sub(&one, 0, z, 1, n, z);
@@ -197,36 +189,35 @@ static void step_gru(const block *b, size_t step)
 {
     const dq_rnn *s = b->j->s;
     const dq_float_rows *rows = b->j->call->kernels->float_rows;
-    const float *bias = floats(b->j->call, DQ_RNN_BIAS);
-    size_t n = s->hidden, width = s->gates * n;
-    product(b, 0, b->h, b->gate, width, true, NULL);
+    const float *z = b->j->z ? b->j->z + b->direction * b->state : NULL;
+    const size_t n = s->hidden, at = b->j->f->wide[0]; /* of the hidden gate */
+    product(b, 0, b->h, b->gate, b->width, true, NULL);
     if (s->reset_after)
-        product(b, 1, b->h, b->spare, n, false,
-                bias ? bias + b->direction * 2 * width + width + 2 * n : NULL);
+        product(b, 1, b->h, b->spare, b->state, false, z);
     for (size_t i = 0; i < b->rows; i++) {
-        float *gate = b->gate + i * width, *reset = gate + n, *past = b->spare + i * n;
+        float *gate = b->gate + i * b->width, *reset = gate + n, *past = b->spare + i * b->state;
         dq_rnn_activate(rows, &b->functions[0], (float)s->clip, gate, 2 * n);
-        rows->mul(reset, 1, s->reset_after ? past : b->h + i * n, 1, n, past);
+        rows->mul(reset, 1, s->reset_after ? past : b->h + i * b->state, 1, n, past);
         if (s->reset_after)
-            rows->add(gate + 2 * n, 1, past, 1, n, gate + 2 * n);
+            rows->add(gate + at, 1, past, 1, n, gate + at);
     }
     if (!s->reset_after)
-        product(b, 1, b->spare, b->gate + 2 * n, width, true, NULL);
+        product(b, 1, b->spare, b->gate + at, b->width, true, NULL);
     for (size_t i = 0; i < b->rows; i++)
         if (runs(b, i, step))
-            finish_gru(b, b->gate + i * width, b->h + i * n);
+            finish_gru(b, b->gate + i * b->width, b->h + i * b->state);
 }
 
 static void step_rnn(const block *b, size_t step)
 {
     size_t n = b->j->s->hidden;
-    product(b, 0, b->h, b->gate, n, true, NULL);
+    product(b, 0, b->h, b->gate, b->width, true, NULL);
     for (size_t i = 0; i < b->rows; i++) {
         if (!runs(b, i, step))
             continue;
         dq_rnn_activate(b->j->call->kernels->float_rows, &b->functions[0], (float)b->j->s->clip,
-                        b->gate + i * n, n);
-        memcpy(b->h + i * n, b->gate + i * n, n * sizeof(float));
+                        b->gate + i * b->width, n);
+        memcpy(b->h + i * b->state, b->gate + i * b->width, n * sizeof(float));
     }
 }
 
@@ -247,15 +238,18 @@ static void put(const dq_op_call *call, uint32_t i, size_t at, const float *from
 static void begin_step(const block *b, size_t step, bool backward)
 {
     const dq_rnn *s = b->j->s;
-    size_t width = s->gates * s->hidden;
+    const dq_rnn_float *f = b->j->f;
+    const size_t width = s->gates * s->hidden;
     for (size_t i = 0; i < b->rows; i++) {
         if (!runs(b, i, step))
             continue;
         size_t length = dq_rnn_length(b->j->call, s->steps, b->item + i),
                t = backward ? length - 1 - step : step;
         size_t row = dq_rnn_x_row(s, t, b->item + i);
-        memcpy(b->gate + i * width, b->j->sums + (row * s->directions + b->direction) * width,
-               width * sizeof(float));
+        const float *from = b->j->sums + (row * s->directions + b->direction) * width;
+        float *to = b->gate + i * b->width;
+        memcpy(to, from, f->columns[0] * sizeof *to);
+        memcpy(to + f->wide[0], from + f->columns[0], f->columns[1] * sizeof *to);
     }
 }
 
@@ -267,7 +261,7 @@ static void end_step(const block *b, size_t step, bool backward)
         if (step < length && backward)
             t = length - 1 - step;
         put(b->j->call, DQ_RNN_Y, dq_rnn_y_at(s, t, b->direction, b->item + i),
-            step < length ? b->h + i * s->hidden : NULL, s->hidden);
+            step < length ? b->h + i * b->state : NULL, s->hidden);
     }
 }
 
@@ -277,13 +271,13 @@ static void begin(const block *b)
     const float *h = floats(b->j->call, DQ_RNN_H),
                 *c = s->kind == DQ_LSTM ? floats(b->j->call, DQ_RNN_C) : NULL;
     size_t n = s->hidden;
-    memset(b->gate, 0, b->rows * (s->gates + 3) * n * sizeof(float));
+    memset(b->gate, 0, b->rows * (b->width + 3 * b->state) * sizeof(float));
     for (size_t i = 0; i < b->rows; i++) {
         size_t at = dq_rnn_last_at(s, b->direction, b->item + i);
         if (h)
-            memcpy(b->h + i * n, h + at, n * sizeof *h);
+            memcpy(b->h + i * b->state, h + at, n * sizeof *h);
         if (c)
-            memcpy(b->c + i * n, c + at, n * sizeof *c);
+            memcpy(b->c + i * b->state, c + at, n * sizeof *c);
     }
 }
 
@@ -304,8 +298,8 @@ static void run_block(const block *b)
     }
     for (size_t i = 0; i < b->rows; i++) {
         size_t at = dq_rnn_last_at(s, b->direction, b->item + i);
-        put(b->j->call, DQ_RNN_Y_H, at, b->h + i * s->hidden, s->hidden);
-        put(b->j->call, DQ_RNN_Y_C, at, b->c + i * s->hidden, s->hidden);
+        put(b->j->call, DQ_RNN_Y_H, at, b->h + i * b->state, s->hidden);
+        put(b->j->call, DQ_RNN_Y_C, at, b->c + i * b->state, s->hidden);
     }
 }
 
@@ -318,10 +312,12 @@ static void piece(void *arg, size_t first, size_t end, unsigned worker)
         block b = {.j = j, .direction = i / blocks, .item = i % blocks * j->f->rows};
         b.rows = s->batch - b.item < j->f->rows ? s->batch - b.item : j->f->rows;
         b.functions = s->functions + b.direction * s->functions_each;
+        b.width = j->f->wide[0] + j->f->wide[1];
+        b.state = j->f->state;
         b.gate = dq_call_worker_scratch(j->call, worker);
-        b.h = b.gate + b.rows * s->gates * s->hidden;
-        b.c = b.h + b.rows * s->hidden;
-        b.spare = b.c + b.rows * s->hidden;
+        b.h = b.gate + b.rows * b.width;
+        b.c = b.h + b.rows * b.state;
+        b.spare = b.c + b.rows * b.state;
         run_block(&b);
     }
 }
@@ -337,23 +333,34 @@ static const float *biases(const dq_op_call *call, const dq_rnn *s, float *to)
     return bias ? to : NULL;
 }
 
+/* That one, a row of whole panels for each direction. */
+static const float *biases_after(const dq_op_call *call, const dq_rnn *s, size_t state, float *to)
+{
+    const float *bias = floats(call, DQ_RNN_BIAS);
+    const size_t n = s->hidden;
+    if (!bias || s->kind != DQ_GRU || !s->reset_after)
+        return NULL;
+    memset(to, 0, s->directions * state * sizeof *to);
+    for (size_t d = 0; d < s->directions; d++)
+        memcpy(to + d * state, bias + (6 * d + 5) * n, n * sizeof *to);
+    return to;
+}
+
 void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f)
 {
     char *scratch = call->scratch;
-    float *sums = (float *)(void *)(scratch + f->sums_at);
-    job j = {call, s, f, f->packed, sums};
+    float *sums = (float *)(void *)(scratch + f->sums_at), *bias = (float *)(void *)(scratch + f->bias_at);
+    job j = {call, s, f, f->packed, sums, NULL};
     if (s->batch == 0 || s->hidden == 0)
         return;
     if (!f->packed) {
-        layout l;
-        layout_of(call, s, f, &l);
+        const layout l = layout_of(call, s, f);
         lay_out(scratch + f->packed_at, call->in[DQ_RNN_R], &l);
         j.packed = (const float *)(const void *)(scratch + f->packed_at);
     }
-    dq_fmatrix_operands o = {.a = call->in[DQ_RNN_X]->data,
-                             .b = call->in[DQ_RNN_W]->data,
-                             .c = sums,
-                             .z = biases(call, s, (float *)(void *)(scratch + f->bias_at))};
+    dq_fmatrix_operands o = {
+        .a = call->in[DQ_RNN_X]->data, .b = call->in[DQ_RNN_W]->data, .c = sums, .z = biases(call, s, bias)};
+    j.z = biases_after(call, s, f->state, bias + s->directions * s->gates * s->hidden);
     dq_fmatrix_run(call, &f->from_x, &o);
     size_t pieces = s->directions * ((s->batch + f->rows - 1) / f->rows);
     size_t work = f->rows * f->packed_size; /* of a step */
