@@ -293,7 +293,7 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
 dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
 {
     size_t count = dq_threads_count(threads), over = blocks % count, parts = 1;
-    dq_cut cut = {blocks, blocks, 1};
+    dq_cut cut = {blocks, blocks, 1, count};
     if (over == 0 || most < 2)
         return cut;
     while (parts < most && parts < count && over * parts % count != 0)
@@ -301,6 +301,22 @@ dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
     cut.whole = blocks - over;
     cut.parts = parts;
     return cut;
+}
+
+size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t *end)
+{
+    const size_t over = cut->blocks - cut->whole, over_parts = over * cut->parts;
+    const bool even = over && cut->whole % cut->threads == 0 && over_parts % cut->threads == 0;
+    const size_t shares = even ? cut->threads : 1, blocks = cut->whole / shares, parts = over_parts / shares;
+    const size_t number = i / (blocks + parts), at = i % (blocks + parts);
+    *begin = 0;
+    *end = n;
+    if (at < blocks)
+        return number * blocks + at;
+    const size_t cuts = number * parts + at - blocks, part = cuts % cut->parts;
+    *begin = n / cut->parts * part + (part < n % cut->parts ? part : n % cut->parts);
+    *end = *begin + n / cut->parts + (part < n % cut->parts);
+    return cut->whole + cuts / cut->parts;
 }
 
 void dq_threads_rest(dq_threads *threads)

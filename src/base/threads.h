@@ -21,9 +21,11 @@ typedef void (*dq_range_fn)(void *arg, size_t begin, size_t end, unsigned worker
 void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg);
 
 /** How `blocks` pieces of work of one size go to threads: where their number leaves some threads without work
- * at the end, those that are left over are cut, each into `parts`. */
+ * at the end, the last ones, which may be smaller, are cut, each into `parts`. Each thread's share is then of
+ * as many whole blocks, neighbours, and of as many parts. */
 typedef struct dq_cut {
     size_t blocks, whole, parts; /* blocks whole … blocks - 1 are cut */
+    size_t threads;
 } dq_cut;
 
 /** `most`: into how many parts a block can be cut. */
@@ -32,15 +34,8 @@ static inline size_t dq_cut_count(const dq_cut *cut)
 {
     return cut->whole + (cut->blocks - cut->whole) * cut->parts;
 }
-/** The block of piece i, and which of its n units, in order, are the piece's. */
-static inline size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t *end)
-{
-    size_t over = i < cut->whole ? 0 : i - cut->whole, parts = i < cut->whole ? 1 : cut->parts,
-           part = over % parts;
-    *begin = n / parts * part + (part < n % parts ? part : n % parts);
-    *end = *begin + n / parts + (part < n % parts);
-    return i < cut->whole ? i : cut->whole + over / parts;
-}
+/** The block of piece i of dq_parallel, and which of its n units, in order, are the piece's. */
+size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t *end);
 
 /** Workers wait for the next work awake, as waking one takes longer than most work: this sends them to sleep,
  * once no more is to come for a while. */

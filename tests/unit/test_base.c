@@ -194,7 +194,8 @@ START_TEST(late_threads_disturb_nothing)
 }
 END_TEST
 
-/* Units of every block once and in order, and where units suffice as many pieces for each thread. */
+/* Units of every block once and in order, and where units suffice as many pieces for each thread, and as much
+ * work as can be. */
 START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
 {
     dq_error err;
@@ -204,18 +205,21 @@ START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
     for (size_t blocks = 0; blocks < 20; blocks++)
         for (size_t units = 1; units < 20; units++) {
             dq_cut cut = dq_threads_cut(threads, blocks, units);
-            size_t next[20] = {0}, begin, end, pieces = dq_cut_count(&cut);
+            size_t next[20] = {0}, begin, end, pieces = dq_cut_count(&cut), work[5] = {0};
             for (size_t i = 0; i < pieces; i++) {
                 size_t block = dq_cut_piece(&cut, i, units, &begin, &end);
                 ck_assert_uint_lt(block, blocks);
                 ck_assert_uint_eq(begin, next[block]);
                 ck_assert_uint_lt(begin, end);
                 next[block] = end;
+                work[i * count / pieces] += end - begin;
             }
             for (size_t i = 0; i < blocks; i++)
                 ck_assert_uint_eq(next[i], units);
             if (units >= count)
                 ck_assert_uint_eq(pieces % count, 0);
+            for (size_t i = 0; i < count && units % count == 0; i++)
+                ck_assert_uint_eq(work[i], blocks * units / count);
         }
     dq_threads_free(threads);
 }

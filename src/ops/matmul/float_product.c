@@ -17,6 +17,7 @@ enum {
     NARROW = COLS / 2,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
+    PART_ROWS = 24, /* of a block that is cut, as it would leave threads without work; at least about */
     WORK = 1 << 17, /* products of a piece of parallel work, at least about */
     ALIGN = 64
 };
@@ -76,6 +77,7 @@ static size_t columns_of(const dq_fproduct *f, size_t workers)
 dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
 {
     size_t b_bytes, a_bytes = 0, c_bytes = 0, workers = dq_threads_count(call->threads);
+    f->workers = workers;
     f->depth = depth_of(f);
     f->col_block = columns_of(f, workers);
     f->row_block = f->m ? f->m : 1;
@@ -107,6 +109,7 @@ typedef struct job {
     const void *arg;
     size_t row_blocks, col_blocks;
     bool by_rows; /* a thread's share is of rows: it meets only those of A */
+    dq_cut cut;   /* of blocks of all rows */
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
@@ -160,33 +163,48 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
     }
 }
 
+/* Of all steps, piece number i of the work. */
+static dq_fpart part_at(const job *j, size_t i)
+{
+    const dq_fproduct *f = j->f;
+    const size_t others = f->batches * j->col_blocks;
+    size_t row, end, block;
+    if (j->row_blocks == 1) {
+        block = dq_cut_piece(&j->cut, i, f->m, &row, &end);
+    } else {
+        block = j->by_rows ? i % others : i / j->row_blocks;
+        row = (j->by_rows ? i / others : i % j->row_blocks) * f->row_block;
+        end = row + least(f->row_block, f->m - row);
+    }
+    const size_t col = block % j->col_blocks * f->col_block;
+    return (dq_fpart){.batch = block / j->col_blocks,
+                      .row = row,
+                      .rows = end - row,
+                      .col = col,
+                      .cols = least(f->col_block, f->n - col)};
+}
+
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_fproduct *f = j->f;
     for (size_t i = begin; i < end; i++) {
-        const size_t others = f->batches * j->col_blocks;
-        size_t row = (j->by_rows ? i / others : i % j->row_blocks) * f->row_block;
-        size_t rest = j->by_rows ? i % others : i / j->row_blocks;
-        size_t col = rest % j->col_blocks * f->col_block;
-        dq_fpart part = {.batch = rest / j->col_blocks,
-                         .row = row,
-                         .rows = least(f->row_block, f->m - row),
-                         .col = col,
-                         .cols = least(f->col_block, f->n - col)};
+        dq_fpart part = part_at(j, i);
         part_of(j, &part, dq_call_worker_scratch(j->call, worker));
     }
 }
 
 void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
 {
-    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block), false};
+    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block), false, {0}};
     const size_t workers = dq_threads_count(call->threads);
     j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
                 (!f->laid_out || f->batches * j.col_blocks % workers != 0);
     size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
-    dq_parallel(call->threads, f->batches * j.row_blocks * j.col_blocks, pieces(WORK, work), piece, &j);
+    const size_t blocks = f->batches * j.col_blocks, grain = pieces(WORK, work);
+    j.cut = dq_threads_cut(call->threads, blocks, grain == 1 ? f->m / PART_ROWS : 1);
+    dq_parallel(call->threads, j.row_blocks == 1 ? dq_cut_count(&j.cut) : blocks * j.row_blocks, grain, piece,
+                &j);
 }
 
 void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *arg, const dq_fpart *part,
@@ -255,15 +273,23 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const float *image,
                 const dq_fpart *part, float *room, dq_fblock *block)
 {
-    /* For so few rows, laying out columns costs more than reading them where they stand; and so few steps
+    /* For so few rows, laying out columns costs more than reading them where they stand: fewer where threads
+     * share the image, as short stretches of lines that another core has come slowly. And so few steps
      * stay in the first cache wherever they stand, unless far too many of them fall on the same lines, or on
      * more pages than are found at once. */
-    enum { LESS_ROWS = 24, FEW_STEPS = 64, SETS = 4096, CACHE = 8 * SETS, PAGES = 64 * 4096 };
+    enum {
+        LESS_ROWS = 24,
+        LEAST_ROWS = 12,
+        FEW_STEPS = 64,
+        SETS = 4096,
+        CACHE = 8 * SETS,
+        PAGES = 64 * 4096
+    };
     const size_t apart = f->n * sizeof *image, bit = apart & (0 - apart), each = bit < SETS ? bit : SETS;
     const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * apart <= PAGES;
     /* in whole panels, what lies behind the last column is the next channel's */
     const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
-    if (!whole || (f->m > LESS_ROWS && !stay)) {
+    if (!whole || (f->m > (f->workers > 1 ? LEAST_ROWS : LESS_ROWS) && !stay)) {
         dq_fpanels(transpose, image, 1, f->n, part, room, block);
         return;
     }

@@ -26,7 +26,7 @@ typedef struct dq_fproduct {
     /* Results that are whole, or NULL: called once for each part (its p and k are those of the last steps).
      */
     void (*done)(const void *arg, const dq_fpart *part, const dq_fblock *block);
-    size_t row_block, col_block, depth; /* by dq_fproduct_prepare */
+    size_t row_block, col_block, depth, workers; /* by dq_fproduct_prepare */
 } dq_fproduct;
 
 /** Cuts into blocks and asks for the worker scratch of dq_fproduct_run; in prepare. */
