@@ -14,6 +14,7 @@ typedef struct dq_builder {
     uint32_t *last_read; /* by slot, of roots also for their views: the last position that reads it */
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
+    uint32_t own_scratch; /* piece of the workers' scratch that stays where it is */
 } dq_builder;
 
 static inline dq_slot *dq_builder_slot(const dq_builder *b, const dq_value *v)
