@@ -18,15 +18,24 @@ enum {
     SOME = 32,     /* … where they come first and are few, so that threads have each their part */
     KERNELS = 16,  /* input channels of the weights that are laid out at a time */
     DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache */
-    TOGETHER = 2
+    TOGETHER = 2,
+    /* Threads, at most, that each transform for themselves what all of them need: with a few it takes less
+     * time than to fetch from one core what another one has written. */
+    FEW_THREADS = 4
 };
 
 typedef struct job {
     const dq_op_call *call;
     const dq_conv_winograd *g;
     const dq_conv_floats *o;
-    const float *u;
+    const float *u; /* NULL: workers have their own */
 } job;
+
+/* What a worker has transformed for itself. */
+typedef struct held {
+    bool weights;
+    size_t groups; /* 0, or those up to the one whose pixels it has */
+} held;
 
 /* A chunk, and the panels of output channels that are at work. */
 typedef struct task {
@@ -67,7 +76,7 @@ bool dq_conv_winograd_suits(const dq_conv_shape *s)
     return s->group_in >= LEAST_IN && s->group_out >= LEAST_OUT && s->out_size >= LEAST_PIXELS;
 }
 
-static void cut(const dq_conv_shape *s, dq_conv_winograd *g)
+static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 {
     g->down = ((size_t)s->window.out[0] + 1) / 2;
     g->across = ((size_t)s->window.out[1] + 1) / 2;
@@ -76,6 +85,7 @@ static void cut(const dq_conv_shape *s, dq_conv_winograd *g)
     g->rows = (g->down + g->chunks - 1) / g->chunks;
     g->tiles = g->rows * g->across;
     g->pixels_first = s->batch == 1 && g->chunks == 1;
+    g->own = threads <= FEW_THREADS;
     g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     g->together = least(TOGETHER, g->panels);
@@ -110,7 +120,8 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 
 /* Constant ones once for all runs, where few pixels meet them: else it is little work, and takes memory.
  * Those that are widened first are others in each run. */
-static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_winograd *g, dq_error *err)
+static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_conv_winograd *g,
+                                 dq_error *err)
 {
     const dq_conv_shape *s = g->shape;
     size_t point, size;
@@ -127,8 +138,9 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_winograd 
     g->form.point = apart(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
         return dq_call_pack_later(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
-    return dq_call_place(call, size, 1, 1, &g->u_offset) ? DQ_OK
-                                                         : dq_no_memory(err, SIZE_MAX, "transformed weights");
+    const bool fits = g->own ? dq_place_size(used, size, 1, ALIGN, &g->u_offset)
+                             : dq_call_place(call, size, 1, 1, &g->u_offset);
+    return fits ? DQ_OK : dq_no_memory(err, SIZE_MAX, "transformed weights");
 }
 
 dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct,
@@ -138,23 +150,25 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     const size_t direct_room = call->worker_scratch_size;
     size_t *own = &call->worker_scratch_size, used = 0, pixels, v;
     *g = (dq_conv_winograd){.shape = s, .direct = direct};
-    cut(s, g);
+    cut(s, dq_threads_count(call->threads), g);
     size_t cols = g->together * DQ_FPANEL, line = POINTS * sizeof(float);
     g->m_point = apart(g->tiles * cols);
     bool fits =
         dq_mul_size(g->tiles, g->wide, &v) && dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
     g->v_point = fits ? apart(v) : 0;
-    fits = fits &&
-           (g->pixels_first ? dq_call_place(call, g->v_point, s->group, line, &g->v_offset)
-                            : dq_place_size(&used, g->v_point, line, ALIGN, &g->v_offset)) &&
-           dq_place_size(&used, pixels, CHANNELS * sizeof(float), ALIGN, &g->image_offset) &&
+    fits = fits && dq_place_size(&used, 1, sizeof(held), ALIGN, &g->held_offset) &&
+           (g->pixels_first && !g->own ? dq_call_place(call, g->v_point, s->group, line, &g->v_offset)
+                                       : dq_place_size(&used, g->v_point, line, ALIGN, &g->v_offset));
+    if (fits)
+        DQ_TRY(prepare_weights(call, w, &used, g, err));
+    fits = fits && dq_place_size(&used, pixels, CHANNELS * sizeof(float), ALIGN, &g->image_offset) &&
            dq_add_size(used, direct_room, own) && dq_align_size(*own, ALIGN, own) &&
            dq_place_size(&used, g->m_point, line, ALIGN, &g->sums_offset) &&
            dq_place_size(&used, 4 * g->tiles * cols + cols, sizeof(float), ALIGN, &g->out_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed pixels");
     *own = *own > used ? *own : used;
-    return prepare_weights(call, w, g, err);
+    return DQ_OK;
 }
 
 /* ---- In ----------------------------------------------------------------------------------------------- */
@@ -189,12 +203,12 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
 
 /* ---- Products, and out -------------------------------------------------------------------------------- */
 
-/* Point by point, whose weights lie behind each other. */
-static void products(const job *j, const task *t, float *m)
+/* Point by point, whose weights `u` lie behind each other. */
+static void products(const job *j, const task *t, const float *u, float *m)
 {
     const dq_conv_winograd *g = j->g;
     const size_t cols = g->together * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
-    const float *u = j->u + (t->group * g->panels + t->panel) * POINTS * point;
+    u += (t->group * g->panels + t->panel) * POINTS * point;
     dq_fblock block = {.rows = t->tiles,
                        .cols = t->panels * DQ_FPANEL,
                        .a_row = g->wide,
@@ -287,14 +301,31 @@ static task task_of(const dq_conv_winograd *g, size_t i)
     return t;
 }
 
-/* All the panels' weights. */
+static void some_weights(const job *j, size_t begin, size_t end, float *u)
+{
+    const dq_fwinograd_form *f = &j->g->form;
+    for (size_t i = begin; i < end; i++)
+        weights(f, j->o->w, i, u + i * POINTS * f->point);
+}
+
+/* Some panels' of them. */
 static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const dq_fwinograd_form *f = &j->g->form;
-    for (size_t i = begin; i < end; i++)
-        weights(f, j->o->w, i, at(j->call->scratch, j->g->u_offset) + i * POINTS * f->point);
+    some_weights(j, begin, end, at(j->call->scratch, j->g->u_offset));
+}
+
+static const float *weights_of(const job *j, char *own)
+{
+    const dq_conv_winograd *g = j->g;
+    held *h = (held *)(void *)(own + g->held_offset);
+    if (j->u)
+        return j->u;
+    if (!h->weights)
+        some_weights(j, 0, g->form.groups * g->form.panels, at(own, g->u_offset));
+    h->weights = true;
+    return at(own, g->u_offset);
 }
 
 /* Chunks: their pixels, and all panels. */
@@ -304,6 +335,7 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_winograd *g = j->g;
     const size_t in = g->shape->group_in;
     char *own = dq_call_worker_scratch(j->call, worker);
+    const float *u = weights_of(j, own);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i);
         t.v = at(own, g->v_offset);
@@ -311,7 +343,7 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
             pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
         for (; t.panel < g->panels; t.panel += t.panels) {
             t.panels = least(g->together, g->panels - t.panel);
-            products(j, &t, at(own, g->sums_offset));
+            products(j, &t, u, at(own, g->sums_offset));
             results(j, &t, own);
         }
     }
@@ -337,6 +369,20 @@ static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+/* Those of a task that is a whole plane. */
+static const float *pixels_of(const job *j, const task *t, char *own)
+{
+    const dq_conv_winograd *g = j->g;
+    held *h = (held *)(void *)(own + g->held_offset);
+    const size_t in = g->shape->group_in;
+    if (!g->own)
+        return at(j->call->scratch, g->v_offset) + t->group * POINTS * g->v_point;
+    for (size_t c = 0; c < in && h->groups != t->group + 1; c += CHANNELS)
+        pixels(j, t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
+    h->groups = t->group + 1;
+    return at(own, g->v_offset);
+}
+
 /* Panels, on pixels that are transformed. */
 static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 {
@@ -344,12 +390,13 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_winograd *g = j->g;
     const size_t steps = (g->panels + g->together - 1) / g->together;
     char *own = dq_call_worker_scratch(j->call, worker);
+    const float *u = weights_of(j, own);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i / steps);
         t.panel = i % steps * g->together;
         t.panels = least(g->together, g->panels - t.panel);
-        t.v = at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point;
-        products(j, &t, at(own, g->sums_offset));
+        t.v = pixels_of(j, &t, own);
+        products(j, &t, u, at(own, g->sums_offset));
         results(j, &t, own);
     }
 }
@@ -357,15 +404,19 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, const dq_conv_floats *o)
 {
     const dq_conv_shape *s = g->shape;
-    job j = {call, g, o, g->packed ? g->packed : at(call->scratch, g->u_offset)};
-    if (!g->packed)
+    const size_t some = channels_at_once(s->group_in);
+    job j = {call, g, o, g->packed};
+    for (unsigned i = 0; i < dq_threads_count(call->threads) && g->own; i++)
+        *(held *)(void *)((char *)dq_call_worker_scratch(call, i) + g->held_offset) = (held){0};
+    if (!g->packed && !g->own) {
         dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
-    if (g->pixels_first) {
-        const size_t some = channels_at_once(s->group_in);
+        j.u = at(call->scratch, g->u_offset);
+    }
+    if (g->pixels_first && !g->own)
         dq_parallel(call->threads, s->group * ((s->group_in + some - 1) / some), 1, run_pixels, &j);
+    if (g->pixels_first)
         dq_parallel(call->threads, s->group * ((g->panels + g->together - 1) / g->together), 1, run_panels,
                     &j);
-    } else {
+    else
         dq_parallel(call->threads, s->batch * s->group * g->chunks, 1, run_chunks, &j);
-    }
 }

@@ -29,12 +29,14 @@ typedef struct dq_conv_winograd {
     size_t tiles;        /* of a chunk */
     size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
     size_t together;     /* panels whose products are made at a time */
-    bool pixels_first;   /* one chunk is all there is: threads share its pixels */
+    bool pixels_first;   /* one chunk is all there is: its pixels are transformed before the panels' turn */
+    bool own;            /* each thread transforms for itself what all of them need */
     dq_fwinograd_form form;
-    const void *packed;        /* weights; NULL: made in each run, at u_offset of the scratch */
-    size_t v_point, m_point;   /* floats from a point to the next: pixels' and products' */
-    size_t u_offset, v_offset; /* v: of the scratch where pixels come first, else of a worker's */
-    size_t image_offset, sums_offset, out_offset; /* of a worker's */
+    const void *packed;      /* weights; NULL: made in each run, at u_offset of the scratch */
+    size_t v_point, m_point; /* floats from a point to the next: pixels' and products' */
+    /* u: of a worker's scratch where it is its own; v: of the scratch where threads share them, else of a
+     * worker's, as are the others */
+    size_t u_offset, v_offset, held_offset, image_offset, sums_offset, out_offset;
 } dq_conv_winograd;
 
 /** Whether it is the better way: settled by the shape alone. */
