@@ -145,7 +145,7 @@ static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t a
 {
     dq_tensor *y = t->run->call->out[0];
     bool wide = dq_dtype_get(y->dtype)->bits == 16;
-    uint16_t codes[DQ_WIDE_TILE];
+    uint16_t codes[DQ_WIDE_TILES * DQ_WIDE_TILE];
     s->cols = o->count * OCTET;
     s->out_stride = COLS;
     t->run->call->kernels->requantize_wide(s, codes);
@@ -161,7 +161,7 @@ static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t a
         }
 }
 
-static void put_tile(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+static void put_tiles(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
 {
     const state *st = t->st;
     size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
@@ -186,6 +186,10 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     dq_wtiles tiles;
     s.stride = s.extra_stride = COLS;
     s.row_step = 1;
+    s.rows = n;
+    s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
+    s.offset = offset;
+    s.scale = scale;
     dq_wcodes_terms(t->run, t->group, first, n, offset, scale);
     for (size_t i = 0; i < panels; i++)
         dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
@@ -194,14 +198,8 @@ static void run_panels(const task *t, size_t panel, size_t panels)
         o.count = all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS;
         find_octets(t, &row, &column, &o);
         dq_wcodes_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
-        for (size_t i = 0; i < panels; i++) {
-            s.rows = n - i * ROWS < ROWS ? n - i * ROWS : ROWS;
-            s.sums = tiles.sums[i];
-            s.extra = tiles.has_extra ? tiles.extra[i] : NULL;
-            s.offset = offset + i * ROWS;
-            s.scale = scale + i * ROWS;
-            put_tile(t, &s, &o, first + i * ROWS);
-        }
+        s.extra = tiles.has_extra ? tiles.extra[0] : NULL;
+        put_tiles(t, &s, &o, first);
     }
 }
 
