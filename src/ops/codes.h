@@ -4,6 +4,8 @@
 
 #include "ops/op.h"
 
+#include <string.h>
+
 typedef struct dq_codes {
     dq_dtype dtype;
     float scale;
@@ -24,5 +26,30 @@ dq_codes dq_codes_make(dq_dtype dtype, float scale, int64_t zero);
 void dq_codes_read(const dq_kernels *k, const dq_codes *c, const void *codes, size_t at, size_t n, float *to);
 /** The same from floats, as QuantizeLinear has them. */
 void dq_codes_write(const dq_kernels *k, const dq_codes *c, const float *x, size_t n, void *codes, size_t at);
+
+/** 16-bit codes with the bits of `flip` changed. That some are taken twice keeps vectors whole. */
+static inline void dq_codes_flip(const int16_t *from, size_t n, uint16_t flip, int16_t *restrict to)
+{
+    enum { WIDE = 8, HALF = 4 };
+    if (n >= WIDE) {
+        for (size_t at = 0; at < n; at += WIDE) {
+            const size_t i = n - at < WIDE ? n - WIDE : at;
+            for (size_t k = 0; k < WIDE; k++)
+                to[i + k] = (int16_t)(from[i + k] ^ flip);
+        }
+    } else if (n >= HALF) {
+        const uint64_t all = flip * UINT64_C(0x0001000100010001);
+        uint64_t first, last;
+        memcpy(&first, from, sizeof first);
+        memcpy(&last, from + n - HALF, sizeof last);
+        first ^= all;
+        last ^= all;
+        memcpy(to, &first, sizeof first);
+        memcpy(to + n - HALF, &last, sizeof last);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = (int16_t)(from[i] ^ flip);
+    }
+}
 
 #endif

@@ -1,4 +1,5 @@
 /* The planes of wide_window.h are filled. */
+#include "ops/codes.h"
 #include "ops/conv/wide_window.h"
 #include "ops/matmul/wide_codes.h"
 
@@ -68,34 +69,17 @@ static void fill(int16_t code, size_t n, int16_t *to)
         to[i] = code;
 }
 
-/* Every `step`-th of a channel's codes, of 16 bits; that some of the last are taken twice keeps vectors
- * whole.
- */
+/* Every `step`-th of a channel's codes, of 16 bits. */
 static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t flip, int16_t *restrict to)
 {
-    enum { WIDE = 8, HALF = 4 };
-    if (step == 1 && n >= WIDE) {
-        for (size_t at = 0; at < n; at += WIDE) {
-            const size_t i = n - at < WIDE ? n - WIDE : at;
-            for (size_t k = 0; k < WIDE; k++)
-                to[i + k] = (int16_t)(from[i + k] ^ flip);
-        }
-    } else if (step == 1 && n >= HALF) {
-        const uint64_t all = flip * UINT64_C(0x0001000100010001);
-        uint64_t first, last;
-        memcpy(&first, from, sizeof first);
-        memcpy(&last, from + n - HALF, sizeof last);
-        first ^= all;
-        last ^= all;
-        memcpy(to, &first, sizeof first);
-        memcpy(to + n - HALF, &last, sizeof last);
-    } else if (step == 2) {
+    if (step == 1)
+        dq_codes_flip((const int16_t *)from, n, flip, to);
+    else if (step == 2)
         for (size_t i = 0; i < n; i++)
             to[i] = (int16_t)(from[i * 2] ^ flip);
-    } else {
+    else
         for (size_t i = 0; i < n; i++)
             to[i] = (int16_t)(from[i * step] ^ flip);
-    }
 }
 
 /* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */

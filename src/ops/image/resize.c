@@ -247,7 +247,7 @@ static bool row_scratch(const state *s, size_t *bytes)
 {
     size_t row, source;
     if (s->halves.rank)
-        return dq_pool_rows_room(&s->halves, false, bytes);
+        return dq_pool_rows_room(&s->halves, DQ_FLOAT, false, bytes);
     if (s->how.mode == DQ_RESIZE_NEAREST || s->rank == 0) {
         *bytes = 0;
         return true;

@@ -91,14 +91,15 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
     if ((s->kind == LP && s->p != 2) || s->in_size == 0 ||
         (indices && (dtype != DQ_FLOAT || s->in_size > UINT32_MAX)))
         return DQ_OK;
-    if (!indices && s->kind != LP && one_window(&s->window) && dtype != DQ_DOUBLE) {
+    if (!indices && s->kind != LP && one_window(&s->window) && dtype != DQ_DOUBLE && dtype != DQ_UINT16 &&
+        dtype != DQ_INT16) {
         s->way = BY_PLANES;
         return DQ_OK;
     }
     if (!dq_pool_rows_fits(&s->window, dtype, max))
         return DQ_OK;
     s->way = indices ? BY_PLACES : BY_ROWS;
-    if (!dq_pool_rows_room(&s->window, max, &call->worker_scratch_size) ||
+    if (!dq_pool_rows_room(&s->window, dtype, max, &call->worker_scratch_size) ||
         !dq_align_size(call->worker_scratch_size, ALIGN, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows of windows");
     return DQ_OK;
@@ -209,6 +210,8 @@ FIND(find_f16, uint16_t, float, dq_f16_to_f32(x))
 FIND(find_bf16, uint16_t, float, dq_bf16_to_f32(x))
 FIND(find_u8, uint8_t, int, x)
 FIND(find_i8, int8_t, int, x)
+FIND(find_u16, uint16_t, int, x)
+FIND(find_i16, int16_t, int, x)
 
 static size_t find(dq_dtype dtype, const void *plane, const patch *p)
 {
@@ -223,6 +226,10 @@ static size_t find(dq_dtype dtype, const void *plane, const patch *p)
         return find_bf16(plane, p);
     case DQ_INT8:
         return find_i8(plane, p);
+    case DQ_UINT16:
+        return find_u16(plane, p);
+    case DQ_INT16:
+        return find_i16(plane, p);
     default:
         return find_u8(plane, p);
     }

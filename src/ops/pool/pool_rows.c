@@ -1,6 +1,7 @@
 #include "ops/pool/pool_rows.h"
 
 #include "base/checked.h"
+#include "ops/codes.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,8 +16,10 @@ static size_t line_length(const dq_window *w)
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
 {
     enum { FAR = 4096 };
-    return (dtype == DQ_FLOAT || (max && (dtype == DQ_UINT8 || dtype == DQ_INT8))) &&
-           line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
+    const bool words = w->rank == 2 && (dtype == DQ_UINT16 || dtype == DQ_INT16) &&
+                       (size_t)dq_window_span(w, 0) / 2 <= (size_t)w->in[0] + FAR;
+    const bool code = dtype == DQ_UINT8 || dtype == DQ_INT8 || words;
+    return (dtype == DQ_FLOAT || (max && code)) && line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
 }
 
 /* Elements of a line's room: whole strides. */
@@ -44,9 +47,28 @@ static bool most_rows(const dq_window *w, size_t *rows)
     return true;
 }
 
-bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes)
+/* Rows of results of a plane of 16-bit codes that are made together, so that the padded rows under them stay
+ * in the cache. */
+static size_t rows_of_words(const dq_window *w)
+{
+    enum { ELEMENTS = 4096 };
+    const size_t rows = ELEMENTS / line_length(w), span = (size_t)dq_window_span(w, 0);
+    return rows > span ? (rows - span) / (size_t)w->stride[0] + 1 : 1;
+}
+
+static size_t padded_rows(const dq_window *w, size_t rows)
+{
+    return (rows - 1) * (size_t)w->stride[0] + (size_t)dq_window_span(w, 0);
+}
+
+bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes)
 {
     _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
+    if (max && dq_dtype_get(dtype)->bits == 16) {
+        *bytes = 0;
+        return line_length(w) == 0 || (dq_mul_size(padded_rows(w, rows_of_words(w)), line_length(w), bytes) &&
+                                       dq_mul_size(*bytes, 2 * sizeof(int16_t), bytes));
+    }
     /* where rows begin, the lines, and the columns' counts */
     size_t size = max ? sizeof(float) : sizeof(double), line, rows;
     return line_room(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
@@ -242,6 +264,75 @@ static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_sig
     }
 }
 
+/* x, brought to the order of int16 by `flip`, amid what is never a maximum; a row of `line` is as long as
+ * windows reach, the first one `first` of x. */
+static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t flip,
+                      int16_t *line)
+{
+    const size_t length = line_length(w);
+    size_t from, n = reach(w, &from);
+    for (size_t i = 0; i < rows * length; i++)
+        line[i] = INT16_MIN;
+    for (size_t r = 0; r < rows; r++, line += length) {
+        const int64_t row = first + (int64_t)r;
+        if (row >= 0 && row < w->in[0])
+            dq_codes_flip(x + row * w->in[1], n, flip, line + from);
+    }
+}
+
+/* all[j] = the largest of `taps` that are `apart` from line[j] on, for j < n. */
+static void join_taps(int16_t *restrict all, const int16_t *restrict line, size_t n, size_t taps,
+                      size_t apart)
+{
+    const int16_t *second = line + (taps > 1 ? apart : 0), *third = line + (taps > 2 ? 2 * apart : 0);
+    for (size_t j = 0; j < n; j++) {
+        const int16_t most = line[j] > second[j] ? line[j] : second[j];
+        all[j] = third[j] > most ? third[j] : most;
+    }
+    for (size_t k = 3; k < taps; k++) {
+        const int16_t *x = line + k * apart;
+        for (size_t j = 0; j < n; j++)
+            all[j] = x[j] > all[j] ? x[j] : all[j];
+    }
+}
+
+/* The usual strides are constants, so that compilers take many at once. */
+static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t flip, int16_t *restrict out)
+{
+    if (step == 1)
+        dq_codes_flip(x, n, flip, out);
+    else if (step == 2)
+        for (size_t c = 0; c < n; c++)
+            out[c] = (int16_t)(x[2 * c] ^ flip);
+    else
+        for (size_t c = 0; c < n; c++)
+            out[c] = (int16_t)(x[c * step] ^ flip);
+}
+
+/* 16-bit codes: padded rows under some rows of results become their maxima as one line. */
+static void max_words(const dq_window *w, uint16_t flip, const int16_t *in, int16_t *out, size_t begin,
+                      size_t end, int16_t *line)
+{
+    const size_t height = (size_t)w->out[0], width = (size_t)w->out[1], most = rows_of_words(w);
+    const size_t length = line_length(w), plane = (size_t)(w->in[0] * w->in[1]);
+    int16_t *all = line + padded_rows(w, most) * length;
+    for (size_t rows; begin < end; begin += rows) {
+        const size_t row = begin % height, left = height - row;
+        rows = end - begin < left ? end - begin : left;
+        rows = rows < most ? rows : most;
+        const size_t padded = padded_rows(w, rows);
+        pad_words(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded, flip,
+                  line);
+        size_t n = padded * length - (size_t)(dq_window_span(w, 1) - 1);
+        join_taps(all, line, n, (size_t)w->kernel[1], (size_t)w->dilation[1]);
+        n -= (size_t)(dq_window_span(w, 0) - 1) * length;
+        join_taps(line, all, n, (size_t)w->kernel[0], (size_t)w->dilation[0] * length);
+        for (size_t r = 0; r < rows; r++)
+            put_words(line + r * (size_t)w->stride[0] * length, (size_t)w->stride[1], width, flip,
+                      out + (begin + r) * width);
+    }
+}
+
 static void max_floats(const dq_float_pool *kernels, const dq_window *w, const float *in, float *out,
                        size_t begin, size_t end, size_t *at, size_t most)
 {
@@ -270,7 +361,9 @@ void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, 
                  size_t begin, size_t end, void *room)
 {
     size_t most;
-    if (dtype != DQ_FLOAT)
+    if (dtype == DQ_UINT16 || dtype == DQ_INT16)
+        max_words(w, dtype == DQ_UINT16 ? 0x8000 : 0, in, out, begin, end, room);
+    else if (dtype != DQ_FLOAT)
         code_rows(kernels, w, dtype == DQ_INT8, in, out, begin, end, room);
     else if (most_rows(w, &most))
         max_floats(kernels->float_pool, w, in, out, begin, end, room, most);

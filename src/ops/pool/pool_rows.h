@@ -10,7 +10,7 @@
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max);
 
 /** Bytes of room that the functions below want; false when they cannot be counted. */
-bool dq_pool_rows_room(const dq_window *w, bool max, size_t *bytes);
+bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes);
 
 /** Rows begin … end - 1 of all planes' results, a row being w->out of the last axis. Padding is never a
  * maximum; a NaN is. */
