@@ -61,11 +61,12 @@ static size_t sums_at(const dq_wcodes *w)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Packs `count` vectors, the first of which begins at `first`, and their sums. */
+/* Packs `count` vectors, the first of which begins at `first`, and their sums; the largest sum of sizes. */
 #define MAKE_PANEL(name, S, D, middle)                                                                       \
     static void name(const dq_wcodes *w, const void *data, size_t first, size_t count, void *packed,         \
-                     int64_t *sums)                                                                          \
+                     int64_t *sums, int64_t *largest)                                                        \
     {                                                                                                        \
+        int64_t sizes[DQ_WGEMM_OCTET] = {0};                                                                 \
         const S *from = (const S *)data + first;                                                             \
         D *to = packed;                                                                                      \
         for (size_t q = 0; q < w->outer; q++)                                                                \
@@ -76,8 +77,11 @@ static size_t sums_at(const dq_wcodes *w)
                     int32_t code = x[i * w->lane_step] - (middle);                                           \
                     out[2 * i] = (D)code;                                                                    \
                     sums[i] += code;                                                                         \
+                    sizes[i] += code < 0 ? -code : code;                                                     \
                 }                                                                                            \
             }                                                                                                \
+        for (size_t i = 0; i < count; i++)                                                                   \
+            *largest = sizes[i] > *largest ? sizes[i] : *largest;                                            \
     }
 
 MAKE_PANEL(make_u8, uint8_t, int8_t, 128)
@@ -89,6 +93,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_wcodes *w = key;
     int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
+    int64_t *largest = sums + w->matrices * w->panels * w->lanes;
     for (size_t i = 0; i < w->matrices * w->panels; i++) {
         size_t lane = i % w->panels * w->lanes, left = w->n - lane;
         size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
@@ -97,7 +102,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
          : from->dtype == DQ_INT16 ? make_s16
                                    : make_u16)(w, from->data, first, left < w->lanes ? left : w->lanes,
                                                (char *)packed + i * panel_codes(w) * width_of(w),
-                                               sums + i * w->lanes);
+                                               sums + i * w->lanes, largest);
     }
 }
 
@@ -110,8 +115,8 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
     w->packed = NULL;
     if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
         !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
-        !dq_mul_size(lanes, sizeof(int64_t), &sums) || !dq_add_size(bytes, sums, &bytes) ||
-        !dq_align_size(bytes, ALIGN, &w->size))
+        !dq_add_size(lanes, 1, &sums) || !dq_mul_size(sums, sizeof(int64_t), &sums) ||
+        !dq_add_size(bytes, sums, &bytes) || !dq_align_size(bytes, ALIGN, &w->size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (!dq_call_constant(call, DQ_WIDE_W)) {
         call->scratch_size = w->size;
@@ -140,7 +145,7 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
 /* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
 dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)
 {
-    enum { NARROW = 255, WIDE = 127 };
+    enum { NARROW = 255, WIDE = 127, SMALL = UINT16_MAX /* times 32768 */ };
     const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
     dq_wrun r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
     r.factor = dq_wide_factor(call);
@@ -152,6 +157,9 @@ dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)
         make(call->scratch, call->in[DQ_WIDE_W], w);
         r.packed = call->scratch;
     }
+    const int64_t *sums = (const int64_t *)(const void *)((const char *)r.packed + sums_at(w));
+    if (w->planes == 1 && r.symmetric && sums[w->matrices * w->panels * w->lanes] <= SMALL)
+        r.span = SIZE_MAX;
     return r;
 }
 
