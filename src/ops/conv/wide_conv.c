@@ -165,7 +165,7 @@ static void put_tiles(const task *t, dq_wide_sums *s, const octets *o, size_t ch
 {
     const state *st = t->st;
     size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
-    if (!o->together) {
+    if (!o->together || o->n[0] < OCTET) { /* kernels like whole octets */
         put_octets(t, s, o, at);
         return;
     }
