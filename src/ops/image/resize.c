@@ -338,6 +338,7 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
 static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
 {
     double sum = 0;
+#pragma GCC unroll 4
     for (size_t t = 0; t < taps; t++)
         sum += weight[t] * x[index[t]];
     return sum;
