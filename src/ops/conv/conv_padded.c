@@ -93,13 +93,15 @@ static void copy_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
+    const size_t channels =
+        j->p->shape->in_channels; /* windows of some rows, which a thread meets, want all */
     for (size_t i = begin; i < end; i++)
-        copy_row(j, i / j->p->rows, i % j->p->rows);
+        copy_row(j, i % channels, i / channels);
 }
 
 void dq_conv_padded_copy(const dq_op_call *call, const dq_conv_padded *p, const float *x)
 {
-    enum { ROWS = 64 };
+    enum { ROWS = 32 };
     job j = {call, p, x};
     dq_parallel(call->threads, p->shape->in_channels * p->rows, ROWS, copy_rows, &j);
 }
