@@ -6,12 +6,27 @@
 #include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
 
-void dq_softmax_ends(const double *sums, size_t n, bool logs, float *factor, float *term)
+void dq_softmax_ends(const double *sums, size_t n, bool logs, float *by)
 {
-    for (size_t l = 0; l < n; l++) {
-        factor[l] = logs ? 1.0f : (float)(1 / sums[l]);
-        term[l] = logs ? -(float)log(sums[l]) : -0.0f;
+    for (size_t l = 0; l < n; l++)
+        by[l] = logs ? -(float)log(sums[l]) : (float)(1 / sums[l]);
+}
+
+void dq_softmax_block(float *lanes, bool first, double *total)
+{
+    for (size_t i = 0; i < (size_t)GROUP * COLUMNS; i++) {
+        total[i] = (first ? 0 : total[i]) + (double)lanes[i];
+        lanes[i] = 0;
     }
+}
+
+void dq_softmax_total(float *lanes, double *total, double *sums)
+{
+    dq_softmax_block(lanes, false, total);
+    for (size_t h = GROUP / 2 * COLUMNS; h >= COLUMNS; h /= 2)
+        for (size_t i = 0; i < h; i++)
+            total[i] += total[h + i];
+    memcpy(sums, total, COLUMNS * sizeof *sums);
 }
 
 const dq_float_rows dq_float_rows_c = FLOAT_ROWS;

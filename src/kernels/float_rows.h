@@ -21,6 +21,8 @@ typedef void dq_map1_f32_fn(const float *x, size_t n, float alpha, float *y);
 /** y[i] = a[i * a_step] op b[i * b_step], steps 0 or 1; y may be a or b where that has step 1. */
 typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
 
+enum { DQ_SOFTMAX_COLUMNS = 64 };
+
 typedef struct dq_float_rows {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
     dq_map_f32_fn *sin, *cos; /* of numbers from 2^16 on: the C library's */
@@ -54,12 +56,16 @@ typedef struct dq_float_rows {
      * of both signs is open. */
     float (*max_of)(const float *x, size_t n);
     float (*min_of)(const float *x, size_t n);
+    /** The largest of the elements that are numbers, -infinity for none; of zeros, any. */
+    float (*peak)(const float *x, size_t n);
     /** y[i] = exp(x[i] - off), 0 where x[i] - off is below -126.5 ln 2, and their sum: lanes of float, which
      * are added to lanes of double after every 256 elements. No x[i] is more than `off`. y may be x. */
     double (*exp_sum)(const float *x, size_t n, float off, float *y);
-    /** Softmax of each of `n` columns, a multiple of 16, of `count` rows that are x_step apart: exponentials
-     * as exp_sum has them, their sum in double from row 0 down, rounded to float in its reciprocal (`log`:
-     * its logarithm, which x - off is less by). y has the same shape, with y_step, and may be x. */
+    /** Softmax of each of `n` columns, 16 to DQ_SOFTMAX_COLUMNS of them, of `count` rows that are x_step
+     * apart, as rows have it: with their exponentials and sum as exp_sum makes them, y is an exponential
+     * times the sum's reciprocal (a division in double, rounded to float), or with `log` the difference to
+     * the largest element less the logarithm of the sum (rounded to float). y has the same shape, with
+     * y_step, and may be x. */
     void (*softmax_columns)(const float *x, size_t x_step, size_t count, size_t n, bool log, float *y,
                             size_t y_step);
     /** y[i] = x[i] * factor, y may be x. */
@@ -89,7 +95,11 @@ typedef struct dq_float_rows {
                 size_t n, float *y);
 } dq_float_rows;
 
-/** The factors and terms that softmax_columns ends with: the same code on every ISA. */
-void dq_softmax_ends(const double *sums, size_t n, bool logs, float *factor, float *term);
+/** What softmax_columns has in common on every ISA. The floats of 16 lanes of DQ_SOFTMAX_COLUMNS go to their
+ * doubles, which are none before the first time, and become 0; the sums of all lanes; and factors or terms,
+ * from sums. */
+void dq_softmax_block(float *lanes, bool first, double *total);
+void dq_softmax_total(float *lanes, double *total, double *sums);
+void dq_softmax_ends(const double *sums, size_t n, bool logs, float *by);
 
 #endif

@@ -278,9 +278,12 @@ static void requantize_row(const float *x, size_t n, float scale, float low, flo
 #define fold_doubles_LANES(h) lane[0] = vd_add(lane[0], vd_turned(lane[0], h))
 #define fold_largest_VECTORS(h) JOIN(lane, h, larger)
 #define fold_largest_LANES(h) lane[0] = larger(lane[0], vf_turned(lane[0], h))
+#define fold_peak_VECTORS(h) JOIN(lane, h, vf_max)
+#define fold_peak_LANES(h) lane[0] = vf_max(lane[0], vf_turned(lane[0], h))
 FOLD(fold_floats, vf, float, PARTS, VF_LANES, vf_first)
 FOLD(fold_doubles, vd, double, HALVES, VD_LANES, vd_first)
 FOLD(fold_largest, vf, float, PARTS, VF_LANES, vf_first)
+FOLD(fold_peak, vf, float, PARTS, VF_LANES, vf_first)
 
 static inline void clear_doubles(vd lane[HALVES])
 {
@@ -335,6 +338,20 @@ static float min_of(const float *x, size_t n)
     return -largest(x, n, 0x80000000);
 }
 
+static float peak(const float *x, size_t n)
+{
+    vf most[PARTS];
+    float room[2 * GROUP];
+    for (int p = 0; p < PARTS; p++)
+        most[p] = vf_set(-INFINITY);
+    for (size_t i = 0; i < n; i += GROUP) {
+        const float *from = group_at(x, i, n, -INFINITY, room);
+        for (int p = 0; p < PARTS; p++)
+            most[p] = vf_max(vf_load(from + p * VF_LANES), most[p]);
+    }
+    return fold_peak(most);
+}
+
 static inline void exp_group(const float *from, vf off, vf sum[PARTS], float *to)
 {
     for (int p = 0; p < PARTS; p++) {
@@ -367,38 +384,110 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     return fold_doubles(total);
 }
 
-/* A vector of columns: exponentials, or with logs what they are of, and then those by factors and terms. A
- * NaN shows in the sum. */
-static inline void softmax_vector(const float *x, size_t x_step, size_t count, bool logs, float *y,
-                                  size_t y_step)
+enum { COLUMNS = DQ_SOFTMAX_COLUMNS };
+
+/* The largest number of each column, four vectors of them at a time: the last may be part of the one
+ * before's, here and below, where it is loaded before that one is stored. */
+static void column_peaks(const float *x, size_t x_step, size_t count, size_t n, float *peaks)
 {
-    const vm keep = vf_less(vf_set(0.0f), vf_set(logs ? 1.0f : 0.0f));
-    vf most = vf_set(-INFINITY);
-    vd total[HALVES];
-    double sums[VF_LANES];
-    float by[2][VF_LANES];
-    for (size_t t = 0; t < count; t++)
-        most = vf_max(vf_load(x + t * x_step), most);
-    for (int h = 0; h < VF_HALVES; h++)
-        total[h] = vd_zero();
-    for (size_t t = 0; t < count; t++) {
-        vf d = vf_sub(vf_load(x + t * x_step), most), e = exp_negative(d);
-        add_to_doubles(total, 0, e);
-        vf_store(y + t * y_step, vf_pick(keep, d, e));
+    enum { WIDE = 4 };
+    for (size_t i = 0; i < n; i += WIDE * VF_LANES) {
+        vf most[WIDE];
+        size_t at[WIDE];
+        for (int p = 0; p < WIDE; p++) {
+            at[p] = i + (size_t)p * VF_LANES < n - VF_LANES ? i + (size_t)p * VF_LANES : n - VF_LANES;
+            most[p] = vf_set(-INFINITY);
+        }
+        const float *from = x;
+        for (size_t t = 0; t < count; t++, from += x_step)
+            for (int p = 0; p < WIDE; p++)
+                most[p] = vf_max(vf_load(from + at[p]), most[p]);
+        for (int p = 0; p < WIDE; p++)
+            vf_store(peaks + at[p], most[p]);
     }
-    for (int h = 0; h < VF_HALVES; h++)
-        vd_store(sums + h * VD_LANES, total[h]);
-    dq_softmax_ends(sums, VF_LANES, logs, by[0], by[1]);
-    const vf factor = vf_load(by[0]), term = vf_load(by[1]);
-    for (float *to = y; count > 0; count--, to += y_step)
-        vf_store(to, vf_fma(vf_load(to), factor, term));
+}
+
+/* A row of exponentials, added to a lane of each column. */
+static __attribute__((noinline)) void column_exps(const float *x, const float *peaks, size_t n, float *sum,
+                                                  float *y)
+{
+    const size_t end = n - VF_LANES;
+    const vf last = exp_negative(vf_sub(vf_load(x + end), vf_load(peaks + end)));
+    const vf last_sum = vf_add(vf_load(sum + end), last);
+    for (size_t i = 0; i < end; i += VF_LANES) {
+        const vf e = exp_negative(vf_sub(vf_load(x + i), vf_load(peaks + i)));
+        vf_store(y + i, e);
+        vf_store(sum + i, vf_add(vf_load(sum + i), e));
+    }
+    vf_store(y + end, last);
+    vf_store(sum + end, last_sum);
+}
+
+/* The sums of 8 or 16 lanes. */
+static void column_fold(float lane[GROUP][COLUMNS], size_t lanes, size_t n, double *sums)
+{
+    for (size_t i = 0; i < n; i += VD_LANES) {
+        const size_t at = i < n - VD_LANES ? i : n - VD_LANES;
+        vd v[GROUP / 2];
+        for (int l = 0; l < GROUP / 2; l++)
+            v[l] = vd_load_floats(lane[l] + at);
+        if (lanes == GROUP)
+            for (int l = 0; l < GROUP / 2; l++)
+                v[l] = vd_add(v[l], vd_load_floats(lane[l + GROUP / 2] + at));
+        for (int l = 0; l < GROUP / 4; l++)
+            v[l] = vd_add(v[l], v[l + GROUP / 4]);
+        vd_store(sums + at, vd_add(vd_add(v[0], v[2]), vd_add(v[1], v[3])));
+    }
+}
+
+/* Exponentials in y, unless it is NULL, and their sums. */
+static void column_sums(const float *x, size_t x_step, size_t count, size_t n, const float *peaks, float *y,
+                        size_t y_step, double *sums)
+{
+    const size_t lanes = count <= GROUP / 2 ? GROUP / 2 : GROUP;
+    float lane[GROUP][COLUMNS], unseen[COLUMNS];
+    double total[GROUP][COLUMNS];
+    memset(lane, 0, lanes * sizeof *lane);
+    for (size_t t = 0; t < count; t++) {
+        if (t > 0 && t % BLOCK == 0)
+            dq_softmax_block(lane[0], t == BLOCK, total[0]);
+        column_exps(x + t * x_step, peaks, n, lane[t % GROUP], y ? y + t * y_step : unseen);
+    }
+    if (count > BLOCK)
+        dq_softmax_total(lane[0], total[0], sums);
+    else
+        column_fold(lane, lanes, n, sums);
+}
+
+/* With factors x times them, otherwise (x - peak) + term. */
+static inline void column_ends(const float *x, size_t n, const float *factor, const float *peaks,
+                               const float *term, float *y)
+{
+    const size_t end = n - VF_LANES;
+    const vf last = vf_load(x + end);
+    if (factor) {
+        for (size_t i = 0; i < end; i += VF_LANES)
+            vf_store(y + i, vf_mul(vf_load(x + i), vf_load(factor + i)));
+        vf_store(y + end, vf_mul(last, vf_load(factor + end)));
+        return;
+    }
+    for (size_t i = 0; i < end; i += VF_LANES)
+        vf_store(y + i, vf_add(vf_sub(vf_load(x + i), vf_load(peaks + i)), vf_load(term + i)));
+    vf_store(y + end, vf_add(vf_sub(last, vf_load(peaks + end)), vf_load(term + end)));
 }
 
 static void softmax_columns(const float *x, size_t x_step, size_t count, size_t n, bool logs, float *y,
                             size_t y_step)
 {
-    for (size_t i = 0; i < n; i += VF_LANES)
-        softmax_vector(x + i, x_step, count, logs, y + i, y_step);
+    float peaks[COLUMNS] = {0}, by[COLUMNS];
+    double sums[COLUMNS];
+    if (count == 0)
+        return;
+    column_peaks(x, x_step, count, n, peaks);
+    column_sums(x, x_step, count, n, peaks, logs ? NULL : y, y_step, sums);
+    dq_softmax_ends(sums, n, logs, by);
+    for (size_t t = 0; t < count; t++, x += x_step, y += y_step)
+        column_ends(logs ? x : y, n, logs ? NULL : by, peaks, by, y);
 }
 
 static double sum(const float *x, size_t n)
@@ -557,6 +646,9 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
     size_t i = 0;
     if (n == 0)
         return;
+    if (!gamma && !beta && factor == 1.0f)
+        for (; i + VF_LANES <= n; i += VF_LANES)
+            vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), off), rest));
     gamma = spread(gamma ? gamma : &one, g_step, room[0]);
     beta = spread(beta ? beta : &none, b_step, room[1]);
     for (; i + VF_LANES <= n; i += VF_LANES) {
@@ -628,7 +720,7 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .floor = floor_row, .silu = silu_row, .elu = elu_row, .add = add_row, .sub = sub_row,                \
         .mul = mul_row, .div = div_row, .min = min_row, .max = max_row, .clip = clip_row,                    \
         .divide = divide_row, .requantize = requantize_row, .max_of = max_of, .min_of = min_of,              \
-        .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum, .softmax_columns = softmax_columns,  \
-        .scale = scale_row, .sum = sum, .squares = squares, .normalize = normalize, .dots = dots,            \
-        .mix = mix, .lrn = lrn                                                                               \
+        .peak = peak, .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum,                        \
+        .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum, .squares = squares,              \
+        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
     }

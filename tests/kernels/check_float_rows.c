@@ -362,6 +362,10 @@ static void check_extremes(const dq_float_rows *k, float *x, size_t n)
     }
     same_number("max_of", (double)k->max_of(x, n), (double)most, n);
     same_number("min_of", (double)k->min_of(x, n), (double)least, n);
+    float peak = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        peak = x[i] > peak ? x[i] : peak;
+    same_number("peak", (double)k->peak(x, n), (double)peak, n);
 }
 
 static void check_add_to(const dq_float_rows *k, size_t n)
@@ -421,35 +425,34 @@ static void check_normalize(const dq_float_rows *k, size_t n)
 }
 
 /* The column of `count` elements that are `step` apart, by functions of single elements. */
+/* A column as a row. */
 static void softmax_of(const float *x, size_t step, size_t count, bool logs, float *y)
 {
-    float most = -INFINITY, e;
-    double total = 0;
-    for (size_t t = 0; t < count; t++)
-        most = isnan(x[t * step]) || x[t * step] > most ? x[t * step] : most;
-    for (size_t t = 0; t < count; t++)
-        total += portable()->exp_sum(x + t * step, 1, most, &e);
+    float *row = kernel_memory(count * sizeof *row), *e = kernel_memory(count * sizeof *e);
+    float most = -INFINITY;
     for (size_t t = 0; t < count; t++) {
-        portable()->exp_sum(x + t * step, 1, most, &e);
-        y[t * step] = logs ? x[t * step] - most - (float)log(total) : e * (float)(1 / total);
+        row[t] = x[t * step];
+        most = isnan(row[t]) || row[t] > most ? row[t] : most;
     }
+    const double total = portable()->exp_sum(row, count, most, e);
+    for (size_t t = 0; t < count; t++)
+        y[t * step] = logs ? row[t] - most - (float)log(total) : e[t] * (float)(1 / total);
 }
 
 static void check_softmax_columns(const dq_float_rows *k, size_t n)
 {
-    enum { GROUP = 16 };
-    for (size_t count = 1; count < 40; count += 19)
+    static const size_t counts[] = {1, 7, 16, 40, 256, 300};
+    if (n < 16 || n > DQ_SOFTMAX_COLUMNS)
+        return;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (int form = 0; form < 4; form++) {
-            size_t columns = n / GROUP * GROUP, step = columns + kernel_random(3),
-                   all = (count - 1) * step + columns;
+            const size_t count = counts[c], step = n + kernel_random(3), all = (count - 1) * step + n;
             float *x = form & 1 ? kernel_floats(all) : ordinary(all), *y = kernel_memory(all * sizeof *y),
                   *z = kernel_memory(all * sizeof *z);
-            if (columns == 0)
-                return;
             memcpy(y, x, all * sizeof *y);
             memcpy(z, x, all * sizeof *z);
-            k->softmax_columns(form & 1 ? x : y, step, count, columns, form & 2, y, step);
-            for (size_t i = 0; i < columns; i++)
+            k->softmax_columns(form & 1 ? x : y, step, count, n, form & 2, y, step);
+            for (size_t i = 0; i < n; i++)
                 softmax_of(x + i, step, count, form & 2, z + i);
             same_rows("softmax_columns", y, z, all);
             kernel_done();

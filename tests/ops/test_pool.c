@@ -196,10 +196,17 @@ START_TEST(softmax_axes)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(0, 1, 0, 0));
     ops_end(&c);
+
+    ops_begin(&c, "", "Hardmax", 13); /* of columns, too */
+    ops_int(&c, "axis", 0);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), (const double[]){5, 1, 7, (double)NAN, 1, -(double)INFINITY});
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 3), OPS_VALUES(0, 1, 1, 1, 0, 0));
+    ops_end(&c);
 }
 END_TEST
 
-enum { MOST = 70 * 65 };
+enum { MOST = 600 * 21 };
 
 /* The results of an operator along an axis in double. */
 static void run_along(const char *name, dq_dtype dtype, const int64_t dims[3], int64_t axis, const double *x,
@@ -255,9 +262,9 @@ END_TEST
 
 START_TEST(softmax_shapes)
 {
-    static const int64_t dims[][3] = {{1, 70, 5}, {1, 3, 65},  {1, 3, 64},   {2, 66, 1},
-                                      {1, 1, 10}, {2, 7, 37},  {2, 70, 16},  {1, 65, 70},
-                                      {3, 9, 80}, {3, 5, 100}, {270, 1, 16}, {1, 270, 16}};
+    static const int64_t dims[][3] = {{1, 70, 5},   {1, 3, 65},   {1, 3, 64},   {2, 66, 1},  {1, 1, 10},
+                                      {2, 7, 37},   {2, 70, 16},  {1, 65, 70},  {3, 9, 80},  {3, 5, 100},
+                                      {270, 1, 16}, {1, 270, 16}, {1, 600, 21}, {1, 2, 1030}};
     static const char *const names[] = {"Softmax", "LogSoftmax", "Hardmax"};
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_BFLOAT16};
     static double x[MOST], y[MOST], z[MOST];

@@ -121,7 +121,7 @@ static void soften(const job *j, const dq_attention_row *row, size_t count)
     double sum[SIDE];
     for (size_t i = 0; i < count; i++) {
         round_scores(j, row[i].scores + row[i].first, seen(&row[i]));
-        most[i] = rows->max_of(row[i].scores + row[i].first, seen(&row[i]));
+        most[i] = rows->peak(row[i].scores + row[i].first, seen(&row[i]));
         if (j->a->sinks && j->a->sinks[row[i].head] > most[i])
             most[i] = j->a->sinks[row[i].head];
         if (most[i] == -INFINITY) /* nothing to see */

@@ -13,19 +13,20 @@
 typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
 enum {
-    WORK = 4096,  /* elements of a piece of parallel work, about */
-    FEW = 8,      /* rows that go on side by side */
-    SHORT = 64,   /* rows up to this length become columns */
-    COLUMNS = 64, /* at a time, and of long ones: */
-    GROUP = 16,
-    HARD_LINES = 256, /* at a time */
-    FAR = 1024        /* elements of a line apart: from there on, transposing them costs more than it saves */
+    WORK = 4096,                  /* elements of a piece of parallel work, about */
+    FEW = 8,                      /* rows that go on side by side */
+    SHORT = 64,                   /* rows up to this length become columns */
+    COLUMNS = DQ_SOFTMAX_COLUMNS, /* at a time, and of long ones that are copied: */
+    GROUP = 16,                   /* which columns are at least, too */
+    HARD_LINES = 256,             /* at a time */
+    FAR = 1024                    /* elements of a line apart: from there on, they share sets of the caches */
 };
 
 typedef struct state {
     kind kind;
     size_t n, inner; /* elements that sum to one, and their stride */
-    size_t columns;  /* at a time */
+    size_t blocks;   /* that the columns of an inner axis are cut into */
+    bool in_place;   /* floats whose columns need no copy */
 } state;
 
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
@@ -49,7 +50,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }
 
-static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
+static __attribute__((noinline)) dq_status prepare(dq_op_call *call, kind what, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     size_t axis;
@@ -60,9 +61,11 @@ static dq_status prepare(dq_op_call *call, kind what, dq_error *err)
     bool flatten = call->version < 13;
     s->n = flatten ? dq_dims_product(in->dims, axis, in->rank) : (size_t)in->dims[axis];
     s->inner = flatten ? 1 : dq_dims_product(in->dims, axis + 1, in->rank);
-    s->columns = s->n <= SHORT ? COLUMNS : GROUP;
+    s->in_place = in->dtype == DQ_FLOAT && s->inner >= GROUP && s->inner < FAR;
+    size_t columns = s->in_place || s->n <= SHORT ? COLUMNS : GROUP;
+    s->blocks = s->inner / columns + (s->inner % columns != 0);
     bool single = s->inner == 1 && s->n > SHORT;
-    if (!dq_mul_size(s->n, (single ? 1 : s->columns) * 2 * sizeof(float), &call->worker_scratch_size))
+    if (!dq_mul_size(s->n, (single ? 1 : columns) * 2 * sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, s->n, "rows");
     return DQ_OK;
 }
@@ -150,7 +153,7 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
     float most[FEW];
     double total[FEW];
     for (size_t i = 0; i < count; i++)
-        most[i] = rows->max_of(x + i * n, n);
+        most[i] = rows->peak(x + i * n, n);
     if (j->s->kind == SOFT) {
         for (size_t i = 0; i < count; i++)
             total[i] = rows->exp_sum(x + i * n, n, most[i], y + i * n);
@@ -212,53 +215,31 @@ static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Neighbouring lines of an inner axis, brought together: what they are apart may be too much for a cache. */
+/* Neighbouring lines of an inner axis, where they stand, or brought together: what they are apart may be too
+ * much for a cache, and there may be fewer than the kernels take. */
 static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const state *s = j->s;
     const dq_kernels *k = j->call->kernels;
     float *room = dq_call_worker_scratch(j->call, worker);
-    size_t blocks = (s->inner + s->columns - 1) / s->columns;
     for (size_t i = begin; i < end; i++) {
-        size_t column = i % blocks * s->columns, base = i / blocks * s->n * s->inner + column;
-        size_t count = s->inner - column < s->columns ? s->inner - column : s->columns;
-        if (count < s->columns)
-            memset(room, 0, s->n * s->columns * sizeof *room);
+        size_t block = i % s->blocks, column = s->inner * block / s->blocks;
+        size_t count = s->inner * (block + 1) / s->blocks - column, wide = count < GROUP ? GROUP : count;
+        size_t base = i / s->blocks * s->n * s->inner + column;
+        if (s->in_place) {
+            k->float_rows->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
+                                           s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
+            continue;
+        }
+        if (count < wide)
+            memset(room, 0, s->n * wide * sizeof *room);
         for (size_t t = 0; t < s->n; t++)
-            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, room + t * s->columns);
-        k->float_rows->softmax_columns(room, s->columns, s->n, s->columns, s->kind == LOG_SOFT, room,
-                                       s->columns);
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, room + t * wide);
+        k->float_rows->softmax_columns(room, wide, s->n, wide, s->kind == LOG_SOFT, room, wide);
         for (size_t t = 0; t < s->n; t++)
-            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
-                                 room + t * s->columns, false);
-    }
-}
-
-/* Long lines of an inner axis, not far apart, as rows, and back: floats from and to where they stand. */
-static void rows_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    const job *j = arg;
-    const state *s = j->s;
-    const dq_kernels *k = j->call->kernels;
-    bool in_place = j->in->dtype == DQ_FLOAT;
-    float *lines_of = dq_call_worker_scratch(j->call, worker), *rows = lines_of + s->n * GROUP;
-    size_t blocks = (s->inner + GROUP - 1) / GROUP;
-    for (size_t i = begin; i < end; i++) {
-        size_t column = i % blocks * GROUP, base = i / blocks * s->n * s->inner + column;
-        size_t count = s->inner - column < GROUP ? s->inner - column : GROUP;
-        const float *from = in_place ? dq_data(j->in, float) + base : lines_of;
-        float *to = in_place ? dq_data(j->out, float) + base : lines_of;
-        size_t stride = in_place ? s->inner : count;
-        for (size_t t = 0; t < s->n && !in_place; t++)
-            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, lines_of + t * count);
-        k->transpose_x32(words(from), stride, s->n, count, (uint32_t *)(void *)rows, s->n);
-        for (size_t c = 0; c < count; c += FEW)
-            few_rows(j, rows + c * s->n, count - c < FEW ? count - c : FEW, rows + c * s->n, lines_of);
-        k->transpose_x32(words(rows), s->n, count, s->n, (uint32_t *)(void *)to, stride);
-        for (size_t t = 0; t < s->n && !in_place; t++)
-            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
-                                 lines_of + t * count, false);
+            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count, room + t * wide,
+                                 false);
     }
 }
 
@@ -269,8 +250,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     job j = {call, s, call->in[0], call->out[0]};
     if (j.out->count == 0)
         return DQ_OK;
-    size_t count = j.out->count / s->n, blocks = (s->inner + s->columns - 1) / s->columns;
-    size_t grain = WORK / s->n + 1;
+    size_t count = j.out->count / s->n, grain = WORK / s->n + 1;
     if (s->kind == HARD)
         dq_parallel(call->threads, count, dq_column_grain(grain, s->inner), hard_lines, &j);
     else if (j.in->dtype == DQ_DOUBLE)
@@ -279,11 +259,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_parallel(call->threads, count, grain, rows_of_last_axis, &j);
     else if (s->inner == 1)
         dq_parallel(call->threads, count, (grain + COLUMNS - 1) / COLUMNS * COLUMNS, short_rows, &j);
-    else if (s->n > SHORT && s->inner < FAR)
-        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * GROUP) + 1, rows_of_inner_axis,
-                    &j);
     else
-        dq_parallel(call->threads, count / s->inner * blocks, WORK / (s->n * s->columns) + 1,
+        dq_parallel(call->threads, count / s->inner * s->blocks, WORK / (s->n * (s->inner / s->blocks)) + 1,
                     lines_of_inner_axis, &j);
     return DQ_OK;
 }
