@@ -128,15 +128,23 @@ static inline vf bounded(vf x, float most)
     return vf_max(vf_set(-most), vf_min(vf_set(most), x));
 }
 
-/* t P(t^2) / Q(t^2), between -1 and 1; coefficients of both in turn, from the highest power of t on. */
-static inline __attribute__((always_inline)) vf odd_ratio(vf t, const float (*c)[2], int powers)
+static inline vi sign_of(vf x)
 {
-    vf s = vf_mul(t, t), p = vf_set(c[0][0]), q = vf_set(c[0][1]);
+    return vi_and(vf_bits(x), vi_set(0x80000000));
+}
+
+/* t P(t^2) / Q(t^2) of t = x bounded by `most`, between -1 and 1; coefficients of both in turn, from the
+ * highest power of t on. Both are positive, so that the sign can be put on at the end: what bounds from one
+ * side takes the units that add and multiply, too. */
+static inline __attribute__((always_inline)) vf odd_ratio(vf x, float most, const float (*c)[2], int powers)
+{
+    vf t = vf_min(vf_set(most), vf_abs(x)), s = vf_mul(t, t), p = vf_set(c[0][0]), q = vf_set(c[0][1]);
     for (int i = 1; i < powers; i++) {
         p = vf_fma(p, s, vf_set(c[i][0]));
         q = vf_fma(q, s, vf_set(c[i][1]));
     }
-    return bounded(vf_div(vf_mul(t, p), q), 1.0f);
+    vf y = vf_min(vf_set(1.0f), vf_div(vf_mul(t, p), q));
+    return vi_float(vi_xor(vf_bits(y), sign_of(x)));
 }
 
 /* A ratio whose coefficients are all positive: 2^-25.1. They were searched for near the minimax ones for the
@@ -146,7 +154,7 @@ static inline vf erf_any(vf x)
     static const float c[][2] = {{0x1.05325cp-18f, 0x1.2ecf4ep-14f}, {0x1.1a6b7cp-11f, 0x1.1f380ap-9f},
                                  {0x1.d08bb8p-8f, 0x1.cf2982p-6f},   {0x1.98c43ap-4f, 0x1.b9da64p-3f},
                                  {0x1.704e7p-2f, 0x1.e68ab4p-1f},    {0x1.11a35cp+1f, 0x1.e502cep+0f}};
-    return odd_ratio(bounded(x, 3.95f), c, 6);
+    return odd_ratio(x, 3.95f, c, 6);
 }
 
 /* Likewise: 2^-25.3, at most 5.25 units. */
@@ -157,7 +165,7 @@ static inline vf tanh_any(vf x)
                                  {0x1.d9b8dp-9f, 0x1.b636cp-6f},
                                  {0x1.1b3122p-3f, 0x1.ee4458p-2f},
                                  {0x1.0880dcp+0f, 0x1.0880dcp+0f}};
-    return odd_ratio(bounded(x, 9.05f), c, 5);
+    return odd_ratio(x, 9.05f, c, 5);
 }
 
 /* x / (1 + exp(-s)), the sum rounded once with exp(-s)'s last product; for |s| <= EXP_MIDDLE, and NaN. */
@@ -265,11 +273,6 @@ static inline vf cos_any(vf x)
 
 #define HALF_PI 0x1.921fb6p+0f
 #define HALF_PI_LOW -0x1.777a5cp-25f
-
-static inline vi sign_of(vf x)
-{
-    return vi_and(vf_bits(x), vi_set(0x80000000));
-}
 
 /* Arcs are a part of |x| that is known well and a small rest, which are taken off pi/2 one after the other.
  */

@@ -574,11 +574,22 @@ static void extreme_to(const float *x, size_t step, size_t count, size_t n, bool
     }
 }
 
-static inline void add_squares(vd lane[HALVES], int part, vf a)
+static inline void add_squares(vd lane[HALVES], const vf difference[PARTS])
 {
-    for (int h = 0; h < VF_HALVES; h++) {
-        vd d = h ? vf_half(a, 1) : vf_half(a, 0);
-        lane[part * VF_HALVES + h] = vd_fma(d, d, lane[part * VF_HALVES + h]);
+#ifdef vf_in_memory
+    float room[GROUP];
+    for (int p = 0; p < PARTS; p++)
+        vf_store(room + p * VF_LANES, difference[p]);
+    vf_in_memory(room);
+#endif
+    for (int h = 0; h < HALVES; h++) {
+#ifdef vf_in_memory
+        const vd d = vd_load_floats(room + h * VD_LANES);
+#else
+        const vf part = difference[h / VF_HALVES];
+        const vd d = h % VF_HALVES ? vf_half(part, 1) : vf_half(part, 0);
+#endif
+        lane[h] = vd_fma(d, d, lane[h]);
     }
 }
 
@@ -596,8 +607,10 @@ static double squares(const float *x, size_t n, float high, float low)
             from = room;
             off = rest = vf_set(0.0f);
         }
+        vf difference[PARTS];
         for (int p = 0; p < PARTS; p++)
-            add_squares(total, p, vf_sub(vf_sub(vf_load(from + p * VF_LANES), off), rest));
+            difference[p] = vf_sub(vf_sub(vf_load(from + p * VF_LANES), off), rest);
+        add_squares(total, difference);
     }
     return fold_doubles(total);
 }

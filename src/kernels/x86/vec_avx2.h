@@ -71,6 +71,8 @@ typedef __m256d vd;
 #define vi_right_23(a) _mm256_srai_epi32(a, 23)
 #define vd_zero() _mm256_setzero_pd()
 #define vf_half(a, half) _mm256_cvtps_pd((half) ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
+/* Halves are widened by fewer instructions from memory, which compilers would not take them to. */
+#define vf_in_memory(p) __asm__("" : "+m"(p))
 #define vd_add(a, b) _mm256_add_pd(a, b)
 #define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define vd_load(p) _mm256_loadu_pd(p)
