@@ -157,16 +157,60 @@ static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f,
         }
 }
 
+#ifdef vf_fma_onto
+#define fconv_onto(sum, a, b) vf_fma_onto(sum, a, b)
+#else
+#define fconv_onto(sum, a, b) ((sum) = vf_fma(a, b, sum))
+#endif
+
+/* A line of the input, which rows `first` to `last` of the results see, as constants: what is loaded meets
+ * all of them. */
+static inline __attribute__((always_inline)) void fconv_line(const dq_fconv *f, const float *x, size_t apart,
+                                                             const float *w, int first, int last, vf *sum)
+{
+    const size_t across = f->across;
+    for (size_t t = 0; t < across; t++) {
+        const float *from = x + f->offsets[t], *here = w + t;
+        const vf one = vf_load(from), two = vf_load(from + apart);
+#pragma GCC unroll 4
+        for (int r = first; r <= last; r++) {
+            const vf factor = vf_set(*(here - (size_t)r * across));
+            fconv_onto(sum[r], factor, one);
+            fconv_onto(sum[FCONV_ROWS + r], factor, two);
+        }
+    }
+}
+
+/* Any number of lines; `w`: the factors that row 0 of the results has for one, those before it row 1 … */
+static inline __attribute__((always_inline)) void fconv_many_lines(const dq_fconv *f, const fconv_columns *at,
+                                                                   vf *sum)
+{
+    enum { REST = FCONV_ROWS - 1 };
+    const size_t lines = f->taps / f->across;
+    const float *x = at->x, *w = f->w;
+#pragma GCC unroll 4
+    for (int line = 0; line < REST; line++, x += f->x_row, w += f->across)
+        fconv_line(f, x, at->x_apart, w, 0, line, sum);
+    for (size_t line = REST; line < lines; line++, x += f->x_row, w += f->across)
+        fconv_line(f, x, at->x_apart, w, 0, REST, sum);
+#pragma GCC unroll 4
+    for (int line = 0; line < REST; line++, x += f->x_row, w += f->across)
+        fconv_line(f, x, at->x_apart, w, line + 1, REST, sum);
+}
+
 static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const fconv_columns *at)
 {
     vf sum[FCONV_VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < FCONV_VECTORS; v++)
         sum[v] = vf_set(0.0f);
-    if (f->taps == 3 * f->across)
+    if (f->taps == 3 * f->across) {
         fconv_lines(f, at, 3, sum);
-    else
+    } else if (f->taps == 5 * f->across) {
         fconv_lines(f, at, 5, sum);
+    } else {
+        fconv_many_lines(f, at, sum);
+    }
     fconv_end(f, e, sum);
     fconv_store(sum, at->y, f->y_row, at->n[0]);
     fconv_store(sum + FCONV_ROWS, at->y + at->y_apart, f->y_row, at->n[1]);
@@ -201,7 +245,7 @@ static void fconv_blocks(const dq_fconv *f, const fconv_ending *e)
 static bool fconv_suits_blocks(const dq_fconv *f)
 {
     const size_t down = (f->rows + FCONV_ROWS - 1) / FCONV_ROWS;
-    return (f->taps == 3 * f->across || f->taps == 5 * f->across) && !f->more && f->rows >= FCONV_ROWS &&
+    return f->across && f->taps >= 3 * f->across && !f->more && f->rows >= FCONV_ROWS &&
            (f->n > VF_LANES ? 5 * down * FCONV_ROWS <= 7 * f->rows : f->rows > FCONV_ROWS);
 }
 
@@ -217,10 +261,15 @@ static void fconv_plane(const dq_fconv *f)
         fconv_rows(f, &e);
 }
 
-/* Fewer than a vector, next to each other. */
+/* Fewer than 16, next to each other. */
 static inline void fevery_few(const float *x, size_t n, float *y)
 {
-    enum { FOUR = 4 };
+    enum { FOUR = 4, EIGHT = 8 };
+    if (n >= EIGHT) {
+        memcpy(y, x, EIGHT * sizeof *y);
+        memcpy(y + n - EIGHT, x + n - EIGHT, EIGHT * sizeof *y);
+        return;
+    }
     if (n > FOUR)
         memcpy(y, x, FOUR * sizeof *y);
     if (n >= FOUR) {
@@ -243,7 +292,7 @@ static inline void fevery_row(const float *x, size_t step, size_t n, float *y)
     if (vectors && i < n) {
         i = n - VF_LANES;
         vf_store(y + i, step == 1 ? vf_load(x + i) : vf_load_even(x + 2 * i));
-    } else if (!vectors && step == 1 && n < 8) {
+    } else if (!vectors && step == 1 && n < 16) {
         fevery_few(x, n, y);
     } else {
         for (; i < n; i++)

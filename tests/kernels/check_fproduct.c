@@ -179,9 +179,9 @@ void check_fgather(const dq_kernels *k)
 void check_fconv_plane(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
-        size_t offsets[15], most = 0;
+        size_t offsets[30], most = 0;
         dq_fconv f = {.offsets = offsets,
-                      .taps = 1 + kernel_random(15),
+                      .taps = 1 + kernel_random(30),
                       .rows = 1 + kernel_random(12),
                       .n = 1 + kernel_random(70),
                       .more = kernel_random(2),

@@ -18,7 +18,11 @@
 
 /* Multiplications or comparisons of a piece of parallel work, about. */
 enum { WORK = 32768 };
-enum { TOGETHER = 8 /* planes with one window */ };
+enum {
+    TOGETHER = 8, /* planes with one window */
+    BAND = 2048,  /* floats, about */
+    STRIP = 32    /* of which kernels take whole ones at once */
+};
 
 typedef struct pool_state {
     dq_window window;
@@ -34,6 +38,8 @@ typedef struct pool_state {
     /* averages of whole planes at once, see plane_fits: */
     bool whole;          /* the only window is all of a plane */
     size_t pitch, plane; /* elements of a padded row, of all those under results */
+    size_t band;         /* rows of results at a time, whose sums stay in the first cache … */
+    size_t band_floats;  /* … with columns between them, in whole strips */
     const float *counts; /* elements under each result, results a pitch apart; NULL: line by line */
 } pool_state;
 
@@ -255,18 +261,26 @@ static bool plane_fits(const pool_state *s)
     return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
 }
 
-/* Room for the plane and its sums, and how many elements each result has. */
+static size_t strips(size_t n)
+{
+    return (n + STRIP - 1) / STRIP * STRIP;
+}
+
+/* Room for the plane and the sums of a band, and how many elements each result has. */
 static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
 {
     const dq_window *w = &s->window;
     size_t high = (size_t)w->out[0], wide = (size_t)w->out[1], first;
     s->pitch = wide + (size_t)dq_window_span(w, 1) - 1;
     s->plane = (high + (size_t)dq_window_span(w, 0) - 1) * s->pitch;
-    float *counts = DQ_NEW_ARRAY(call->arena, high * s->pitch, float);
+    s->band = s->pitch < BAND ? BAND / s->pitch : 1;
+    s->band = s->band < high ? s->band : high;
+    s->band_floats = strips(s->band * s->pitch);
+    float *counts = DQ_NEW_ARRAY(call->arena, high * s->pitch + STRIP, float);
     if (!counts)
         return dq_no_memory(err, high * s->pitch * sizeof *counts, "the sizes of windows");
-    for (size_t i = 0; i < high * s->pitch; i++) {
-        size_t under = i % s->pitch < wide
+    for (size_t i = 0; i < high * s->pitch + STRIP; i++) {
+        size_t under = i % s->pitch < wide && i / s->pitch < high
                            ? axis_cells(w, 0, i / s->pitch, &first) * axis_cells(w, 1, i % s->pitch, &first)
                            : 1;
         under = s->include_pad ? s->kernel_size : under;
@@ -274,7 +288,8 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
     }
     s->counts = counts;
     /* behind the last row lies what the last of the columns worked out in vain reads */
-    call->worker_scratch_size = (s->plane + s->pitch + high * s->pitch) * sizeof(float);
+    call->worker_scratch_size =
+        (s->plane + s->pitch + STRIP) * sizeof(float) + s->band_floats * (sizeof(float) + 1);
     s->whole = s->out_size == 1;
     for (size_t d = 0; d < 2; d++)
         s->whole = s->whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->dilation[d] == 1;
@@ -357,31 +372,52 @@ static void average_line(const pool_job *job, size_t line, float *sums)
     average_finish(job, sums, c.total, job->out + line * s->line);
 }
 
-static void average_plane(const pool_job *job, size_t plane, float *padded, float *sums)
+/* Neither products of input codes, nor their sums and means, are near the ends of float's range, so that
+ * means are divided as `divide` does. */
+static bool divides(const pool_job *job)
+{
+    const float least = 0x1p-16f, most = 0x1p16f;
+    return job->from.scale >= least && job->from.scale <= most && job->qy.scale >= least &&
+           job->qy.scale <= most;
+}
+
+static void average_band(const pool_job *job, size_t plane, size_t first, const float *padded, float *sums)
 {
     static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const pool_state *s = job->s;
     const dq_window *w = &s->window;
-    const dq_kernels *kernels = job->call->kernels;
-    const dq_float_rows *rows = kernels->float_rows;
+    const dq_float_rows *rows = job->call->kernels->float_rows;
     const float scale = job->qy.scale, zero = (float)job->qy.zero;
-    size_t high = (size_t)w->out[0], wide = (size_t)w->out[1], n = high * s->pitch;
+    const size_t left = (size_t)w->out[0] - first, high = left < s->band ? left : s->band;
+    const size_t wide = (size_t)w->out[1], n = strips(high * s->pitch);
+    uint8_t *codes = (uint8_t *)(sums + s->band_floats), *out = job->out + plane * s->out_size + first * wide;
+    memset(sums, 0, n * sizeof *sums);
+    for (size_t k = 0; k < (size_t)w->kernel[0]; k++)
+        rows->mix(ones, (size_t)w->kernel[1], padded + (first + k * (size_t)w->dilation[0]) * s->pitch,
+                  (size_t)w->dilation[1], n, sums);
+    rows->div(sums, 1, s->counts + first * s->pitch, 1, n, sums);
+    if (divides(job))
+        rows->divide(sums, n, scale, sums);
+    else
+        rows->div(sums, 1, &scale, 0, n, sums);
+    rows->add(sums, 1, &zero, 0, n, sums);
+    dq_codes_write(job->call->kernels, &job->as_is, sums, n, codes, 0);
+    for (size_t row = 0; row < high; row++)
+        memcpy(out + row * wide, codes + row * s->pitch, wide);
+}
+
+static void average_plane(const pool_job *job, size_t plane, float *padded, float *sums)
+{
+    const pool_state *s = job->s;
+    const dq_window *w = &s->window;
     size_t left = (size_t)w->begin[1], top = (size_t)w->begin[0], in_wide = (size_t)w->in[1];
     size_t shown = left < s->pitch ? s->pitch - left : 0;
     shown = shown < in_wide ? shown : in_wide;
     for (size_t row = 0; row < (size_t)w->in[0] && (top + row) * s->pitch < s->plane && shown; row++)
-        dq_codes_read(kernels, &job->from, job->x, plane * s->in_size + row * in_wide, shown,
+        dq_codes_read(job->call->kernels, &job->from, job->x, plane * s->in_size + row * in_wide, shown,
                       padded + (top + row) * s->pitch + left);
-    memset(sums, 0, n * sizeof *sums);
-    for (size_t k = 0; k < (size_t)w->kernel[0]; k++)
-        rows->mix(ones, (size_t)w->kernel[1], padded + k * (size_t)w->dilation[0] * s->pitch,
-                  (size_t)w->dilation[1], n, sums);
-    rows->div(sums, 1, s->counts, 1, n, sums);
-    rows->div(sums, 1, &scale, 0, n, sums);
-    rows->add(sums, 1, &zero, 0, n, sums);
-    for (size_t row = 0; row < high; row++)
-        dq_codes_write(kernels, &job->as_is, sums + row * s->pitch, wide, job->out,
-                       plane * s->out_size + row * wide);
+    for (size_t row = 0; row < (size_t)w->out[0]; row += s->band)
+        average_band(job, plane, row, padded, sums);
 }
 
 /* Planes that have one window: some side by side, since each is one chain of additions. */
@@ -412,9 +448,10 @@ static void planes_range(void *arg, size_t begin, size_t end, unsigned worker)
         average_wholes(job, begin, end, padded);
         return;
     }
-    memset(padded, 0, (s->plane + s->pitch) * sizeof *padded);
+    const size_t all = s->plane + s->pitch + STRIP;
+    memset(padded, 0, all * sizeof *padded);
     for (size_t plane = begin; plane < end; plane++)
-        average_plane(job, plane, padded, padded + s->plane + s->pitch);
+        average_plane(job, plane, padded, padded + all);
 }
 
 static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
