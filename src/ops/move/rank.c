@@ -1,4 +1,5 @@
 #include "ops/move/rank.h"
+#include "ops/rows.h"
 
 #include <math.h>
 
@@ -25,7 +26,11 @@ void dq_rank_keys(const dq_tensor *t, size_t first, size_t n, size_t step, bool 
     else if (cls == DQ_CLASS_FLOAT)
         for (size_t i = 0; i < n; i++)
             keys[i] = rank_double(dq_tensor_get_double(t, first + i * step)) ^ turn;
-    else
+    else if (step == 1) {
+        dq_load_ints(t->dtype, t->data, first, n, (int64_t *)keys);
+        for (size_t i = 0; i < n; i++)
+            keys[i] ^= flip ^ turn;
+    } else
         for (size_t i = 0; i < n; i++)
             keys[i] = (uint64_t)dq_tensor_get_int(t, first + i * step) ^ flip ^ turn;
 }
