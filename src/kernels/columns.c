@@ -25,6 +25,17 @@ JOIN(mul_f32, float, double, a *(double)e)
 JOIN(abs_f32, float, double, a + fabs((double)e))
 JOIN(squares_f32, float, double, a + (double)e * (double)e)
 
+static void cumulate_f32(const float *restrict x, ptrdiff_t step, size_t count, size_t n, bool exclusive,
+                         float *restrict y, double *restrict sums)
+{
+    for (; count > 0; count--, x += step, y += step)
+        for (size_t i = 0; i < n; i++) {
+            const double next = sums[i] + (double)x[i];
+            y[i] = (float)(exclusive ? sums[i] : next);
+            sums[i] = next;
+        }
+}
+
 /* `turned` is made of e, the element, and `turn`. */
 #define ARG(name, from, to, turning, turned)                                                                 \
     static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t flip, void *best,       \
@@ -52,5 +63,5 @@ ARG(arg_8, uint8_t, int32_t, flip, e ^ turn)
 ARG(arg_32, int32_t, int32_t, flip, e ^ turn)
 ARG(arg_f32, float, float, flip ? -1 : 1, e *turn)
 
-const dq_columns dq_columns_c = {max_8,   max_32,      max_64, add_32, add_64, mul_f32,
-                                 abs_f32, squares_f32, arg_8,  arg_32, arg_f32};
+const dq_columns dq_columns_c = {max_8,   max_32,      max_64,       add_32, add_64, mul_f32,
+                                 abs_f32, squares_f32, cumulate_f32, arg_8,  arg_32, arg_f32};

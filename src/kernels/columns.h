@@ -3,6 +3,7 @@
 #ifndef DQ_KERNELS_COLUMNS_H
 #define DQ_KERNELS_COLUMNS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,10 @@ typedef struct dq_columns {
     /** Products, sums of absolute values and of squares of floats, in double, one after the other: squares
      * are exact before they are added. Nothing is turned. */
     dq_join_fn *mul_f32, *abs_f32, *squares_f32;
+    /** sums[i] += x[t * step + i] in double for t from 0 up, and y[t * step + i] is that in float;
+     * `exclusive`: what it was before. */
+    void (*cumulate_f32)(const float *x, ptrdiff_t step, size_t count, size_t n, bool exclusive, float *y,
+                         double *sums);
     dq_arg_fn *arg_8, *arg_32, *arg_f32; /* of uint8_t, int32_t, float; best is int32_t, int32_t, float */
 } dq_columns;
 

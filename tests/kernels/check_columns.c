@@ -67,6 +67,32 @@ static void check_doubles(const dq_columns *k, size_t n)
     }
 }
 
+static void check_cumulate(const dq_columns *k, size_t n)
+{
+    const size_t count = kernel_random(5), step = n + kernel_random(3);
+    const bool exclusive = kernel_random(2), back = kernel_random(2);
+    const size_t first = back && count ? (count - 1) * step : 0;
+    const float *x = kernel_floats(n + 4 * step);
+    float *y = kernel_memory((n + 4 * step) * sizeof *y);
+    double *sums = kernel_memory(n * sizeof *sums);
+    k->cumulate_f32(x + first, back ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n, exclusive, y + first,
+                    sums);
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (size_t t = 0; t < count; t++) {
+            const size_t at = (back ? count - 1 - t : t) * step + i;
+            const double next = sum + (double)x[at];
+            const float wanted = (float)(exclusive ? sum : next);
+            KERNEL_FAIL_UNLESS(isnan(wanted) ? isnan(y[at]) : y[at] == wanted, "n %zu: sum %zu of column %zu",
+                               n, t, i);
+            sum = next;
+        }
+        KERNEL_FAIL_UNLESS(isnan(sum) ? isnan(sums[i]) : sums[i] == sum, "n %zu: the sum of column %zu", n,
+                           i);
+    }
+    kernel_done();
+}
+
 /* Few values, so that there are equals; rows in either order. */
 static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, uint64_t flip, size_t n)
 {
@@ -135,6 +161,7 @@ void check_columns(const dq_kernels *kernels)
         check_integers("add_32", k->add_32, 4, 8, true, 0, n);
         check_integers("add_64", k->add_64, 8, 8, true, 0, n);
         check_doubles(k, n);
+        check_cumulate(k, n);
         check_arg_floats(k, false, n);
         check_arg_floats(k, true, n);
     }

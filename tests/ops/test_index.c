@@ -56,13 +56,28 @@ START_TEST(running_sums)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(3), OPS_VALUES(2, 6, 24));
     ops_end(&c);
+
+    for (int exclusive = 0; exclusive < 2; exclusive++)
+        for (int axis = 0; axis < 2; axis++) {
+            ops_begin(&c, "", "CumProd", 26);
+            ops_int(&c, "exclusive", exclusive);
+            ops_int(&c, "reverse", axis);
+            ops_in(&c, DQ_UINT32, OPS_DIMS(2, 2), OPS_VALUES(2, 3, 65536, 65537));
+            ops_in(&c, DQ_INT32, OPS_SCALAR, OPS_VALUES(axis));
+            ops_must_run(&c);
+            ops_want(&c, 0, DQ_UINT32, OPS_DIMS(2, 2),
+                     axis        ? exclusive ? OPS_VALUES(3, 1, 65537, 1) : OPS_VALUES(6, 3, 65536, 65537)
+                            : exclusive ? OPS_VALUES(1, 1, 2, 3)
+                                 : OPS_VALUES(2, 3, 131072, 196611));
+            ops_end(&c);
+        }
 }
 END_TEST
 
 /* Lines longer, and more of them, than are taken at a time: along axis 0 and 1 of N x M. */
 START_TEST(running_sums_of_many)
 {
-    enum { N = 3, M = 600 };
+    enum { N = 6, M = 600 };
     static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE, DQ_INT32, DQ_INT64};
     for (size_t t = 0; t < 4 * 2 * 4; t++) {
         size_t exclusive = t & 1, reverse = t >> 1 & 1, axis = t >> 2 & 1, length = axis ? M : N;
@@ -183,11 +198,12 @@ START_TEST(top_elements)
 {
     top(1, DQ_FLOAT, OPS_VALUES(2, 7, 1, 7, 9, 2), OPS_VALUES(9, 7, 7, 2), OPS_VALUES(4, 1, 3, 0));
     top(0, DQ_INT8, OPS_VALUES(2, -7, 1, 7, -7, 2), OPS_VALUES(-7, -7, 1, 2), OPS_VALUES(1, 4, 2, 0));
-    top(1, DQ_FLOAT16, OPS_VALUES(2, NAN, 1, NAN, 9, 2), OPS_VALUES(NAN, NAN, 9, 2), OPS_VALUES(1, 3, 4, 0));
-    top(1, DQ_FLOAT, OPS_VALUES(-1, -0.0, 0, -INFINITY, -0.0, -2), OPS_VALUES(-0.0, 0, -0.0, -1),
+    top(1, DQ_FLOAT16, OPS_VALUES(2, (double)NAN, 1, (double)NAN, 9, 2),
+        OPS_VALUES((double)NAN, (double)NAN, 9, 2), OPS_VALUES(1, 3, 4, 0));
+    top(1, DQ_FLOAT, OPS_VALUES(-1, -0.0, 0, -(double)INFINITY, -0.0, -2), OPS_VALUES(-0.0, 0, -0.0, -1),
         OPS_VALUES(1, 2, 4, 0));
-    top(0, DQ_FLOAT, OPS_VALUES(NAN, -1, INFINITY, -NAN, -3, 5), OPS_VALUES(-3, -1, 5, INFINITY),
-        OPS_VALUES(4, 1, 5, 2));
+    top(0, DQ_FLOAT, OPS_VALUES((double)NAN, -1, (double)INFINITY, -(double)NAN, -3, 5),
+        OPS_VALUES(-3, -1, 5, (double)INFINITY), OPS_VALUES(4, 1, 5, 2));
     top(1, DQ_DOUBLE, OPS_VALUES(1, 1 + 1e-15, 1e300, 2e300, -1e300, 1),
         OPS_VALUES(2e300, 1e300, 1 + 1e-15, 1), OPS_VALUES(3, 2, 1, 0));
     top(1, DQ_UINT64, OPS_VALUES(1, 0x1p63, 3, 0x1.8p63, 0x1p62, 2), OPS_VALUES(0x1.8p63, 0x1p63, 0x1p62, 3),

@@ -88,6 +88,35 @@ JOIN_FLOATS(mul_f32, _mm256_mul_pd(a, e))
 JOIN_FLOATS(abs_f32, _mm256_add_pd(a, absolute(e)))
 JOIN_FLOATS(squares_f32, _mm256_fmadd_pd(e, e, a))
 
+static inline void cumulate_group(const float *x, ptrdiff_t step, size_t count, bool exclusive, float *y,
+                                  double *sums)
+{
+    __m256d total[VECTORS];
+    for (int p = 0; p < VECTORS; p++)
+        total[p] = _mm256_loadu_pd(sums + p * 4);
+    for (; count > 0; count--, x += step, y += step)
+        for (int p = 0; p < VECTORS; p++) {
+            const __m256d next = _mm256_add_pd(total[p], load_double(x + p * 4));
+            _mm_storeu_ps(y + p * 4, _mm256_cvtpd_ps(exclusive ? total[p] : next));
+            total[p] = next;
+        }
+    for (int p = 0; p < VECTORS; p++)
+        _mm256_storeu_pd(sums + p * 4, total[p]);
+}
+
+static void cumulate_f32(const float *x, ptrdiff_t step, size_t count, size_t n, bool exclusive, float *y,
+                         double *sums)
+{
+    enum { W = VECTORS * 4 };
+    const size_t whole = n / W * W;
+    for (size_t i = 0; i < whole; i += W)
+        if (exclusive)
+            cumulate_group(x + i, step, count, true, y + i, sums + i);
+        else
+            cumulate_group(x + i, step, count, false, y + i, sums + i);
+    dq_columns_c.cumulate_f32(x + whole, step, count, n - whole, exclusive, y + whole, sums + whole);
+}
+
 /* ---- Where the largest stands ----
  *
  * What is no number is looked for aside from the chain of comparisons, for all columns of a group at once.
@@ -162,5 +191,5 @@ ARG(arg_32, int32_t, __m256i, load_ints, _mm256_set1_epi32((int)flip), _mm256_xo
 ARG(arg_f32, float, __m256, _mm256_loadu_ps, _mm256_castsi256_ps(_mm256_set1_epi32((int)flip)), _mm256_xor_ps,
     _mm256_max_ps, floats, _mm256_castps_si256)
 
-const dq_columns dq_columns_avx2 = {max_8,   max_32,      max_64, add_32, add_64, mul_f32,
-                                    abs_f32, squares_f32, arg_8,  arg_32, arg_f32};
+const dq_columns dq_columns_avx2 = {max_8,   max_32,      max_64,       add_32, add_64, mul_f32,
+                                    abs_f32, squares_f32, cumulate_f32, arg_8,  arg_32, arg_f32};

@@ -2,6 +2,11 @@
 #include "ops/lists.h"
 #include "ops/rows.h"
 
+enum {
+    PART = 16, /* rows at a time of lines side by side: what a cache of few pages holds */
+    LINES = 4
+};
+
 typedef struct state {
     bool product, exclusive, reverse;
     size_t n, inner; /* length of the axis, and its stride */
@@ -41,73 +46,106 @@ static void store_floats(dq_tensor *t, size_t at, size_t n, const double *x)
     dq_store_floats(t->dtype, t->data, at, n, x, true, DQ_ROUND_NEAREST);
 }
 
-static void load_integers(const dq_tensor *t, size_t at, size_t n, uint64_t *x)
-{
-    dq_load_ints(t->dtype, t->data, at, n, (int64_t *)x);
-}
-
-static void store_integers(dq_tensor *t, size_t at, size_t n, const uint64_t *x)
-{
-    dq_store_ints(t->dtype, t->data, at, n, (const int64_t *)x);
-}
-
 /* x becomes a result. */
-#define TAKE(T, total, x)                                                                                    \
+#define TAKE(total, x)                                                                                       \
     do {                                                                                                     \
-        const T next = product ? (total) * (x) : (total) + (x);                                              \
+        const double next = product ? (total) * (x) : (total) + (x);                                         \
         (x) = exclusive ? (total) : next;                                                                    \
         (total) = next;                                                                                      \
     } while (0)
 
 /* `count` lines, at most DQ_ROW, that lie side by side; or one, whose elements do. */
-#define CUMULATE(T, kind)                                                                                    \
-    static void lines_of_##kind(const dq_op_call *call, size_t base, size_t count)                           \
+static void lines_of_floats(const dq_op_call *call, size_t base, size_t count)
+{
+    const state *s = call->state;
+    const bool product = s->product, exclusive = s->exclusive;
+    double total[DQ_ROW], x[DQ_ROW];
+    for (size_t k = 0; k < count; k++)
+        total[k] = product;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;
+        load_floats(call->in[0], at, count, x);
+        for (size_t k = 0; k < count; k++)
+            TAKE(total[k], x[k]);
+        store_floats(call->out[0], at, count, x);
+    }
+}
+
+static void line_of_floats(const dq_op_call *call, size_t base)
+{
+    const state *s = call->state;
+    const bool product = s->product, exclusive = s->exclusive;
+    double total = product, x[DQ_ROW];
+    for (size_t done = 0, n; done < s->n; done += n) {
+        n = s->n - done < DQ_ROW ? s->n - done : DQ_ROW;
+        size_t at = base + (s->reverse ? s->n - done - n : done);
+        load_floats(call->in[0], at, n, x);
+        for (size_t i = 0; i < n; i++)
+            TAKE(total, x[s->reverse ? n - 1 - i : i]);
+        store_floats(call->out[0], at, n, x);
+    }
+}
+
+/* Integers in their own width: what is behind is what is before and an element. */
+#define CUMULATE_INTEGERS(T)                                                                                 \
+    static void lines_of_##T(const dq_op_call *call, size_t base, size_t count)                              \
     {                                                                                                        \
         const state *s = call->state;                                                                        \
-        const bool product = s->product, exclusive = s->exclusive;                                           \
-        T total[DQ_ROW], x[DQ_ROW];                                                                          \
-        for (size_t k = 0; k < count; k++)                                                                   \
-            total[k] = product;                                                                              \
-        for (size_t i = 0; i < s->n; i++) {                                                                  \
-            size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;                                   \
-            load_##kind(call->in[0], at, count, x);                                                          \
-            for (size_t k = 0; k < count; k++)                                                               \
-                TAKE(T, total[k], x[k]);                                                                     \
-            store_##kind(call->out[0], at, count, x);                                                        \
+        const ptrdiff_t step = s->reverse ? -(ptrdiff_t)s->inner : (ptrdiff_t)s->inner;                      \
+        const T *restrict x = dq_data(call->in[0], T) + base + (s->reverse ? (s->n - 1) * s->inner : 0);     \
+        T *y = dq_data(call->out[0], T) + base + (s->reverse ? (s->n - 1) * s->inner : 0);                   \
+        T total = s->product;                                                                                \
+        for (size_t i = 0; i < s->n && s->inner == 1; i++, x += step, y += step) {                           \
+            const T next = s->product ? (T)(total * *x) : (T)(total + *x);                                   \
+            *y = s->exclusive ? total : next;                                                                \
+            total = next;                                                                                    \
         }                                                                                                    \
-    }                                                                                                        \
-                                                                                                             \
-    static void line_of_##kind(const dq_op_call *call, size_t base)                                          \
-    {                                                                                                        \
-        const state *s = call->state;                                                                        \
-        const bool product = s->product, exclusive = s->exclusive;                                           \
-        T total = product, x[DQ_ROW];                                                                        \
-        for (size_t done = 0, n; done < s->n; done += n) {                                                   \
-            n = s->n - done < DQ_ROW ? s->n - done : DQ_ROW;                                                 \
-            size_t at = base + (s->reverse ? s->n - done - n : done);                                        \
-            load_##kind(call->in[0], at, n, x);                                                              \
-            for (size_t i = 0; i < n; i++)                                                                   \
-                TAKE(T, total, x[s->reverse ? n - 1 - i : i]);                                               \
-            store_##kind(call->out[0], at, n, x);                                                            \
+        if (s->inner == 1)                                                                                   \
+            return;                                                                                          \
+        for (size_t k = 0; k < count; k++)                                                                   \
+            y[k] = s->exclusive ? s->product : x[k];                                                         \
+        x += s->exclusive ? 0 : step;                                                                        \
+        for (size_t i = 1; i < s->n; i++, x += step, y += step) {                                            \
+            T *restrict to = y + step;                                                                       \
+            if (s->product)                                                                                  \
+                for (size_t k = 0; k < count; k++)                                                           \
+                    to[k] = y[k] * x[k];                                                                     \
+            else                                                                                             \
+                for (size_t k = 0; k < count; k++)                                                           \
+                    to[k] = y[k] + x[k];                                                                     \
         }                                                                                                    \
     }
 
-CUMULATE(double, floats)
-CUMULATE(uint64_t, integers)
+CUMULATE_INTEGERS(uint32_t)
+CUMULATE_INTEGERS(uint64_t)
 
-/* The same of sums of floats that lie side by side, which become what their totals are. */
+/* The same of sums of floats that lie side by side. */
 static void sums_of_lines(const dq_op_call *call, size_t base, size_t count)
 {
     const state *s = call->state;
+    const ptrdiff_t step = s->reverse ? -(ptrdiff_t)s->inner : (ptrdiff_t)s->inner;
     double total[DQ_ROW] = {0};
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = base + (s->reverse ? s->n - 1 - i : i) * s->inner;
-        if (s->exclusive)
-            store_floats(call->out[0], at, count, total);
-        call->kernels->float_rows->add_to(dq_data(call->in[0], float) + at, 0, 1, count, total);
-        if (!s->exclusive)
-            store_floats(call->out[0], at, count, total);
-    }
+    const float *x = dq_data(call->in[0], float) + base + (s->reverse ? (s->n - 1) * s->inner : 0);
+    float *y = dq_data(call->out[0], float) + (x - dq_data(call->in[0], float));
+    for (size_t i = 0; i < s->n; i += PART, x += PART * step, y += PART * step)
+        call->kernels->columns->cumulate_f32(x, step, s->n - i < PART ? s->n - i : PART, count, s->exclusive,
+                                             y, total);
+}
+
+/* Sums along LINES lines one behind the other: each waits for its last one only. */
+static void sums_along(const dq_op_call *call, size_t base)
+{
+    const state *s = call->state;
+    const size_t n = s->n;
+    const float *restrict x = dq_data(call->in[0], float) + base;
+    float *restrict y = dq_data(call->out[0], float) + base;
+    double total[LINES] = {0};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0, at = s->reverse ? n - 1 - i : i; k < LINES; k++, at += n) {
+            const double next = total[k] + (double)x[at];
+            y[at] = (float)(s->exclusive ? total[k] : next);
+            total[k] = next;
+        }
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -115,16 +153,27 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    bool floats = dq_dtype_is_float(call->in[0]->dtype), sums = call->in[0]->dtype == DQ_FLOAT && !s->product;
+    const dq_dtype dtype = call->in[0]->dtype;
+    const bool floats = dq_dtype_is_float(dtype), sums = dtype == DQ_FLOAT && !s->product && s->inner > 1;
+    const bool narrow = dq_dtype_get(dtype)->bits == 32;
     for (size_t i = begin, n = 1; i < end; i += n) {
         size_t base = i / s->inner * s->n * s->inner + i % s->inner;
-        if (s->inner == 1) {
-            (floats ? line_of_floats : line_of_integers)(call, base);
+        if (dtype == DQ_FLOAT && !s->product && s->inner == 1 && end - i >= LINES) {
+            sums_along(call, base);
+            n = LINES;
+            continue;
+        }
+        n = 1;
+        if (floats && s->inner == 1) {
+            line_of_floats(call, base);
             continue;
         }
         n = s->inner - i % s->inner < end - i ? s->inner - i % s->inner : end - i;
         n = n < DQ_ROW ? n : DQ_ROW;
-        (sums ? sums_of_lines : floats ? lines_of_floats : lines_of_integers)(call, base, n);
+        (sums     ? sums_of_lines
+         : floats ? lines_of_floats
+         : narrow ? lines_of_uint32_t
+                  : lines_of_uint64_t)(call, base, n);
     }
 }
 
