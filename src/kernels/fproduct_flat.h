@@ -1,7 +1,8 @@
-/* dq_fblock_fn of one row of A, whose time is that of reading B: rows of a plain B go straight through
- * memory, and nothing behind its last column is read; panels do, as many at once as registers hold the sums
- * of. Nothing is fetched ahead here: that only gets into the way of what the processor fetches. Before this,
- * a file does what fproduct_tile.h wants; and it defines WIDE_PANELS where a panel is one vector.
+/* dq_fblock_fn of one row of A, whose time is that of reading B: rows of a plain B go
+ * straight through memory, and nothing behind its last column is read; panels do, as many at once as
+ * registers hold the sums of. Nothing is fetched ahead here: that only gets into the way of what the
+ * processor fetches. Before this, a file does what fproduct_tile.h wants; and it defines WIDE_PANELS where a
+ * panel is one vector.
  */
 #ifndef DQ_KERNELS_FPRODUCT_FLAT_H
 #define DQ_KERNELS_FPRODUCT_FLAT_H
@@ -35,7 +36,7 @@ INLINE void flat_steps(const dq_fblock *g, size_t p, int steps, bool more)
 }
 
 /* No steps: what is left to do upon the sums of the first `cols` columns, which stand in c if `more`. */
-static void flat_finish(const dq_fblock *g, size_t cols, bool more)
+static __attribute__((noinline)) void flat_finish(const dq_fblock *g, size_t cols, bool more)
 {
     dq_fblock rest = *g;
     rest.cols = cols;
@@ -63,6 +64,19 @@ enum {
     EACH = DQ_FPANEL / VF_LANES,          /* vectors of a panel */
     MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* whose sums stay in registers and keep multipliers busy */
 };
+
+/* What is left to do upon the sums of the first `cols` columns, whole panels, and all of the others. */
+static __attribute__((noinline)) void finish_columns(const dq_fblock *g, size_t cols)
+{
+    flat_finish(g, cols, true);
+    dq_fblock left = *g;
+    left.cols -= cols;
+    left.b += cols / DQ_FPANEL * g->b_panel;
+    left.c += cols;
+    left.z = g->z ? g->z + cols : NULL;
+    if (left.cols)
+        tile_block(&left);
+}
 
 /* So many panels side by side. */
 INLINE void some_panels(const dq_fblock *g, size_t col, int count)
@@ -112,14 +126,7 @@ static void panels(const dq_fblock *g)
             break;
         }
     }
-    flat_finish(g, cols, true);
-    dq_fblock left = *g;
-    left.cols -= cols;
-    left.b += whole * g->b_panel;
-    left.c += cols;
-    left.z = g->z ? g->z + cols : NULL;
-    if (left.cols)
-        tile_block(&left);
+    finish_columns(g, cols);
 }
 
 static inline void one_row(const dq_fblock *g)

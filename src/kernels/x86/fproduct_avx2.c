@@ -6,12 +6,14 @@
 
 enum { PANELS = 1, TALL_ROWS = 0 };
 
-#include "kernels/fproduct_flat.h"
+#include "kernels/x86/fproduct_few.h"
 
 void dq_fblock_avx2(const dq_fblock *g)
 {
     if (g->rows == 1)
         one_row(g);
+    else if (few_rows(g))
+        wide_tiles(g);
     else
         tile_block(g);
 }

@@ -7,7 +7,7 @@ enum { PANELS = 2, TALL_ROWS = 12 };
 #define NARROW dq_fblock_avx2
 
 #define WIDE_PANELS 1
-#include "kernels/fproduct_flat.h"
+#include "kernels/x86/fproduct_few.h"
 
 void dq_fblock_avx512(const dq_fblock *g)
 {
@@ -15,6 +15,8 @@ void dq_fblock_avx512(const dq_fblock *g)
         dq_fblock_avx2(g); /* memory sets the pace */
     else if (g->rows == 1)
         panels(g); /* which the second cache may hold */
+    else if (few_rows(g))
+        wide_tiles(g);
     else
         tile_block(g);
 }
