@@ -99,11 +99,14 @@ INLINE void some_panels(const dq_fblock *g, size_t col, int count)
             vf_store(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES), sum[i][v]);
 }
 
-/* Panels are shared out evenly: few at once wait for their sums. */
+/* Panels are shared out evenly: few at once wait for their sums. Deep ones are as many streams from memory,
+ * which two keep busy. */
 static void panels(const dq_fblock *g)
 {
+    enum { DEEP = 512 };
     const size_t whole = g->cols / DQ_FPANEL, cols = whole * DQ_FPANEL;
-    size_t parts = (whole + MOST_PANELS - 1) / MOST_PANELS;
+    const size_t most = g->k > DEEP ? 2 : MOST_PANELS;
+    size_t parts = (whole + most - 1) / most;
     for (size_t col = 0, left = whole, count; left; left -= count, col += count * DQ_FPANEL, parts--) {
         count = (left + parts - 1) / parts;
         switch (count) {
