@@ -1,5 +1,6 @@
 /* DFT: Fourier transforms along an axis. STFT: of windows that slide over a signal. The last axis holds real
- * and imaginary part, or the real part alone. */
+ * and imaginary part, or the real part alone. Of STFT's signals it may be left out when they are real,
+ * against the standard's text: PyTorch exports them so, and ONNX Runtime takes them. */
 #include "base/checked.h"
 #include "ops/signal/fourier.h"
 
@@ -166,9 +167,12 @@ static dq_status read_stft(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *in = call->in[SIGNAL], *window = dq_call_in(call, WINDOW);
     int64_t step, length;
-    DQ_TRY(check_parts(call, err));
-    if (in->rank != 3)
-        return dq_call_fail_input(call, err, SIGNAL, "has rank %u, wanted 3", in->rank);
+    if (in->rank != 2)
+        DQ_TRY(check_parts(call, err));
+    if (in->rank != 2 && in->rank != 3)
+        return dq_call_fail_input(call, err, SIGNAL, "has rank %u, wanted 3, or 2 for real signals",
+                                  in->rank);
+    int64_t parts = in->rank == 3 ? in->dims[2] : 1;
     if (window && window->rank != 1)
         return dq_call_fail_input(call, err, WINDOW, "has rank %u, wanted 1", window->rank);
     DQ_TRY(read_scalar(call, STEP, 1, &step, err));
@@ -180,8 +184,8 @@ static dq_status read_stft(const dq_op_call *call, state *s, dq_error *err)
     if (window && window->dims[0] != length)
         return dq_call_fail_input(call, err, WINDOW, "has %zu elements, wanted %" PRId64 " (a frame)",
                                   window->count, length);
-    *s = (state){.onesided = dq_node_int(call->node, "onesided", 1) != 0 && in->dims[2] == 1,
-                 .parts = (size_t)in->dims[2],
+    *s = (state){.onesided = dq_node_int(call->node, "onesided", 1) != 0 && parts == 1,
+                 .parts = (size_t)parts,
                  .n = (size_t)length,
                  .in_length = (size_t)in->dims[1],
                  .inner = 1,
