@@ -43,12 +43,13 @@ INLINE void wide_tile(const dq_fblock *g, size_t row, size_t col, int odd, int r
             vf_store(c + (size_t)i * g->c_row + v * VF_LANES, sum[i][v]);
 }
 
-/* Whether a block is such, of sums that stay in the first cache or need nothing else. */
+/* Whether a block is such, of sums that stay in the first cache or need nothing else. Eight rows are two
+ * tiles, for the second of which the panels' columns must still be there. */
 static bool few_rows(const dq_fblock *g)
 {
-    enum { DEEP = 32, SMALL = 4096 };
-    return (g->rows - 2 <= 2 || (VF_LANES < 16 && g->rows == 8)) && g->k >= DEEP && g->b_step == DQ_FPANEL &&
-           (!g->last || g->rows * g->cols <= SMALL);
+    enum { DEEP = 32, TWICE = 256, SMALL = 4096 };
+    return (g->rows - 2 <= 2 || (VF_LANES < 16 && g->rows == 8 && g->k <= TWICE)) && g->k >= DEEP &&
+           g->b_step == DQ_FPANEL && (!g->last || g->rows * g->cols <= SMALL);
 }
 
 /* Columns of whole wide tiles; those that are left are others'. */

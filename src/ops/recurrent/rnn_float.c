@@ -281,12 +281,25 @@ static void begin(const block *b)
     }
 }
 
+/* Whether all sequences have ended. */
+static bool all_ended(const block *b, size_t step)
+{
+    for (size_t i = 0; i < b->rows; i++)
+        if (runs(b, i, step))
+            return false;
+    return true;
+}
+
 static void run_block(const block *b)
 {
     const dq_rnn *s = b->j->s;
     bool backward = s->first_backward || b->direction == 1;
     begin(b);
     for (size_t step = 0; step < s->steps; step++) {
+        if (all_ended(b, step)) {
+            end_step(b, step, backward);
+            continue;
+        }
         begin_step(b, step, backward);
         if (s->kind == DQ_LSTM)
             step_lstm(b, step);
