@@ -29,6 +29,7 @@ typedef struct dq_fgate {
  * nothing of it behind `cols` is touched.
  *
  *  `next`, or NULL: the panel that comes after the last one, in another block; it is fetched into the cache.
+ *  `far`: C and z stand in no cache; what is beside their columns belongs to the next block.
  *
  *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
@@ -41,7 +42,7 @@ typedef struct dq_fblock {
     const float *next;
     float *c;
     size_t c_row;
-    bool more, last;
+    bool more, last, far;
     float alpha, low, high;
     const float *bias, *z;
     size_t z_row;

@@ -269,6 +269,21 @@ INLINE void fetch_coming(coming *to, size_t most)
     }
 }
 
+/* What the next strip's rows end upon, where it comes from afar: a tile's steps are over sooner than memory
+ * answers, and no processor foresees rows that are far apart. No further than into the second cache, as fewer
+ * lines can be on their way into the first. */
+static __attribute__((noinline)) void fetch_beside(const strip *s, size_t row, size_t rows)
+{
+    __asm__ volatile(""); /* calls without an effect are left out, and fetching counts as none */
+    for (size_t i = row; i < row + rows; i++)
+        for (int j = 0; j < PANELS; j++) {
+            if (!s->g->more)
+                __builtin_prefetch(s->c + i * s->c_row + TILE_COLS + j * LINE, 0, 2);
+            if (s->z)
+                __builtin_prefetch(s->z + i * s->z_row + TILE_COLS + j * LINE, 0, 2);
+        }
+}
+
 /* Rows of a strip, from its row number `row` on, and two panels. */
 INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
 {
@@ -325,8 +340,11 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
 INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height)
 {
     const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
-    for (; row < end; row += (size_t)height)
+    for (; row < end; row += (size_t)height) {
+        if (s->g->far)
+            fetch_beside(s, row, (size_t)height);
         tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
+    }
 }
 
 /* Alone in functions, as what else stands in registers is in the way. */
@@ -379,6 +397,8 @@ INLINE void strip_tiles(const strip *s, int vectors)
     for (size_t row = begun, rows, n = tiles; row < s->rows; row += rows) {
         rows = each + (n-- <= more);
         const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
+        if (g->far)
+            fetch_beside(s, row, rows);
         next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
         tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
                   s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);

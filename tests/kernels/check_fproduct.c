@@ -99,6 +99,7 @@ void check_fblock(const dq_kernels *k)
                        .k = kernel_random(round % 4 ? 24 : 140),
                        .more = kernel_random(2),
                        .last = kernel_random(2),
+                       .far = kernel_random(2),
                        .alpha = kernel_random(2) ? 1 : 0.3f,
                        .low = kernel_random(2) ? 0 : -INFINITY,
                        .high = kernel_random(2) ? 1 : INFINITY,

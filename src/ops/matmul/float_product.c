@@ -18,6 +18,8 @@ enum {
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
     PART_ROWS = 24, /* of a block that is cut, as it would leave threads without work; at least about */
+    FAR = 1 << 22,  /* results that are more than caches keep, … */
+    FAR_ROWS = 48,  /* … and so many rows of them at a time, lest what is fetched falls out again */
     WORK = 1 << 17, /* products of a piece of parallel work, at least about */
     ALIGN = 64
 };
@@ -81,6 +83,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     f->depth = depth_of(f);
     f->col_block = columns_of(f, workers);
     f->row_block = f->m ? f->m : 1;
+    f->far = !f->laid_out && f->m && f->n && FAR / f->m / f->n < f->batches;
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
         size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
@@ -128,9 +131,10 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
     const dq_fproduct *f = j->f;
     dq_fpart part = *whole;
     const float *behind = panel_behind(f, whole, block);
+    const size_t most = block->far ? FAR_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows; row += part.rows) {
         part.row = whole->row + row;
-        part.rows = least(ROWS, whole->rows - row);
+        part.rows = least(most, whole->rows - row);
         block->rows = part.rows;
         block->next = row + part.rows < whole->rows ? block->b : behind;
         f->a(j->arg, &part, a_room, block);
@@ -154,6 +158,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
                            .k = part->k,
                            .more = part->p > 0,
                            .last = part->p + part->k >= f->k,
+                           .far = f->far,
                            .alpha = 1};
         if (part->k)
             f->b(j->arg, part, b_room, &block);

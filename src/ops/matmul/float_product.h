@@ -27,6 +27,7 @@ typedef struct dq_fproduct {
      */
     void (*done)(const void *arg, const dq_fpart *part, const dq_fblock *block);
     size_t row_block, col_block, depth, workers; /* by dq_fproduct_prepare */
+    bool far;                                    /* likewise: results are more than caches keep */
 } dq_fproduct;
 
 /** Cuts into blocks and asks for the worker scratch of dq_fproduct_run; in prepare. */
