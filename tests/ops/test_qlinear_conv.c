@@ -337,6 +337,32 @@ START_TEST(no_input_channels)
 }
 END_TEST
 
+/* Of 8-bit weights and 16-bit codes the largest sum that 32 bits hold, the least that they do not, and a deep
+ * one. */
+START_TEST(sums_that_just_fit_and_do_not)
+{
+    enum { OUT = 9, PIXELS = 5 };
+    static const int64_t depths[] = {511, 512, 3000};
+    for (int i = 0; i < 3; i++) {
+        ops_case c;
+        ops_begin(&c, "dqrun", "WideConv", 1);
+        ops_in(&c, DQ_UINT16, OPS_DIMS(1, depths[i], 1, PIXELS), NULL);
+        ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+        ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(32768));
+        dq_tensor *w = ops_in(&c, DQ_INT8, OPS_DIMS(OUT, depths[i], 1, 1), NULL);
+        memset(w->data, -128, w->size);
+        ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+        ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
+        ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1 << 22));
+        ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(0));
+        ops_must_run(&c);
+        for (size_t k = 0; k < OUT * PIXELS; k++)
+            ck_assert_int_eq(dq_data(c.out[0], uint16_t)[k], depths[i]);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(only_padding)
 {
     ops_case c;
@@ -520,6 +546,7 @@ int main(void)
     tcase_add_test(tests, many_channels);
     tcase_add_test(tests, bias_wraps);
     tcase_add_test(tests, no_input_channels);
+    tcase_add_test(tests, sums_that_just_fit_and_do_not);
     tcase_add_test(tests, only_padding);
     tcase_add_test(tests, as_long_as_without_padding);
     tcase_add_test(tests, far_in_the_padding);
