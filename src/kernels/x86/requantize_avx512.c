@@ -241,45 +241,55 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* ---- To 16 bits --------------------------------------------------------------------------------------- */
 
-/* Any row, and what of its columns. */
+/* Any row. */
 typedef struct wide_row {
-    const dq_wide_sums *s;
     const int32_t *sums, *high;
-    const double *extra, *offset, *scale;
+    const double *extra, *offset, *scale; /* one for all columns, or `each` its own */
+    bool each, joined;                    /* sums and high as integers */
+    __m512d least, most;
 } wide_row;
 
 /* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
-static inline __m512d eight_wide(const wide_row *r, size_t j)
+static inline __m512d eight_wide(const wide_row *r, size_t j, __mmask8 some)
 {
-    const dq_wide_sums *s = r->s;
     const __m512d magic = _mm512_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
-    const __mmask8 some = (__mmask8)(s->cols - j < 8 ? (1u << (s->cols - j)) - 1 : 255);
-    __m512d v = _mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, r->sums + j));
+    __m256i sums = _mm256_maskz_loadu_epi32(some, r->sums + j), high = sums;
     if (r->high)
-        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm256_maskz_loadu_epi32(some, r->high + j)),
-                            _mm512_set1_pd(256), v);
+        high = _mm256_maskz_loadu_epi32(some, r->high + j);
+    if (r->joined)
+        sums = _mm256_add_epi32(sums, _mm256_slli_epi32(high, 8));
+    __m512d v = _mm512_cvtepi32_pd(sums);
+    if (r->high && !r->joined)
+        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
     if (r->extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
-    __m512d offset = s->col_step ? _mm512_maskz_loadu_pd(some, r->offset + j) : _mm512_set1_pd(*r->offset);
-    __m512d scale = s->col_step ? _mm512_maskz_loadu_pd(some, r->scale + j) : _mm512_set1_pd(*r->scale);
+    __m512d offset = r->each ? _mm512_maskz_loadu_pd(some, r->offset + j) : _mm512_set1_pd(*r->offset);
+    __m512d scale = r->each ? _mm512_maskz_loadu_pd(some, r->scale + j) : _mm512_set1_pd(*r->scale);
     v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
-    v = _mm512_max_pd(v, _mm512_set1_pd(s->lo - s->zero_point)); /* of NaN and a bound, max gives the bound */
-    return _mm512_add_pd(_mm512_min_pd(v, _mm512_set1_pd(s->hi - s->zero_point)), magic);
+    v = _mm512_max_pd(v, r->least); /* of NaN and a bound, max gives the bound */
+    return _mm512_add_pd(_mm512_min_pd(v, r->most), magic);
 }
 
 static __attribute__((noinline)) void any_wide_row(const dq_wide_sums *s, size_t i, uint16_t *out)
 {
-    const wide_row r = {s,
-                        s->sums + i * s->stride,
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i zero = _mm512_set1_epi32(s->zero_point);
+    const size_t cols = s->cols;
+    const wide_row r = {s->sums + i * s->stride,
                         s->high ? s->high + i * s->stride : NULL,
                         s->extra ? s->extra + i * s->extra_stride : NULL,
                         s->offset + i * s->row_step,
-                        s->scale + i * s->row_step};
-    for (size_t j = 0; j < s->cols; j += 8) {
-        const __mmask8 some = (__mmask8)(s->cols - j < 8 ? (1u << (s->cols - j)) - 1 : 255);
-        __m256i codes = _mm512_cvtepi64_epi32(_mm512_castpd_si512(eight_wide(&r, j)));
-        codes = _mm256_add_epi32(codes, _mm256_set1_epi32(s->zero_point));
-        _mm_mask_storeu_epi16(out + j, some, _mm256_cvtepi32_epi16(codes));
+                        s->scale + i * s->row_step,
+                        s->col_step != 0,
+                        s->high && s->narrow,
+                        _mm512_set1_pd(s->lo - s->zero_point),
+                        _mm512_set1_pd(s->hi - s->zero_point)};
+    for (size_t j = 0; j < cols; j += LANES) {
+        const __mmask16 some = (__mmask16)(cols - j < LANES ? (1u << (cols - j)) - 1 : 0xffff);
+        __m512i low = _mm512_castpd_si512(eight_wide(&r, j, (__mmask8)some));
+        __m512i up = _mm512_castpd_si512(eight_wide(&r, j + 8, (__mmask8)(some >> 8)));
+        __m512i codes = _mm512_add_epi32(_mm512_permutex2var_epi32(low, even, up), zero);
+        _mm256_mask_storeu_epi16(out + j, some, _mm512_cvtepi32_epi16(codes));
     }
 }
 

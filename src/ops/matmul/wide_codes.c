@@ -61,7 +61,8 @@ static size_t sums_at(const dq_wcodes *w)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Packs `count` vectors, the first of which begins at `first`, and their sums; the largest sum of sizes. */
+/* Packs `count` vectors, the first of which begins at `first`, and their sums; of 8 bits the largest sum of
+ * sizes. */
 #define MAKE_PANEL(name, S, D, middle)                                                                       \
     static void name(const dq_wcodes *w, const void *data, size_t first, size_t count, void *packed,         \
                      int64_t *sums, int64_t *largest)                                                        \
@@ -77,7 +78,8 @@ static size_t sums_at(const dq_wcodes *w)
                     int32_t code = x[i * w->lane_step] - (middle);                                           \
                     out[2 * i] = (D)code;                                                                    \
                     sums[i] += code;                                                                         \
-                    sizes[i] += code < 0 ? -code : code;                                                     \
+                    if (sizeof(S) == 1)                                                                      \
+                        sizes[i] += code < 0 ? -code : code;                                                 \
                 }                                                                                            \
             }                                                                                                \
         for (size_t i = 0; i < count; i++)                                                                   \
