@@ -17,8 +17,7 @@
 
 enum { EXIT_DIFFERS = 1 };
 
-/* ---- Writing the outputs: a signal must not leave half a file -------------------------------------------
- */
+/* ---- Writing the outputs: a signal must not leave half a file ------------------------------------------ */
 
 static volatile sig_atomic_t caught;
 
@@ -52,8 +51,7 @@ static dq_status write_outputs(const char *path, const cli_outputs *outputs, dq_
     return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------
- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static void trace(void *arg, const dq_trace_event *event)
 {
@@ -180,8 +178,7 @@ static dq_status run(dq_model *model, const cli_options *o, bool *differ, dq_err
     return status;
 }
 
-/* ---- Commands -------------------------------------------------------------------------------------------
- */
+/* ---- Commands ------------------------------------------------------------------------------------------ */
 
 /* NULL when no --schema-dir asks for a set other than the library's. */
 static dq_status load_schemas(const cli_options *o, dq_schemas **schemas, dq_error *err)

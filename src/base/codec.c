@@ -210,8 +210,7 @@ uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round)
     }
 }
 
-/* ---- Rows: the same without branches, so that compilers make vectors of them -----------------------------
- */
+/* ---- Rows: the same without branches, so that compilers make vectors of them --------------------------- */
 
 bool dq_codec_has_rows(dq_dtype dtype)
 {

@@ -9,8 +9,7 @@
 
 enum { GROUP = 16, PARTS = GROUP / VF_LANES, HALVES = GROUP / VD_LANES, BLOCK = 256 };
 
-/* ---- Ends of rows, shorter than a vector ----------------------------------------------------------------
- */
+/* ---- Ends of rows, shorter than a vector --------------------------------------------------------------- */
 
 static __attribute__((noinline)) vf load_few(const float *x, size_t n)
 {
@@ -47,8 +46,7 @@ static inline const float *group_at(const float *x, size_t i, size_t n, float fi
     return n - i >= GROUP ? x + i : fill_up(x, i, n, fill, room);
 }
 
-/* ---- Functions of one element and of two ----------------------------------------------------------------
- */
+/* ---- Functions of one element and of two --------------------------------------------------------------- */
 
 /* A member's loop over whole vectors, a step being VF_LANES, or 0 where one vector stands for all. */
 typedef void whole_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
@@ -245,8 +243,7 @@ static void requantize_row(const float *x, size_t n, float scale, float low, flo
     }
 }
 
-/* ---- Sums -----------------------------------------------------------------------------------------------
- */
+/* ---- Sums ---------------------------------------------------------------------------------------------- */
 
 /* What is done with the halves of 2 to 16 lanes or vectors, a constant number: lanes l and l + 8, l + 4, l +
  * 2, l + 1. */
@@ -641,8 +638,7 @@ static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t
     }
 }
 
-/* ---- Rows made of rows ----------------------------------------------------------------------------------
- */
+/* ---- Rows made of rows --------------------------------------------------------------------------------- */
 
 static inline vf normalized(vf v, vf off, vf rest, vf factor)
 {

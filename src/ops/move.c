@@ -40,8 +40,7 @@ dq_move dq_move_part(const dq_tensor *whole, size_t axis, size_t begin, size_t l
     return m;
 }
 
-/* ---- The innermost axis ---------------------------------------------------------------------------------
- */
+/* ---- The innermost axis -------------------------------------------------------------------------------- */
 
 typedef struct b16 {
     uint64_t half[2];
@@ -118,8 +117,7 @@ static step_fn *step_of(size_t width)
 BY_INDEX(dq_move_pick, i, at[i])
 BY_INDEX(dq_move_put, at[i], i)
 
-/* ---- All axes -------------------------------------------------------------------------------------------
- */
+/* ---- All axes ------------------------------------------------------------------------------------------ */
 
 typedef struct job {
     const dq_move *m;
@@ -215,8 +213,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* ---- Two axes that change places -------------------------------------------------------------------------
- */
+/* ---- Two axes that change places ----------------------------------------------------------------------- */
 
 enum { COLUMNS = 64, ROWS = 256 /* of the source: what is transposed at once */ };
 

@@ -187,8 +187,7 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_
     return status;
 }
 
-/* ---- Later ----------------------------------------------------------------------------------------------
- */
+/* ---- Later --------------------------------------------------------------------------------------------- */
 
 typedef struct job {
     form *form;

@@ -40,8 +40,7 @@ static inline dq_slot *dq_builder_out(const dq_builder *b, const dq_step *step, 
 /** Whether all that the node takes follows from initializers alone. */
 bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node);
 
-/* ---- share.c: memory that several values have -----------------------------------------------------------
- */
+/* ---- share.c: memory that several values have ---------------------------------------------------------- */
 
 /** Gives the outputs the memory of input 0 where they have its bytes, or a stretch of them; the step is then
  * needless. */

@@ -498,8 +498,7 @@ static void fuse_at(pass *p)
                   before == 1 ? "" : "s", e.tail.count ? ", moves between them work on the codes" : "");
 }
 
-/* ---- What stays ------------------------------------------------------------------------------------------
- */
+/* ---- What stays ---------------------------------------------------------------------------------------- */
 
 static bool has_form(const dq_node *node)
 {

@@ -38,8 +38,7 @@ static void same_number(const char *what, double got, double wanted, size_t n)
     KERNEL_FAIL_UNLESS(fits, "%s, n %zu: %.17g, wanted %.17g", what, n, got, wanted);
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------
- */
+/* ---- Functions ----------------------------------------------------------------------------------------- */
 
 static double sigmoid_of(double x)
 {
@@ -222,8 +221,7 @@ static void check_functions(const dq_float_rows *k)
     kernel_done();
 }
 
-/* ---- Sums and rows --------------------------------------------------------------------------------------
- */
+/* ---- Sums and rows ------------------------------------------------------------------------------------- */
 
 static void check_maps(const dq_float_rows *k, size_t n)
 {

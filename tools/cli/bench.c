@@ -93,8 +93,7 @@ static dq_status measure(bench *b, const cli_options *o, dq_error *err)
     return status;
 }
 
-/* ---- Figures --------------------------------------------------------------------------------------------
- */
+/* ---- Figures ------------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {

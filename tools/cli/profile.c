@@ -46,8 +46,7 @@ void cli_profile_trace(void *arg, const dq_trace_event *event)
     profile->at++;
 }
 
-/* ---- Tables ---------------------------------------------------------------------------------------------
- */
+/* ---- Tables -------------------------------------------------------------------------------------------- */
 
 typedef struct row {
     const cli_profile_step *first; /* its place in the run breaks ties */

@@ -56,8 +56,7 @@ static inline void store_s16(int16_t *y, __m256i v)
     _mm_storeu_si128((__m128i *)(void *)y, halves(v, true));
 }
 
-/* ---- Quantizing -----------------------------------------------------------------------------------------
- */
+/* ---- Quantizing ---------------------------------------------------------------------------------------- */
 
 typedef struct bounds {
     __m256 low, high; /* of a quotient */
@@ -189,8 +188,7 @@ QUANTIZE(s8, int8_t, INT8_MIN, INT8_MAX)
 QUANTIZE(u16, uint16_t, 0, UINT16_MAX)
 QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
 
-/* ---- Dequantizing ---------------------------------------------------------------------------------------
- */
+/* ---- Dequantizing -------------------------------------------------------------------------------------- */
 
 #define DEQUANTIZE(suffix, type)                                                                             \
     void dq_dequantize_##suffix##_f32_avx2(const type *x, size_t n, const float *scale, const type *zero,    \
@@ -276,8 +274,7 @@ void dq_dequantize_s32_f32_avx2(const int32_t *x, size_t n, const float *scale, 
     dq_dequantize_s32_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step, y + i);
 }
 
-/* ---- Minima, conversions --------------------------------------------------------------------------------
- */
+/* ---- Minima, conversions ------------------------------------------------------------------------------- */
 
 static float least(__m256 v, float least_of)
 {

@@ -87,8 +87,7 @@ void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, s
     dq_transpose_x8_c(src + done, src_stride, rows, cols - done, flip, dst + done * dst_stride, dst_stride);
 }
 
-/* ---- Halves ---------------------------------------------------------------------------------------------
- */
+/* ---- Halves -------------------------------------------------------------------------------------------- */
 
 static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *dst, size_t dst_stride)
 {

@@ -17,8 +17,7 @@ enum {
     WORK = 1 << 16     /* products of a piece of parallel work, about */
 };
 
-/* ---- Memory of a worker, in floats ----------------------------------------------------------------------
- */
+/* ---- Memory of a worker, in floats --------------------------------------------------------------------- */
 
 typedef struct room {
     size_t keys, v_wide; /* scores of a query, elements of a value, in whole panels */
@@ -66,8 +65,7 @@ void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, 
                                          : (float)dq_tensor_get_double(bias, bias_at + i);
 }
 
-/* ---- One query's scores ----------------------------------------------------------------------------------
- */
+/* ---- One query's scores -------------------------------------------------------------------------------- */
 
 typedef struct job {
     const dq_op_call *call;
@@ -191,8 +189,7 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
     dq_store_from_floats(j->k, out->dtype, out->data, place_of(j->a, row), n, from, false);
 }
 
-/* ---- Few queries: one by one -----------------------------------------------------------------------------
- */
+/* ---- Few queries: one by one --------------------------------------------------------------------------- */
 
 static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
 {

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- LinearAttention ------------------------------------------------------------------------------------
- */
+/* ---- LinearAttention ----------------------------------------------------------------------------------- */
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
@@ -197,8 +196,7 @@ static dq_status linear_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_linear_attention = {linear_infer, linear_prepare, linear_run, 0};
 
-/* ---- CausalConvWithState --------------------------------------------------------------------------------
- */
+/* ---- CausalConvWithState ------------------------------------------------------------------------------- */
 
 enum { INPUT, WEIGHT, BIAS, CARRIED };
 

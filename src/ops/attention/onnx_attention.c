@@ -38,8 +38,7 @@ static double round_as(dq_dtype dtype, double x)
                                                                               false, DQ_ROUND_NEAREST));
 }
 
-/* ---- Shapes ---------------------------------------------------------------------------------------------
- */
+/* ---- Shapes -------------------------------------------------------------------------------------------- */
 
 static dq_status heads_of(const dq_op_call *call, uint32_t i, const char *name, int64_t dims[4],
                           dq_error *err)
@@ -233,8 +232,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Laying out keys and values -------------------------------------------------------------------------
- */
+/* ---- Laying out keys and values ------------------------------------------------------------------------ */
 
 static void load(const dq_op_call *call, const dq_tensor *t, size_t first, size_t n, void *to)
 {
@@ -297,8 +295,7 @@ static void lay_out(const dq_op_call *call, uint32_t now, uint32_t before, uint3
         dq_parallel(call->threads, s->batch * s->kv_heads, 1, lay_out_heads, &l);
 }
 
-/* ---- Masks ------------------------------------------------------------------------------------------------
- */
+/* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* Keys that query i of a batch element may see, as far as places alone decide. */
 typedef struct sight {
@@ -336,8 +333,7 @@ static double masked(const state *s, const dq_tensor *mask, size_t b, size_t h, 
     return mask->dtype == DQ_FLOAT ? (double)dq_data(mask, float)[at] : dq_tensor_get_double(mask, at);
 }
 
-/* ---- In double --------------------------------------------------------------------------------------------
- */
+/* ---- In double ----------------------------------------------------------------------------------------- */
 
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -425,8 +421,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         query(call, row, dq_call_worker_scratch(call, worker));
 }
 
-/* ---- In float ---------------------------------------------------------------------------------------------
- */
+/* ---- In float ------------------------------------------------------------------------------------------ */
 
 static void narrow(const void *arg, dq_attention_row *row)
 {

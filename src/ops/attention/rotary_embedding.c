@@ -68,8 +68,7 @@ void dq_rotary_row(const dq_op_call *call, uint32_t cos, uint32_t sin, size_t po
     load_row(call, cos, sin, (size_t)call->in[cos]->dims[1], position, to);
 }
 
-/* ---- com.microsoft --------------------------------------------------------------------------------------
- */
+/* ---- com.microsoft ------------------------------------------------------------------------------------- */
 
 static dq_status read_ms_sizes(const dq_op_call *call, state *s, dq_error *err)
 {
@@ -115,8 +114,7 @@ static dq_status read_ms(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- ai.onnx --------------------------------------------------------------------------------------------
- */
+/* ---- ai.onnx ------------------------------------------------------------------------------------------- */
 
 static dq_status read_onnx_sizes(const dq_op_call *call, state *s, dq_error *err)
 {
@@ -172,8 +170,7 @@ static dq_status read_onnx(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Both -----------------------------------------------------------------------------------------------
- */
+/* ---- Both ---------------------------------------------------------------------------------------------- */
 
 typedef dq_status read_fn(const dq_op_call *call, state *s, dq_error *err);
 

@@ -26,8 +26,7 @@ typedef struct operands {
     dq_tensor *out;
 } operands;
 
-/* ---- Shapes ---------------------------------------------------------------------------------------------
- */
+/* ---- Shapes -------------------------------------------------------------------------------------------- */
 
 static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
                            int64_t absent, int64_t *to, bool *given, dq_error *err)
@@ -137,8 +136,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[X]->dtype, s.rank + 2, dims, err);
 }
 
-/* ---- Operands -------------------------------------------------------------------------------------------
- */
+/* ---- Operands ------------------------------------------------------------------------------------------ */
 
 /* Rows: the output channels of a group; the weights' first axis are the input channels. */
 static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)

@@ -23,8 +23,7 @@ bool dq_wide_quads_suits(const dq_op_call *call, const dq_conv_shape *s)
     return call->kernels->wquads->pays && dq_wide_by_bytes(call, s->group_in * s->kernel_size);
 }
 
-/* ---- Packing --------------------------------------------------------------------------------------------
- */
+/* ---- Packing ------------------------------------------------------------------------------------------- */
 
 /* What the packed form depends on; compared as bytes. */
 typedef struct form {
@@ -96,8 +95,7 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
     return dq_call_pack_later(call, DQ_WIDE_W, pack, &key, sizeof key, size, &c->packed, err);
 }
 
-/* ---- A run ----------------------------------------------------------------------------------------------
- */
+/* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
     const dq_op_call *call;

@@ -48,8 +48,7 @@
 #define UNSIGNED_ROWS(name)                                                                                  \
     [DQ_UINT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_UINT32] = name##_u32, [DQ_UINT64] = name##_u64
 
-/* ---- On integers too; the lowest number is its own negative and absolute value ---------------------------
- */
+/* ---- On integers too; the lowest number is its own negative and absolute value ------------------------- */
 
 FLOATS(abs, fabsf(a), fabs(a))
 SIGNED(abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
@@ -81,8 +80,7 @@ static const dq_ew_table bit_not_table = {
            [DQ_INT64] = bit_not_u64}};
 DQ_EW_OP(dq_op_bitwise_not, bit_not_table);
 
-/* ---- Roots, rounding, elementary functions ---------------------------------------------------------------
- */
+/* ---- Roots, rounding, elementary functions ------------------------------------------------------------- */
 
 FLOAT_OP(sqrt, sqrtf(a), sqrt(a))
 FLOAT_OP(reciprocal, 1 / a, 1 / a)
@@ -107,8 +105,7 @@ FLOAT_OP(asinh, asinhf(a), asinh(a))
 FLOAT_OP(acosh, acoshf(a), acosh(a))
 FLOAT_OP(atanh, atanhf(a), atanh(a))
 
-/* ---- Activations ----------------------------------------------------------------------------------------
- */
+/* ---- Activations --------------------------------------------------------------------------------------- */
 
 static dq_status read_alpha(dq_op_call *call, dq_ew_params *params, dq_error *err)
 {
@@ -218,8 +215,7 @@ static const dq_ew_table celu_table = {.fn = {FLOAT_ROWS(celu)}, .params = read_
 DQ_EW_OP(dq_op_celu, celu_table);
 ROW_OP_WITH(swish, silu, read_alpha, a *sigmoid_of_f64(params->alpha *a))
 
-/* ---- Gelu -----------------------------------------------------------------------------------------------
- */
+/* ---- Gelu ---------------------------------------------------------------------------------------------- */
 
 #define SQRT_HALF 0.70710678118654752440
 #define SQRT_2_OVER_PI 0.79788456080286535588
@@ -285,8 +281,7 @@ static dq_status fast_gelu_prepare(dq_op_call *call, dq_error *err)
 const dq_op_impl dq_op_bias_gelu = {biased_infer, bias_gelu_prepare, dq_ew_run, DQ_OP_IN_PLACE};
 const dq_op_impl dq_op_fast_gelu = {biased_infer, fast_gelu_prepare, dq_ew_run, DQ_OP_IN_PLACE};
 
-/* ---- PRelu ----------------------------------------------------------------------------------------------
- */
+/* ---- PRelu --------------------------------------------------------------------------------------------- */
 
 DQ_EW_SECOND(prelu_f32, float, float, leaky(a, b))
 DQ_EW_BINARY(prelu_f64, double, double, a < 0 ? a * b : a)
@@ -301,8 +296,7 @@ static const dq_ew_table prelu_table = {
     .seconds = 1u << DQ_FLOAT};
 DQ_EW_OP(dq_op_prelu, prelu_table);
 
-/* ---- SwiGLU and Shrink ----------------------------------------------------------------------------------
- */
+/* ---- SwiGLU and Shrink --------------------------------------------------------------------------------- */
 
 DQ_EW_SECOND(swiglu_f32, float, float, a *sigmoid_of_f32((float)params->alpha *a) * b)
 DQ_EW_BINARY(swiglu_f64, double, double, a *sigmoid_of_f64(params->alpha *a) * b)

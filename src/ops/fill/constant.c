@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* ---- Constant: one of its attributes gives the value ----------------------------------------------------
- */
+/* ---- Constant: one of its attributes gives the value --------------------------------------------------- */
 
 /* The value as a tensor; what an attribute holds directly is wrapped. sparse_value is dense by now. */
 static dq_status value_of(const dq_op_call *call, dq_tensor *t, dq_error *err)
@@ -51,8 +50,7 @@ static dq_status constant_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_constant = {constant_infer, NULL, constant_run, 0};
 
-/* ---- ConstantOfShape: one element, repeated -------------------------------------------------------------
- */
+/* ---- ConstantOfShape: one element, repeated ------------------------------------------------------------ */
 
 static dq_status of_shape_infer(dq_op_call *call, dq_error *err)
 {

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- The generator --------------------------------------------------------------------------------------
- */
+/* ---- The generator ------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -45,8 +44,7 @@ static double normal(uint64_t seed, uint64_t i)
     return sqrt(-2 * log(1 - uniform(seed, 2 * i))) * cos(two_pi * uniform(seed, 2 * i + 1));
 }
 
-/* ---- Shapes and types -----------------------------------------------------------------------------------
- */
+/* ---- Shapes and types ---------------------------------------------------------------------------------- */
 
 static dq_status read_type(const dq_op_call *call, dq_dtype absent, dq_dtype *out, dq_error *err)
 {
@@ -74,8 +72,7 @@ static dq_status like_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, dtype, call->in[0], err);
 }
 
-/* ---- Draws ----------------------------------------------------------------------------------------------
- */
+/* ---- Draws --------------------------------------------------------------------------------------------- */
 
 static dq_status uniform_run(const dq_op_call *call, dq_error *err)
 {
@@ -115,8 +112,7 @@ const dq_op_impl dq_op_random_uniform_like = {like_infer, NULL, uniform_run, DQ_
 const dq_op_impl dq_op_random_normal_like = {like_infer, NULL, normal_run, DQ_OP_IMPURE};
 const dq_op_impl dq_op_bernoulli = {like_infer, NULL, bernoulli_run, DQ_OP_IMPURE};
 
-/* ---- Multinomial ----------------------------------------------------------------------------------------
- */
+/* ---- Multinomial --------------------------------------------------------------------------------------- */
 
 static dq_status multinomial_infer(dq_op_call *call, dq_error *err)
 {

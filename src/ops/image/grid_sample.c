@@ -100,8 +100,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Places ---------------------------------------------------------------------------------------------
- */
+/* ---- Places -------------------------------------------------------------------------------------------- */
 
 static double reflect(double x, double low, double high)
 {
@@ -317,8 +316,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_grid_sample = {infer, prepare, run, 0};
 
-/* ---- AffineGrid -----------------------------------------------------------------------------------------
- */
+/* ---- AffineGrid ---------------------------------------------------------------------------------------- */
 
 static dq_status affine_infer(dq_op_call *call, dq_error *err)
 {

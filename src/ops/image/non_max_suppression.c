@@ -16,8 +16,7 @@ typedef struct rules {
     bool has_lowest, centred;
 } rules;
 
-/* ---- Inputs ---------------------------------------------------------------------------------------------
- */
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
 
 static dq_status read_number(const dq_op_call *call, uint32_t i, double *to, dq_error *err)
 {
@@ -60,8 +59,7 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Choosing -------------------------------------------------------------------------------------------
- */
+/* ---- Choosing ------------------------------------------------------------------------------------------ */
 
 typedef struct extent {
     float low[2], high[2], area;
@@ -123,8 +121,7 @@ static size_t choose(const rules *r, size_t batch, size_t class, dq_ranked *heap
     return found;
 }
 
-/* ---- The operator ---------------------------------------------------------------------------------------
- */
+/* ---- The operator -------------------------------------------------------------------------------------- */
 
 /* What infer finds: the boxes of each class that has any. */
 typedef struct found {

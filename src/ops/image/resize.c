@@ -27,8 +27,7 @@ typedef struct state {
     dq_resize_axis axis[DQ_MAX_RANK];
 } state;
 
-/* ---- Attributes -----------------------------------------------------------------------------------------
- */
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
 
 static dq_status choice(const dq_op_call *call, const char *name, const char *absent,
                         const char *const *words, size_t count, unsigned *to, dq_error *err)
@@ -65,8 +64,7 @@ static dq_status read_how(const dq_op_call *call, dq_resize *how, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Lengths --------------------------------------------------------------------------------------------
- */
+/* ---- Lengths ------------------------------------------------------------------------------------------- */
 
 static dq_status bad_length(const dq_op_call *call, size_t d, double length, dq_error *err)
 {
@@ -303,8 +301,7 @@ static dq_status upsample_prepare(dq_op_call *call, dq_error *err)
     return prepare_by(call, read_upsample, false, err);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------
- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* Rows of results: all along the last axis. Along it, input rows are resampled at their whole length; those
  * last used are kept, since neighbouring rows of results are made of the same ones. */

@@ -56,8 +56,7 @@ static dq_status read_image(const dq_op_call *call, double given, size_t *image,
     return DQ_OK;
 }
 
-/* ---- RoiAlign -------------------------------------------------------------------------------------------
- */
+/* ---- RoiAlign ------------------------------------------------------------------------------------------ */
 
 static dq_status align_infer(dq_op_call *call, dq_error *err)
 {
@@ -289,8 +288,7 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_roi_align = {align_infer, align_prepare, align_run, 0};
 
-/* ---- MaxRoiPool -----------------------------------------------------------------------------------------
- */
+/* ---- MaxRoiPool ---------------------------------------------------------------------------------------- */
 
 static dq_status pool_infer(dq_op_call *call, dq_error *err)
 {

@@ -191,8 +191,7 @@ static void add_label(state *s, const dq_op_call *call, const parse *p, size_t l
     s->dims[s->labels++] = (size_t)p->dims[label];
 }
 
-/* ---- Two operands of float as a product of matrices -----------------------------------------------------
- */
+/* ---- Two operands of float as a product of matrices ---------------------------------------------------- */
 
 static group group_of(const state *s, size_t label)
 {
@@ -438,8 +437,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return plan_product(call, s, err);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------
- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* The next term, and where its elements are. */
 static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])

@@ -24,8 +24,7 @@ dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t 
     return dq_qproduct_prepare(call, DQ_WIDE_W, turned, 1, k, n, 2 * rows, &b->p, err);
 }
 
-/* ---- A run ----------------------------------------------------------------------------------------------
- */
+/* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct job {
     const dq_op_call *call;

@@ -42,8 +42,7 @@ __attribute__((noinline)) void dq_wcodes_store(dq_dtype dtype, void *data, size_
             ((uint8_t *)data)[first + i] = (uint8_t)from[i];
 }
 
-/* ---- Packing --------------------------------------------------------------------------------------------
- */
+/* ---- Packing ------------------------------------------------------------------------------------------- */
 
 static size_t width_of(const dq_wcodes *w)
 {
@@ -141,8 +140,7 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
     return dq_call_pack_later(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
 }
 
-/* ---- A run ----------------------------------------------------------------------------------------------
- */
+/* ---- A run --------------------------------------------------------------------------------------------- */
 
 /* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
 dq_wrun dq_wcodes_begin(const dq_op_call *call, const dq_wcodes *w)

@@ -27,8 +27,7 @@ typedef struct state {
     size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
 } state;
 
-/* ---- Planning -------------------------------------------------------------------------------------------
- */
+/* ---- Planning ------------------------------------------------------------------------------------------ */
 
 static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns, dq_error *err)
 {
@@ -116,8 +115,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- A run ----------------------------------------------------------------------------------------------
- */
+/* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
     const dq_wrun *run;

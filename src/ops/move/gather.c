@@ -41,8 +41,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Gather ---------------------------------------------------------------------------------------------
- */
+/* ---- Gather -------------------------------------------------------------------------------------------- */
 
 static dq_status gather_infer(dq_op_call *call, dq_error *err)
 {
@@ -93,8 +92,7 @@ static dq_status gather_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_gather = {gather_infer, prepare, gather_run, DQ_OP_LOOSE};
 
-/* ---- GatherElements -------------------------------------------------------------------------------------
- */
+/* ---- GatherElements ------------------------------------------------------------------------------------ */
 
 static dq_status elements_infer(dq_op_call *call, dq_error *err)
 {

@@ -6,8 +6,7 @@
 
 #include <inttypes.h>
 
-/* ---- NonZero --------------------------------------------------------------------------------------------
- */
+/* ---- NonZero ------------------------------------------------------------------------------------------- */
 
 static bool is_zero(const dq_tensor *t, size_t i)
 {
@@ -92,8 +91,7 @@ static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_non_zero = {non_zero_infer, NULL, non_zero_run, 0};
 
-/* ---- Compress -------------------------------------------------------------------------------------------
- */
+/* ---- Compress ------------------------------------------------------------------------------------------ */
 
 /* Without an axis the input counts as one list. */
 static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t *inner, size_t *axis,

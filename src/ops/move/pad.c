@@ -21,8 +21,7 @@ typedef struct state {
     dq_tensor *value;           /* constant: from the attribute; NULL: input 2 or zero */
 } state;
 
-/* ---- Reading --------------------------------------------------------------------------------------------
- */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static dq_status read_mode(const dq_op_call *call, mode *to, dq_error *err)
 {
@@ -86,8 +85,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
-/* ---- Preparing ------------------------------------------------------------------------------------------
- */
+/* ---- Preparing ----------------------------------------------------------------------------------------- */
 
 /* The input index that output index i - begin stands for; n > 0. */
 static int64_t shown(mode how, int64_t i, int64_t n)
@@ -170,8 +168,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return call->version < 11 ? value_of_attribute(call, s, err) : DQ_OK;
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------
- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* A row along the last axis, whose first element on the input is number `base`. */
 static void pick_row(const dq_op_call *call, size_t width, size_t base, size_t to)

@@ -14,8 +14,7 @@ static dq_status copy(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Reshape: 0 keeps the input's dimension (unless allowzero), -1 takes what is left --------------------
- */
+/* ---- Reshape: 0 keeps the input's dimension (unless allowzero), -1 takes what is left ------------------ */
 
 static dq_status reshape_fails(const dq_op_call *call, const dq_list *shape, dq_error *err)
 {
@@ -63,8 +62,7 @@ static dq_status reshape_infer(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW};
 
-/* ---- Flatten: a matrix of the axes before `axis` and those from it on ------------------------------------
- */
+/* ---- Flatten: a matrix of the axes before `axis` and those from it on ---------------------------------- */
 
 static dq_status flatten_infer(dq_op_call *call, dq_error *err)
 {
@@ -82,8 +80,7 @@ static dq_status flatten_infer(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_flatten = {flatten_infer, NULL, copy, DQ_OP_VIEW};
 
-/* ---- Squeeze, Unsqueeze ----------------------------------------------------------------------------------
- */
+/* ---- Squeeze, Unsqueeze -------------------------------------------------------------------------------- */
 
 static dq_status squeeze_infer(dq_op_call *call, dq_error *err)
 {
@@ -130,8 +127,7 @@ static dq_status unsqueeze_infer(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_unsqueeze = {unsqueeze_infer, NULL, copy, DQ_OP_VIEW};
 
-/* ---- Shape, Size -----------------------------------------------------------------------------------------
- */
+/* ---- Shape, Size --------------------------------------------------------------------------------------- */
 
 static size_t clamp_axis(int64_t axis, int64_t rank)
 {

@@ -35,8 +35,7 @@ static dq_status read_join(const dq_op_call *call, join *out, dq_error *err)
                         "attribute 'reduction' is '%s', wanted none, add, mul, min or max", given);
 }
 
-/* ---- Joining --------------------------------------------------------------------------------------------
- */
+/* ---- Joining ------------------------------------------------------------------------------------------- */
 
 static double join_doubles(join how, double a, double b)
 {
@@ -101,8 +100,7 @@ static void start(const dq_op_call *call)
         memcpy(call->out[0]->data, call->in[DATA]->data, call->in[DATA]->size);
 }
 
-/* ---- ScatterElements ------------------------------------------------------------------------------------
- */
+/* ---- ScatterElements ----------------------------------------------------------------------------------- */
 
 static dq_status elements_infer(dq_op_call *call, dq_error *err)
 {
@@ -183,8 +181,7 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_scatter_elements = {elements_infer, elements_prepare, elements_run, 0};
 
-/* ---- ScatterND ------------------------------------------------------------------------------------------
- */
+/* ---- ScatterND ----------------------------------------------------------------------------------------- */
 
 static dq_status nd_infer(dq_op_call *call, dq_error *err)
 {

@@ -5,8 +5,7 @@
 
 #include <inttypes.h>
 
-/* ---- Concat ---------------------------------------------------------------------------------------------
- */
+/* ---- Concat -------------------------------------------------------------------------------------------- */
 
 static dq_status concat_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {
@@ -74,8 +73,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_concat = {concat_infer, concat_prepare, concat_run, 0};
 
-/* ---- Split ----------------------------------------------------------------------------------------------
- */
+/* ---- Split --------------------------------------------------------------------------------------------- */
 
 static dq_status split_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {

@@ -5,8 +5,7 @@
 
 #include <inttypes.h>
 
-/* ---- Expand: broadcasting to a shape, which itself broadcasts -------------------------------------------
- */
+/* ---- Expand: broadcasting to a shape, which itself broadcasts ------------------------------------------ */
 
 static dq_status expand_infer(dq_op_call *call, dq_error *err)
 {
@@ -42,8 +41,7 @@ static dq_status expand_prepare(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, dq_move_all, 0};
 
-/* ---- Tile: version 1 repeats along one axis, the others along each ---------------------------------------
- */
+/* ---- Tile: version 1 repeats along one axis, the others along each ------------------------------------- */
 
 static dq_status read_repeats(const dq_op_call *call, dq_list *repeats, dq_error *err)
 {

@@ -37,8 +37,7 @@ static dq_status read_slices(const dq_op_call *call, slices *s, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Order ----------------------------------------------------------------------------------------------
- */
+/* ---- Order --------------------------------------------------------------------------------------------- */
 
 static int compare_elements(const dq_tensor *t, size_t a, size_t b)
 {
@@ -141,8 +140,7 @@ static bool group_numbers(const slices *s, state *to)
     return room;
 }
 
-/* ---- The operator ---------------------------------------------------------------------------------------
- */
+/* ---- The operator -------------------------------------------------------------------------------------- */
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {

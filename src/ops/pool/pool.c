@@ -165,8 +165,7 @@ static size_t with_pads(const dq_window *w, const int64_t origin[DQ_MAX_RANK])
     return count;
 }
 
-/* ---- One window -----------------------------------------------------------------------------------------
- */
+/* ---- One window ---------------------------------------------------------------------------------------- */
 
 /* Goes to the next row along the last axis; false after the last one. */
 static bool next_row(const patch *p, size_t coord[DQ_MAX_RANK], size_t *at)
@@ -289,8 +288,7 @@ static void pool_max(const state *s, const dq_op_call *call, size_t i, size_t pl
             (int64_t)(plane + (s->column_major ? column_major(&s->window, best) : best));
 }
 
-/* ---- All windows ----------------------------------------------------------------------------------------
- */
+/* ---- All windows --------------------------------------------------------------------------------------- */
 
 static double mean_or_norm(const state *s, const dq_tensor *in, size_t plane,
                            const int64_t origin[DQ_MAX_RANK], const patch *p)

@@ -369,8 +369,7 @@ void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, 
         max_floats(kernels->float_pool, w, in, out, begin, end, room, most);
 }
 
-/* ---- Maxima and their places ---------------------------------------------------------------------------
- */
+/* ---- Maxima and their places --------------------------------------------------------------------------- */
 
 enum { STRIP = 128 /* results that are found side by side */ };
 

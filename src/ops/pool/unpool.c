@@ -7,8 +7,7 @@
 
 #include <inttypes.h>
 
-/* ---- MaxUnpool ------------------------------------------------------------------------------------------
- */
+/* ---- MaxUnpool ----------------------------------------------------------------------------------------- */
 
 enum { X, PLACES, SHAPE };
 
@@ -109,8 +108,7 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_max_unpool = {unpool_infer, NULL, unpool_run, 0};
 
-/* ---- Col2Im ---------------------------------------------------------------------------------------------
- */
+/* ---- Col2Im -------------------------------------------------------------------------------------------- */
 
 typedef struct blocks {
     size_t axes, taps, count; /* elements of a block; blocks of an image */
@@ -274,8 +272,7 @@ static dq_status col2im_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_col2im = {col2im_infer, NULL, col2im_run, 0};
 
-/* ---- CenterCropPad --------------------------------------------------------------------------------------
- */
+/* ---- CenterCropPad ------------------------------------------------------------------------------------- */
 
 static dq_status crop_shape(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], dq_error *err)
 {

@@ -9,8 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- QLinearConcat: the result's scale and zero point, then three inputs a tensor -----------------------
- */
+/* ---- QLinearConcat: the result's scale and zero point, then three inputs a tensor ---------------------- */
 
 typedef struct concat_state {
     size_t outer, out_row; /* rows of the result and their length */

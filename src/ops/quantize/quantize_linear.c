@@ -126,8 +126,7 @@ static void kernel_row(const quantize_job *job, size_t first, const dq_run *run,
     }
 }
 
-/* ---- Any types whose division is in float, float16 or bfloat16: through floats --------------------------
- */
+/* ---- Any types whose division is in float, float16 or bfloat16: through floats ------------------------- */
 
 /* Values rounded to a type, as floats. */
 static void round_floats(const dq_kernels *k, dq_dtype dtype, size_t n, float *values)

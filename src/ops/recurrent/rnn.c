@@ -19,8 +19,7 @@ typedef struct state {
     dq_rnn_float f;
 } state;
 
-/* ---- Shapes ---------------------------------------------------------------------------------------------
- */
+/* ---- Shapes -------------------------------------------------------------------------------------------- */
 
 static dq_status read_shapes(const dq_op_call *call, dq_rnn_kind what, dq_rnn *s, dq_error *err)
 {
@@ -88,8 +87,7 @@ static dq_status prepare(dq_op_call *call, dq_rnn_kind what, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- One sequence ---------------------------------------------------------------------------------------
- */
+/* ---- One sequence -------------------------------------------------------------------------------------- */
 
 typedef struct sequence {
     const dq_op_call *call;
@@ -189,8 +187,7 @@ static void step_rnn(const sequence *q)
     memcpy(q->h, q->spare, n * sizeof *q->h);
 }
 
-/* ---- All sequences --------------------------------------------------------------------------------------
- */
+/* ---- All sequences ------------------------------------------------------------------------------------- */
 
 static void put_row(dq_tensor *to, size_t at, const double *from, size_t n)
 {

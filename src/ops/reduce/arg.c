@@ -87,8 +87,7 @@ static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
     return where;
 }
 
-/* ---- By columns ----------------------------------------------------------------------------------------
- */
+/* ---- By columns ---------------------------------------------------------------------------------------- */
 
 typedef union values {
     int32_t i[BLOCK];

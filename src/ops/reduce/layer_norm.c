@@ -62,8 +62,7 @@ static dq_status take_scratch(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Over the last axes: LayerNormalization, RMSNormalization -------------------------------------------
- */
+/* ---- Over the last axes: LayerNormalization, RMSNormalization ------------------------------------------ */
 
 static dq_status layer_infer(dq_op_call *call, dq_error *err)
 {
@@ -135,8 +134,7 @@ static dq_status rms_norm_prepare(dq_op_call *call, dq_error *err)
     return layer_prepare(call, false, err);
 }
 
-/* ---- Per image: InstanceNormalization, GroupNormalization -----------------------------------------------
- */
+/* ---- Per image: InstanceNormalization, GroupNormalization ---------------------------------------------- */
 
 static dq_status images(const dq_op_call *call, int64_t groups, dq_error *err)
 {
@@ -195,8 +193,7 @@ static dq_status group_prepare(dq_op_call *call, dq_error *err)
     return images_prepare(call, (size_t)dq_node_int(call->node, "num_groups", 1), err);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------
- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* Offset in the scale (or bias) of element k of a row. */
 static size_t factor_at(const state *s, const size_t strides[DQ_MAX_RANK], size_t row, size_t k)

@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- LpNormalization ------------------------------------------------------------------------------------
- */
+/* ---- LpNormalization ----------------------------------------------------------------------------------- */
 
 static dq_status lp_infer(dq_op_call *call, dq_error *err)
 {
@@ -114,8 +113,7 @@ static dq_status lp_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_lp_normalization = {lp_infer, NULL, lp_run, 0};
 
-/* ---- MeanVarianceNormalization --------------------------------------------------------------------------
- */
+/* ---- MeanVarianceNormalization ------------------------------------------------------------------------- */
 
 static const double epsilon = 1e-9; /* added to the deviation */
 

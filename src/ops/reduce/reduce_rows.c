@@ -1,3 +1,4 @@
+/* Reductions of floats by vectors: rows, short rows that are turned, and results side by side. */
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
 
@@ -103,8 +104,7 @@ static bool extreme(dq_reduce_kind kind)
     return kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
 }
 
-/* ---- Floats side by side -------------------------------------------------------------------------------
- */
+/* ---- Floats side by side ------------------------------------------------------------------------------- */
 
 static double found(const dq_float_rows *rows, dq_reduce_kind kind, const float *x, size_t n, double value)
 {
@@ -149,8 +149,7 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
     return value;
 }
 
-/* ---- Results side by side ------------------------------------------------------------------------------
- */
+/* ---- Results side by side ------------------------------------------------------------------------------ */
 
 /* How sums and products are made of floats, in double; NULL: otherwise. */
 static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
@@ -248,8 +247,7 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     }
 }
 
-/* ---- Rows by columns -------------------------------------------------------------------------------------
- */
+/* ---- Rows by columns ----------------------------------------------------------------------------------- */
 
 /* Whether a row is many stretches, so short that each of their places is a column. */
 static bool places(const dq_walk *w)
@@ -341,8 +339,7 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
     }
 }
 
-/* ---- The ways -------------------------------------------------------------------------------------------
- */
+/* ---- The ways ------------------------------------------------------------------------------------------ */
 
 static bool contiguous(const dq_walk *w)
 {

@@ -77,8 +77,7 @@ typedef struct job {
     dq_tensor *out;
 } job;
 
-/* ---- In double, and Hardmax -----------------------------------------------------------------------------
- */
+/* ---- In double, and Hardmax ---------------------------------------------------------------------------- */
 
 static void one_line(const job *j, size_t base)
 {
@@ -141,8 +140,7 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* ---- Rows of floats -------------------------------------------------------------------------------------
- */
+/* ---- Rows of floats ------------------------------------------------------------------------------------ */
 
 /* y may be x; `room` has space for a row. Each step is done for all of a few rows before the next one, which
  * waits for its result. */

@@ -51,8 +51,7 @@ static dq_status make(dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- DFT ------------------------------------------------------------------------------------------------
- */
+/* ---- DFT ----------------------------------------------------------------------------------------------- */
 
 static dq_status read_dft(const dq_op_call *call, state *s, size_t *axis, dq_error *err)
 {
@@ -158,8 +157,7 @@ static dq_status dft_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_dft = {dft_infer, dft_prepare, dft_run, 0};
 
-/* ---- STFT -----------------------------------------------------------------------------------------------
- */
+/* ---- STFT ---------------------------------------------------------------------------------------------- */
 
 enum { SIGNAL, STEP, WINDOW, LENGTH };
 

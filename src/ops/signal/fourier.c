@@ -18,8 +18,7 @@ static void fill_roots(double *roots, size_t n)
     }
 }
 
-/* ---- Powers of two --------------------------------------------------------------------------------------
- */
+/* ---- Powers of two ------------------------------------------------------------------------------------- */
 
 static void swap_bits(double *x, size_t n)
 {
@@ -52,8 +51,7 @@ static void halving(const double *roots, double *x, size_t n)
             }
 }
 
-/* ---- Other lengths --------------------------------------------------------------------------------------
- */
+/* ---- Other lengths ------------------------------------------------------------------------------------- */
 
 static void by_definition(const dq_fourier *f, double *x, double *work)
 {

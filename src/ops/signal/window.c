@@ -22,8 +22,7 @@ static dq_status read_type(const dq_op_call *call, dq_dtype *out, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Windows --------------------------------------------------------------------------------------------
- */
+/* ---- Windows ------------------------------------------------------------------------------------------- */
 
 static dq_status window_infer(dq_op_call *call, dq_error *err)
 {
@@ -61,8 +60,7 @@ WINDOW(hann, 0.5, 0.5, 0)
 WINDOW(hamming, 25.0 / 46.0, 21.0 / 46.0, 0)
 WINDOW(blackman, 0.42, 0.5, 0.08)
 
-/* ---- MelWeightMatrix ------------------------------------------------------------------------------------
- */
+/* ---- MelWeightMatrix ----------------------------------------------------------------------------------- */
 
 enum { BINS, LENGTH, RATE, LOWER, UPPER };
 

@@ -25,8 +25,7 @@ struct dq_regex {
     bool fold, dot_all;
 };
 
-/* ---- Compiling ------------------------------------------------------------------------------------------
- */
+/* ---- Compiling ----------------------------------------------------------------------------------------- */
 
 typedef struct parser {
     dq_string text;
@@ -446,8 +445,7 @@ dq_status dq_regex_compile(dq_string pattern, dq_arena *arena, dq_regex **out, d
     return emit(&p, (step){.what = MATCH});
 }
 
-/* ---- Matching -------------------------------------------------------------------------------------------
- */
+/* ---- Matching ------------------------------------------------------------------------------------------ */
 
 typedef struct matcher {
     const dq_regex *r;

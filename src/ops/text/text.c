@@ -13,8 +13,7 @@ static const dq_string *strings_of(const dq_tensor *t)
     return t->data;
 }
 
-/* ---- StringConcat ---------------------------------------------------------------------------------------
- */
+/* ---- StringConcat -------------------------------------------------------------------------------------- */
 
 static dq_status concat_infer(dq_op_call *call, dq_error *err)
 {
@@ -55,8 +54,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_string_concat = {concat_infer, NULL, concat_run, 0};
 
-/* ---- StringSplit ----------------------------------------------------------------------------------------
- */
+/* ---- StringSplit --------------------------------------------------------------------------------------- */
 
 typedef struct splitter {
     const char *delimiter; /* "": white space */
@@ -162,8 +160,7 @@ static dq_status split_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_string_split = {split_infer, NULL, split_run, 0};
 
-/* ---- StringNormalizer -----------------------------------------------------------------------------------
- */
+/* ---- StringNormalizer ---------------------------------------------------------------------------------- */
 
 static bool is_stop_word(const dq_op_call *call, dq_string text)
 {
@@ -219,8 +216,7 @@ static dq_status normalizer_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_string_normalizer = {normalizer_infer, NULL, normalizer_run, 0};
 
-/* ---- RegexFullMatch -------------------------------------------------------------------------------------
- */
+/* ---- RegexFullMatch ------------------------------------------------------------------------------------ */
 
 static dq_status match_infer(dq_op_call *call, dq_error *err)
 {

@@ -18,8 +18,7 @@ typedef struct state {
     } * table;
 } state;
 
-/* ---- The pool -------------------------------------------------------------------------------------------
- */
+/* ---- The pool ------------------------------------------------------------------------------------------ */
 
 static uint64_t join_hash(uint64_t hash, uint64_t value)
 {
@@ -122,8 +121,7 @@ static dq_status walk_pool(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- The operator ---------------------------------------------------------------------------------------
- */
+/* ---- The operator -------------------------------------------------------------------------------------- */
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
