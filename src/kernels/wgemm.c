@@ -30,21 +30,6 @@ void dq_wrow_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OC
     }
 }
 
-/* Tap by tap, so that compilers can take many outputs at once. */
-void dq_wconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets, const int16_t *w,
-                     size_t taps, int32_t init, size_t n, int32_t *out)
-{
-    for (size_t i = 0; i < rows; i++, x += step, out += n) {
-        for (size_t j = 0; j < n; j++)
-            out[j] = init;
-        for (size_t t = 0; t < taps; t++) {
-            const int16_t *from = x + offsets[t], first = w[2 * t], second = w[2 * t + 1];
-            for (size_t j = 0; j < n; j++)
-                out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)(first * from[j] + second * from[j + 1]));
-        }
-    }
-}
-
 /* `extra` being there and `step` are known in most calls, so that compilers make vectors of it. */
 static inline __attribute__((always_inline)) void wide_row(const dq_wide_sums *s, const int32_t *sums,
                                                            const int32_t *high, const double *extra,
