@@ -289,6 +289,24 @@ def element_chain(case):
     case.output(y, FLOAT)
 
 
+def wide_chain(case):
+    """Functions of one 16-bit value, of as many elements as are worth a table or not."""
+    dtype = case.pick(np.dtype(np.uint16), np.dtype(np.int16))
+    scale = case.scale(0.00002, 0.0002)
+    y = case.input("x", (2, 4, case.pick(60, 2048, 3000)), dtype, scale)[0]
+    for i in range(case.size(1, 3)):
+        number = case.constant(f"c{i}", case.rng.normal(0, 1, case.pick((), (1,), (1, 1, 1))).astype(np.float32))
+        op = case.pick("Add", "Mul", "gate")
+        if op == "gate":
+            y = case.node("Mul", [y, case.node("HardSigmoid", [y], f"gate{i}")], f"n{i}")
+        else:
+            y = case.node(op, case.pick([y, number], [number, y]), f"n{i}")
+        y = parted(case, f"r{i}", y, scale * case.rng.uniform(0.3, 1.5), dtype)
+    case.quantize("y", case.node("Sigmoid", [y], "last"), 1 / 60000, dtype)
+    case.quanta = 0
+    case.expect("y", "runs strip by strip")
+
+
 def moved_chain(case):
     """Moves, and bounds among them, between float operators and QuantizeLinear; sometimes read by others, too."""
     shape = (2, 4, 6, 6)
@@ -390,4 +408,4 @@ def quantized_gates(case):
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
                                   gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, element_chain,
-                                  moved_chain, residual, early_reader, refused_pad, quantized_gates)}
+                                  wide_chain, moved_chain, residual, early_reader, refused_pad, quantized_gates)}

@@ -30,6 +30,7 @@ from wide import OPSETS as WIDE_OPSETS
 from wide import WIDE
 
 OPSETS = {"softmax": (11, 13, 21),  # its axis means something else before 13
+          "wide_chain": WIDE_OPSETS,
           **dict.fromkeys(WIDE, WIDE_OPSETS)}
 
 TIMEOUT = 300

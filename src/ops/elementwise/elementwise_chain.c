@@ -2,6 +2,9 @@
  * stays in the cache. Each step is the kernel that its operator has, on the same operands: results have the
  * same bits.
  *
+ * What depends on one input of 16-bit codes alone, and gives such, is a table, made once per model by taking
+ * the steps with all codes: looking up costs less than a few of them.
+ *
  * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
  * by one element or stays; a step whose operands all stay is computed once. */
 #include "kernels/reciprocal.h"
@@ -9,6 +12,7 @@
 #include "ops/codes.h"
 #include "ops/elementwise/elementwise.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,7 +21,10 @@ enum {
     MOST_STEPS = 24,
     MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
     MOST_OUTPUTS = 2,
-    ARGS = 3
+    ARGS = 3,
+    CODES = 1 << 16,
+    WORTH_A_TABLE = CODES / 4, /* elements: making it costs as much as four runs then … */
+    WORTH_A_LOOK = 3           /* … and steps */
 };
 
 typedef struct step {
@@ -36,6 +43,8 @@ typedef struct state {
     uint8_t result[MOST_OUTPUTS];
     int8_t strip[MOST_VALUES];  /* the buffer of a value; -1: it has memory of its own */
     int8_t direct[MOST_VALUES]; /* the float output that the last value is written to; -1: none */
+    size_t varies;              /* with a table: the input that is no constant */
+    const uint16_t *table;      /* results by 16-bit code; NULL: steps are taken */
 } state;
 
 const dq_ew_named *dq_ew_find(const char *name, size_t length)
@@ -184,25 +193,6 @@ static void lay_out(const dq_op_call *call, state *s)
     s->strips++; /* for a result that stays, spread out */
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
-{
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *s = call->state;
-    uint32_t inputs[DQ_LOOP_OPERANDS];
-    DQ_TRY(read_steps(call, s, err));
-    dq_tensor *shape = call->out[0] ? call->out[0] : call->out[call->out_count - 1];
-    dq_op_call view = *call;
-    view.out = &shape;
-    for (uint32_t i = 0; i < s->inputs; i++)
-        inputs[i] = i;
-    for (size_t i = 0; i < s->steps; i++)
-        s->step[i].divides = s->step[i].divides && is_ordinary(call, s, s->step[i].arg[0]);
-    dq_loop_plan(&view, inputs, s->inputs, &s->loop);
-    lay_out(call, s);
-    call->worker_scratch_size = s->strips * STRIP * sizeof(float);
-    return DQ_OK;
-}
-
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
 typedef struct piece {
@@ -283,10 +273,108 @@ static void one_run(void *arg, const dq_loop_run *run)
     }
 }
 
+/* ---- A function of one 16-bit code ------------------------------------------------------------------- */
+
+/* Whether all depends on one input of 16-bit codes, and gives such. */
+static bool wants_table(const dq_op_call *call, state *s)
+{
+    const dq_tensor *out = call->out[0];
+    size_t varying = 0;
+    for (uint32_t i = 0; i < s->inputs; i++)
+        if (!dq_call_constant(call, i) || call->in[i]->count != 1) {
+            s->varies = i;
+            varying++;
+        }
+    const dq_tensor *x = call->in[s->varies];
+    return varying == 1 && call->packs && call->out_count == 1 && s->steps >= WORTH_A_LOOK &&
+           out->count >= WORTH_A_TABLE && x->count == out->count && dq_dtype_get(x->dtype)->bits == 16 &&
+           dq_dtype_get(out->dtype)->bits == 16;
+}
+
+/* What a table is made from: its program, where the node has it, tells it from others. */
+typedef struct source {
+    dq_tensor program;
+    const dq_op_call *call;
+    float *strips;
+} source;
+
+/* All codes take the steps, in place. */
+static void fill_table(void *packed, const dq_tensor *from, const void *key)
+{
+    const source *all = (const source *)(const void *)from;
+    const state *s = all->call->state;
+    dq_tensor codes = {.dtype = all->call->in[s->varies]->dtype, .data = packed};
+    dq_tensor results = {.dtype = all->call->out[0]->dtype, .data = packed}, *out = &results;
+    const dq_tensor *in[DQ_LOOP_OPERANDS];
+    dq_op_call view = *all->call;
+    dq_loop_run run = {.n = CODES};
+    uint16_t *table = packed;
+    (void)key;
+    for (size_t i = 0; i < CODES; i++)
+        table[i] = (uint16_t)i;
+    for (size_t i = 0; i < s->inputs; i++)
+        in[i] = i == s->varies ? &codes : all->call->in[i];
+    run.step[s->varies] = 1;
+    view.in = in;
+    view.out = &out;
+    one_run(&(piece){&view, s, all->strips}, &run);
+}
+
+static dq_status make_table(dq_op_call *call, state *s, dq_error *err)
+{
+    const size_t bytes = s->strips * STRIP * sizeof(float);
+    const dq_attr *program = dq_node_attr(call->node, "operands");
+    source all = {.program.data = (void *)(uintptr_t)program->u.ints, .call = call, .strips = malloc(bytes)};
+    float constants[DQ_LOOP_OPERANDS] = {0};
+    const void *table = NULL;
+    if (!all.strips)
+        return dq_no_memory(err, bytes, "strips of codes");
+    for (size_t i = 0; i < s->inputs; i++)
+        if (i != s->varies)
+            constants[i] = *dequantize(&(piece){.call = call, .s = s}, i, 0, 1, constants + i);
+    dq_status status = dq_packs_get(call->packs, &all.program, 0, fill_table, constants, sizeof constants,
+                                    CODES * sizeof(uint16_t), &table, err);
+    free(all.strips);
+    s->table = table;
+    return status;
+}
+
+static void look_up(const uint16_t *x, size_t n, const uint16_t *table, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    uint32_t inputs[DQ_LOOP_OPERANDS];
+    DQ_TRY(read_steps(call, s, err));
+    dq_tensor *shape = call->out[0] ? call->out[0] : call->out[call->out_count - 1];
+    dq_op_call view = *call;
+    view.out = &shape;
+    for (uint32_t i = 0; i < s->inputs; i++)
+        inputs[i] = i;
+    for (size_t i = 0; i < s->steps; i++)
+        s->step[i].divides = s->step[i].divides && is_ordinary(call, s, s->step[i].arg[0]);
+    dq_loop_plan(&view, inputs, s->inputs, &s->loop);
+    lay_out(call, s);
+    if (wants_table(call, s))
+        return make_table(call, s, err);
+    call->worker_scratch_size = s->strips * STRIP * sizeof(float);
+    return DQ_OK;
+}
+
 static void range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = arg;
     const state *s = call->state;
+    if (s->table) {
+        look_up((const uint16_t *)call->in[s->varies]->data + begin, end - begin, s->table,
+                (uint16_t *)call->out[0]->data + begin);
+        return;
+    }
     piece p = {call, s, dq_call_worker_scratch(call, worker)};
     dq_loop_range(&s->loop, begin, end, one_run, &p);
 }
