@@ -9,8 +9,8 @@ version of the operator, oldest first. Without an operator, every file below DIR
 Only facts come from onnx: arity, types, attributes, defaults. The texts (doc, description) are ours. A text
 that the file already holds is kept; a version that the file lacks takes the text of the nearest older version
 that has one; anything else gets a placeholder that starts with "(undescribed)", which the comparison test
-refuses. --fresh drops the texts. A refresh leaves alone the files of domains that onnx does not define. The
-format is described in docs/schema-format.md.
+refuses. --fresh drops the texts. A refresh leaves alone the files of domains and operators, and what versions of an
+operator the file has, that onnx does not define. The format is described in docs/schema-format.md.
 
 Needs onnx, numpy and PyYAML.
 """
@@ -200,8 +200,11 @@ def export(folder, domain, name, texts):
     if not schemas:
         sys.exit(f"onnx {onnx.__version__} has no operator '{name}' in domain '{domain or STANDARD_DOMAIN}'")
     path = file_of(folder, domain, name)
+    documents = {s.since_version: document(s, texts) for s in schemas}
+    for text in path.read_text(encoding="utf-8").split("---\n") if path.exists() else []:
+        documents.setdefault(yaml.safe_load(text)["since_version"], text)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("---\n".join(document(s, texts) for s in schemas), encoding="utf-8")
+    path.write_text("---\n".join(documents[v] for v in sorted(documents)), encoding="utf-8")
     return path
 
 
@@ -214,8 +217,8 @@ def main():
     operators = [tuple(o.rsplit(":", 1)) if ":" in o else ("", o) for o in options.operator]
     if not operators:
         operators = [operator_of(options.dir, p) for p in sorted(options.dir.rglob("*.yaml"))]
-        domains = {s.domain for s in onnx.defs.get_all_schemas_with_history()}
-        operators = [(domain, name) for domain, name in operators if domain in domains]
+        known = {(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}
+        operators = [operator for operator in operators if operator in known]
     for domain, name in operators:
         domain = "" if domain == STANDARD_DOMAIN else domain
         path = file_of(options.dir, domain, name)

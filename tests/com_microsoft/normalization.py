@@ -1,4 +1,5 @@
-"""Cases of the operators that add rows up and normalize the sum."""
+"""Cases of the operators that add rows up and normalize the sum, and of ONNX Runtime's own normalizations in the
+standard's domain."""
 
 import ml_dtypes
 import numpy as np
@@ -6,8 +7,9 @@ import numpy as np
 from cases import Case
 
 FLOATS = [np.float32, np.float32, np.float16, ml_dtypes.bfloat16]
+WITH_DOUBLE = [np.float32, np.float16, ml_dtypes.bfloat16, np.float64]
 # Of one rounding to the type, and a few of float32's for the order of sums.
-RELATIVE = {np.float32: 2e-6, np.float16: 1.1e-3, ml_dtypes.bfloat16: 8e-3}
+RELATIVE = {np.float64: 2e-6, np.float32: 2e-6, np.float16: 1.1e-3, ml_dtypes.bfloat16: 8e-3}
 
 
 def normal(rng, dtype, *shape):
@@ -58,6 +60,39 @@ def skip(rng):
 def skip_simplified(rng):
     while True:
         yield skip_case(rng, False)
+
+
+def layer_case(rng, centre):
+    """LayerNormalization before the standard had it, or SimplifiedLayerNormalization."""
+    kind, result = (rng.choice([0, 0, 1, 2, 3], 2) if rng.integers(6) == 0 else [rng.choice([0, 0, 1, 2, 3])] * 2)
+    kind, result = WITH_DOUBLE[kind], WITH_DOUBLE[result]
+    shape = rng.integers(1, 9, rng.integers(1, 5))
+    axis = int(rng.integers(-len(shape), len(shape)))
+    x, n = normal(rng, kind, *shape), shape[axis:]
+    gamma, beta = normal(rng, result, *n), normal(rng, result, *n) if centre and rng.integers(3) else None
+    epsilon = float(np.float32([1e-12, 1e-5, 1e-3][rng.integers(3)]))
+    rows = (-1, int(np.prod(n)))
+    y, mean, inverse = normalize(wide(x).reshape(rows), wide(gamma).ravel(), None if beta is None else wide(beta).ravel(),
+                                 epsilon, centre)
+    some = [*shape[:axis if axis >= 0 else axis + len(shape)], *[1] * len(n)]
+    stats = [np.float32 if rng.integers(2) else None for _ in "12"[not centre:]]
+    reference = [y.reshape(shape).astype(result), *[v.reshape(some).astype(np.float32)
+                                                    for v in ([mean, inverse] if centre else [inverse])]]
+    relative = max(RELATIVE[kind], RELATIVE[result])
+    return Case("LayerNormalization" if centre else "SimplifiedLayerNormalization",
+                [x, gamma, *([beta] if centre else [])], [result, *stats], {"axis": axis, "epsilon": epsilon},
+                reference=reference, ort=kind == result and len(shape) > 0, rtol=relative, atol=4 * relative, domain="",
+                opset=13)
+
+
+def layer(rng):
+    while True:
+        yield layer_case(rng, True)
+
+
+def simplified(rng):
+    while True:
+        yield layer_case(rng, False)
 
 
 def ids(rng):
@@ -115,7 +150,9 @@ def quantized_embed(rng):
 
 OPERATORS = {
     "EmbedLayerNormalization": (embed, 200),
+    "LayerNormalization": (layer, 200),
     "QEmbedLayerNormalization": (quantized_embed, 200),
     "SkipLayerNormalization": (skip, 200),
+    "SimplifiedLayerNormalization": (simplified, 200),
     "SkipSimplifiedLayerNormalization": (skip_simplified, 200),
 }

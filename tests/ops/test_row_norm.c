@@ -45,6 +45,26 @@ START_TEST(skip_simplified)
 }
 END_TEST
 
+/* ONNX Runtime's, in the standard's domain; stash_type says the type of the statistics. */
+START_TEST(simplified)
+{
+    for (int stash = DQ_FLOAT; stash <= DQ_DOUBLE; stash += DQ_DOUBLE - DQ_FLOAT) {
+        ops_case c;
+        ops_begin(&c, "", "SimplifiedLayerNormalization", 1);
+        ops_float(&c, "epsilon", 0);
+        ops_int(&c, "stash_type", stash);
+        ops_in(&c, DQ_FLOAT16, OPS_DIMS(2, 2), OPS_VALUES(1, 7, -1, 1));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(5, 10));
+        c.out_count = 2;
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, 14, -5, 10));
+        double fifth = stash == DQ_DOUBLE ? 0.2 : (double)0.2f;
+        ops_want(&c, 1, (dq_dtype)stash, OPS_DIMS(2, 1), (double[]){fifth, 1});
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(skip_nothing)
 {
     ops_case c;
@@ -117,6 +137,7 @@ int main(void)
     TCase *tests = tcase_create("sums of rows, normalized");
     tcase_add_test(tests, skip);
     tcase_add_test(tests, skip_simplified);
+    tcase_add_test(tests, simplified);
     tcase_add_test(tests, skip_nothing);
     tcase_add_test(tests, skip_refused);
     tcase_add_test(tests, embed);

@@ -1,6 +1,6 @@
-/* Normalizing over axes: LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization.
- * Rows of the types up to float are row_norm.h's, and rounded to the type of the output at the end; double is
- * summed in order. */
+/* Normalizing over axes: LayerNormalization, RMSNormalization (ONNX Runtime's SimplifiedLayerNormalization
+ * gives the deviations, too), InstanceNormalization, GroupNormalization. Rows of the types up to float are
+ * row_norm.h's, and rounded to the type of the output at the end; double is summed in order. */
 #include "base/checked.h"
 #include "ops/reduce/row_norm.h"
 #include "ops/rows.h"
@@ -89,13 +89,12 @@ static dq_status layer_infer(dq_op_call *call, dq_error *err)
                 dq_shape_text(t->rank, t->dims, mine), axis, dq_shape_text(x->rank, x->dims, theirs));
         }
     }
-    int64_t reduced[DQ_MAX_RANK];
+    int64_t reduced[DQ_MAX_RANK], stash = dq_node_int(call->node, "stash_type", DQ_FLOAT);
     for (size_t d = 0; d < x->rank; d++)
         reduced[d] = d < axis ? x->dims[d] : 1;
-    for (uint32_t i = 1; i < call->out_count; i++) {
-        dq_dtype dtype = call->out[i] && call->out[i]->dtype != DQ_UNDEFINED ? call->out[i]->dtype : DQ_FLOAT;
+    dq_dtype dtype = stash == DQ_DOUBLE || stash == DQ_BFLOAT16 ? (dq_dtype)stash : DQ_FLOAT;
+    for (uint32_t i = 1; i < call->out_count; i++)
         DQ_TRY(dq_call_output(call, i, dtype, x->rank, reduced, err));
-    }
     return dq_call_output_like(call, 0, call->in[SCALE]->dtype, x, err);
 }
 
@@ -210,10 +209,12 @@ static size_t factor_at(const state *s, const size_t strides[DQ_MAX_RANK], size_
 
 static void put_stats(const dq_op_call *call, size_t row, double mean, double inverse)
 {
-    if (call->out_count > 1 && call->out[1])
+    const state *s = call->state;
+    uint32_t last = s->centre ? 2 : 1;
+    if (s->centre && call->out_count > 1 && call->out[1])
         dq_tensor_put_double(call->out[1], row, mean);
-    if (call->out_count > 2 && call->out[2])
-        dq_tensor_put_double(call->out[2], row, inverse);
+    if (call->out_count > last && call->out[last])
+        dq_tensor_put_double(call->out[last], row, inverse);
 }
 
 static void normalize(const dq_op_call *call, size_t row)
