@@ -48,12 +48,13 @@ static inline size_t dq_find_slices(const dq_tensor *data, size_t first, size_t 
     size_t strides[DQ_MAX_RANK], index;
     dq_strides(data->rank, data->dims, strides);
     for (size_t i = 0; i < n; i++) {
-        at[i] = base;
+        size_t place = base;
         for (size_t d = first; d < first + tuple; d++) {
             if (!dq_wrap_index(*given++, data->dims[d], &index))
                 return i;
-            at[i] += index * strides[d];
+            place += index * strides[d];
         }
+        at[i] = place;
     }
     return n;
 }

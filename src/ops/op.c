@@ -2,6 +2,7 @@
 
 #include "tensor/items.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +130,33 @@ dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, 
     if (formal)
         return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' %s", i, formal, text);
     return dq_fail(err, DQ_BAD_MODEL, "input %u %s", i, text);
+}
+
+dq_status dq_call_fail_index(const dq_op_call *call, dq_error *err, uint32_t i, dq_status fault,
+                             int64_t index, int64_t length)
+{
+    dq_call_fail_input(call, err, i, "holds %" PRId64 ", outside an axis of %" PRId64, index, length);
+    if (err)
+        err->status = fault;
+    return fault;
+}
+
+dq_status dq_call_fail_tuple(const dq_op_call *call, dq_error *err, uint32_t i, const int64_t *tuple,
+                             const int64_t *dims)
+{
+    while (*tuple >= -*dims && *tuple < *dims)
+        tuple++, dims++;
+    return dq_call_fail_index(call, err, i, DQ_BAD_INPUT, *tuple, *dims);
+}
+
+dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_error *err)
+{
+    const unsigned rank = call->in[0]->rank;
+    const int64_t given = dq_node_int(call->node, "axis", absent);
+    if (dq_axis(given, rank, axis))
+        return DQ_OK;
+    return dq_call_fail(call, err, DQ_BAD_MODEL,
+                        "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, rank);
 }
 
 static dq_status pack(dq_op_call *call, uint32_t i, unsigned how, dq_pack_fn make, const void *key,

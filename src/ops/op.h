@@ -149,6 +149,17 @@ dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, 
 dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, const char *format, ...)
     DQ_PRINTF(4, 5);
 
+/** Says that input i holds an index outside an axis; `fault` is DQ_BAD_MODEL where the model fixes it, else
+ * DQ_BAD_INPUT, and returned. */
+dq_status dq_call_fail_index(const dq_op_call *call, dq_error *err, uint32_t i, dq_status fault,
+                             int64_t index, int64_t length);
+/** The same of a tuple of indices from an input, of which one is outside the axis of its place. */
+dq_status dq_call_fail_tuple(const dq_op_call *call, dq_error *err, uint32_t i, const int64_t *tuple,
+                             const int64_t *dims);
+
+/** The attribute 'axis', `absent` when it is left out, as an axis of input 0. */
+dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_error *err);
+
 /** The smallest and the largest result, of the attribute `clip` of dqrun's operators: infinities when absent.
  */
 typedef struct dq_bounds {

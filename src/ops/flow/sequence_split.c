@@ -60,10 +60,7 @@ static dq_status read_list(const dq_op_call *call, split *s, dq_error *err)
 static dq_status read_split(const dq_op_call *call, split *s, dq_error *err)
 {
     const dq_tensor *in = call->in[0], *lengths = dq_call_in(call, 1);
-    int64_t axis = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(axis, in->rank, &s->axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", axis, in->rank);
+    DQ_TRY(dq_call_axis(call, 0, &s->axis, err));
     s->whole = in->dims[s->axis];
     s->keep_axis = lengths || dq_node_int(call->node, "keepdims", 1) != 0;
     if (lengths && lengths->rank > 0) {

@@ -3,19 +3,7 @@
 #include "ops/element.h"
 #include "ops/rows.h"
 
-#include <inttypes.h>
-
 enum { DATA, INDICES };
-
-static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
-{
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(given, call->in[DATA]->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
-                            call->in[DATA]->rank);
-    return DQ_OK;
-}
 
 /* Indices number first … first + n - 1, brought into 0 … length - 1; `fault` is the status of one outside. */
 static dq_status read_indices(const dq_op_call *call, size_t first, size_t n, int64_t length, dq_status fault,
@@ -24,18 +12,15 @@ static dq_status read_indices(const dq_op_call *call, size_t first, size_t n, in
     size_t good = dq_load_indices(call->in[INDICES], first, n, length, to);
     if (good == n)
         return DQ_OK;
-    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64,
-                       dq_tensor_get_int(call->in[INDICES], first + good), length);
-    if (err)
-        err->status = fault;
-    return fault;
+    return dq_call_fail_index(call, err, INDICES, fault, dq_tensor_get_int(call->in[INDICES], first + good),
+                              length);
 }
 
 /* Indices that the model fixes are looked at before the first run. */
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     size_t axis, index;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     for (size_t i = 0; dq_call_constant(call, INDICES) && i < call->in[INDICES]->count; i++)
         DQ_TRY(read_indices(call, i, 1, call->in[DATA]->dims[axis], DQ_BAD_MODEL, &index, err));
     return DQ_OK;
@@ -47,7 +32,7 @@ static dq_status gather_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     size_t axis, rank = 0;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     int64_t dims[2 * DQ_MAX_RANK];
     for (size_t d = 0; d < axis; d++)
         dims[rank++] = data->dims[d];
@@ -77,7 +62,7 @@ static dq_status gather_run(const dq_op_call *call, dq_error *err)
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     dq_tensor *out = call->out[0];
     size_t axis;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     size_t outer = dq_dims_product(data->dims, 0, axis);
     size_t inner = dq_dims_product(data->dims, axis + 1, data->rank), n = (size_t)data->dims[axis];
     for (size_t i = 0, some; i < indices->count; i += some) {
@@ -98,7 +83,7 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     size_t axis;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     bool fits = data->rank == indices->rank;
     for (size_t d = 0; fits && d < data->rank; d++)
         fits = d == axis || indices->dims[d] <= data->dims[d];
@@ -135,7 +120,7 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     size_t axis, strides[DQ_MAX_RANK], coord[DQ_MAX_RANK] = {0};
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     dq_strides(data->rank, data->dims, strides);
     size_t last = data->rank - 1, row = (size_t)indices->dims[last];
     for (size_t i = 0; i < indices->count; i += row) {

@@ -34,17 +34,6 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, data->dtype, rank, dims, err);
 }
 
-static dq_status outside(const dq_op_call *call, size_t batch, const int64_t *given, dq_error *err)
-{
-    const int64_t *dims = call->in[DATA]->dims + batch;
-    while (*given >= -*dims && *given < *dims)
-        given++, dims++;
-    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, *given, *dims);
-    if (err)
-        err->status = DQ_BAD_INPUT;
-    return DQ_BAD_INPUT;
-}
-
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
@@ -63,7 +52,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
         const size_t good = dq_find_slices(data, batch, tuple, given, n, i / each * one, at);
         if (good < n)
-            return outside(call, batch, given + good * tuple, err);
+            return dq_call_fail_tuple(call, err, INDICES, given + good * tuple, data->dims + batch);
         if (slice == 1 && width)
             dq_move_pick(width, (char *)out->data + i * width, data->data, at, n);
         for (size_t k = 0; k < n && slice && !(slice == 1 && width); k++)

@@ -4,8 +4,6 @@
 #include "ops/elementwise/cast.h"
 #include "ops/rows.h"
 
-#include <inttypes.h>
-
 /* ---- NonZero ------------------------------------------------------------------------------------------- */
 
 static bool is_zero(const dq_tensor *t, size_t i)
@@ -103,10 +101,7 @@ static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t 
     *axis = DQ_MAX_RANK;
     if (!dq_node_attr(call->node, "axis"))
         return DQ_OK;
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(given, in->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
+    DQ_TRY(dq_call_axis(call, 0, axis, err));
     *outer = dq_dims_product(in->dims, 0, *axis);
     *n = (size_t)in->dims[*axis];
     *inner = dq_dims_product(in->dims, *axis + 1, in->rank);

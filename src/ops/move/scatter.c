@@ -86,14 +86,6 @@ static void place(join how, const dq_tensor *updates, size_t from, dq_tensor *ou
     }
 }
 
-static dq_status outside(const dq_op_call *call, int64_t given, int64_t n, dq_error *err)
-{
-    dq_call_fail_input(call, err, INDICES, "holds %" PRId64 ", outside an axis of %" PRId64, given, n);
-    if (err)
-        err->status = DQ_BAD_INPUT;
-    return DQ_BAD_INPUT;
-}
-
 static void start(const dq_op_call *call)
 {
     if (call->in[DATA]->size)
@@ -106,13 +98,9 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES], *updates = call->in[UPDATES];
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-    int64_t given = dq_node_int(call->node, "axis", 0);
     size_t axis;
     join how;
-    if (!dq_axis(given, data->rank, &axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
-                            data->rank);
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     DQ_TRY(read_join(call, &how, err));
     bool fits = data->rank == indices->rank;
     for (size_t d = 0; fits && d < data->rank; d++)
@@ -132,7 +120,7 @@ static dq_status elements_prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
-    dq_axis(dq_node_int(call->node, "axis", 0), call->in[DATA]->rank, &s->axis);
+    DQ_TRY(dq_call_axis(call, 0, &s->axis, err));
     return read_join(call, &s->join, err);
 }
 
@@ -146,7 +134,8 @@ static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t 
     size_t index[DQ_ROW], width = dq_move_width(data->dtype), along = s->axis + 1 < data->rank;
     size_t good = dq_load_indices(call->in[INDICES], i, n, data->dims[s->axis], index);
     if (good < n)
-        return outside(call, dq_tensor_get_int(call->in[INDICES], i + good), data->dims[s->axis], err);
+        return dq_call_fail_index(call, err, INDICES, DQ_BAD_INPUT,
+                                  dq_tensor_get_int(call->in[INDICES], i + good), data->dims[s->axis]);
     for (size_t k = 0; along && k < n; k++)
         index[k] = index[k] * step + k;
     if (width && s->join == REPLACE) {
@@ -227,16 +216,13 @@ static dq_status nd_run(const dq_op_call *call, dq_error *err)
     start(call);
     for (size_t i = 0, n; i < tuples && (slice || tuple); i += n) {
         int64_t given[DQ_ROW];
-        size_t at[DQ_ROW], good, d;
+        size_t at[DQ_ROW];
         n = DQ_ROW / (tuple ? tuple : 1);
         n = n < tuples - i ? n : tuples - i;
         dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
-        good = dq_find_slices(data, 0, tuple, given, n, 0, at);
-        for (d = 0; good < n; d++) {
-            const int64_t index = given[good * tuple + d];
-            if (index < -data->dims[d] || index >= data->dims[d])
-                return outside(call, index, data->dims[d], err);
-        }
+        const size_t good = dq_find_slices(data, 0, tuple, given, n, 0, at);
+        if (good < n)
+            return dq_call_fail_tuple(call, err, INDICES, given + good * tuple, data->dims);
         if (singles)
             dq_move_put(width, call->out[0]->data, (const char *)updates->data + i * width, at, n);
         for (size_t k = 0; k < n && !singles; k++)

@@ -7,21 +7,13 @@
 
 /* ---- Concat -------------------------------------------------------------------------------------------- */
 
-static dq_status concat_axis(const dq_op_call *call, size_t *axis, dq_error *err)
-{
-    int64_t given = dq_node_int(call->node, "axis", 1); /* only version 1 lets it be left out */
-    if (!dq_axis(given, call->in[0]->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside inputs of rank %u", given,
-                            call->in[0]->rank);
-    return DQ_OK;
-}
+enum { USUAL_AXIS = 1 }; /* where the axis is left out, as only version 1 allows */
 
 static dq_status concat_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *first = call->in[0];
     size_t axis;
-    DQ_TRY(concat_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, USUAL_AXIS, &axis, err));
     int64_t dims[DQ_MAX_RANK] = {0}, total = 0;
     for (size_t d = 0; d < first->rank; d++)
         dims[d] = first->dims[d];
@@ -45,7 +37,7 @@ static dq_status concat_prepare(dq_op_call *call, dq_error *err)
 {
     const size_t width = dq_move_width(call->out[0]->dtype);
     size_t axis, begin = 0;
-    DQ_TRY(concat_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, USUAL_AXIS, &axis, err));
     if (width == 0 || dq_dims_product(call->out[0]->dims, 0, axis) != 1)
         return DQ_OK;
     DQ_TRY(dq_call_joins(call, err));
@@ -58,7 +50,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
 {
     dq_tensor *out = call->out[0];
     size_t axis, begin = 0;
-    DQ_TRY(concat_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, USUAL_AXIS, &axis, err));
     dq_move_clear_tail(out);
     for (uint32_t i = 0; i < call->in_count; i++) {
         const dq_tensor *in = call->in[i];
@@ -74,16 +66,6 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
 const dq_op_impl dq_op_concat = {concat_infer, concat_prepare, concat_run, 0};
 
 /* ---- Split --------------------------------------------------------------------------------------------- */
-
-static dq_status split_axis(const dq_op_call *call, size_t *axis, dq_error *err)
-{
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(given, call->in[0]->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given,
-                            call->in[0]->rank);
-    return DQ_OK;
-}
 
 /* Length i of the lengths that the node gives, or those of equal parts, the last taking what is left. */
 typedef struct lengths {
@@ -133,7 +115,7 @@ static dq_status split_infer(dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     size_t axis;
     lengths l;
-    DQ_TRY(split_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     DQ_TRY(read_lengths(call, axis, &l, err));
     int64_t dims[DQ_MAX_RANK] = {0}, total = 0;
     for (size_t d = 0; d < in->rank; d++)
@@ -161,7 +143,7 @@ static dq_status split_run(const dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     size_t axis, begin = 0;
     lengths l;
-    DQ_TRY(split_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     DQ_TRY(read_lengths(call, axis, &l, err));
     for (uint32_t i = 0; i < call->out_count; i++) {
         dq_tensor *out = call->out[i];

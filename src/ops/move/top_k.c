@@ -18,10 +18,7 @@ static dq_status read_k(const dq_op_call *call, size_t *axis, size_t *k, dq_erro
     dq_list list;
     DQ_TRY(dq_list_from_input(call, 1, &list, err));
     int64_t given = list.given && list.count == 1 ? list.at[0] : dq_node_int(call->node, "k", -1);
-    int64_t at = dq_node_int(call->node, "axis", -1);
-    if (!dq_axis(at, in->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", at, in->rank);
+    DQ_TRY(dq_call_axis(call, -1, axis, err));
     if (given < 0 || given > in->dims[*axis])
         return dq_call_fail(call, err, DQ_BAD_MODEL, "wants %" PRId64 " elements of an axis of %" PRId64,
                             given, in->dims[*axis]);

@@ -3,7 +3,6 @@
 #include "ops/element.h"
 #include "ops/move/rank.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,10 +26,7 @@ static dq_status read_slices(const dq_op_call *call, slices *s, dq_error *err)
     *s = (slices){in, in->count, 1, 1, DQ_MAX_RANK};
     if (!dq_node_attr(call->node, "axis"))
         return DQ_OK;
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(given, in->rank, &s->axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
+    DQ_TRY(dq_call_axis(call, 0, &s->axis, err));
     s->n = (size_t)in->dims[s->axis];
     s->inner = dq_dims_product(in->dims, s->axis + 1, in->rank);
     s->size = s->n ? in->count / s->n : 0;

@@ -8,7 +8,6 @@
 #include "ops/quantize/q8.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <string.h>
 
 typedef struct softmax_state {
@@ -18,23 +17,10 @@ typedef struct softmax_state {
     float table[256]; /* entry 255 belongs to the greatest code */
 } softmax_state;
 
-static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
-{
-    size_t rank = call->in[0]->rank;
-    int64_t given = dq_node_int(call->node, "axis", -1);
-    if (dq_axis(given, rank, axis))
-        return DQ_OK;
-    if (rank == 0)
-        return dq_call_fail_input(call, err, 0, "is a scalar, wanted 1 axis or more");
-    return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'axis' is %" PRId64 ", wanted %d to %d for input 0 of rank %zu", given,
-                        -(int)rank, (int)rank - 1, rank);
-}
-
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     size_t axis;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, -1, &axis, err));
     DQ_TRY(dq_q8_check(call, 1, 2, err));
     DQ_TRY(dq_q8_check(call, 3, 4, err));
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
@@ -53,7 +39,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *x = call->in[0];
     size_t axis;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, -1, &axis, err));
     DQ_TRY(dq_call_state(call, sizeof(softmax_state), err));
     softmax_state *state = call->state;
     bool flat = dq_node_int(call->node, "opset", 13) < 13;

@@ -3,7 +3,6 @@
 #include "ops/reduce/arg.h"
 #include "ops/reduce/reduce.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 enum {
@@ -14,21 +13,11 @@ enum {
     TILE = 4096  /* elements */
 };
 
-static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
-{
-    const dq_tensor *in = call->in[0];
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (!dq_axis(given, in->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
-    return DQ_OK;
-}
-
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     size_t axis, rank = 0;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     if (in->dims[axis] == 0)
         return dq_call_fail_input(call, err, 0, "is empty along axis %zu, which has no extreme", axis);
     bool keep = dq_node_int(call->node, "keepdims", 1) != 0;
@@ -43,7 +32,7 @@ static dq_status prepare(dq_op_call *call, bool max, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     size_t axis;
-    DQ_TRY(read_axis(call, &axis, err));
+    DQ_TRY(dq_call_axis(call, 0, &axis, err));
     DQ_TRY(dq_call_state(call, sizeof(dq_arg), err));
     *(dq_arg *)call->state = (dq_arg){(size_t)in->dims[axis], dq_dims_product(in->dims, axis + 1, in->rank),
                                       max, dq_node_int(call->node, "select_last_index", 0) != 0};

@@ -67,11 +67,8 @@ static dq_status take_scratch(dq_op_call *call, dq_error *err)
 static dq_status layer_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *x = call->in[X];
-    int64_t given = dq_node_int(call->node, "axis", -1);
     size_t axis;
-    if (!dq_axis(given, x->rank, &axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, x->rank);
+    DQ_TRY(dq_call_axis(call, -1, &axis, err));
     for (uint32_t i = SCALE; i <= BIAS; i++) {
         const dq_tensor *t = dq_call_in(call, i);
         int64_t dims[DQ_MAX_RANK];

@@ -13,11 +13,9 @@
 static dq_status lp_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
-    int64_t given = dq_node_int(call->node, "axis", -1), p = dq_node_int(call->node, "p", 2);
+    int64_t p = dq_node_int(call->node, "p", 2);
     size_t axis;
-    if (!dq_axis(given, in->rank, &axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
+    DQ_TRY(dq_call_axis(call, -1, &axis, err));
     if (p != 1 && p != 2)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'p' is %" PRId64 ", wanted 1 or 2", p);
     return dq_call_output_like(call, 0, in->dtype, in, err);

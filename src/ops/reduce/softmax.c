@@ -6,7 +6,6 @@
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,14 +32,11 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     bool flatten = call->version < 13;
-    int64_t given = dq_node_int(call->node, "axis", flatten ? 1 : -1);
+    int64_t absent = flatten ? 1 : -1;
     *axis = in->rank;
-    if (flatten && given == in->rank) /* nothing is behind it: every element stands alone */
-        return DQ_OK;
-    if (!dq_axis(given, in->rank, axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, in->rank);
-    return DQ_OK;
+    if (flatten && dq_node_int(call->node, "axis", absent) == in->rank)
+        return DQ_OK; /* nothing is behind it: every element stands alone */
+    return dq_call_axis(call, absent, axis, err);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
