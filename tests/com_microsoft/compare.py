@@ -26,6 +26,7 @@ MODULES = [
     "attention",
     "fused",
     "group_query_attention",
+    "hybrid",
     "multi_head_attention",
     "normalization",
     "products",

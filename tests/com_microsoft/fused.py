@@ -1,4 +1,4 @@
-"""Cases of FusedMatMul, FusedConv and QLinearConv, with references in float64 and in integers."""
+"""Cases of FusedMatMul, FusedGemm, FusedConv and QLinearConv, and of Trilu, with references in float64 and in integers."""
 
 import itertools
 
@@ -61,6 +61,63 @@ def fused_matmul(rng):
             rtol=rtol,
             atol=atol,
         )
+
+
+def transpose_matmul(rng):
+    """FusedMatMul's older name, which moves no first axes."""
+    for case in fused_matmul(rng):
+        if not case.attrs.pop("transBatchA") and not case.attrs.pop("transBatchB"):
+            case.op, case.ort = "TransposeMatMul", case.ort and case.inputs[0].dtype == f32
+            yield case
+
+
+FUNCTIONS = {
+    "Relu": (0, lambda x, a, b, c: np.maximum(x, 0)),
+    "Tanh": (0, lambda x, a, b, c: np.tanh(x)),
+    "Sigmoid": (0, lambda x, a, b, c: 1 / (1 + np.exp(-x))),
+    "Softplus": (0, lambda x, a, b, c: np.log1p(np.exp(x))),
+    "Softsign": (0, lambda x, a, b, c: x / (1 + np.abs(x))),
+    "Elu": (1, lambda x, a, b, c: np.where(x < 0, a * np.expm1(x), x)),
+    "LeakyRelu": (1, lambda x, a, b, c: np.where(x < 0, a * x, x)),
+    "ThresholdedRelu": (1, lambda x, a, b, c: np.where(x > a, x, 0)),
+    "HardSigmoid": (2, lambda x, a, b, c: np.clip(a * x + b, 0, 1)),
+    "Selu": (3, lambda x, a, b, c: c * np.where(x < 0, a * np.expm1(x), x)),
+    "": (0, lambda x, a, b, c: x),
+}
+
+
+def fused_gemm(rng):
+    for number in itertools.count():
+        dtype = [f32, f32, np.float16][number % 3]
+        name, (given, function) = list(FUNCTIONS.items())[number % len(FUNCTIONS)]
+        m, k, n = (int(v) for v in rng.integers(1, 40, 3))
+        a, b = rng.uniform(-1, 1, (m, k)).astype(dtype), rng.uniform(-1, 1, (k, n)).astype(dtype)
+        c = [None, (n,), (m, n), (m, 1), ()][rng.integers(5)]
+        c = None if c is None else rng.uniform(-1, 1, c).astype(dtype)
+        alpha, beta = (float(f32(either(rng, 1, 0.3))) for _ in "ab")
+        turns = {"transA": int(rng.integers(2)), "transB": int(rng.integers(2))}
+        params = dict(zip(("alpha", "beta", "gamma"), (float(f32(v)) for v in (0.3, 0.4, 1.2))))
+        with_beta = name == "HardSigmoid"
+        attrs = {f"activation_{p}": v for p, v in params.items()
+                 if given and (p == "alpha" or (p == "beta") == with_beta and given > 1)}
+        total = alpha * (a.astype(np.float64) @ b) + (0 if c is None else beta * c.astype(np.float64))
+        want = function(total, *params.values())
+        rtol, atol = bounds(dtype, 4 * k)
+        if name == "ThresholdedRelu" and np.abs(total - params["alpha"]).min() < 1e-3:
+            continue  # on either side of the step
+        yield Case("FusedGemm", [a.T if turns["transA"] else a, b.T if turns["transB"] else b, c], [dtype],
+                   {**turns, **attrs, "alpha": alpha, "beta": beta, "activation": name}, reference=[want.astype(dtype)],
+                   ort=dtype == f32 and name != "", fed=either(rng, (0,), (0, 1)), rtol=2 * rtol, atol=2 * atol)
+
+
+def trilu(rng):
+    types = [f32, np.float64, np.int64, np.int8, np.float16, np.bool_]
+    while True:
+        x = rng.integers(-9, 9, rng.integers(1, 6, rng.integers(2, 4))).astype(types[rng.integers(len(types))])
+        k, upper = int(rng.integers(-6, 7)), int(rng.integers(2))
+        given = None if rng.integers(4) == 0 else np.array(k, np.int64)
+        want = (np.triu if upper else np.tril)(x, 0 if given is None else k)
+        yield Case("Trilu", [x, given], [x.dtype.type], {"upper": upper}, reference=[want], ort=x.dtype in types[:3])
 
 
 # ---- Convolutions ------------------------------------------------------------------------------------------------
@@ -174,4 +231,11 @@ def qlinear_conv(rng):
                    fed=either(rng, (0,), (0, 3)), quantum=1)
 
 
-OPERATORS = {"FusedMatMul": (fused_matmul, 300), "FusedConv": (fused_conv, 300), "QLinearConv": (qlinear_conv, 400)}
+OPERATORS = {
+    "FusedConv": (fused_conv, 300),
+    "FusedGemm": (fused_gemm, 300),
+    "FusedMatMul": (fused_matmul, 300),
+    "QLinearConv": (qlinear_conv, 400),
+    "TransposeMatMul": (transpose_matmul, 100),
+    "Trilu": (trilu, 100),
+}

@@ -44,6 +44,7 @@ WIDER = {
     ("RotaryEmbedding", "attribute num_heads"): ("INT", False, 0),
     ("RotaryEmbedding", "attribute rotary_embedding_dim"): ("INT", False, 0),
     ("RotaryEmbedding", "attribute scale"): ("FLOAT", False, struct.pack("<f", 1)),
+    ("FusedGemm", "type T"): frozenset(["tensor(float)", "tensor(float16)"]),
     ("GroupQueryAttention", "attribute do_rotary"): ("INT", False, 0),
     ("GroupQueryAttention", "attribute rotary_interleaved"): ("INT", False, 0),
     ("GroupQueryAttention", "attribute softcap"): ("FLOAT", False, struct.pack("<f", 0)),

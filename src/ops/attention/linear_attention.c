@@ -1,7 +1,7 @@
-/* LinearAttention: each head keeps a matrix S (keys × values) that every step fades (exp of its decay) and
- * adds the outer product of its key and value to; the result is the query times S. The delta rules add the
- * value less what S already gives for the key, times beta. CausalConvWithState: each channel convolved over
- * its own past. Sums are in float, in order. */
+/* LinearAttention of ai.onnx and of com.microsoft: each head keeps a matrix S (keys × values) that every step
+ * fades (exp of its decay) and adds the outer product of its key and value to; the result is the query times
+ * S. The delta rules add the value less what S already gives for the key, times beta. Sums are in float, in
+ * order. */
 #include "base/checked.h"
 #include "ops/op.h"
 
@@ -9,12 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- LinearAttention ----------------------------------------------------------------------------------- */
-
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
 typedef struct state {
     size_t batch, steps, heads, kv_heads, size, value_size;
+    size_t key_heads, out_heads; /* com.microsoft: fewer than kv_heads, and more than heads */
     bool gated, delta;
     size_t decay_size, beta_heads; /* numbers of decay a head; heads that beta tells apart, or 1 */
     float scale;
@@ -55,19 +54,31 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
             kv = dq_node_int(call->node, "kv_num_heads", 0);
     if (query->rank != 3 || value->rank != 3)
         return dq_call_fail_input(call, err, query->rank != 3 ? QUERY : VALUE, "wanted rank 3");
-    if (heads < 1 || kv < 1 || heads % kv != 0 || query->dims[2] % heads != 0 || value->dims[2] % kv != 0)
+    const bool more_kv = *call->node->domain != '\0' && heads > 0 && kv % heads == 0;
+    if (heads < 1 || kv < 1 || (heads % kv != 0 && !more_kv) || query->dims[2] % heads != 0 ||
+        value->dims[2] % kv != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has %" PRId64 " heads of queries and %" PRId64 " of keys for rows of %" PRId64
                             " and %" PRId64,
                             heads, kv, query->dims[2], value->dims[2]);
+    if (dq_node_int(call->node, "state_window", 0) != 0)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute 'state_window' is %" PRId64 ", wanted 0",
+                            dq_node_int(call->node, "state_window", 0));
     *s = (state){.batch = (size_t)query->dims[0],
                  .steps = (size_t)query->dims[1],
                  .heads = (size_t)heads,
                  .kv_heads = (size_t)kv,
+                 .key_heads = (size_t)kv,
+                 .out_heads = (size_t)(heads > kv ? heads : kv),
                  .size = (size_t)(query->dims[2] / heads),
                  .value_size = (size_t)(value->dims[2] / kv)};
-    int64_t keys = (int64_t)s->size * kv; /* at most as long as a query's row */
-    DQ_TRY(wanted_last(call, KEY, s, keys, keys, err));
+    int64_t keys = 0, row = call->in[KEY]->rank == 3 ? call->in[KEY]->dims[2] : 0;
+    if (!dq_mul_i64((int64_t)s->size, kv, &keys))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has keys that are too large");
+    if (*call->node->domain && s->size && row > 0 && row % (int64_t)s->size == 0 && keys % row == 0)
+        s->key_heads = (size_t)row / s->size;
+    row = (int64_t)(s->key_heads * s->size);
+    DQ_TRY(wanted_last(call, KEY, s, row, row, err));
     DQ_TRY(wanted_last(call, VALUE, s, value->dims[2], value->dims[2], err));
     DQ_TRY(read_rule(call, s, err));
     if (s->gated)
@@ -95,7 +106,7 @@ static dq_status linear_infer(dq_op_call *call, dq_error *err)
     const dq_tensor *query = call->in[QUERY], *past = dq_call_in(call, PAST);
     const int64_t held[4] = {(int64_t)s.batch, (int64_t)s.kv_heads, (int64_t)s.size, (int64_t)s.value_size};
     int64_t dims[3] = {query->dims[0], query->dims[1], 0};
-    if (!dq_mul_i64((int64_t)s.heads, (int64_t)s.value_size, &dims[2]))
+    if (!dq_mul_i64((int64_t)s.out_heads, (int64_t)s.value_size, &dims[2]))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has a result that is too large");
     DQ_TRY(dq_call_output(call, 1, past ? past->dtype : query->dtype, 4, held, err));
     return dq_call_output(call, 0, query->dtype, 3, dims, err);
@@ -123,7 +134,8 @@ static float get(const dq_tensor *t, size_t i)
 static void update(const dq_op_call *call, size_t step, size_t head, float *matrix, float *value)
 {
     const state *s = call->state;
-    size_t n = s->value_size, key = (step * s->kv_heads + head) * s->size;
+    size_t n = s->value_size, key_head = head / (s->kv_heads / s->key_heads);
+    size_t key = (step * s->key_heads + key_head) * s->size;
     for (size_t k = 0; s->gated && k < s->size; k++) {
         size_t at = (step * s->kv_heads + head) * s->decay_size + (s->decay_size == 1 ? 0 : k);
         float factor = expf(get(call->in[DECAY], at));
@@ -152,16 +164,18 @@ static void update(const dq_op_call *call, size_t step, size_t head, float *matr
 static void read_out(const dq_op_call *call, size_t step, size_t head, const float *matrix, float *sum)
 {
     const state *s = call->state;
-    size_t n = s->value_size, group = s->heads / s->kv_heads;
+    size_t n = s->value_size, group = s->out_heads / s->kv_heads;
     for (size_t h = head * group; call->out[0] && h < (head + 1) * group; h++) {
+        size_t query = step * s->heads + h / (s->out_heads / s->heads);
         memset(sum, 0, n * sizeof *sum);
         for (size_t k = 0; k < s->size; k++) {
-            float x = get(call->in[QUERY], (step * s->heads + h) * s->size + k);
+            float x = get(call->in[QUERY], query * s->size + k);
             for (size_t v = 0; v < n; v++)
                 sum[v] += x * matrix[k * n + v];
         }
         for (size_t v = 0; v < n; v++)
-            dq_tensor_put_double(call->out[0], (step * s->heads + h) * n + v, (double)(s->scale * sum[v]));
+            dq_tensor_put_double(call->out[0], (step * s->out_heads + h) * n + v,
+                                 (double)(s->scale * sum[v]));
     }
 }
 
@@ -195,77 +209,3 @@ static dq_status linear_run(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_linear_attention = {linear_infer, linear_prepare, linear_run, 0};
-
-/* ---- CausalConvWithState ------------------------------------------------------------------------------- */
-
-enum { INPUT, WEIGHT, BIAS, CARRIED };
-
-static dq_status conv_infer(dq_op_call *call, dq_error *err)
-{
-    const dq_tensor *x = call->in[INPUT], *w = call->in[WEIGHT], *bias = dq_call_in(call, BIAS);
-    const dq_tensor *past = dq_call_in(call, CARRIED);
-    const char *activation = dq_node_string(call->node, "activation", "none");
-    char text[DQ_SHAPE_TEXT];
-    if (x->rank != 3)
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3", x->rank);
-    if (w->rank != 3 || w->dims[0] != x->dims[1] || w->dims[1] != 1 || w->dims[2] < 1)
-        return dq_call_fail_input(call, err, WEIGHT, "has shape %s, wanted %" PRId64 "x1 and a kernel",
-                                  dq_shape_text(w->rank, w->dims, text), x->dims[1]);
-    if (bias && (bias->rank != 1 || bias->dims[0] != x->dims[1]))
-        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %" PRId64 " (channels)",
-                                  bias->count, x->dims[1]);
-    const int64_t dims[3] = {x->dims[0], x->dims[1], w->dims[2] - 1};
-    if (past && (past->rank != 3 || memcmp(past->dims, dims, sizeof dims) != 0))
-        return dq_call_fail_input(call, err, CARRIED, "has shape %s, wanted %" PRId64 "x%" PRId64 "x%" PRId64,
-                                  dq_shape_text(past->rank, past->dims, text), dims[0], dims[1], dims[2]);
-    if (strcmp(activation, "none") != 0 && strcmp(activation, "silu") != 0 &&
-        strcmp(activation, "swish") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'activation' is '%s', wanted none, silu or swish", activation);
-    DQ_TRY(dq_call_output(call, 1, x->dtype, 3, dims, err));
-    return dq_call_output_like(call, 0, x->dtype, x, err);
-}
-
-/* Number t of a channel's past, which ends before 0, and its input. */
-static float signal_at(const dq_op_call *call, size_t row, int64_t t)
-{
-    const dq_tensor *past = dq_call_in(call, CARRIED);
-    int64_t carried = call->in[WEIGHT]->dims[2] - 1, n = call->in[INPUT]->dims[2];
-    if (t >= 0)
-        return get(call->in[INPUT], row * (size_t)n + (size_t)t);
-    return past ? get(past, row * (size_t)carried + (size_t)(carried + t)) : 0;
-}
-
-static void conv_piece(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const dq_op_call *call = *(const dq_op_call *const *)arg;
-    const dq_tensor *x = call->in[INPUT], *w = call->in[WEIGHT], *bias = dq_call_in(call, BIAS);
-    int64_t n = x->dims[2], kernel = w->dims[2];
-    bool swish = strcmp(dq_node_string(call->node, "activation", "none"), "none") != 0;
-    for (size_t row = begin; row < end; row++) {
-        size_t channel = row % (size_t)x->dims[1];
-        for (int64_t t = 0; call->out[0] && t < n; t++) {
-            float sum = bias ? get(bias, channel) : 0;
-            for (int64_t k = 0; k < kernel; k++)
-                sum +=
-                    signal_at(call, row, t + k - kernel + 1) * get(w, channel * (size_t)kernel + (size_t)k);
-            double y = swish ? (double)(sum / (1 + expf(-sum))) : (double)sum;
-            dq_tensor_put_double(call->out[0], row * (size_t)n + (size_t)t, y);
-        }
-        for (int64_t k = 0; call->out_count > 1 && call->out[1] && k < kernel - 1; k++)
-            dq_tensor_put_double(call->out[1], row * (size_t)(kernel - 1) + (size_t)k,
-                                 (double)signal_at(call, row, n + k - kernel + 1));
-    }
-}
-
-static dq_status conv_run(const dq_op_call *call, dq_error *err)
-{
-    (void)err;
-    if (call->in[WEIGHT]->count) /* there is a channel */
-        dq_parallel(call->threads, (size_t)call->in[INPUT]->dims[0] * (size_t)call->in[INPUT]->dims[1], 1,
-                    conv_piece, &call);
-    return DQ_OK;
-}
-
-const dq_op_impl dq_op_causal_conv_with_state = {conv_infer, NULL, conv_run, 0};

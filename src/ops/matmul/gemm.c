@@ -1,6 +1,7 @@
-/* Gemm: alpha · A' · B' + beta · C, and dqrun's, which has bounds. The product and the two terms are joined
- * in the computing type (float for the 16-bit ones) and rounded once; of integers, alpha and beta are applied
- * in double and cut. */
+/* Gemm: alpha · A' · B' + beta · C, dqrun's, which has bounds, and FusedGemm, which has an activation
+ * function. The product and the two terms are joined in the computing type (float for the 16-bit ones) and
+ * rounded once; of integers, alpha and beta are applied in double and cut. */
+#include "ops/elementwise/elementwise.h"
 #include "ops/half_floats.h"
 #include "ops/matmul/float_matmul.h"
 #include "ops/matmul/float_matrix.h"
@@ -15,7 +16,11 @@ typedef struct state {
     size_t a_row, a_step, b_col, b_step; /* strides in elements */
     size_t c_row, c_col;                 /* 0 where C is broadcast */
     float alpha, beta;
+    dq_ew_fn *fn; /* FusedGemm's; NULL: none, or only bounds */
+    dq_ew_params params;
 } state;
+
+enum { WORK = 4096 /* results of a piece of parallel work, about */ };
 
 typedef struct operands {
     const state *s;
@@ -64,6 +69,66 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(shape_of(call, &s, err));
     int64_t dims[2] = {(int64_t)s.m, (int64_t)s.n};
     return dq_call_output(call, 0, call->in[0]->dtype, 2, dims, err);
+}
+
+/* ---- FusedGemm's activation ---------------------------------------------------------------------------- */
+
+/* The function of an operator of the same name, whose attributes are written activation_alpha and so on. */
+static dq_status read_activation(const dq_op_call *call, state *s, dq_error *err)
+{
+    static const struct {
+        const char *name;
+        unsigned params;
+    } known[] = {{"Relu", 0}, {"Tanh", 0},      {"Sigmoid", 0},         {"Softplus", 0},    {"Softsign", 0},
+                 {"Elu", 1},  {"LeakyRelu", 1}, {"ThresholdedRelu", 1}, {"HardSigmoid", 2}, {"Selu", 2}};
+    enum { KNOWN = sizeof known / sizeof *known };
+    const char *name = dq_node_string(call->node, "activation", "");
+    const dq_attr *alpha = dq_node_attr(call->node, "activation_alpha");
+    const dq_attr *beta = dq_node_attr(call->node, "activation_beta");
+    const dq_attr *gamma = dq_node_attr(call->node, "activation_gamma");
+    size_t i = 0;
+    while (i < KNOWN && strcmp(known[i].name, name) != 0)
+        i++;
+    if (*name == '\0')
+        return DQ_OK;
+    if (i == KNOWN)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED,
+                            "attribute 'activation' is '%s', which is no function here", name);
+    const dq_attr *second = strcmp(name, "Selu") == 0 ? gamma : beta;
+    if ((known[i].params > 0 && !alpha) || (known[i].params > 1 && !second))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has activation '%s' without its parameters", name);
+    if (strcmp(name, "Relu") == 0) {
+        s->floats.bounds.low = 0;
+        return DQ_OK;
+    }
+    s->fn = dq_ew_find(name, strlen(name))->fn;
+    s->params = (dq_ew_params){.alpha = alpha ? (double)alpha->u.f : 0,
+                               .beta = beta ? (double)beta->u.f : 0,
+                               .gamma = gamma ? (double)gamma->u.f : 0,
+                               .operands = 1,
+                               .rows = call->kernels->float_rows};
+    return DQ_OK;
+}
+
+static void activate(const state *s, float *x, size_t n)
+{
+    const void *in[1] = {x};
+    const size_t step[1] = {1};
+    if (s->fn)
+        s->fn(x, in, step, n, &s->params);
+}
+
+typedef struct results {
+    const state *s;
+    float *x;
+} results;
+
+static void activate_rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const results *r = arg;
+    const size_t n = r->s->mm.n;
+    activate(r->s, r->x + begin * n, (end - begin) * n);
 }
 
 /* ---- Operands ----------------------------------------------------------------------------------------- */
@@ -142,6 +207,8 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                 break;
             }
         }
+        if (s->mm.type == DQ_FLOAT)
+            activate(s, f, cols);
         if (s->mm.type == DQ_FLOAT || s->mm.type == DQ_DOUBLE)
             dq_fmm_write(o->out->data, o->out->dtype, at,
                          s->mm.type == DQ_FLOAT ? (const void *)f : (const void *)d, cols);
@@ -157,6 +224,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
+    DQ_TRY(read_activation(call, s, err));
     s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store, NULL};
     s->a_row = sh.trans_a ? 1 : sh.k;
     s->a_step = sh.trans_a ? sh.m : 1;
@@ -207,6 +275,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         floats.c = dq_half_floats_out(call, &s->halves);
         floats.z = dq_half_floats_in(call, &s->halves, 2);
         dq_fmatrix_run(call, &s->floats, &floats);
+        results r = {s, floats.c};
+        if (s->fn)
+            dq_parallel(call->threads, s->mm.m, WORK / s->mm.n + 1, activate_rows, &r);
         dq_half_floats_done(call, &s->halves);
     } else {
         dq_fmm_run(call, &s->mm, &o);
