@@ -8,26 +8,13 @@
  * rounds floats. Its last float value may have other readers, too; it is then a second
  * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
  * moved (fuse_moves.c). */
+#include "plan/fuse_chain.h"
 #include "ops/elementwise/elementwise.h"
-#include "plan/fuser.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 8, MOST_STEPS = 24, ARGS = 3 };
-
-/* ---- The list as the other patterns left it ----------------------------------------------------------- */
-
-typedef struct pass {
-    dq_fuser *f;
-    uint32_t *uses;  /* by value id: reads by nodes that are needed */
-    dq_node **by;    /* by value id: the needed node that gives it … */
-    uint32_t *place; /* … and its position, which holds until the pass has come to it */
-    bool *needed;    /* by position */
-    dq_node *gone;   /* stands where a node was that went into a chain: gives nothing */
-} pass;
-
-static bool look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static bool look_around(dq_chain_pass *p, const dq_value *const *wanted, uint32_t wanted_count)
 {
     dq_fuser *f = p->f;
     uint32_t values = f->use_count + f->value_count;
@@ -50,19 +37,6 @@ static bool look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_
 
 /* ---- A chain ------------------------------------------------------------------------------------------ */
 
-typedef struct chain {
-    const dq_node *nodes[MOST_STEPS];
-    uint32_t count;
-    /* the program */
-    dq_value *in[MOST_INPUTS];
-    dq_dequantized codes[MOST_INPUTS]; /* node NULL: the input is float */
-    uint32_t in_count, steps;
-    const char *name[MOST_STEPS];
-    const dq_node *like[MOST_STEPS];
-    const dq_value *of[MOST_STEPS]; /* the value that the step gives; NULL: one in between */
-    int64_t args[MOST_STEPS * ARGS];
-} chain;
-
 static bool has_limits(const dq_node *node)
 {
     for (uint32_t i = 1; i < node->in_count; i++) {
@@ -83,7 +57,7 @@ static const char *step_name(const dq_node *node)
     return node->op_type;
 }
 
-static bool is_step(const pass *p, const dq_node *node)
+static bool is_step(const dq_chain_pass *p, const dq_node *node)
 {
     const char *name = node && !*node->domain && !node->made ? step_name(node) : NULL;
     const dq_ew_named *row = name ? dq_ew_find(name, strlen(name)) : NULL;
@@ -102,7 +76,7 @@ static bool is_step(const pass *p, const dq_node *node)
 
 /* Whether the node is a DequantizeLinear that undoes a QuantizeLinear behind a step, whose codes nobody else
  * reads; *before is that one then. */
-static bool is_round_trip(const pass *p, const dq_node *node, dq_quantized *before)
+static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quantized *before)
 {
     dq_dequantized x;
     if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
@@ -115,15 +89,14 @@ static bool is_round_trip(const pass *p, const dq_node *node, dq_quantized *befo
            is_step(p, p->by[q->in[0]->id]);
 }
 
-/* Both nodes of a round trip are one step, in chains the second one stands for it: what it is done with. */
-static dq_value *const *operands(const pass *p, const dq_node *node, uint32_t *count)
+dq_value *const *dq_chain_operands(const dq_chain_pass *p, const dq_node *node, uint32_t *count)
 {
     bool trip = strcmp(node->op_type, "DequantizeLinear") == 0;
     *count = trip ? 1 : node->in_count;
     return trip ? p->by[node->in[0]->id]->in : node->in;
 }
 
-static bool in_chain(const chain *c, const dq_node *node)
+static bool in_chain(const dq_chain *c, const dq_node *node)
 {
     for (uint32_t i = 0; i < c->count; i++)
         if (c->nodes[i] == node)
@@ -131,11 +104,11 @@ static bool in_chain(const chain *c, const dq_node *node)
     return false;
 }
 
-static uint32_t reads(const pass *p, const chain *c, const dq_value *v)
+static uint32_t reads(const dq_chain_pass *p, const dq_chain *c, const dq_value *v)
 {
     uint32_t count = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
-        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins; i++)
             count += in[i] == v;
     }
@@ -143,20 +116,20 @@ static uint32_t reads(const pass *p, const chain *c, const dq_value *v)
 }
 
 /* Inputs of the chain, and steps that it would have. */
-static bool fits(const pass *p, const chain *c)
+static bool fits(const dq_chain_pass *p, const dq_chain *c)
 {
-    const dq_value *seen[MOST_INPUTS];
+    const dq_value *seen[DQ_CHAIN_INPUTS];
     uint32_t inputs = 0, limits = 0, steps = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
         const dq_node *node = c->nodes[n];
-        dq_value *const *in = operands(p, node, &ins);
+        dq_value *const *in = dq_chain_operands(p, node, &ins);
         steps += ins > 2 ? ins - 1 : 1;
         for (uint32_t i = 0; i < ins; i++) {
             const dq_value *v = in[i];
             bool known = !v || in_chain(c, v->producer);
             for (uint32_t k = 0; !known && k < inputs; k++)
                 known = seen[k] == v;
-            if (!known && inputs == MOST_INPUTS)
+            if (!known && inputs == DQ_CHAIN_INPUTS)
                 return false;
             if (!known)
                 seen[inputs++] = v;
@@ -164,17 +137,17 @@ static bool fits(const pass *p, const chain *c)
         if (dq_fuser_is(node, "Clip"))
             limits += 2; /* those that are left out are made */
     }
-    return inputs + limits <= MOST_INPUTS && steps <= MOST_STEPS;
+    return inputs + limits <= DQ_CHAIN_INPUTS && steps <= DQ_CHAIN_STEPS;
 }
 
 /* Takes in one more node whose result nobody else reads; false: there is none. */
-static bool grow(const pass *p, chain *c)
+static bool grow(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t ins;
     dq_quantized q;
     for (uint32_t n = 0; n < c->count; n++) {
-        dq_value *const *in = operands(p, c->nodes[n], &ins);
-        for (uint32_t i = 0; i < ins && c->count < MOST_STEPS; i++) {
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins && c->count < DQ_CHAIN_STEPS; i++) {
             const dq_node *node = in[i] ? p->by[in[i]->id] : NULL;
             if (!node || in_chain(c, node) || p->uses[in[i]->id] != reads(p, c, in[i]) ||
                 (!is_step(p, node) && !is_round_trip(p, node, &q)))
@@ -189,11 +162,11 @@ static bool grow(const pass *p, chain *c)
 }
 
 /* Codes are what a chain begins with, not a round trip behind floats. */
-static void trim(const pass *p, chain *c)
+static void trim(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t count = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
-        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         if (in == c->nodes[n]->in || in_chain(c, p->by[in[0]->id]))
             c->nodes[count++] = c->nodes[n];
     }
@@ -202,7 +175,7 @@ static void trim(const pass *p, chain *c)
 
 /* ---- Its program -------------------------------------------------------------------------------------- */
 
-static int64_t input_of(const pass *p, chain *c, dq_value *v)
+static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
 {
     dq_dequantized x;
     for (uint32_t i = 0; i < c->in_count; i++)
@@ -216,18 +189,18 @@ static int64_t input_of(const pass *p, chain *c, dq_value *v)
 }
 
 /* Inputs first: their number is where steps begin. */
-static void add_inputs(const pass *p, chain *c)
+static void add_inputs(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t ins;
     for (uint32_t n = 0; n < c->count; n++) {
-        dq_value *const *in = operands(p, c->nodes[n], &ins);
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins; i++)
             if (in[i] && !in_chain(c, p->by[in[i]->id]))
                 input_of(p, c, in[i]);
     }
 }
 
-static int64_t add_limit(const pass *p, chain *c, float limit)
+static int64_t add_limit(const dq_chain_pass *p, dq_chain *c, float limit)
 {
     dq_tensor *t;
     dq_value *v = dq_fuser_make_constant(p->f, DQ_FLOAT, 0, NULL, &t);
@@ -239,20 +212,21 @@ static int64_t add_limit(const pass *p, chain *c, float limit)
     return c->in_count++;
 }
 
-static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits);
+static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits);
 
-static int64_t add_step(chain *c, const dq_node *node, const char *name, int64_t a, int64_t b, int64_t third)
+static int64_t add_step(dq_chain *c, const dq_node *node, const char *name, int64_t a, int64_t b,
+                        int64_t third)
 {
-    const int64_t args[ARGS] = {a, b, third};
+    const int64_t args[DQ_CHAIN_ARGS] = {a, b, third};
     c->name[c->steps] = name;
     c->like[c->steps] = node;
     c->of[c->steps] = NULL;
-    memcpy(c->args + (size_t)c->steps * ARGS, args, sizeof args);
+    memcpy(c->args + (size_t)c->steps * DQ_CHAIN_ARGS, args, sizeof args);
     return c->in_count + c->steps++;
 }
 
 /* The number of a value. `limits`: by node of the chain two numbers, of a Clip's limits. */
-static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
+static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits)
 {
     const dq_node *node = p->by[v->id];
     uint32_t at = 0, ins;
@@ -263,7 +237,7 @@ static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
         at++;
     if (at == c->count)
         return input_of(p, c, v);
-    dq_value *const *in = operands(p, node, &ins);
+    dq_value *const *in = dq_chain_operands(p, node, &ins);
     int64_t result = emit(p, c, in[0], limits);
     const char *name = in == node->in ? step_name(node) : DQ_EW_ROUND_TRIP;
     if (dq_fuser_is(node, "Clip"))
@@ -276,9 +250,9 @@ static int64_t emit(const pass *p, chain *c, dq_value *v, const int64_t *limits)
     return result;
 }
 
-static bool make_program(const pass *p, chain *c, dq_value *last)
+static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
 {
-    int64_t limits[2 * MOST_STEPS] = {0};
+    int64_t limits[2 * DQ_CHAIN_STEPS] = {0};
     add_inputs(p, c);
     for (uint32_t n = 0; n < c->count; n++)
         for (uint32_t k = 0; k < 2 && dq_fuser_is(c->nodes[n], "Clip"); k++) {
@@ -296,12 +270,12 @@ static bool make_program(const pass *p, chain *c, dq_value *last)
 /* ---- The node ----------------------------------------------------------------------------------------- */
 
 /* Attributes as schemas/dqrun/Elementwise.yaml has them. */
-enum { ATTRS = 4, MOST_NUMBERS = MOST_STEPS * ARGS + MOST_INPUTS + 2 };
+enum { ATTRS = 4, MOST_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
 
-static bool set_attrs(dq_fuser *f, dq_node *node, const chain *c, size_t number_count, const float *numbers,
-                      size_t code_count, const int64_t *codes)
+static bool set_attrs(dq_fuser *f, dq_node *node, const dq_chain *c, size_t number_count,
+                      const float *numbers, size_t code_count, const int64_t *codes)
 {
-    size_t arg_count = (size_t)c->steps * ARGS;
+    size_t arg_count = (size_t)c->steps * DQ_CHAIN_ARGS;
     dq_string *steps = DQ_NEW_ARRAY(f->arena, c->steps, dq_string);
     int64_t *args = DQ_NEW_ARRAY(f->arena, arg_count + code_count, int64_t);
     float *floats = DQ_NEW_ARRAY(f->arena, number_count, float);
@@ -323,7 +297,7 @@ static bool set_attrs(dq_fuser *f, dq_node *node, const chain *c, size_t number_
 }
 
 /* alpha, beta and gamma of a step; of a round trip the scale, and the bounds of codes without their zero. */
-static void step_numbers(const dq_fuser *f, const chain *c, uint32_t s, float *to)
+static void step_numbers(const dq_fuser *f, const dq_chain *c, uint32_t s, float *to)
 {
     dq_dequantized x;
     to[0] = dq_node_float(c->like[s], "alpha", 1);
@@ -340,12 +314,13 @@ static void step_numbers(const dq_fuser *f, const chain *c, uint32_t s, float *t
 }
 
 /* `q` NULL: the result is float. `also` not NULL: the last float value, a second result. */
-static dq_node *make_node(dq_fuser *f, const chain *c, const dq_quantized *q, dq_value *out, dq_value *also)
+static dq_node *make_node(dq_fuser *f, const dq_chain *c, const dq_quantized *q, dq_value *out,
+                          dq_value *also)
 {
     float numbers[MOST_NUMBERS];
-    int64_t codes[MOST_INPUTS + 2 * ARGS], last = c->in_count + c->steps - 1;
+    int64_t codes[DQ_CHAIN_INPUTS + 2 * DQ_CHAIN_ARGS], last = c->in_count + c->steps - 1;
     size_t n = 0, m = 0;
-    for (uint32_t s = 0; s < c->steps; s++, n += ARGS)
+    for (uint32_t s = 0; s < c->steps; s++, n += DQ_CHAIN_ARGS)
         step_numbers(f, c, s, numbers + n);
     for (uint32_t i = 0; i < c->in_count; i++) {
         const dq_dequantized *x = &c->codes[i];
@@ -370,7 +345,7 @@ static dq_node *make_node(dq_fuser *f, const chain *c, const dq_quantized *q, dq
 dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
                              const dq_node *like)
 {
-    const chain c = {.nodes = {like}, .count = 1, .in = {codes}, .codes = {*x}, .in_count = 1};
+    const dq_chain c = {.nodes = {like}, .count = 1, .in = {codes}, .codes = {*x}, .in_count = 1};
     dq_value *out = dq_fuser_make_value(f, codes->name, q->dtype);
     dq_node *made = out ? make_node(f, &c, q, out, NULL) : NULL;
     return made && dq_fuser_before(f, made) ? made : NULL;
@@ -390,7 +365,7 @@ static void look_for(void *arg, dq_value *v)
 }
 
 /* Whether a needed node between the one that gives `v` and the one that is looked at reads it. */
-static bool is_read_before(const pass *p, const dq_value *v)
+static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
 {
     search s = {.v = v};
     for (uint32_t n = p->f->at; n-- > 0 && p->f->nodes[n] != p->by[v->id] && !s.found;)
@@ -408,7 +383,7 @@ typedef struct ending {
 } ending;
 
 /* Chains end with the QuantizeLinear at f->at, moves before it or not, or with the node itself. */
-static bool find_ending(const pass *p, ending *e)
+static bool find_ending(const dq_chain_pass *p, ending *e)
 {
     const dq_fuser *f = p->f;
     const dq_node *last = f->nodes[f->at];
@@ -427,7 +402,7 @@ static bool find_ending(const pass *p, ending *e)
 }
 
 /* Nodes were put in at `at`, where there were `count`: they need no look. */
-static bool look_behind(pass *p, uint32_t at, uint32_t count)
+static bool look_behind(dq_chain_pass *p, uint32_t at, uint32_t count)
 {
     dq_fuser *f = p->f;
     bool *grown = DQ_NEW_ARRAY(f->passing, f->count, bool);
@@ -441,7 +416,7 @@ static bool look_behind(pass *p, uint32_t at, uint32_t count)
 }
 
 /* What gives the value, before `at`, is in the chain now. */
-static void leave_out(pass *p, const dq_value *v, uint32_t at)
+static void leave_out(dq_chain_pass *p, const dq_value *v, uint32_t at)
 {
     uint32_t n = p->place[v->id];
     if (n < at) {
@@ -451,7 +426,7 @@ static void leave_out(pass *p, const dq_value *v, uint32_t at)
 }
 
 /* Puts `made` in the place of the nodes of the chain and what stands behind them. */
-static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
+static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const ending *e)
 {
     dq_fuser *f = p->f;
     uint32_t at = f->at, count = f->count;
@@ -467,12 +442,12 @@ static bool replace(pass *p, const chain *c, dq_node *made, const ending *e)
     return f->count == count || look_behind(p, at, count);
 }
 
-static void fuse_at(pass *p)
+static void fuse_at(dq_chain_pass *p)
 {
     dq_fuser *f = p->f;
     dq_node *last = f->nodes[f->at];
     ending e;
-    chain c = {0};
+    dq_chain c = {0};
     if (!find_ending(p, &e))
         return;
     c.nodes[c.count++] = p->by[e.v->id];
@@ -481,6 +456,7 @@ static void fuse_at(pass *p)
     while (grow(p, &c))
         ;
     trim(p, &c);
+    dq_chain_cut(p, &c);
     if (!make_program(p, &c, e.v))
         return;
     uint32_t dequantized = 0, trips = 0;
@@ -513,7 +489,8 @@ static bool has_form(const dq_node *node)
 
 /* Why a QuantizeLinear is still there; NULL: nothing that a model could change. `v`: its input before moves,
  * `before` gives it. */
-static const char *reason(const pass *p, const dq_node *node, const dq_value *v, const dq_node *before)
+static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_value *v,
+                          const dq_node *before)
 {
     dq_quantized q;
     dq_dequantized x;
@@ -535,7 +512,7 @@ static const char *reason(const pass *p, const dq_node *node, const dq_value *v,
     return "the types or parameters of its operands and of its result do not go together";
 }
 
-static void tell_rest(const pass *p)
+static void tell_rest(const dq_chain_pass *p)
 {
     for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
         const dq_node *node = p->f->nodes[n];
@@ -553,7 +530,7 @@ static void tell_rest(const pass *p)
 
 void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
 {
-    pass p = {.f = f};
+    dq_chain_pass p = {.f = f};
     if (!look_around(&p, wanted, wanted_count))
         return;
     for (f->at = f->count; f->at-- > 0 && !f->failed;)

@@ -290,10 +290,15 @@ def element_chain(case):
 
 
 def wide_chain(case):
-    """Functions of one 16-bit value, of as many elements as are worth a table or not."""
+    """Functions of one 16-bit value, of as many elements as are worth a table or not; sometimes between others."""
     dtype = case.pick(np.dtype(np.uint16), np.dtype(np.int16))
     scale = case.scale(0.00002, 0.0002)
-    y = case.input("x", (2, 4, case.pick(60, 2048, 3000)), dtype, scale)[0]
+    shape = (2, 4, case.pick(60, 2048, 3000))
+    y = case.input("x", shape, dtype, scale)[0]
+    if case.chance(0.4):
+        row = case.constant("row", case.rng.normal(0, 1, (4, 1)).astype(np.float32))
+        y = parted(case, "begun", case.node("Add", [y, row], "bias"), scale, dtype)
+        case.note += " behind a row"
     for i in range(case.size(1, 3)):
         number = case.constant(f"c{i}", case.rng.normal(0, 1, case.pick((), (1,), (1, 1, 1))).astype(np.float32))
         op = case.pick("Add", "Mul", "gate")
@@ -302,7 +307,12 @@ def wide_chain(case):
         else:
             y = case.node(op, case.pick([y, number], [number, y]), f"n{i}")
         y = parted(case, f"r{i}", y, scale * case.rng.uniform(0.3, 1.5), dtype)
-    case.quantize("y", case.node("Sigmoid", [y], "last"), 1 / 60000, dtype)
+    y = case.node("Sigmoid", [y], "last")
+    if case.chance(0.4):
+        other = case.input("other", shape, dtype, scale)[0]
+        y = case.node("Add", [parted(case, "done", y, 1 / 60000, dtype), other], "sum")
+        case.note += " before a sum"
+    case.quantize("y", y, scale, dtype)
     case.quanta = 0
     case.expect("y", "runs strip by strip")
 
