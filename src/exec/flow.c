@@ -15,7 +15,7 @@ static dq_status only_one(const dq_step *step, uint32_t i, dq_error *err)
                               dq_shape_text(t->rank, t->dims, text));
 }
 
-dq_status dq_flow_if(dq_plan *plan, dq_step *step, dq_error *err)
+static dq_status run_if(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_flow *flow;
     DQ_TRY(dq_flow_open(step, "then_branch", "else_branch", &flow, err));
@@ -148,7 +148,7 @@ static dq_status iterate(loop *l, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_flow_loop(dq_plan *plan, dq_step *step, dq_error *err)
+static dq_status run_loop(dq_plan *plan, dq_step *step, dq_error *err)
 {
     loop l = {.plan = plan, .step = step};
     DQ_TRY(open_loop(&l, err));
@@ -175,10 +175,8 @@ dq_status dq_flow_run(dq_plan *plan, dq_step *step, dq_error *err)
     static const struct {
         const char *name;
         dq_status (*run)(dq_plan *plan, dq_step *step, dq_error *err);
-    } rows[] = {{"If", dq_flow_if},
-                {"Loop", dq_flow_loop},
-                {"Scan", dq_flow_scan},
-                {"SequenceMap", dq_flow_sequence_map}};
+    } rows[] = {
+        {"If", run_if}, {"Loop", run_loop}, {"Scan", dq_flow_scan}, {"SequenceMap", dq_flow_sequence_map}};
     DQ_TRY(dq_step_infer(plan, step, err));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, step->node->op_type) != 0)

@@ -92,8 +92,8 @@ static dq_status fill_node(dq_reader *r, const dq_scope *scope, const Onnx__Node
     return read_attributes(r, scope, node->graph, proto->n_attribute, proto->attribute, node->attrs, err);
 }
 
-dq_status dq_proto_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
-                         dq_graph *g, dq_error *err)
+static dq_status read_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
+                            dq_graph *g, dq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const Onnx__NodeProto *proto = protos[i];
@@ -176,7 +176,7 @@ dq_status dq_proto_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphP
 {
     DQ_TRY(read_values(r, proto->n_input, proto->input, "input", g, dq_graph_add_input, err));
     DQ_TRY(read_initializers(r, proto, g, err));
-    DQ_TRY(dq_proto_nodes(r, scope, proto->n_node, proto->node, g, err));
+    DQ_TRY(read_nodes(r, scope, proto->n_node, proto->node, g, err));
     DQ_TRY(read_values(r, proto->n_output, proto->output, "output", g, dq_graph_add_output, err));
     return read_values(r, proto->n_value_info, proto->value_info, "value", g, dq_graph_add_value_info, err);
 }
@@ -250,7 +250,7 @@ static dq_status read_body(dq_reader *r, const Onnx__FunctionProto *proto, dq_fu
     DQ_TRY(
         read_attributes(r, &scope, f->body, count, (Onnx__AttributeProto **)defaults, f->attr_defaults, err));
     scope.in_function = true;
-    return dq_proto_nodes(r, &scope, proto->n_node, proto->node, f->body, err);
+    return read_nodes(r, &scope, proto->n_node, proto->node, f->body, err);
 }
 
 static dq_status read_function(dq_reader *r, const Onnx__FunctionProto *proto, dq_function *f, dq_error *err)

@@ -42,7 +42,5 @@ dq_status dq_proto_attribute(dq_reader *r, const dq_scope *scope, dq_graph *g,
 /** Adds everything in the message to `g`. */
 dq_status dq_proto_graph(dq_reader *r, const dq_scope *scope, const Onnx__GraphProto *proto, dq_graph *g,
                          dq_error *err);
-dq_status dq_proto_nodes(dq_reader *r, const dq_scope *scope, size_t count, Onnx__NodeProto *const *protos,
-                         dq_graph *g, dq_error *err);
 
 #endif

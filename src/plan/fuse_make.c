@@ -196,7 +196,7 @@ bool dq_fuser_bind(dq_fuser *f, dq_node *node)
     return false;
 }
 
-bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node)
+bool dq_fuser_before(dq_fuser *f, dq_node *node)
 {
     if (f->count == f->capacity) {
         uint32_t wanted = f->capacity + f->capacity / 2 + 16;
@@ -207,17 +207,9 @@ bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node)
         f->nodes = grown;
         f->capacity = wanted;
     }
-    memmove(f->nodes + at + 1, f->nodes + at, (f->count - at) * sizeof *f->nodes);
-    f->nodes[at] = node;
+    memmove(f->nodes + f->at + 1, f->nodes + f->at, (f->count - f->at) * sizeof *f->nodes);
+    f->nodes[f->at++] = node;
     f->count++;
-    return true;
-}
-
-bool dq_fuser_before(dq_fuser *f, dq_node *node)
-{
-    if (!dq_fuser_insert(f, f->at, node))
-        return false;
-    f->at++;
     return true;
 }
 

@@ -111,8 +111,6 @@ bool dq_fuser_give(dq_fuser *f, dq_node *node, uint32_t count, dq_value *const *
 /** Binds the node to schema and implementation, and holds its types against the schema; false (and the reason
  * told) when they do not fit or there is none. */
 bool dq_fuser_bind(dq_fuser *f, dq_node *node);
-/** Puts `node` before position `at` of the list. */
-bool dq_fuser_insert(dq_fuser *f, uint32_t at, dq_node *node);
 /** Puts `node` before the one that is looked at. */
 bool dq_fuser_before(dq_fuser *f, dq_node *node);
 /** The same, but a node that moves constants is computed now: its results are then constants. */

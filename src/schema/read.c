@@ -32,7 +32,8 @@ dq_status dq_read_no_memory(const dq_schema_reader *r)
     return dq_no_memory(r->err, sizeof(dq_schema), "a schema");
 }
 
-bool dq_read_is_null(const dq_yaml *node)
+/* A plain scalar that stands for "nothing": empty, ~ or null. */
+static bool is_null(const dq_yaml *node)
 {
     return node->kind == DQ_YAML_SCALAR && node->plain &&
            (!*node->text || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
@@ -47,7 +48,8 @@ static dq_status want_kind(const dq_schema_reader *r, const dq_yaml *node, const
                         dq_yaml_kind_name(kind));
 }
 
-dq_status dq_read_text(const dq_schema_reader *r, const dq_yaml *node, const char *what, const char **out)
+/* The scalar's text, copied; `what` names it in the sentence. */
+static dq_status read_text(const dq_schema_reader *r, const dq_yaml *node, const char *what, const char **out)
 {
     DQ_TRY(want_kind(r, node, what, DQ_YAML_SCALAR));
     *out = dq_arena_string(r->arena, node->text, strlen(node->text));
@@ -56,7 +58,7 @@ dq_status dq_read_text(const dq_schema_reader *r, const dq_yaml *node, const cha
 
 static dq_status read_name(const dq_schema_reader *r, const dq_yaml *node, const char *what, const char **out)
 {
-    DQ_TRY(dq_read_text(r, node, what, out));
+    DQ_TRY(read_text(r, node, what, out));
     return **out ? DQ_OK : dq_read_fail(r, node->line, "%s is empty", what);
 }
 
@@ -329,7 +331,7 @@ static dq_status read_attr(const dq_schema_reader *r, const dq_yaml *node, const
     if (fields[3].value)
         DQ_TRY(read_bool(r, fields[3].value, "required", &out->required));
     const dq_yaml *value = fields[4].value;
-    if (!value || dq_read_is_null(value))
+    if (!value || is_null(value))
         return DQ_OK;
     if (out->required)
         return dq_read_fail(r, value->line, "attribute '%s' is required and has a default", out->name);
@@ -376,13 +378,13 @@ static dq_status read_head(const dq_schema_reader *r, const field *fields, dq_sc
     uint32_t version = 0;
     schema->domain = schema->doc = "";
     if (fields[DOMAIN].value)
-        DQ_TRY(dq_read_text(r, fields[DOMAIN].value, "domain", &schema->domain));
+        DQ_TRY(read_text(r, fields[DOMAIN].value, "domain", &schema->domain));
     schema->domain = dq_domain_canonical(schema->domain);
     DQ_TRY(read_name(r, fields[NAME].value, "name", &schema->name));
     DQ_TRY(read_number(r, fields[SINCE_VERSION].value, "since_version", 1, MAX_SINCE_VERSION, &version));
     schema->since_version = (int)version;
     if (fields[DOC].value)
-        DQ_TRY(dq_read_text(r, fields[DOC].value, "doc", &schema->doc));
+        DQ_TRY(read_text(r, fields[DOC].value, "doc", &schema->doc));
     if (fields[SUPPORT_LEVEL].value)
         DQ_TRY(want_kind(r, fields[SUPPORT_LEVEL].value, "support_level", DQ_YAML_SCALAR));
     if (fields[DEPRECATED].value)

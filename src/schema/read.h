@@ -14,10 +14,6 @@ typedef struct dq_schema_reader {
 /** DQ_BAD_MODEL with "SOURCE:LINE: " and the sentence. */
 dq_status dq_read_fail(const dq_schema_reader *r, unsigned line, const char *format, ...) DQ_PRINTF(3, 4);
 dq_status dq_read_no_memory(const dq_schema_reader *r);
-/** A plain scalar that stands for "nothing": empty, ~ or null. */
-bool dq_read_is_null(const dq_yaml *node);
-/** The scalar's text, copied; `what` names it in the sentence. */
-dq_status dq_read_text(const dq_schema_reader *r, const dq_yaml *node, const char *what, const char **out);
 
 /** The default of attribute `name` of that kind into *out. Lists may be empty. Kinds that hold tensors,
  * graphs or types have no spelling here and are refused. */

@@ -83,10 +83,9 @@ typedef union values {
     float f[BLOCK];
 } values;
 
-/* How kernels see elements: the flip that makes the extreme the largest. */
+/* How kernels see elements. */
 typedef struct way {
     dq_arg_fn *arg;
-    const dq_kernels *kernels;
     size_t width; /* 0: they do not */
     uint64_t flip;
     bool floats;
@@ -95,16 +94,15 @@ typedef struct way {
 static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
-    const uint64_t sign = (uint64_t)1 << (row->bits - 1), all = s->max ? 0 : UINT64_MAX;
-    bool is_signed = row->cls == DQ_CLASS_INT;
+    const uint64_t flip = dq_extreme_flip(dtype, s->max);
     if (s->n > INT32_MAX)
         return (way){0};
     if (dtype == DQ_FLOAT)
-        return (way){k->columns->arg_f32, k, 4, s->max ? 0 : sign, true};
+        return (way){k->columns->arg_f32, 4, flip, true};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 8)
-        return (way){k->columns->arg_8, k, 1, (all ^ (is_signed ? sign : 0)) & UINT8_MAX, false};
+        return (way){k->columns->arg_8, 1, flip, false};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 32)
-        return (way){k->columns->arg_32, k, 4, all ^ (is_signed ? 0 : sign), false};
+        return (way){k->columns->arg_32, 4, flip, false};
     return (way){0};
 }
 

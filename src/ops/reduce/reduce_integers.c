@@ -35,26 +35,35 @@ typedef union lanes {
     uint64_t of_64[BLOCK];
 } lanes;
 
-/* The flip of all bits orders numbers backwards, that of the sign bit signed as unsigned ones. */
+uint64_t dq_extreme_flip(dq_dtype dtype, bool max)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    const uint64_t all = UINT64_MAX >> (64 - row->bits), sign = (uint64_t)1 << (row->bits - 1);
+    if (row->cls == DQ_CLASS_FLOAT)
+        return max ? 0 : sign;
+    /* that of all bits orders numbers backwards, that of the sign bit signed as unsigned ones */
+    return (max ? 0 : all) ^ ((row->cls == DQ_CLASS_INT) == (row->bits == 8) ? sign : 0);
+}
+
 static bool way_of(const dq_columns *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
-    bool is_signed = row->cls == DQ_CLASS_INT, mean = kind == DQ_REDUCE_MEAN;
-    uint64_t sign = (uint64_t)1 << (row->bits - 1), all = kind == DQ_REDUCE_MIN ? UINT64_MAX : 0;
-    size_t width = row->bits / 8;
+    bool mean = kind == DQ_REDUCE_MEAN && row->cls == DQ_CLASS_INT;
     bool extreme = kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
-    if (row->cls == DQ_CLASS_FLOAT || (!extreme && kind != DQ_REDUCE_SUM && (!mean || !is_signed)))
+    size_t width = row->bits / 8;
+    if (row->cls == DQ_CLASS_FLOAT || (!extreme && kind != DQ_REDUCE_SUM && !mean))
         return false;
+    uint64_t flip = extreme ? dq_extreme_flip(dtype, kind == DQ_REDUCE_MAX) : 0;
     if (!extreme && width == 4)
         *to = (way){k->add_32, 4, 8, 0, 0, true};
     else if (!extreme && width == 8)
         *to = (way){k->add_64, 8, 8, 0, 0, true};
     else if (extreme && row->bits == 8)
-        *to = (way){k->max_8, 1, 1, all ^ (is_signed ? sign : 0), 0, false};
+        *to = (way){k->max_8, 1, 1, flip, 0, false};
     else if (extreme && width == 4)
-        *to = (way){k->max_32, 4, 4, all ^ (is_signed ? 0 : sign), 0x8000000080000000, false};
+        *to = (way){k->max_32, 4, 4, flip, 0x8000000080000000, false};
     else if (extreme && width == 8)
-        *to = (way){k->max_64, 8, 8, all ^ (is_signed ? 0 : sign), sign, false};
+        *to = (way){k->max_64, 8, 8, flip, (uint64_t)1 << 63, false};
     else
         return false;
     return true;
