@@ -25,7 +25,9 @@ dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t k
     size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_PLACE_ALIGN, wanted;
     if (*memory && *capacity >= size)
         return DQ_OK;
-    if (!dq_align_size(size ? size : 1, align, &wanted))
+    /* what grows once will grow again, as a text does by a word each run: no new pages for each */
+    size_t more = *memory && !keep && size < SIZE_MAX / 2 ? size / 4 : 0;
+    if (!dq_align_size(size ? size + more : 1, align, &wanted))
         return dq_no_memory(err, size, what);
     if (!keep) { /* both at once would be more memory than is needed */
         free(*memory);

@@ -25,7 +25,8 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given,
                             dq_arena *strings, dq_error *err);
 
 /** Grows malloc'ed memory, aligned to 64 bytes; the first `keep` bytes of what was in it stay. Never NULL
- * afterwards, so that empty tensors have an address too. */
+ * afterwards, so that empty tensors have an address too. What grows and need not stay gets a quarter more,
+ * which is address space until somebody writes there. */
 dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
                           dq_error *err);
 
