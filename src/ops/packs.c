@@ -23,10 +23,17 @@ typedef struct form {
     _Alignas(max_align_t) char key[]; /* a struct of the maker's */
 } form;
 
+enum { LISTS = 512 };
+
 struct dq_packs {
     pthread_mutex_t lock;
-    form *forms, *waiting;
+    form *forms[LISTS], *waiting; /* those of one tensor are in the same list */
 };
+
+static size_t list_of(const void *data)
+{
+    return ((uintptr_t)data * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (LISTS - 1);
+}
 
 dq_status dq_packs_create(dq_packs **out, dq_error *err)
 {
@@ -45,18 +52,19 @@ void dq_packs_free(dq_packs *packs)
 {
     if (!packs)
         return;
-    for (form *f = packs->forms, *next; f; f = next) {
-        next = f->next;
-        free(f->memory);
-        free(f);
-    }
+    for (size_t i = 0; i < LISTS; i++)
+        for (form *f = packs->forms[i], *next; f; f = next) {
+            next = f->next;
+            free(f->memory);
+            free(f);
+        }
     pthread_mutex_destroy(&packs->lock);
     free(packs);
 }
 
 static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void *key, size_t key_size)
 {
-    for (form *f = packs->forms; f; f = f->next)
+    for (form *f = packs->forms[list_of(data)]; f; f = f->next)
         if (f->data == data && f->make == make && f->key_size == key_size &&
             memcmp(f->key, key, key_size) == 0)
             return f;
@@ -103,7 +111,7 @@ static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from
 {
     dq_tensor aligned = *from;
     const form *copied = NULL;
-    for (const form *other = packs->forms; other && !copied; other = other->next)
+    for (const form *other = packs->forms[list_of(from->data)]; other && !copied; other = other->next)
         if (other->data == from->data && other->make == copy_out)
             copied = other;
     void *copy = copied ? NULL : malloc(from->size);
@@ -175,8 +183,9 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_
     if (!f) {
         f = make_form(packs, from, how, make, key, key_size, size);
         if (f) {
-            f->next = packs->forms;
-            packs->forms = f;
+            form **list = &packs->forms[list_of(f->data)];
+            f->next = *list;
+            *list = f;
         } else {
             status = dq_no_memory(err, size, "packed weights");
         }
