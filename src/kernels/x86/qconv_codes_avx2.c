@@ -43,13 +43,17 @@ _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words")
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
+#define NEAR 0x1.9p-23
+
 static inline __m256d whole(__m256d v)
 {
     return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* Whether products with the float are rounded as those with the double are, for the sums next to where the
- * result goes from one whole number to the next, of numbers first … end and some more. */
+ * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
+ * nearest one move such a place by no more than NEAR of it: where no sum is so near, there is nothing to see.
+ */
 static bool is_sure(double scale, float with, int first, int end)
 {
     const __m256d scales = _mm256_set1_pd(scale), inverse = _mm256_set1_pd(1 / scale);
@@ -57,7 +61,11 @@ static bool is_sure(double scale, float with, int first, int end)
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
         __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
-        __m256d sum = whole(_mm256_mul_pd(half, inverse));
+        __m256d place = _mm256_mul_pd(half, inverse), sum = whole(place), sign = _mm256_set1_pd(-0.0);
+        __m256d distance = _mm256_andnot_pd(sign, _mm256_sub_pd(place, sum));
+        __m256d moved = _mm256_andnot_pd(sign, _mm256_mul_pd(place, _mm256_set1_pd(NEAR)));
+        if (_mm256_movemask_pd(_mm256_cmp_pd(distance, moved, _CMP_LE_OQ)) == 0)
+            continue;
         for (int i = -1; i <= 1; i++) {
             __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
             __m128 exact = _mm256_cvtpd_ps(whole(_mm256_mul_pd(here, scales)));
