@@ -90,8 +90,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 /* The input index that output index i - begin stands for; n > 0. */
 static int64_t shown(mode how, int64_t i, int64_t n)
 {
+    if (i >= 0 && i < n)
+        return i;
     if (how == EDGE)
-        return i < 0 ? 0 : i >= n ? n - 1 : i;
+        return i < 0 ? 0 : n - 1;
     if (how == WRAP || n == 1) {
         int64_t r = i % n;
         return r < 0 ? r + n : r;
