@@ -32,6 +32,7 @@ struct dq_session {
     dq_given *given;          /* room for all inputs: those that a run has */
     const dq_value **wanted;  /* the graph's outputs, then those that dq_session_add_output added */
     uint32_t wanted_count;
+    dq_tensor **targets; /* the caller's, by position in `wanted` */
 };
 
 static const dq_graph *graph_of(const dq_session *session)
@@ -68,7 +69,8 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     session->given = calloc(inputs + 1, sizeof *session->given);
     const dq_graph *g = graph_of(session);
     session->wanted = calloc((size_t)g->output_count + 1, sizeof *session->wanted);
-    if (!session->inputs || !session->given || !session->wanted)
+    session->targets = calloc((size_t)g->output_count + 1, sizeof *session->targets);
+    if (!session->inputs || !session->given || !session->wanted || !session->targets)
         return dq_no_memory(err, inputs * sizeof *session->given, "a session");
     for (int i = 0; i < PLANS; i++)
         if (!(session->plans[i].inputs = calloc(inputs + 1, sizeof(dq_tensor))))
@@ -114,6 +116,7 @@ void dq_session_free(dq_session *session)
     free(session->inputs);
     free(session->given);
     free(session->wanted);
+    free(session->targets);
     dq_model_free(session->model);
     free(session);
 }
@@ -128,30 +131,32 @@ static dq_status unknown_input(const dq_session *session, const char *name, dq_e
                    session->model->program->ir->path, name, wants);
 }
 
-static dq_status check_input(const dq_session *session, const dq_value *v, const dq_tensor *t, dq_error *err)
+/* Holds the caller's tensor for a value (`what`: "input") against the value's declaration. */
+static dq_status check_tensor(const dq_session *session, const char *what, const dq_value *v,
+                              const dq_tensor *t, dq_error *err)
 {
     const dq_type *type = &v->type;
     const char *path = session->model->program->ir->path;
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
     if (type->kind == DQ_KIND_SPARSE || type->kind == DQ_KIND_MAP)
-        return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, which does not run in this build", path,
+        return dq_fail(err, DQ_UNSUPPORTED, "%s: %s '%s' is %s, which does not run in this build", path, what,
                        v->name, dq_type_text(type, text));
     if (type->kind != DQ_KIND_TENSOR || t->kind != DQ_KIND_TENSOR) {
         char kind[DQ_KIND_TEXT];
         if (dq_tensor_is(t, type))
             return DQ_OK;
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is %s, wanted %s", path, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' is %s, wanted %s", path, what, v->name,
                        dq_tensor_kind_text(t, kind), dq_type_text(type, text));
     }
     if (type->dtype != DQ_UNDEFINED && t->dtype != type->dtype)
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, wanted %s", path, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' has type %s, wanted %s", path, what, v->name,
                        dq_dtype_name(t->dtype), dq_dtype_name(type->dtype));
     bool fits = !type->has_shape || type->rank == t->rank;
     for (uint32_t d = 0; fits && type->has_shape && d < type->rank; d++)
         fits = type->dims[d] < 0 || type->dims[d] == t->dims[d];
     if (fits)
         return DQ_OK;
-    return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, wanted %s", path, v->name,
+    return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' has shape %s, wanted %s", path, what, v->name,
                    dq_shape_text(t->rank, t->dims, got), dq_shape_text(type->rank, type->dims, wanted));
 }
 
@@ -164,7 +169,7 @@ dq_status dq_session_set_input(dq_session *session, const char *name, const dq_t
         if (strcmp(g->inputs[i]->name, name) != 0)
             continue;
         if (tensor)
-            DQ_TRY(check_input(session, g->inputs[i], tensor, err));
+            DQ_TRY(check_tensor(session, "input", g->inputs[i], tensor, err));
         session->inputs[i] = tensor;
         return DQ_OK;
     }
@@ -182,6 +187,19 @@ static dq_status check_given(const dq_session *session, dq_error *err)
         return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing; the model wants %s",
                        session->model->program->ir->path, g->inputs[i]->name, wants);
     }
+    return DQ_OK;
+}
+
+/* Targets that overlap would have to hold two values. */
+static dq_status check_apart(const dq_session *session, dq_error *err)
+{
+    for (uint32_t i = 0; i < session->wanted_count; i++)
+        for (uint32_t k = 0; session->targets[i] && k < i; k++)
+            if (session->targets[k] && dq_tensor_overlap(session->targets[i], session->targets[k]))
+                return dq_fail(err, DQ_INVALID_ARGUMENT,
+                               "%s: the tensors for outputs '%s' and '%s' overlap, wanted memory for each",
+                               session->model->program->ir->path, session->wanted[k]->name,
+                               session->wanted[i]->name);
     return DQ_OK;
 }
 
@@ -307,9 +325,12 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     uint32_t given_count = list_given(session);
     DQ_TRY(choose_plan(session, given_count, err));
     const planned *p = &session->plans[0];
+    session->exec.targets = session->targets;
+    session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
     dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
-    if (status == DQ_BAD_MODEL && p->is_fused) { /* a late step may be the one that does not fit */
+    if (status == DQ_BAD_MODEL && session->exec.repeats) { /* a late step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
+        session->exec.repeats = false;
         status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     }
     return status;
@@ -321,6 +342,7 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
     session->ran = false;
     DQ_TRY(check_given(session, err));
+    DQ_TRY(check_apart(session, err));
     dq_status status = plan_and_run(session, err);
     dq_threads_rest(session->threads);
     session->ran = status == DQ_OK;
@@ -329,32 +351,53 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
 
 /* ---- Outputs ------------------------------------------------------------------------------------------ */
 
-static const dq_value *output_named(const dq_session *session, const char *name)
+/* Position in `wanted`; wanted_count: there is none. */
+static uint32_t output_named(const dq_session *session, const char *name)
 {
     const dq_graph *g = graph_of(session);
-    if (!name)
-        return g->output_count ? g->outputs[0] : NULL;
-    for (uint32_t i = 0; i < g->output_count; i++)
-        if (strcmp(g->output_names[i], name) == 0)
-            return g->outputs[i];
-    for (uint32_t i = g->output_count; i < session->wanted_count; i++)
-        if (strcmp(session->wanted[i]->name, name) == 0)
-            return session->wanted[i];
-    return NULL;
+    uint32_t i = 0;
+    while (i < session->wanted_count && name &&
+           strcmp(i < g->output_count ? g->output_names[i] : session->wanted[i]->name, name) != 0)
+        i++;
+    return i;
+}
+
+static dq_status find_output(const dq_session *session, const char *name, uint32_t *at, dq_error *err)
+{
+    *at = output_named(session, name);
+    return *at < session->wanted_count ? DQ_OK
+                                       : dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no output '%s'",
+                                                 session->model->program->ir->path, name ? name : "(first)");
+}
+
+dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor *tensor, dq_error *err)
+{
+    uint32_t at;
+    if (!session)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_set_output: the session is NULL");
+    DQ_TRY(find_output(session, name, &at, err));
+    if (tensor && (tensor->kind != DQ_KIND_TENSOR || tensor->dtype == DQ_STRING))
+        return dq_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "%s: output '%s' is to be written to strings, a sequence or an optional, wanted a tensor "
+            "of numbers",
+            session->model->program->ir->path, session->wanted[at]->name);
+    if (tensor)
+        DQ_TRY(check_tensor(session, "the tensor for output", session->wanted[at], tensor, err));
+    session->targets[at] = tensor;
+    return DQ_OK;
 }
 
 dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out, dq_error *err)
 {
     if (!session || !out)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_get_output: a pointer is NULL");
-    const dq_value *v = output_named(session, name);
-    const char *path = session->model->program->ir->path;
-    if (!v)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no output '%s'", path, name ? name : "(first)");
+    uint32_t at;
+    DQ_TRY(find_output(session, name, &at, err));
     if (!session->ran)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
-                       path, v->name);
-    *out = dq_plan_output(session->plans[0].plan, v);
+                       session->model->program->ir->path, session->wanted[at]->name);
+    *out = dq_plan_output(session->plans[0].plan, session->wanted[at]);
     return DQ_OK;
 }
 
@@ -362,7 +405,7 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
 {
     if (!session || !name)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_add_output: a pointer is NULL");
-    if (output_named(session, name))
+    if (output_named(session, name) < session->wanted_count)
         return DQ_OK;
     const dq_value *v = dq_namemap_get(&graph_of(session)->values, name);
     if (!v || !(v->is_input || v->constant || v->producer))
@@ -372,6 +415,11 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     if (!grown)
         return dq_no_memory(err, sizeof *grown, "an output");
     session->wanted = grown;
+    dq_tensor **targets = realloc(session->targets, (session->wanted_count + 1) * sizeof *targets);
+    if (!targets)
+        return dq_no_memory(err, sizeof *targets, "an output");
+    session->targets = targets;
+    targets[session->wanted_count] = NULL;
     session->wanted[session->wanted_count++] = v;
     session->fused = NULL;
     for (int i = 0; i < PLANS; i++)

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/pages.h"
 #include "exec/flow.h"
+#include "exec/targets.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -62,6 +63,8 @@ static void bind_buffer(const dq_exec *exec, dq_plan *plan)
     for (uint32_t i = 0; i < plan->slot_count; i++)
         if (plan->slots[i].where == DQ_AT_BUFFER)
             plan->slots[i].t.data = base + plan->slots[i].offset;
+    for (uint32_t i = 0; i < plan->home_count; i++)
+        plan->homes[i].at = base + plan->homes[i].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
             plan->copies[i].t.data = base + plan->copies[i].offset;
@@ -122,6 +125,11 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
         if (!call->out[i])
             continue;
         dq_slot *slot = dq_plan_slot(plan, step->node->out[i]);
+        const dq_tensor *to = slot->target;
+        if (to && to->dtype == slot->t.dtype && to->size == slot->t.size && slot->t.size) {
+            slot->t.data = to->data;
+            continue;
+        }
         DQ_TRY(
             reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
         slot->t.data = slot->late_memory;
@@ -195,13 +203,14 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given,
     DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
     bind_buffer(exec, plan);
     bind_inputs(plan, given, given_count);
+    DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = &plan->steps[i];
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
     }
     for (uint32_t i = 0; i < plan->copy_count; i++)
         DQ_TRY(copy_output(plan, &plan->copies[i], err));
-    return DQ_OK;
+    return dq_targets_fill(exec, plan, err);
 }
 
 /* Outputs may share the items of an input that is a sequence, and outlive the caller's. */

@@ -9,6 +9,10 @@ typedef struct dq_exec {
     void *buffer; /* plan->buffer_size bytes */
     size_t buffer_capacity;
     dq_arena strings; /* bytes of string tensors, and items of sequences, of the last run */
+    dq_tensor *const
+        *targets; /* of the plan's wanted values: the caller's tensor, not of strings, that has the
+                     value after the run, or NULL; NULL: none. They do not overlap one another */
+    bool repeats; /* a run that fails may be repeated: inputs are not overwritten before it ends */
     void (*trace)(void *arg, const dq_trace_event *event);
     void *trace_arg;
 } dq_exec;

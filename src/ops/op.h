@@ -48,8 +48,10 @@ enum {
     DQ_OP_IN_PLACE = 1 << 7,   /* an output may have the memory of input 0, where both have as many elements
                                   of the same size and no other input overlaps it */
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
-    DQ_OP_ITEMS = 1 << 4 /* takes or gives sequences or optionals, whose items are known only in a run:
-                            planned in each run */
+    DQ_OP_PAST_AT = 1 << 16, /* times i: outputs 1 and 2 may have the memory of inputs i and i + 1, where both
+                                have the same size and no other input overlaps it */
+    DQ_OP_ITEMS = 1 << 4     /* takes or gives sequences or optionals, whose items are known only in a run:
+                                planned in each run */
 };
 
 typedef struct dq_op_impl {

@@ -53,4 +53,7 @@ bool dq_builder_join(dq_builder *b, const dq_step *step);
 /** Gives an output the memory of an input that nobody reads any more. */
 bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out);
 
+/** homes.c: makes the plan's list of them, once all pieces have their places. */
+dq_status dq_builder_list_homes(dq_builder *b, dq_error *err);
+
 #endif

@@ -11,6 +11,7 @@ typedef struct dq_piece {
     size_t size;          /* bytes */
     uint32_t first, last; /* steps between which it lives, both included */
     uint32_t within;      /* 0, or 1 + index of a later piece of which it is a part … */
+    uint32_t home;        /* for the planner, see homes.c */
     size_t shift;         /* … from this byte on */
     size_t offset;        /* the result, a multiple of DQ_PLACE_ALIGN if `shift` is */
 } dq_piece;

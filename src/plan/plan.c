@@ -258,9 +258,11 @@ typedef struct use {
 static void use_at(void *arg, dq_value *v)
 {
     const use *u = arg;
-    const dq_slot *root = &u->b->plan->slots[dq_builder_slot(u->b, v)->root];
+    dq_slot *root = &u->b->plan->slots[dq_builder_slot(u->b, v)->root];
     if (root->where == DQ_AT_BUFFER)
         u->b->pieces[root->piece].last = u->at;
+    else if (root->where == DQ_AT_INPUT)
+        root->touched = u->at + 1;
 }
 
 static void use_inputs(dq_builder *b, const dq_step *step, uint32_t at)
@@ -277,6 +279,7 @@ static dq_status place_outputs(dq_builder *b, dq_step *step, uint32_t at, dq_err
             continue;
         slot->where = step->late ? DQ_AT_LATE : DQ_AT_BUFFER;
         slot->shaped = !step->late;
+        slot->touched = at;
         if (!step->late && !dq_builder_take_over(b, step, slot))
             DQ_TRY(add_piece(b, slot->t.size, at, &slot->piece, err));
     }
@@ -374,6 +377,7 @@ static dq_status keep_output(dq_builder *b, const dq_value *v, dq_error *err)
         b->pieces[root->piece].last = plan->step_count;
     if (root->where != DQ_AT_INPUT)
         return DQ_OK;
+    root->touched = UINT32_MAX;
     dq_copy *copy = &plan->copies[plan->copy_count++];
     *copy = (dq_copy){.from = dq_plan_index(plan, v), .t = slot->t};
     if (!slot->shaped)
@@ -476,6 +480,7 @@ static dq_status build(dq_builder *b, dq_error *err)
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
     DQ_TRY(place_all(b, err));
+    DQ_TRY(dq_builder_list_homes(b, err));
     return dq_packs_finish(plan->program->packs, plan->threads, err);
 }
 

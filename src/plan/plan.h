@@ -32,7 +32,11 @@ typedef struct dq_slot {
     size_t offset;
     void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */
     size_t late_capacity;
-    bool lasting; /* DQ_AT_CONSTANT: the data lives as long as the program */
+    bool lasting;     /* DQ_AT_CONSTANT: the data lives as long as the program */
+    uint32_t touched; /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
+                         end of a run does; DQ_AT_LATE: the step that gives it */
+    uint32_t next;    /* 0, or 1 + index of another slot of the same home */
+    const dq_tensor *target; /* DQ_AT_LATE: the caller's memory, to be used where type and size are these */
 } dq_slot;
 
 typedef struct dq_step {
@@ -58,6 +62,17 @@ typedef struct dq_copy {
     size_t capacity;
 } dq_copy;
 
+/** A wanted value whose memory may be the caller's in a run (exec/targets.c). Its place in the buffer is kept
+ * for runs in which it is not: pages that nobody touches cost nothing. */
+typedef struct dq_home {
+    const dq_value *value;
+    uint32_t first; /* the step that first writes there */
+    uint32_t slots; /* 1 + index of the first of those that lie there, one after the other or as parts of it,
+                       linked by `next`; late: only its own; 0: the value never has the caller's memory */
+    size_t offset;  /* in the buffer */
+    const char *at; /* where that is in the run */
+} dq_home;
+
 typedef struct dq_plan {
     dq_program *program;
     dq_graph *graph;
@@ -74,6 +89,8 @@ typedef struct dq_plan {
     uint32_t moving_count;
     dq_copy *copies;
     uint32_t copy_count;
+    dq_home *homes; /* of the wanted values, as in the request; none in inner graphs */
+    uint32_t home_count;
     size_t buffer_size;
     const dq_kernels *kernels;
     dq_threads *threads;

@@ -76,6 +76,12 @@ bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b)
     return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0);
 }
 
+bool dq_tensor_overlap(const dq_tensor *a, const dq_tensor *b)
+{
+    const uintptr_t a_at = (uintptr_t)a->data, b_at = (uintptr_t)b->data;
+    return a->size && b->size && a_at < b_at + b->size && b_at < a_at + a->size;
+}
+
 uint64_t dq_get_bits(const void *data, unsigned bits, size_t i)
 {
     const uint8_t *bytes = data;

@@ -40,6 +40,9 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
 
 bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b);
 
+/** Whether some byte belongs to the data of both. */
+bool dq_tensor_overlap(const dq_tensor *a, const dq_tensor *b);
+
 /** "3x1x224x224", "scalar", into buffer; returns buffer. Unknown dimensions (-1) print as "?". */
 enum { DQ_SHAPE_TEXT = 256 };
 const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT]);

@@ -107,6 +107,11 @@ def group_query(rng):
         past = [None, None]
         if room or kind:
             past = [c.put(normal(rng, np.float32, batch, kv, room, size)) for c in caches]
+        rest = past[0] is not None and rng.integers(3) == 0  # the past has something behind its sequences' ends
+        for b in range(batch):
+            for old in past:
+                if old is not None and not rest:
+                    old[b, :, before[b] :] = 0
         valid, counts = np.full(batch, rows), None
         if past[0] is not None and rng.integers(4) == 0:  # padded behind
             valid = np.array([rng.integers(0 if b else 1, rows + 1) for b in before])
@@ -137,8 +142,8 @@ def group_query(rng):
             kept = cache.put(new)
             present = np.zeros((batch, kv, capacity, kept.shape[3]), kept.dtype)
             for b in range(batch):
-                if before[b]:
-                    present[b, :, : before[b]] = old[b, :, : before[b]]
+                if old is not None:
+                    present[b, :, :room] = old[b]
                 present[b, :, before[b] : lengths[b]] = kept[b, :, : valid[b]]
             presents.append(present)
         bias = sink = None
@@ -178,6 +183,7 @@ def group_query(rng):
         types = [dtype, caches[0].store, caches[1].store, dtype if look else None]
         reference = [out.astype(dtype), *presents, looked.astype(dtype) if look else None]
         refused = kind == "fp8" or norms[0] is not None or dtype != np.float32 or (rows > 1 and batch > 1 and not fresh)
+        refused |= rest  # it has zeros there, but for a past and present of one buffer
         refused |= counts is not None  # padding's results are left unwritten
         refused |= look and lengths.min() < total  # its scores behind a sequence's end are left unwritten
         relative = RELATIVE[dtype]

@@ -332,7 +332,8 @@ static float *floats_of(const dq_op_call *call, const half *h)
     return wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
 }
 
-/* One head's part of the cache: earlier rows, new rows, zeros. */
+/* One head's part of the cache: earlier rows, new rows, and behind them what the past has there, or zeros.
+ * The past may be the same memory. */
 static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t batch, size_t head,
                        float *own)
 {
@@ -340,16 +341,19 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
     bool wanted = h->present < call->out_count && call->out[h->present];
     const dq_tensor *old = dq_call_in(call, h->past);
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
-    size_t added = new_rows(call, batch), filled = past + added;
+    size_t added = new_rows(call, batch), filled = past + added, rest = filled > s->past ? filled : s->past;
     char *cache = wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
     cache += number * s->capacity * bytes;
-    if (past)
-        memcpy(cache, (const char *)old->data + number * s->past * bytes, past * bytes);
+    const char *from = old ? (const char *)old->data + number * s->past * bytes : cache;
+    if (from != cache) {
+        memcpy(cache, from, past * bytes);
+        memcpy(cache + filled * bytes, from + filled * bytes, (rest - filled) * bytes);
+    }
     for (size_t t = 0; t < added; t++) {
         new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
-    memset(cache + filled * bytes, 0, (s->capacity - filled) * bytes);
+    memset(cache + rest * bytes, 0, (s->capacity - rest) * bytes);
     if (h->cache.dtype == DQ_FLOAT)
         return;
     float *floats = floats_of(call, h) + number * s->capacity * s->size;
@@ -525,4 +529,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_group_query_attention = {infer, prepare, run, 0};
+const dq_op_impl dq_op_group_query_attention = {infer, prepare, run, PAST_KEY *DQ_OP_PAST_AT};

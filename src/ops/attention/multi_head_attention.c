@@ -279,15 +279,19 @@ static void join_head(const job *j, const half *h, size_t batch, size_t head)
     dq_tensor *present = present_of(call, h);
     size_t number = batch * s->heads + head, all = s->capacity * h->size;
     float *to = joined(j, h) + number * all;
-    if (past) {
+    const bool same = past && present && past->data == present->data;
+    if (past && past->data != joined(j, h)) {
         size_t n = (s->shared ? s->capacity : j->past) * h->size;
         dq_load_floats(call->kernels, past->dtype, past->data, number * n, n, to);
     }
     for (size_t t = 0; t < s->added; t++)
         dq_attention_load(call, &h->from, batch, head, t, h->size, bias, h->bias_at + head * h->size,
                           to + (j->past + t) * h->size);
-    if (present && present->dtype != DQ_FLOAT)
-        dq_store_from_floats(call->kernels, present->dtype, present->data, number * all, all, to, false);
+    if (present && present->dtype != DQ_FLOAT) {
+        const size_t from = same ? j->past * h->size : 0, n = same ? s->added * h->size : all;
+        dq_store_from_floats(call->kernels, present->dtype, present->data, number * all + from, n, to + from,
+                             false);
+    }
 }
 
 static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
@@ -400,4 +404,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_multi_head_attention = {infer, prepare, run, 0};
+const dq_op_impl dq_op_multi_head_attention = {infer, prepare, run, PAST_KEY *DQ_OP_PAST_AT};

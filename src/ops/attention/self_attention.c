@@ -178,7 +178,7 @@ static void join_head(const join *j, size_t number)
     const float *from = dq_self_attention_projected(j->call, s) +
                         batch * s->rows * (2 * s->width + s->v_width) + (part + 1) * s->width +
                         head * s->size;
-    if (past) {
+    if (past && past->data != j->kv) {
         size_t there = s->shared ? s->capacity : j->past;
         dq_load_floats(j->call->kernels, past->dtype, past->data, number * there * s->size, there * s->size,
                        to);

@@ -57,7 +57,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     size_t total = (size_t)cache->dims[axis], n = (size_t)update->dims[axis];
     size_t outer = dq_dims_product(cache->dims, 0, axis), batches = (size_t)cache->dims[0];
     size_t inner = dq_dims_product(cache->dims, axis + 1, cache->rank);
-    if (cache->size)
+    if (cache->size && cache->data != call->out[0]->data)
         memcpy(call->out[0]->data, cache->data, cache->size);
     if (update->count == 0)
         return DQ_OK;
@@ -71,4 +71,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_tensor_scatter = {infer, NULL, run, 0};
+const dq_op_impl dq_op_tensor_scatter = {infer, NULL, run, DQ_OP_IN_PLACE};

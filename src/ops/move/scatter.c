@@ -88,8 +88,9 @@ static void place(join how, const dq_tensor *updates, size_t from, dq_tensor *ou
 
 static void start(const dq_op_call *call)
 {
-    if (call->in[DATA]->size)
-        memcpy(call->out[0]->data, call->in[DATA]->data, call->in[DATA]->size);
+    const dq_tensor *data = call->in[DATA];
+    if (data->size && data->data != call->out[0]->data)
+        memcpy(call->out[0]->data, data->data, data->size);
 }
 
 /* ---- ScatterElements ----------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_scatter_elements = {elements_infer, elements_prepare, elements_run, 0};
+const dq_op_impl dq_op_scatter_elements = {elements_infer, elements_prepare, elements_run, DQ_OP_IN_PLACE};
 
 /* ---- ScatterND ----------------------------------------------------------------------------------------- */
 
@@ -231,4 +232,4 @@ static dq_status nd_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_scatter_nd = {nd_infer, nd_prepare, nd_run, 0};
+const dq_op_impl dq_op_scatter_nd = {nd_infer, nd_prepare, nd_run, DQ_OP_IN_PLACE};

@@ -1,0 +1,57 @@
+/* Which of the wanted values can be computed in memory of the caller's: those that have a piece of the buffer
+ * for themselves, or for them and what lies there before, or as a part of them; and those of late steps. */
+#include "plan/builder.h"
+
+/* The piece that a slot of the buffer lies in, or of which its piece is a part. */
+static dq_piece *whole_of(const dq_builder *b, const dq_slot *slot)
+{
+    dq_piece *p = &b->pieces[b->plan->slots[slot->root].piece];
+    while (p->within)
+        p = &b->pieces[p->within - 1];
+    return p;
+}
+
+static void add_slot(dq_plan *plan, dq_home *home, uint32_t i)
+{
+    plan->slots[i].next = home->slots;
+    home->slots = i + 1;
+}
+
+/* Of several wanted values in one piece, the first has it. */
+static void find_home(const dq_builder *b, uint32_t number)
+{
+    dq_plan *plan = b->plan;
+    dq_home *home = &plan->homes[number];
+    const dq_slot *slot = dq_builder_slot(b, home->value);
+    dq_piece *piece = slot->where == DQ_AT_BUFFER ? &b->pieces[plan->slots[slot->root].piece] : NULL;
+    if (slot->where == DQ_AT_LATE) {
+        home->first = slot->touched;
+        if (!(plan->steps[home->first].node->op->impl->flags & DQ_OP_SUBGRAPH))
+            add_slot(plan, home, dq_plan_index(plan, home->value));
+    } else if (piece && !piece->within && !piece->home && slot->shift == 0 && slot->t.size == piece->size) {
+        piece->home = number + 1;
+        home->first = piece->first;
+        home->offset = piece->offset;
+    }
+}
+
+dq_status dq_builder_list_homes(dq_builder *b, dq_error *err)
+{
+    dq_plan *plan = b->plan;
+    const uint32_t count = plan->graph->outer ? 0 : b->request->wanted_count;
+    plan->homes = DQ_NEW_ARRAY(&plan->arena, count, dq_home);
+    if (!plan->homes)
+        return dq_no_memory(err, count * sizeof(dq_home), "a plan's outputs");
+    plan->home_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        plan->homes[i].value = b->request->wanted[i];
+        find_home(b, i);
+    }
+    for (uint32_t i = 0; count && i < plan->slot_count; i++) {
+        const dq_slot *slot = &plan->slots[i];
+        const uint32_t own = slot->where == DQ_AT_BUFFER ? whole_of(b, slot)->home : 0;
+        if (own)
+            add_slot(plan, &plan->homes[own - 1], i);
+    }
+    return DQ_OK;
+}
