@@ -6,6 +6,7 @@
  * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */
 #include "base/checked.h"
 #include "ops/conv/wide_depthwise.h"
+#include "ops/conv/wide_few.h"
 #include "ops/conv/wide_quads.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_codes.h"
@@ -22,8 +23,9 @@ enum {
 
 typedef struct state {
     dq_conv_shape s;
-    bool depthwise, by_quads;
+    bool depthwise, few, by_quads;
     dq_wdepth d;    /* of a depthwise one; nothing else is used then … */
+    dq_wfew f;      /* … nor of one with few outputs … */
     dq_wquadconv q; /* … nor of one by quads */
     dq_wcodes w;
     dq_wband b;
@@ -73,6 +75,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     st->depthwise = dq_wide_depthwise_suits(s);
     if (st->depthwise)
         return dq_wide_depthwise_prepare(call, s, &st->d, err);
+    st->few = dq_wide_few_suits(call, s);
+    if (st->few)
+        return dq_wide_few_prepare(call, s, &st->f, err);
     st->by_quads = dq_wide_quads_suits(call, s);
     if (st->by_quads)
         return dq_wide_quads_prepare(call, s, &st->q, err);
@@ -239,6 +244,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     if (st->depthwise) {
         dq_wide_depthwise_run(call, s, &st->d);
+        return DQ_OK;
+    }
+    if (st->few) {
+        dq_wide_few_run(call, s, &st->f);
         return DQ_OK;
     }
     if (st->by_quads) {

@@ -239,7 +239,7 @@ void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count
     int64_t x_zero = dq_wcodes_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
-        int64_t zero = dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
+        int64_t zero = r->symmetric ? 0 : dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
         dq_wide_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
     }
 }
@@ -281,7 +281,9 @@ void dq_wcodes_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t c
 static double of_zeros(const dq_wrun *r, size_t at, int64_t sum)
 {
     const dq_wcodes *w = r->w;
-    return at < w->matrices * w->n ? (double)(-sum * dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at)) : 0;
+    return !r->symmetric && at < w->matrices * w->n
+               ? (double)(-sum * dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at))
+               : 0;
 }
 
 void dq_wcodes_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
