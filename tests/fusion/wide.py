@@ -52,7 +52,8 @@ def wide_conv(case):
     spatial, groups = case.pick(1, 2, 2, 2, 3), case.pick(1, 1, 2, 3)
     inner, filters = case.pick(1, 2, 3, 5, 20), groups * case.pick(1, 2, 5)
     kernel = [case.size(1, 3) for _ in range(spatial)]
-    extent = [case.size(4, 9 if spatial > 1 else 400) for _ in range(spatial)]
+    least, most = case.pick((3, 5), (4, 9), (4, 9)) if spatial > 1 else case.pick((3, 6), (4, 400), (4, 400))
+    extent = [case.size(least, most) for _ in range(spatial)]
     x, x_scale = operand(case, "x", (case.size(1, 2), groups * inner, *extent), x_type)
     w, w_scales = operand(case, "w", (filters, inner, *kernel), w_type, 0)
     attributes = {"group": groups, "strides": [case.size(1, 2) for _ in kernel]}
