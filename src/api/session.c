@@ -131,32 +131,30 @@ static dq_status unknown_input(const dq_session *session, const char *name, dq_e
                    session->model->program->ir->path, name, wants);
 }
 
-/* Holds the caller's tensor for a value (`what`: "input") against the value's declaration. */
-static dq_status check_tensor(const dq_session *session, const char *what, const dq_value *v,
-                              const dq_tensor *t, dq_error *err)
+static dq_status check_input(const dq_session *session, const dq_value *v, const dq_tensor *t, dq_error *err)
 {
     const dq_type *type = &v->type;
     const char *path = session->model->program->ir->path;
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
     if (type->kind == DQ_KIND_SPARSE || type->kind == DQ_KIND_MAP)
-        return dq_fail(err, DQ_UNSUPPORTED, "%s: %s '%s' is %s, which does not run in this build", path, what,
+        return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, which does not run in this build", path,
                        v->name, dq_type_text(type, text));
     if (type->kind != DQ_KIND_TENSOR || t->kind != DQ_KIND_TENSOR) {
         char kind[DQ_KIND_TEXT];
         if (dq_tensor_is(t, type))
             return DQ_OK;
-        return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' is %s, wanted %s", path, what, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is %s, wanted %s", path, v->name,
                        dq_tensor_kind_text(t, kind), dq_type_text(type, text));
     }
     if (type->dtype != DQ_UNDEFINED && t->dtype != type->dtype)
-        return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' has type %s, wanted %s", path, what, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, wanted %s", path, v->name,
                        dq_dtype_name(t->dtype), dq_dtype_name(type->dtype));
     bool fits = !type->has_shape || type->rank == t->rank;
     for (uint32_t d = 0; fits && type->has_shape && d < type->rank; d++)
         fits = type->dims[d] < 0 || type->dims[d] == t->dims[d];
     if (fits)
         return DQ_OK;
-    return dq_fail(err, DQ_BAD_INPUT, "%s: %s '%s' has shape %s, wanted %s", path, what, v->name,
+    return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, wanted %s", path, v->name,
                    dq_shape_text(t->rank, t->dims, got), dq_shape_text(type->rank, type->dims, wanted));
 }
 
@@ -169,7 +167,7 @@ dq_status dq_session_set_input(dq_session *session, const char *name, const dq_t
         if (strcmp(g->inputs[i]->name, name) != 0)
             continue;
         if (tensor)
-            DQ_TRY(check_tensor(session, "input", g->inputs[i], tensor, err));
+            DQ_TRY(check_input(session, g->inputs[i], tensor, err));
         session->inputs[i] = tensor;
         return DQ_OK;
     }
@@ -376,14 +374,16 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
     if (!session)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_set_output: the session is NULL");
     DQ_TRY(find_output(session, name, &at, err));
+    const char *path = session->model->program->ir->path;
+    const dq_value *v = session->wanted[at];
+    char got[DQ_KIND_TEXT], wanted[DQ_TYPE_TEXT];
     if (tensor && (tensor->kind != DQ_KIND_TENSOR || tensor->dtype == DQ_STRING))
-        return dq_fail(
-            err, DQ_INVALID_ARGUMENT,
-            "%s: output '%s' is to be written to strings, a sequence or an optional, wanted a tensor "
-            "of numbers",
-            session->model->program->ir->path, session->wanted[at]->name);
-    if (tensor)
-        DQ_TRY(check_tensor(session, "the tensor for output", session->wanted[at], tensor, err));
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "%s: output '%s' cannot be written to %s, wanted a tensor of numbers", path, v->name,
+                       dq_tensor_kind_text(tensor, got));
+    if (tensor && !dq_tensor_is(tensor, &v->type))
+        return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s, wanted %s", path, v->name,
+                       dq_tensor_kind_text(tensor, got), dq_type_text(&v->type, wanted));
     session->targets[at] = tensor;
     return DQ_OK;
 }

@@ -17,9 +17,10 @@ enum { MAX_INPUTS = 8, MAX_FAILURES = 100000, UNKNOWN_DIM = 2 };
 
 typedef struct trial {
     const char *path;
-    dq_schemas *schemas;           /* NULL: each pass parses its own */
-    dq_tensor *inputs[MAX_INPUTS]; /* made once, while memory is there */
-    uint64_t wanted;               /* what the outputs hash to */
+    dq_schemas *schemas;            /* NULL: each pass parses its own */
+    dq_tensor *inputs[MAX_INPUTS];  /* made once, while memory is there */
+    dq_tensor *targets[MAX_INPUTS]; /* of every other output: where it is written to */
+    uint64_t wanted;                /* what the outputs hash to */
 } trial;
 
 /* Handles of one pass; all of them are freed at its end, however far it came. */
@@ -51,6 +52,11 @@ static dq_status open_session(const trial *t, pass *p)
         TRY(dq_model_input(p->model, i, &info));
         if (t->inputs[i] != NULL)
             TRY(dq_session_set_input(p->session, info.name, t->inputs[i], &p->err));
+    }
+    for (size_t i = 0; i < dq_model_output_count(p->model) && i < MAX_INPUTS; i++) {
+        dq_value_info info;
+        TRY(dq_model_output(p->model, i, &info));
+        TRY(dq_session_set_output(p->session, info.name, t->targets[i], &p->err));
     }
     return DQ_OK;
 }
@@ -170,6 +176,18 @@ static int make_inputs(trial *t, const dq_model *model)
     return 0;
 }
 
+static dq_status make_target(trial *t, pass *p, size_t i)
+{
+    dq_value_info info;
+    const dq_tensor *out = NULL;
+    TRY(dq_model_output(p->model, i, &info));
+    TRY(dq_session_get_output(p->session, info.name, &out, &p->err));
+    if (dq_tensor_kind(out) != DQ_KIND_TENSOR || dq_tensor_dtype(out) == DQ_STRING)
+        return DQ_OK;
+    return dq_tensor_create(dq_tensor_dtype(out), dq_tensor_rank(out), dq_tensor_dims(out), &t->targets[i],
+                            &p->err);
+}
+
 /* Makes the inputs, and finds what the outputs should be. */
 static int find_wanted(trial *t)
 {
@@ -182,6 +200,9 @@ static int find_wanted(trial *t)
         status = dq_session_run(p.session, &p.err);
     if (status == DQ_OK && code == 0)
         status = hash_outputs(&p, &t->wanted);
+    for (size_t i = 0; status == DQ_OK && code == 0 && i < dq_model_output_count(p.model) && i < MAX_INPUTS;
+         i += 2)
+        status = make_target(t, &p, i);
     if (status != DQ_OK)
         fprintf(stderr, "%s\n", p.err.message);
     close_pass(&p);
@@ -198,8 +219,10 @@ static int try_model(const char *path, bool warm)
         code = find_wanted(&t);
     if (code == 0)
         code = sweep(&t, &failures, &refusals);
-    for (size_t i = 0; i < MAX_INPUTS; i++)
+    for (size_t i = 0; i < MAX_INPUTS; i++) {
         dq_tensor_free(t.inputs[i]);
+        dq_tensor_free(t.targets[i]);
+    }
     dq_schemas_free(t.schemas);
     if (code == 0 && refusals == 0) {
         fprintf(stderr, "%s: no allocation was missed\n", path);

@@ -162,6 +162,61 @@ static bool compare_outputs(case_run *run, const values *wanted, const compare_t
     return true;
 }
 
+/* A tensor like an output, in memory that ends with it and is aligned no better than its type wants; NULL for
+ * strings, sequences and optionals. */
+static dq_tensor *room_like(const dq_tensor *t, char **memory)
+{
+    size_t align = dq_dtype_bits(dq_tensor_dtype(t)) / 8, size = dq_tensor_size(t);
+    dq_tensor *room = NULL;
+    dq_error err;
+    if (dq_tensor_kind(t) != DQ_KIND_TENSOR || dq_tensor_dtype(t) == DQ_STRING)
+        return NULL;
+    align = align == 0 ? 1 : align > 8 ? 8 : align;
+    *memory = cf_realloc(NULL, align + size, 1);
+    memset(*memory, 0xA5, align + size);
+    dq_tensor_wrap(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), *memory + align, size, &room,
+                   &err);
+    return room;
+}
+
+/* After a run: the same outputs once more, written to memory of the caller's. */
+static bool run_into(case_run *run, const values *wanted, const compare_tolerance *tolerance)
+{
+    size_t count = wanted->count;
+    dq_tensor **rooms = cf_realloc(NULL, count, sizeof *rooms);
+    char **memory = cf_realloc(NULL, count, sizeof *memory);
+    bool good = true;
+    dq_value_info info;
+    dq_error err;
+    for (size_t i = 0; i < count; i++) {
+        const dq_tensor *got;
+        memory[i] = NULL;
+        rooms[i] = NULL;
+        dq_model_output(run->model, i, &info);
+        if (dq_session_get_output(run->session, info.name, &got, &err) == DQ_OK)
+            rooms[i] = room_like(got, &memory[i]);
+        if (rooms[i] && dq_session_set_output(run->session, info.name, rooms[i], &err) != DQ_OK)
+            good = fail(run, "%s", err.message);
+    }
+    if (good && dq_session_run(run->session, &err) != DQ_OK)
+        good = fail(run, "into the caller's memory: %s", err.message);
+    for (size_t i = 0; i < count; i++) {
+        compare_result compared = {.same = true};
+        dq_model_output(run->model, i, &info);
+        if (good && rooms[i])
+            compare_tensors(rooms[i], wanted->tensors[i], tolerance, &compared);
+        if (!compared.same)
+            good = fail(run, "output '%s' in the caller's memory: %s", info.name, compared.sentence);
+        if (rooms[i])
+            dq_session_set_output(run->session, info.name, NULL, &err);
+        dq_tensor_free(rooms[i]);
+        free(memory[i]);
+    }
+    free(rooms);
+    free(memory);
+    return good;
+}
+
 static bool run_data_set(case_run *run, const values *inputs, const values *outputs,
                          const compare_tolerance *tolerance)
 {
@@ -170,7 +225,7 @@ static bool run_data_set(case_run *run, const values *inputs, const values *outp
         return false;
     if (dq_session_run(run->session, &err) != DQ_OK)
         return fail(run, "%s", err.message);
-    return compare_outputs(run, outputs, tolerance);
+    return compare_outputs(run, outputs, tolerance) && run_into(run, outputs, tolerance);
 }
 
 /* True for a data set that is there and good; `*there` says whether it is. */
