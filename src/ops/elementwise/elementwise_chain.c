@@ -23,8 +23,9 @@ enum {
     MOST_OUTPUTS = 2,
     ARGS = 3,
     CODES = 1 << 16,
-    WORTH_A_TABLE = CODES / 4, /* elements: making it costs as much as four runs then … */
-    WORTH_A_LOOK = 3           /* … and steps */
+    WORTH_A_LOOK = 3,              /* steps, … */
+    WORTH_A_TABLE = CODES / 4,     /* … elements (making it costs as much as four runs then), … */
+    WORTH_ITS_ROOM = CODES / 4 * 5 /* … and steps of a run */
 };
 
 typedef struct step {
@@ -287,8 +288,8 @@ static bool wants_table(const dq_op_call *call, state *s)
         }
     const dq_tensor *x = call->in[s->varies];
     return varying == 1 && call->packs && call->out_count == 1 && s->steps >= WORTH_A_LOOK &&
-           out->count >= WORTH_A_TABLE && x->count == out->count && dq_dtype_get(x->dtype)->bits == 16 &&
-           dq_dtype_get(out->dtype)->bits == 16;
+           out->count >= WORTH_A_TABLE && out->count >= WORTH_ITS_ROOM / s->steps && x->count == out->count &&
+           dq_dtype_get(x->dtype)->bits == 16 && dq_dtype_get(out->dtype)->bits == 16;
 }
 
 /* What a table is made from: its program, where the node has it, tells it from others. */
