@@ -195,4 +195,64 @@ def group_query(rng):
                    quantum=1 if kind else 0, rtol=relative, atol=(20 if kind is None else 2000) * relative)
 
 
-OPERATORS = {"RotaryEmbedding": (rotary, 200), "GroupQueryAttention": (group_query, 300)}
+def resident(positions, capacity, window):
+    """How many of so many positions a sliding cache still has, as the schema says."""
+    step = capacity - window + 1
+    return positions if positions <= capacity else positions - step * -(-(positions - capacity) // step)
+
+
+def sliding(rng):
+    """Caches that hold the last positions of a window."""
+    while True:
+        dtype = FLOATS[rng.integers(len(FLOATS))]
+        kv, size, batch = int(rng.integers(1, 3)), int(rng.choice([8, 16])), int(rng.integers(1, 4))
+        heads, window = kv * int(rng.integers(1, 3)), int(rng.integers(1, 7))
+        capacity = window + int(rng.integers(0, 5))
+        fresh = rng.integers(3) == 0
+        rows = int(rng.integers(1, 15)) if fresh else int(rng.choice([1, 1, 4, 9]))
+        before = np.zeros(batch, int) if fresh else rng.integers(1, 20, batch)
+        valid = np.array([rng.integers(1, rows + 1) for _ in before]) if fresh else np.full(batch, rows)
+        total = rows if fresh else int(before.max()) + rows
+        kind = [None, None, "int8", "int4"][rng.integers(4)]
+        cache = Cache(rng, dtype, kv, size, kind)
+        q, k, v = (normal(rng, dtype, batch, rows, n * size) for n in (heads, kv, kv))
+        cos, sin = tables(rng, dtype, 40, size // 2) if size >= 16 else (None, None)
+        attrs = {"num_heads": heads, "kv_num_heads": kv, "local_window_size": window, "sliding_window_cache": 1,
+                 "do_rotary": int(cos is not None), "k_quant_type": cache.quantized(), "v_quant_type": cache.quantized()}
+        if kind:
+            attrs["kv_cache_bit_width"] = 4 if kind == "int4" else 8
+        pasts, presents = ([np.zeros((batch, kv, capacity, size // 2 if kind == "int4" else size), cache.store)
+                            for _ in "kv"] for _ in range(2))
+        out = np.zeros((batch, heads, rows, size))
+        for b in range(batch):
+            where = before[b] + np.arange(valid[b])
+            turn = [lambda x: x, lambda x: rotate(x, wide(cos)[where], wide(sin)[where], 0)][cos is not None]
+            whole, had, has = [], resident(before[b], capacity, window), resident(before[b] + valid[b], capacity, window)
+            for i, (x, change) in enumerate(((k, turn), (v, lambda x: x))):
+                new = cache.put(change(heads_first(wide(x[b:b + 1, :valid[b]]), kv)))
+                every = np.concatenate([cache.put(normal(rng, np.float32, 1, kv, before[b], size)), new], 2)[0]
+                pasts[i][b, :, :had] = every[:, before[b] - had:before[b]]
+                presents[i][b, :, :has] = every[:, every.shape[1] - has:]
+                whole.append(cache.get(every[None])[0].repeat(heads // kv, 0))
+            scores = turn(heads_first(wide(q[b:b + 1, :valid[b]]), heads))[0] @ whole[0].swapaxes(1, 2) / np.sqrt(size)
+            t = np.arange(scores.shape[2])
+            seen = (t <= where[:, None]) & (t > where[:, None] - window)
+            out[b, :, :valid[b]] = softmax(np.where(seen, scores, -np.inf)) @ whole[1]
+        out = out.transpose(0, 2, 1, 3).reshape(batch, rows, -1)
+        inputs = [q, k, v, *pasts, (before + valid - 1).astype(np.int32), np.array(total, np.int32), cos, sin, None, None,
+                  None, cache.scale, cache.scale]
+        while inputs[-1] is None:
+            inputs.pop()
+        relative = RELATIVE[dtype]
+        # ONNX Runtime leaves what is behind positions and sequences unwritten, and takes several rows of one sequence.
+        ort = dtype == np.float32 and (valid == rows).all() and (before + valid >= capacity).all() and capacity == window
+        yield Case("GroupQueryAttention", inputs, [dtype, cache.store, cache.store], attrs, [out.astype(dtype), *presents],
+                   ort=ort and (fresh or rows == 1 or batch == 1), fed=(0, 1, 2, 3, 4, 5), quantum=1 if kind else 0,
+                   rtol=relative, atol=(20 if kind is None else 2000) * relative)
+
+
+OPERATORS = {
+    "RotaryEmbedding": (rotary, 200),
+    "GroupQueryAttention": (group_query, 300),
+    "GroupQueryAttention, sliding": (sliding, 200),
+}

@@ -148,6 +148,28 @@ static void begin_counted(ops_case *c, double length, double count)
     ops_in(c, DQ_INT32, OPS_DIMS(1), (double[]){count});
 }
 
+/* The third position pushes the first one out of a cache of two, and of the window. */
+START_TEST(sliding)
+{
+    ops_case c;
+    begin_group(&c, 2);
+    ops_int(&c, "sliding_window_cache", 1);
+    ops_int(&c, "local_window_size", 2);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4), OPS_VALUES(10, 0, 10, 0));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(7, 7, 1, 3));
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), OPS_VALUES(8, 0, 12, 0));
+    ops_end(&c);
+
+    begin_group(&c, 2);
+    ops_int(&c, "sliding_window_cache", 1);
+    ops_int(&c, "local_window_size", 3);
+    ops_must_refuse(&c, DQ_BAD_MODEL,
+                    "has a sliding cache of 2 positions, wanted a window and as many or more");
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(counted)
 {
     ops_case c;
@@ -206,6 +228,7 @@ int main(void)
     tcase_add_test(tests, quantized);
     tcase_add_test(tests, many_heads);
     tcase_add_test(tests, group);
+    tcase_add_test(tests, sliding);
     tcase_add_test(tests, counted);
     tcase_add_test(tests, rotary);
     return ops_main(tests);

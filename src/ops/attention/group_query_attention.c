@@ -4,7 +4,10 @@
  *
  * A run whose total length is that of its queries begins new sequences: what the cache holds is forgotten.
  * Where the new rows of each sequence are counted (query_seqlens), those behind them are padding: they do not
- * come into the cache, and their results are 0. */
+ * come into the cache, and their results are 0.
+ *
+ * A sliding cache holds the last positions of a sequence alone, at least those of the window: when it is
+ * full, all that have left the window go at once. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/attention/kv_cache.h"
@@ -50,7 +53,9 @@ typedef struct state {
     size_t past, total, capacity; /* rows of the old cache; of the longest sequence; of the new cache */
     dq_attention_source q;
     half k, v;
-    bool rotary, interleaved, causal, smooth;
+    bool rotary, interleaved, causal, smooth, sliding;
+    size_t
+        held; /* rows that a run has of each head: those of the new cache, or of a sliding one and new ones */
     size_t rotated_half;
     size_t window; /* 0: none */
     int64_t look;
@@ -165,9 +170,13 @@ static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
     if (s->window && !s->causal)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'local_window_size' is %" PRId64 ", but not causal", window);
-    if (dq_node_int(call->node, "sliding_window_cache", 0) != 0)
-        return dq_call_fail(call, err, DQ_UNSUPPORTED,
-                            "attribute 'sliding_window_cache' is 1, which is not implemented");
+    s->sliding = dq_node_int(call->node, "sliding_window_cache", 0) != 0;
+    if (s->sliding && (!s->window || s->window > s->past))
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has a sliding cache of %zu positions, wanted a window and as many or more",
+                            s->past);
+    if (s->sliding && (dq_call_in(call, ATTENTION_BIAS) || s->look != NO_SCORES))
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "has a sliding cache and attention_bias or qk_output");
     if (sinks && sinks->count != s->heads)
         return wrong(call, SINKS, err, "one element a head");
     for (uint32_t i = Q_NORM; i <= K_NORM; i++)
@@ -212,7 +221,10 @@ static dq_status read_total(const dq_op_call *call, state *s, dq_error *err)
                             "input %d is %" PRId64 ", wanted %zu or more, the new positions", TOTAL, total,
                             s->rows);
     s->total = (size_t)total;
-    s->capacity = s->total > s->past ? s->total : s->past;
+    s->capacity = s->total > s->past && !s->sliding ? s->total : s->past;
+    s->held = s->capacity;
+    if (s->sliding && !dq_add_size(s->past, s->rows, &s->held))
+        return dq_no_memory(err, SIZE_MAX, "keys and values");
     return dq_mask_check_bias(call, ATTENTION_BIAS, s->batch, s->heads, s->rows, s->total, err);
 }
 
@@ -241,8 +253,8 @@ static bool place_half(dq_op_call *call, const state *s, half *h)
 {
     size_t rows;
     bool wanted = h->present < call->out_count && call->out[h->present];
-    return dq_mul_size(s->batch * s->kv_heads, s->capacity, &rows) &&
-           dq_call_place(call, wanted ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
+    return dq_mul_size(s->batch * s->kv_heads, s->held, &rows) &&
+           dq_call_place(call, wanted && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
            dq_call_place(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float), &h->floats_at);
 }
 
@@ -259,7 +271,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !dq_call_place(call, s->heads, 1, sizeof(float), &s->sinks_at))
         return dq_no_memory(err, SIZE_MAX, "keys and values");
     call->worker_scratch_size = call->worker_scratch_size > worker ? call->worker_scratch_size : worker;
-    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->size, err);
+    return dq_attention_prepare(call, s->rows, s->held, s->size, s->size, err);
 }
 
 /* ---- New rows ----------------------------------------------------------------------------------------- */
@@ -269,11 +281,15 @@ static void *at_scratch(const dq_op_call *call, size_t offset)
     return (char *)call->scratch + offset;
 }
 
-/* Rows of a sequence that are no padding, where they are counted. */
+/* Rows of a sequence that are no padding, where they are counted or the cache is a sliding one. */
 static size_t new_rows(const dq_op_call *call, size_t batch)
 {
+    const state *s = call->state;
     const dq_tensor *counts = dq_call_in(call, NEW_ROWS);
-    return counts ? (size_t)dq_data(counts, int32_t)[batch] : ((const state *)call->state)->rows;
+    size_t length = (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1;
+    if (counts)
+        return (size_t)dq_data(counts, int32_t)[batch];
+    return s->sliding && length < s->rows ? length : s->rows;
 }
 
 /* Whether the rows, which are not counted, are all of their sequences. */
@@ -287,6 +303,15 @@ static bool begins(const dq_op_call *call)
 static size_t past_of(const dq_op_call *call, size_t batch)
 {
     return begins(call) ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
+}
+
+/* How many of so many positions a cache has; the last ones, where it is a sliding one. */
+static size_t kept(const state *s, size_t positions)
+{
+    if (!s->sliding || positions <= s->past)
+        return positions;
+    size_t step = s->past - s->window + 1; /* that go at once */
+    return positions - (positions - s->past + step - 1) / step * step;
 }
 
 /* Of sequences that begin, only the first of the given positions counts: the others follow it. */
@@ -329,7 +354,38 @@ static float *floats_of(const dq_op_call *call, const half *h)
     if (h->cache.dtype != DQ_FLOAT)
         return at_scratch(call, h->floats_at);
     bool wanted = h->present < call->out_count && call->out[h->present];
-    return wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+    bool direct = wanted && !((const state *)call->state)->sliding;
+    return direct ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+}
+
+static void decode_rows(const dq_op_call *call, const half *h, size_t number, const char *cache, size_t n)
+{
+    const state *s = call->state;
+    float *floats = floats_of(call, h) + number * s->held * s->size;
+    for (size_t t = 0; t < n && h->cache.dtype != DQ_FLOAT; t++)
+        dq_kv_cache_get(call, &h->cache, number % s->kv_heads, cache + t * h->cache.row_bytes,
+                        floats + t * s->size);
+}
+
+/* The same of a sliding cache, in scratch: rows that it has, new rows. The last ones go to the new cache. */
+static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_t batch, size_t head,
+                         float *own)
+{
+    const state *s = call->state;
+    size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
+    size_t added = new_rows(call, batch), before = kept(s, past), after = kept(s, past + added);
+    char *rows = (char *)at_scratch(call, h->cache_at) + number * s->held * bytes;
+    memcpy(rows, (const char *)call->in[h->past]->data + number * s->past * bytes, before * bytes);
+    for (size_t t = 0; t < added; t++) {
+        new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
+        dq_kv_cache_put(call, &h->cache, head, own, rows + (before + t) * bytes);
+    }
+    decode_rows(call, h, number, rows, before + added);
+    if (h->present >= call->out_count || !call->out[h->present])
+        return;
+    char *cache = (char *)call->out[h->present]->data + number * s->capacity * bytes;
+    memcpy(cache, rows + (before + added - after) * bytes, after * bytes);
+    memset(cache + after * bytes, 0, (s->capacity - after) * bytes);
 }
 
 /* One head's part of the cache: earlier rows, new rows, and behind them what the past has there, or zeros.
@@ -354,11 +410,7 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
     memset(cache + rest * bytes, 0, (s->capacity - rest) * bytes);
-    if (h->cache.dtype == DQ_FLOAT)
-        return;
-    float *floats = floats_of(call, h) + number * s->capacity * s->size;
-    for (size_t t = 0; t < filled; t++)
-        dq_kv_cache_get(call, &h->cache, head, cache + t * bytes, floats + t * s->size);
+    decode_rows(call, h, number, cache, filled);
 }
 
 static void fill(void *arg, size_t begin, size_t end, unsigned worker)
@@ -373,8 +425,8 @@ static void fill(void *arg, size_t begin, size_t end, unsigned worker)
             new_row(call, &s->q, Q_NORM, true, batch, head, t, q + (i * s->rows + t) * s->size, own);
         memset(q + (i * s->rows + rows) * s->size, 0, (s->rows - rows) * s->size * sizeof *q);
         if (head < s->kv_heads) {
-            fill_cache(call, &s->k, true, batch, head, own);
-            fill_cache(call, &s->v, false, batch, head, own);
+            (s->sliding ? fill_sliding : fill_cache)(call, &s->k, true, batch, head, own);
+            (s->sliding ? fill_sliding : fill_cache)(call, &s->v, false, batch, head, own);
         }
     }
 }
@@ -390,9 +442,10 @@ static void range(const void *arg, dq_attention_row *row)
 {
     const dq_op_call *call = ((const job *)arg)->call;
     const state *s = call->state;
-    size_t past = past_of(call, row->batch), end = past + row->row + 1;
+    size_t past = kept(s, past_of(call, row->batch)), end = past + row->row + 1;
     size_t length = (size_t)dq_data(call->in[LENGTHS], int32_t)[row->batch] + 1;
-    row->end = s->causal && row->row < new_rows(call, row->batch) ? end : length;
+    size_t added = new_rows(call, row->batch);
+    row->end = s->causal && row->row < added ? end : s->sliding ? past + added : length;
     row->first = s->window && end > s->window ? end - s->window : 0;
 }
 
@@ -426,7 +479,7 @@ static dq_status check_counts(const dq_op_call *call, dq_error *err)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
                                 "input %d says %" PRId64 " new rows for sequence %zu, wanted 0 to %" PRId64,
                                 NEW_ROWS, n, b, most);
-        if ((size_t)past > s->past || (size_t)past + s->rows > s->capacity)
+        if (!s->sliding && ((size_t)past > s->past || (size_t)past + s->rows > s->capacity))
             return dq_call_fail(
                 call, err, DQ_BAD_INPUT,
                 "input %d leaves a past of %" PRId64
@@ -443,7 +496,7 @@ static dq_status check_lengths(const dq_op_call *call, dq_error *err)
         int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1;
         bool fresh = begins(call); /* padded behind */
         int64_t least = fresh ? 1 : (int64_t)s->rows, most = (int64_t)(fresh ? s->rows : s->rows + s->past);
-        if (most > (int64_t)s->total)
+        if (most > (int64_t)s->total || (s->sliding && !fresh))
             most = (int64_t)s->total;
         if (length < least || length > most)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
@@ -497,12 +550,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     DQ_TRY(check_values(call, err));
     bool look = call->out_count > SCORES && call->out[SCORES];
-    size_t q_head = s->rows * s->size, head = s->capacity * s->size;
+    size_t q_head = s->rows * s->size, head = s->held * s->size;
     job j = {call, {.kind = DQ_MASK_NONE, .bias = dq_call_in(call, ATTENTION_BIAS)}};
     dq_attention a = {.batch = s->batch,
                       .heads = s->heads,
                       .rows = s->rows,
-                      .keys = s->total,
+                      .keys = s->sliding ? s->held : s->total,
                       .heads_per_kv = s->heads / s->kv_heads,
                       .size = s->size,
                       .v_size = s->size,
