@@ -46,8 +46,9 @@ static int64_t slices_of(const dq_node *node)
     if (dq_fuser_is(node, "Resize"))
         return resizes_planes(node) ? PLANES : NONE;
     bool softmax = (dq_fuser_is(node, "Softmax") || dq_fuser_is(node, "LogSoftmax")) && node->opset >= 13;
-    return (softmax || dq_fuser_is(node, "LayerNormalization")) && dq_node_int(node, "axis", -1) == -1 ? LAST
-                                                                                                       : NONE;
+    bool norm = dq_fuser_is(node, "LayerNormalization") || dq_fuser_is(node, "RMSNormalization") ||
+                dq_fuser_is(node, "SimplifiedLayerNormalization");
+    return (softmax || norm) && dq_node_int(node, "axis", -1) == -1 ? LAST : NONE;
 }
 
 static bool others_are_constant(const dq_node *node)

@@ -141,7 +141,7 @@ def sliced(case):
     dtype = case.pick(*types)
     x, _, scale, zero = case.input("x", shape, dtype, scale=case.scale(0.01, 0.06) / np.float32(256 if wide else 1))
     kernel = {"kernel_shape": [2, 2], "strides": [case.size(1, 3), 1], "pads": [1, 0, 0, 1]}
-    ends = {"Resize scales": 4, "Resize sizes": 4, "LRN": 1, "LayerNormalization": 3, "LogSoftmax": 1}
+    ends = {"Resize scales": 4, "Resize sizes": 4, "LRN": 1, "LayerNormalization": 3, "SimplifiedLayerNormalization": 2, "LogSoftmax": 1}
     if wide:
         ends |= {"MaxPool": 1, "AveragePool": 1, "GlobalAveragePool": 1, "Softmax": 1, "GlobalMaxPool": 1}
     kind = case.pick(*ends)
@@ -158,12 +158,13 @@ def sliced(case):
         "LRN": lambda: case.node("LRN", [x], "op", size=case.pick(3, 5), alpha=case.pick(1e-4, 0.9),
                                  beta=case.pick(0.75, 0.5)),
         "LayerNormalization": lambda: case.node("LayerNormalization", [x, last, fixed], "op"),
+        "SimplifiedLayerNormalization": lambda: case.node("SimplifiedLayerNormalization", [x, fixed], "op"),
         "MaxPool": lambda: case.node("MaxPool", [x], "op", **kernel),
         "AveragePool": lambda: case.node("AveragePool", [x], "op", count_include_pad=case.size(0, 1), **kernel)}
     y = forms[kind]() if kind in forms else case.node(kind, [x], "op")
     case.note = f"{kind} {shape} {np.dtype(dtype)} {stopped}"
     same = kind == "MaxPool" and case.chance(0.5)
-    if kind == "LayerNormalization":
+    if kind.endswith("LayerNormalization"):
         case.expect("op", "some slices", told=not stopped)
     elif stopped:
         case.also.append(y)

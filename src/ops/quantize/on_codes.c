@@ -47,9 +47,17 @@ static dq_status bad(const dq_op_call *call, dq_error *err)
 static const struct {
     const char *name;
     uint32_t inputs;
-} known[] = {{"AveragePool", 1}, {"GlobalAveragePool", 1}, {"LRN", 1},
-             {"LogSoftmax", 1},  {"MaxPool", 1},           {"GlobalMaxPool", 1},
-             {"Resize", 1},      {"Softmax", 1},           {"LayerNormalization", 2}};
+} known[] = {{"AveragePool", 1},
+             {"GlobalAveragePool", 1},
+             {"LRN", 1},
+             {"LogSoftmax", 1},
+             {"MaxPool", 1},
+             {"GlobalMaxPool", 1},
+             {"Resize", 1},
+             {"Softmax", 1},
+             {"LayerNormalization", 2},
+             {"RMSNormalization", 2},
+             {"SimplifiedLayerNormalization", 2}};
 
 static bool is_known(const dq_op_call *call, const char *name)
 {
