@@ -9,10 +9,12 @@
 #include <string.h>
 
 enum { INPUT, WEIGHT, BIAS, PAST };
+enum { RESULTS = 1024 /* that are finished together */ };
 
 typedef struct state {
     size_t batch, channels, steps, taps, dilation;
     size_t carried; /* steps of the past */
+    size_t rows;    /* channels whose results are finished together */
     bool channels_last, swish;
 } state;
 
@@ -89,9 +91,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(read_sizes(call, s, err));
-    size_t numbers; /* past and input, result, taps */
-    if (!dq_add_size(s->steps, s->carried, &numbers) || !dq_add_size(numbers, s->steps, &numbers) ||
-        !dq_add_size(numbers, s->taps, &numbers) ||
+    size_t numbers; /* past and input, taps, results */
+    s->rows = s->channels_last || s->steps > RESULTS / 2 || !s->steps ? 1 : RESULTS / s->steps;
+    if (!dq_add_size(s->steps, s->carried, &numbers) || !dq_add_size(numbers, s->taps, &numbers) ||
+        !dq_add_size(numbers, s->steps > RESULTS ? s->steps : RESULTS, &numbers) ||
         !dq_mul_size(numbers, sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "a channel");
     return DQ_OK;
@@ -101,6 +104,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 static void load(const dq_op_call *call, const dq_tensor *t, size_t row, size_t n, float *to)
 {
     const state *s = call->state;
+    if (!s->channels_last && t->dtype == DQ_FLOAT) {
+        const float *from = dq_data(t, float) + row * n;
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+        return;
+    }
     if (!s->channels_last) {
         dq_load_floats(call->kernels, t->dtype, t->data, row * n, n, to);
         return;
@@ -113,6 +122,12 @@ static void load(const dq_op_call *call, const dq_tensor *t, size_t row, size_t 
 static void store(const dq_op_call *call, dq_tensor *t, size_t row, size_t n, const float *from)
 {
     const state *s = call->state;
+    if (!s->channels_last && t->dtype == DQ_FLOAT) {
+        float *to = dq_data(t, float) + row * n;
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+        return;
+    }
     if (!s->channels_last) {
         dq_store_from_floats(call->kernels, t->dtype, t->data, row * n, n, from, false);
         return;
@@ -122,11 +137,11 @@ static void store(const dq_op_call *call, dq_tensor *t, size_t row, size_t n, co
         dq_tensor_put_double(t, first + i * s->channels, (double)from[i]);
 }
 
-static void one_channel(const dq_op_call *call, size_t row, float *x)
+/* Sums of one channel, and what it carries on. */
+static void one_channel(const dq_op_call *call, size_t row, float *x, float *taps, float *y)
 {
     const state *s = call->state;
     const dq_tensor *past = dq_call_in(call, PAST), *bias = dq_call_in(call, BIAS), *w = call->in[WEIGHT];
-    float *y = x + s->carried + s->steps, *taps = y + s->steps;
     size_t channel = row % s->channels;
     if (past)
         load(call, past, row, s->carried, x);
@@ -135,25 +150,35 @@ static void one_channel(const dq_op_call *call, size_t row, float *x)
     load(call, call->in[INPUT], row, s->steps, x + s->carried);
     if (call->out_count > 1 && call->out[1])
         store(call, call->out[1], row, s->carried, x + s->steps);
-    if (!call->out[0] || !s->steps)
-        return;
-    dq_load_floats(call->kernels, w->dtype, w->data, channel * s->taps, s->taps, taps);
+    for (size_t k = 0; k < s->taps; k++)
+        taps[k] = (float)dq_tensor_get_double(w, channel * s->taps + k);
     float start = bias ? (float)dq_tensor_get_double(bias, channel) : 0;
     for (size_t t = 0; t < s->steps; t++)
         y[t] = start;
     for (size_t k = 0; k < s->taps; k++)
         for (size_t t = 0; t < s->steps; t++)
             y[t] += x[t + k * s->dilation] * taps[k];
-    if (s->swish)
-        call->kernels->float_rows->silu(y, s->steps, 1, y);
-    store(call, call->out[0], row, s->steps, y);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
-    for (size_t row = begin; row < end; row++)
-        one_channel(call, row, dq_call_worker_scratch(call, worker));
+    const state *s = call->state;
+    float *x = dq_call_worker_scratch(call, worker), *taps = x + s->carried + s->steps, *y = taps + s->taps;
+    for (size_t row = begin, n; row < end; row += n) {
+        n = end - row < s->rows ? end - row : s->rows;
+        for (size_t i = 0; i < n; i++)
+            one_channel(call, row + i, x, taps, y + i * s->steps);
+        if (!call->out[0] || !s->steps)
+            continue;
+        if (s->swish)
+            call->kernels->float_rows->silu(y, n * s->steps, 1, y);
+        if (s->channels_last)
+            store(call, call->out[0], row, s->steps, y);
+        else
+            dq_store_from_floats(call->kernels, call->out[0]->dtype, call->out[0]->data, row * s->steps,
+                                 n * s->steps, y, false);
+    }
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

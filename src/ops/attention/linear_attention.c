@@ -4,12 +4,14 @@
  * order. */
 #include "base/checked.h"
 #include "ops/op.h"
+#include "ops/rows.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
+enum { COLUMNS = 64 /* of a matrix, that are worked out together */ };
 
 typedef struct state {
     size_t batch, steps, heads, kv_heads, size, value_size;
@@ -117,85 +119,124 @@ static dq_status linear_prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(read_shapes(call, s, err));
-    size_t numbers;
-    if (!dq_mul_size(s->size + 1, s->value_size, &numbers) ||
-        !dq_mul_size(numbers, sizeof(float), &call->worker_scratch_size) ||
-        !dq_align_size(call->worker_scratch_size, 64, &call->worker_scratch_size))
+    size_t numbers; /* columns of the matrix, of the value and of a sum; a key or query, and decays */
+    if (!dq_mul_size(s->size + 2, COLUMNS, &numbers) || !dq_add_size(numbers, s->size, &numbers) ||
+        !dq_add_size(numbers, s->size, &numbers) ||
+        !dq_mul_size(numbers, sizeof(float), &call->worker_scratch_size))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
     return DQ_OK;
 }
 
-static float get(const dq_tensor *t, size_t i)
+/* Some columns of a head's matrix on their way through the steps: they fit in the first-level cache. */
+typedef struct columns {
+    const dq_op_call *call;
+    size_t batch, head; /* of keys and values */
+    size_t first, n;
+    float *matrix, *value, *sum, *row, *decay;
+} columns;
+
+static const float *floats(const columns *c, uint32_t input, size_t at, size_t n, float *room)
 {
-    return t->dtype == DQ_FLOAT ? dq_data(t, float)[i] : (float)dq_tensor_get_double(t, i);
+    const dq_tensor *t = c->call->in[input];
+    if (t->dtype == DQ_FLOAT)
+        return dq_data(t, float) + at;
+    dq_load_floats(c->call->kernels, t->dtype, t->data, at, n, room);
+    return room;
+}
+
+static void fade(const columns *c, size_t step)
+{
+    const state *s = c->call->state;
+    const dq_float_rows *rows = c->call->kernels->float_rows;
+    size_t count = s->decay_size, at = (step * s->kv_heads + c->head) * count;
+    rows->exp(floats(c, DECAY, at, count, c->decay), count, c->decay);
+    if (count == 1)
+        rows->scale(c->matrix, s->size * c->n, c->decay[0], c->matrix);
+    for (size_t k = 0; count > 1 && k < s->size; k++)
+        rows->scale(c->matrix + k * c->n, c->n, c->decay[k], c->matrix + k * c->n);
 }
 
 /* Fades the head's matrix and adds a step's outer product to it. */
-static void update(const dq_op_call *call, size_t step, size_t head, float *matrix, float *value)
+static void update(const columns *c, size_t step)
 {
-    const state *s = call->state;
-    size_t n = s->value_size, key_head = head / (s->kv_heads / s->key_heads);
-    size_t key = (step * s->key_heads + key_head) * s->size;
-    for (size_t k = 0; s->gated && k < s->size; k++) {
-        size_t at = (step * s->kv_heads + head) * s->decay_size + (s->decay_size == 1 ? 0 : k);
-        float factor = expf(get(call->in[DECAY], at));
-        for (size_t v = 0; v < n; v++)
-            matrix[k * n + v] *= factor;
-    }
-    for (size_t v = 0; v < n; v++)
-        value[v] = get(call->in[VALUE], (step * s->kv_heads + head) * n + v);
-    for (size_t k = 0; s->delta && k < s->size; k++) {
-        float x = get(call->in[KEY], key + k);
-        for (size_t v = 0; v < n; v++)
-            value[v] -= matrix[k * n + v] * x;
-    }
+    const state *s = c->call->state;
+    const dq_float_rows *rows = c->call->kernels->float_rows;
+    size_t key_head = c->head / (s->kv_heads / s->key_heads);
+    const float *key = floats(c, KEY, (step * s->key_heads + key_head) * s->size, s->size, c->row);
+    size_t at = (step * s->kv_heads + c->head) * s->value_size + c->first;
+    const float *value = floats(c, VALUE, at, c->n, c->value);
+    if (s->gated)
+        fade(c, step);
     if (s->delta) {
-        float beta = get(call->in[BETA], step * s->beta_heads + (s->beta_heads == 1 ? 0 : head));
-        for (size_t v = 0; v < n; v++)
-            value[v] *= beta;
+        size_t beta_at = step * s->beta_heads + (s->beta_heads == 1 ? 0 : c->head);
+        float beta = (float)dq_tensor_get_double(c->call->in[BETA], beta_at);
+        memset(c->sum, 0, c->n * sizeof *c->sum);
+        rows->mix(key, s->size, c->matrix, c->n, c->n, c->sum);
+        for (size_t v = 0; v < c->n; v++)
+            c->value[v] = (value[v] - c->sum[v]) * beta;
+        value = c->value;
     }
-    for (size_t k = 0; k < s->size; k++) {
-        float x = get(call->in[KEY], key + k);
-        for (size_t v = 0; v < n; v++)
-            matrix[k * n + v] += x * value[v];
+    for (size_t k = 0; k < s->size; k++)
+        rows->mix(key + k, 1, value, c->n, c->n, c->matrix + k * c->n);
+}
+
+static void read_out(const columns *c, size_t step)
+{
+    const state *s = c->call->state;
+    const dq_float_rows *rows = c->call->kernels->float_rows;
+    dq_tensor *out = c->call->out[0];
+    size_t group = s->out_heads / s->kv_heads;
+    for (size_t h = c->head * group; out && h < (c->head + 1) * group; h++) {
+        size_t query = step * s->heads + h / (s->out_heads / s->heads);
+        memset(c->sum, 0, c->n * sizeof *c->sum);
+        rows->mix(floats(c, QUERY, query * s->size, s->size, c->row), s->size, c->matrix, c->n, c->n, c->sum);
+        rows->scale(c->sum, c->n, s->scale, c->sum);
+        dq_store_from_floats(c->call->kernels, out->dtype, out->data,
+                             (step * s->out_heads + h) * s->value_size + c->first, c->n, c->sum, false);
     }
 }
 
-static void read_out(const dq_op_call *call, size_t step, size_t head, const float *matrix, float *sum)
+static void run_columns(const columns *c)
 {
-    const state *s = call->state;
-    size_t n = s->value_size, group = s->out_heads / s->kv_heads;
-    for (size_t h = head * group; call->out[0] && h < (head + 1) * group; h++) {
-        size_t query = step * s->heads + h / (s->out_heads / s->heads);
-        memset(sum, 0, n * sizeof *sum);
-        for (size_t k = 0; k < s->size; k++) {
-            float x = get(call->in[QUERY], query * s->size + k);
-            for (size_t v = 0; v < n; v++)
-                sum[v] += x * matrix[k * n + v];
-        }
-        for (size_t v = 0; v < n; v++)
-            dq_tensor_put_double(call->out[0], (step * s->out_heads + h) * n + v,
-                                 (double)(s->scale * sum[v]));
+    const state *s = c->call->state;
+    const dq_kernels *kernels = c->call->kernels;
+    const dq_tensor *past = dq_call_in(c->call, PAST);
+    dq_tensor *present = c->call->out_count > 1 ? c->call->out[1] : NULL;
+    size_t at = (c->batch * s->kv_heads + c->head) * s->size * s->value_size + c->first;
+    for (size_t k = 0; k < s->size; k++)
+        if (past)
+            dq_load_floats(kernels, past->dtype, past->data, at + k * s->value_size, c->n,
+                           c->matrix + k * c->n);
+        else
+            memset(c->matrix + k * c->n, 0, c->n * sizeof *c->matrix);
+    for (size_t t = 0; t < s->steps; t++) {
+        update(c, c->batch * s->steps + t);
+        read_out(c, c->batch * s->steps + t);
     }
+    for (size_t k = 0; present && k < s->size; k++)
+        dq_store_from_floats(kernels, present->dtype, present->data, at + k * s->value_size, c->n,
+                             c->matrix + k * c->n, false);
 }
 
 static void linear_piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    const dq_tensor *past = dq_call_in(call, PAST);
-    size_t numbers = s->size * s->value_size;
-    float *matrix = dq_call_worker_scratch(call, worker), *row = matrix + numbers;
+    float *room = dq_call_worker_scratch(call, worker);
+    size_t blocks = (s->value_size + COLUMNS - 1) / COLUMNS;
     for (size_t i = begin; i < end; i++) {
-        for (size_t k = 0; k < numbers; k++)
-            matrix[k] = past ? get(past, i * numbers + k) : 0;
-        for (size_t t = 0; t < s->steps; t++) {
-            size_t step = i / s->kv_heads * s->steps + t;
-            update(call, step, i % s->kv_heads, matrix, row);
-            read_out(call, step, i % s->kv_heads, matrix, row);
-        }
-        for (size_t k = 0; call->out_count > 1 && call->out[1] && k < numbers; k++)
-            dq_tensor_put_double(call->out[1], i * numbers + k, (double)matrix[k]);
+        size_t head = i / blocks, first = i % blocks * COLUMNS, left = s->value_size - first;
+        columns c = {.call = call,
+                     .batch = head / s->kv_heads,
+                     .head = head % s->kv_heads,
+                     .first = first,
+                     .n = left < COLUMNS ? left : COLUMNS};
+        c.matrix = room;
+        c.value = room + s->size * COLUMNS;
+        c.sum = c.value + COLUMNS;
+        c.row = c.sum + COLUMNS;
+        c.decay = c.row + s->size;
+        run_columns(&c);
     }
 }
 
@@ -204,7 +245,8 @@ static dq_status linear_run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     if (s->value_size)
-        dq_parallel(call->threads, s->batch * s->kv_heads, 1, linear_piece, &call);
+        dq_parallel(call->threads, s->batch * s->kv_heads * ((s->value_size + COLUMNS - 1) / COLUMNS), 1,
+                    linear_piece, &call);
     return DQ_OK;
 }
 
