@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from cases import Case
-from normalization import FLOATS, RELATIVE, normal, wide
+from normalization import FLOATS, RELATIVE, normal, normalize, wide
 
 
 def sigmoid(x):
@@ -95,8 +95,36 @@ def gated_add(rng):
                    fed=(0, 1, 2), atol=1e-6 if dtype == np.float32 else 0)
 
 
+def gate(rng):
+    while True:
+        dtype = FLOATS[rng.integers(len(FLOATS))]
+        shape = rng.integers(1, 20, 3)
+        a, b = normal(rng, dtype, *shape), normal(rng, dtype, *shape) if rng.integers(3) else None
+        bias, scale = normal(rng, np.float32, shape[-1]), normal(rng, np.float32, shape[-1])
+        decay = wide(scale) * np.log1p(np.exp(wide(a) + wide(bias)))
+        outputs = [dtype] if b is None else [dtype, dtype]
+        yield Case("LinearAttentionGate", [a, bias, scale, b], outputs,
+                   reference=[decay.astype(dtype), b if b is None else sigmoid(wide(b)).astype(dtype)], fed=(0, 3),
+                   rtol=RELATIVE[dtype], atol=RELATIVE[dtype])
+
+
+def gated_norm(rng):
+    while True:
+        dtype = FLOATS[rng.integers(len(FLOATS))]
+        n, (batch, steps, heads) = int(rng.integers(1, 40)), (int(v) for v in rng.integers(1, 5, 3))
+        x, z = (normal(rng, dtype, batch, steps, heads * n) for _ in "xz")
+        scale, epsilon = normal(rng, dtype, n), float(np.float32([1e-6, 1e-3][rng.integers(2)]))
+        activation = ["silu", "swish", "sigmoid"][rng.integers(3)]
+        y, _, _ = normalize(wide(x).reshape(batch, steps, heads, n), wide(scale), None, epsilon, False)
+        y = y.reshape(x.shape) * sigmoid(wide(z)) * (1 if activation == "sigmoid" else wide(z))
+        yield Case("GatedRMSNorm", [x, scale, z], [dtype], {"activation": activation, "epsilon": epsilon},
+                   reference=[y.astype(dtype)], fed=(0, 2), rtol=4 * RELATIVE[dtype], atol=8 * RELATIVE[dtype])
+
+
 OPERATORS = {
     "CausalConvWithState": (causal_conv, 300),
     "GatedAdd": (gated_add, 100),
+    "GatedRMSNorm": (gated_norm, 200),
     "LinearAttention": (linear_attention, 300),
+    "LinearAttentionGate": (gate, 100),
 }
