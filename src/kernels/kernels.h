@@ -22,6 +22,7 @@
 #include "kernels/winograd.h"
 #include "kernels/wquads.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -87,6 +88,13 @@ typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, 
  * come two equal ones in y, with each element twice. Both are aligned to an element's size, and do not
  * overlap. */
 typedef void dq_twice_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
+
+/** An image between its pixels, at n places: y[i] = 0 + ((w0 · x[at] + w1 · x[at + 1]) + (w2 · x[at + below]
+ * + w3 · x[at + below + 1])), with at[i] and the weights w0 = weight[i], w1 = weight[room + i], w2 = weight[2
+ * · room + i] and w3 = weight[3 · room + i]. All in double, nothing fused; y is of double or, with `narrow`,
+ * rounded to float. Returns whether any is no number. */
+typedef bool dq_sample_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
+                              size_t room, size_t n, bool narrow, void *y);
 
 /** y[i] = table[x[i]]; y may be x. */
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);

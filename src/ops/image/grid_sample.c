@@ -8,7 +8,8 @@
 #include <math.h>
 
 enum { X, GRID };
-enum { TAPS = 4, LISTED = 128 /* axes of places whose pixels are found at a time, for all channels */ };
+/* Axes of places whose pixels are found at a time, for all channels; and places of two axes. */
+enum { TAPS = 4, LISTED = 128, PLACES = LISTED / 2 };
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
 typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
@@ -16,7 +17,7 @@ typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
 typedef struct state {
     mode mode;
     padding padding;
-    bool align;
+    bool align, quads;          /* quads: as sample_f32 takes them */
     size_t axes, plane, places; /* spatial axes; elements of an image; places of a batch element */
     size_t strides[DQ_MAX_RANK];
     int64_t dims[DQ_MAX_RANK];
@@ -91,6 +92,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(read_state(call, s, err));
     dq_strides(x->rank, x->dims, strides);
     s->axes = x->rank - 2;
+    s->quads = s->mode == LINEAR && x->dtype == DQ_FLOAT && s->axes == 2 && x->dims[2] > 1 && x->dims[3] > 1;
     s->plane = dq_dims_product(x->dims, 2, x->rank);
     s->places = dq_dims_product(call->out[0]->dims, 2, x->rank);
     for (size_t d = 0; d < s->axes; d++) {
@@ -146,10 +148,16 @@ static void add_pixel(const state *s, size_t d, double x, double weight, taps *t
     t->weight[t->count++] = weight;
 }
 
+/* Where a place of the grid is, in pixels. */
+static inline double axis_place(const state *s, size_t d, double place)
+{
+    double length = (double)s->dims[d];
+    return (double)(float)(s->align ? (place + 1) / 2 * (length - 1) : ((place + 1) * length - 1) / 2);
+}
+
 static void axis_taps(const state *s, size_t d, double place, taps *t)
 {
-    double length = (double)s->dims[d], last = length - 1;
-    double x = (double)(float)(s->align ? (place + 1) / 2 * last : ((place + 1) * length - 1) / 2);
+    double last = (double)(s->dims[d] - 1), x = axis_place(s, d, place);
     t->count = 0;
     if (!isfinite(x))
         x = s->padding == ZEROS ? -10 : 0; /* no place: as far outside */
@@ -209,25 +217,68 @@ static inline double blend_floats(const float *x, const taps *t)
     return sum;
 }
 
-/* Of an image of floats of two axes. */
-static void put_floats(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
+/* Places of an image of floats of two axes, each of two pixels side by side, as most are in linear mode: the
+ * first of the four pixels, and their weights. */
+typedef struct quads {
+    size_t at[PLACES];
+    double weight[4][PLACES];
+} quads;
+
+/* A place of an axis as a pair of neighbours, of which one may have weight 0: where they are. What is none
+ * becomes no number. */
+static size_t pair_of(const state *s, size_t d, double place, double weight[2])
 {
-    const float *x = dq_data(call->in[X], float) + base;
-    float *y = dq_data(call->out[0], float) + to;
-    for (size_t k = 0; k < n; k++, t += 2) {
-        if (t[0].count != 2 || t[1].count != 2) {
-            y[k] = (float)(t[0].count == TAPS && t[1].count == TAPS
-                               ? blend_floats(x, t)
-                               : blend(call->state, call->in[X], t, 0, base));
-            continue;
-        }
-        const float *high = x + t[0].at[0], *low = x + t[0].at[1];
-        const size_t left = t[1].at[0], right = t[1].at[1];
-        const double across = t[1].weight[0], on = t[1].weight[1];
-        double first = across * (double)high[left] + on * (double)high[right];
-        double second = across * (double)low[left] + on * (double)low[right];
-        y[k] = (float)(0 + t[0].weight[0] * first + t[0].weight[1] * second);
+    const double x = axis_place(s, d, place);
+    const size_t step = s->strides[d], last = (size_t)s->dims[d] - 1;
+    if (x >= 0 && x < (double)last) {
+        const double first = (double)(int64_t)x;
+        weight[0] = 1 - (x - first);
+        weight[1] = x - first;
+        return (size_t)first * step;
     }
+    taps t;
+    axis_taps(s, d, place, &t);
+    const bool second = t.count == 1 && t.at[0] == last * step;
+    weight[second] = t.count ? t.weight[0] : 0;
+    weight[!second] = t.count > 1 ? t.weight[1] : 0;
+    if (t.count < 2 || t.at[1] == t.at[0] + step)
+        return t.count ? t.at[0] - second * step : 0;
+    weight[0] = (double)NAN;
+    return 0;
+}
+
+/* Places of floats. What is no number may be of a pixel with weight 0, or no pair.
+ */
+static void put_quads(const dq_op_call *call, const quads *q, size_t first, size_t n, size_t base, float *y)
+{
+    const state *s = call->state;
+    const bool odd = call->kernels->sample_f32(dq_data(call->in[X], float) + base, s->strides[0], q->at,
+                                               q->weight[0], PLACES, n, true, y);
+    for (size_t k = 0; odd && k < n; k++)
+        if (isnan(y[k])) {
+            taps t[2];
+            for (size_t d = 0; d < 2; d++)
+                axis_taps(s, d, dq_tensor_get_double(call->in[GRID], (first + k) * 2 + 1 - d), &t[d]);
+            y[k] = (float)blend(s, call->in[X], t, 0, base);
+        }
+}
+
+/* `n` places of an image from number `first` of all on, of all channels. */
+static void sample_quads(const dq_op_call *call, size_t first, size_t n)
+{
+    const state *s = call->state;
+    const size_t channels = (size_t)call->in[X]->dims[1], from = first / s->places * channels;
+    quads q;
+    for (size_t k = 0; k < n; k++) {
+        double row[2], column[2];
+        q.at[k] = pair_of(s, 0, dq_tensor_get_double(call->in[GRID], (first + k) * 2 + 1), row);
+        q.at[k] += pair_of(s, 1, dq_tensor_get_double(call->in[GRID], (first + k) * 2), column);
+        for (size_t i = 0; i < 4; i++)
+            q.weight[i][k] = row[i / 2] * column[i % 2];
+    }
+    for (size_t c = from; c < from + channels; c++)
+        put_quads(call, &q, first, n, c * s->plane,
+                  dq_data(call->out[0], float) + c * s->places + first % s->places);
 }
 
 /* Where the nearest pixels are in their image; SIZE_MAX: outside. */
@@ -271,12 +322,15 @@ static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t b
 {
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
-    if (x->dtype == DQ_FLOAT && s->axes == 2) {
-        put_floats(call, t, n, base, to);
-        return;
-    }
-    for (size_t k = 0; k < n; k++, t += s->axes)
-        dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
+    float *y = dq_data(call->out[0], float) + to;
+    if (s->mode == CUBIC && x->dtype == DQ_FLOAT && s->axes == 2)
+        for (size_t k = 0; k < n; k++, t += 2)
+            y[k] =
+                (float)(t[0].count == TAPS && t[1].count == TAPS ? blend_floats(dq_data(x, float) + base, t)
+                                                                 : blend(s, x, t, 0, base));
+    else
+        for (size_t k = 0; k < n; k++, t += s->axes)
+            dq_tensor_put_double(call->out[0], to + k, blend(s, x, t, 0, base));
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -287,14 +341,17 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     size_t channels = (size_t)call->in[X]->dims[1];
     for (size_t i = begin, n; i < end; i += n) {
         taps t[LISTED];
-        size_t batch = i / s->places, place = i % s->places;
+        size_t batch = i / s->places, place = i % s->places, at[LISTED];
         n = end - i < s->places - place ? end - i : s->places - place;
         n = n < LISTED / s->axes ? n : LISTED / s->axes;
+        if (s->quads) {
+            sample_quads(call, i, n);
+            continue;
+        }
         for (size_t k = 0; k < n; k++)
             for (size_t d = 0; d < s->axes; d++)
                 axis_taps(s, d, dq_tensor_get_double(call->in[GRID], (i + k + 1) * s->axes - 1 - d),
                           &t[k * s->axes + d]);
-        size_t at[LISTED];
         if (s->mode == NEAREST)
             find_nearest(s, t, n, at);
         for (size_t c = batch * channels; c < (batch + 1) * channels; c++)

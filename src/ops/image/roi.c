@@ -6,12 +6,14 @@
 #include <string.h>
 
 enum { X, ROIS, BATCH };
-enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */, LISTED = 1024 /* samples of a region */ };
+enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
+enum { LISTED = 1024, FEW = 256 }; /* samples: of a bin; of several, which the first cache holds */
 
 typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
     double scale, offset;
     bool max, at_least_one; /* regions count as one pixel or more */
+    bool quads;             /* samples are listed for sample_f32 */
     int64_t ratio;
 } state;
 
@@ -87,6 +89,12 @@ typedef struct sample_at {
     corner at;
 } sample_at;
 
+/* Samples for sample_f32, and what it gives. */
+typedef struct quads {
+    size_t at[LISTED];
+    double weight[4][LISTED], sums[LISTED];
+} quads;
+
 static dq_status align_prepare(dq_op_call *call, dq_error *err)
 {
     state *s = new_state(call, err);
@@ -98,12 +106,14 @@ static dq_status align_prepare(dq_op_call *call, dq_error *err)
     s->offset = half ? 0.5 : 0;
     s->at_least_one = !half;
     s->ratio = dq_node_int(call->node, "sampling_ratio", 0);
-    call->scratch_size = LISTED * sizeof(sample_at);
+    s->quads = !s->max && call->in[X]->dtype == DQ_FLOAT && s->height > 1 && s->width > 1;
+    call->scratch_size = s->quads ? sizeof(quads) : LISTED * sizeof(sample_at);
     return DQ_OK;
 }
 
-/* The four pixels around a place and their weights; false when it is outside the image. */
-static bool corners(const state *s, double y, double x, corner *c)
+/* The four pixels around a place and their weights; false when it is outside the image. In the last row or
+ * column both are the same, or of `neighbours` the first is the one before, with weight 0. */
+static bool corners(const state *s, bool neighbours, double y, double x, corner *c)
 {
     if (!(y >= -1 && y <= (double)s->height && x >= -1 && x <= (double)s->width))
         return false;
@@ -112,9 +122,9 @@ static bool corners(const state *s, double y, double x, corner *c)
     for (int d = 0; d < 2; d++) {
         low[d] = (size_t)place[d];
         bool last = low[d] + 1 >= size[d];
-        low[d] = last ? size[d] - 1 : low[d];
-        high[d] = last ? low[d] : low[d] + 1;
-        part[d] = last ? 0 : place[d] - (double)low[d];
+        low[d] = last ? size[d] - 1 - neighbours : low[d];
+        high[d] = last && !neighbours ? low[d] : low[d] + 1;
+        part[d] = last ? neighbours : place[d] - (double)low[d];
     }
     *c = (corner){
         {low[0] * s->width + low[1], low[0] * s->width + high[1], high[0] * s->width + low[1],
@@ -129,20 +139,36 @@ typedef struct region {
     size_t samples_high, samples_wide; /* of a bin */
 } region;
 
-/* Sample i of a bin: false when it lies outside of the image. */
-static bool sample(const state *s, const region *r, size_t row, size_t col, size_t i, corner *c)
+/* Sample i of a bin: false when it lies outside of the image. `neighbours`: see corners. */
+static bool sample(const state *s, const region *r, size_t bin, size_t i, bool neighbours, corner *c)
 {
     double high = (double)(i / r->samples_wide) + 0.5, wide = (double)(i % r->samples_wide) + 0.5;
+    const size_t row = bin / s->bins_wide, col = bin % s->bins_wide;
     double y = r->top + ((double)row + high / (double)r->samples_high) * r->bin_high;
     double x = r->left + ((double)col + wide / (double)r->samples_wide) * r->bin_wide;
-    return corners(s, y, x, c);
+    return corners(s, neighbours, y, x, c);
 }
 
 /* Bins whose samples are listed at a time; 0: there are too many in each. */
 static size_t listed_bins(const region *r)
 {
     size_t each = r->samples_high * r->samples_wide;
-    return each && each <= LISTED ? LISTED / each : 0;
+    return !each || each > LISTED ? 0 : each > FEW ? 1 : FEW / each;
+}
+
+/* The samples of n bins, bin by bin. */
+static void list_quads(const dq_op_call *call, const region *r, size_t first, size_t n)
+{
+    const state *s = call->state;
+    const size_t each = r->samples_high * r->samples_wide;
+    quads *q = call->scratch;
+    for (size_t i = 0; i < n * each; i++) {
+        corner c = {{0}, {0}};
+        sample(s, r, first + i / each, i % each, true, &c);
+        q->at[i] = c.at[0];
+        for (size_t p = 0; p < 4; p++)
+            q->weight[p][i] = c.weight[p];
+    }
 }
 
 /* The samples of n bins, bin by bin; NULL when there are too many to list. */
@@ -154,8 +180,7 @@ static const sample_at *list_samples(const dq_op_call *call, const region *r, si
     if (!listed_bins(r))
         return NULL;
     for (size_t i = 0; i < n * each; i++) {
-        size_t bin = first + i / each;
-        list[i].inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i % each, &list[i].at);
+        list[i].inside = sample(s, r, first + i / each, i % each, false, &list[i].at);
     }
     return list;
 }
@@ -166,7 +191,7 @@ static inline const sample_at *sample_of(const state *s, const region *r, size_t
 {
     if (list)
         return &list[i];
-    room->inside = sample(s, r, bin / s->bins_wide, bin % s->bins_wide, i, &room->at);
+    room->inside = sample(s, r, bin, i, false, &room->at);
     return room;
 }
 
@@ -209,20 +234,6 @@ static double mean_of_bin(const state *s, const dq_tensor *x, const region *r, s
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* The same of floats, of listed samples. */
-static double mean_of_floats(const float *x, const sample_at *list, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        const size_t *at = list[i].at.at;
-        const double *w = list[i].at.weight;
-        if (list[i].inside)
-            sum += (w[0] * (double)x[at[0]] + w[1] * (double)x[at[1]]) +
-                   (w[2] * (double)x[at[2]] + w[3] * (double)x[at[3]]);
-    }
-    return count > 0 ? sum / (double)count : 0;
-}
-
 /* Bins first … end - 1 of one channel of a region, which begins at element `to` of the output. */
 static void pool_bins(const dq_op_call *call, const region *r, const sample_at *list, size_t first,
                       size_t end, size_t to)
@@ -230,15 +241,28 @@ static void pool_bins(const dq_op_call *call, const region *r, const sample_at *
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
     size_t each = r->samples_high * r->samples_wide;
-    for (size_t bin = first; bin < end; bin++, list = list ? list + each : NULL) {
-        double result;
-        if (s->max)
-            result = largest_in_bin(s, x, r, bin, list);
-        else if (list && x->dtype == DQ_FLOAT)
-            result = mean_of_floats(dq_data(x, float) + r->plane, list, each);
-        else
-            result = mean_of_bin(s, x, r, bin, list);
-        dq_tensor_put_double(call->out[0], to + bin, result);
+    for (size_t bin = first; bin < end; bin++, list = list ? list + each : NULL)
+        dq_tensor_put_double(call->out[0], to + bin,
+                             (s->max ? largest_in_bin : mean_of_bin)(s, x, r, bin, list));
+}
+
+/* The same of listed quads. What is no number may be of a pixel with weight 0. */
+static void pool_quads(const dq_op_call *call, const region *r, size_t first, size_t end, size_t to)
+{
+    const state *s = call->state;
+    const size_t each = r->samples_high * r->samples_wide;
+    quads *q = call->scratch;
+    const double *at = q->sums;
+    float *y = dq_data(call->out[0], float) + to;
+    const bool odd = call->kernels->sample_f32(dq_data(call->in[X], float) + r->plane, s->width, q->at,
+                                               q->weight[0], LISTED, (end - first) * each, false, q->sums);
+    for (size_t bin = first; bin < end; bin++) {
+        double sum = 0;
+        for (size_t i = 0; i < each; i++)
+            sum += *at++;
+        y[bin] = (float)(sum / (double)each);
+        if (odd && isnan(y[bin]))
+            pool_bins(call, r, NULL, bin, bin + 1, to);
     }
 }
 
@@ -274,10 +298,19 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         for (size_t first = 0, few; first < bins; first += few) {
             few = bins - first;
             few = listed_bins(&r) && listed_bins(&r) < few ? listed_bins(&r) : few;
-            const sample_at *list = list_samples(call, &r, first, few);
+            const bool listed = s->quads && listed_bins(&r);
+            const sample_at *list = NULL;
+            if (listed)
+                list_quads(call, &r, first, few);
+            else if (!s->quads)
+                list = list_samples(call, &r, first, few);
             for (size_t c = 0; c < s->channels; c++) {
+                const size_t to = (n * s->channels + c) * bins;
                 r.plane = (image * s->channels + c) * plane;
-                pool_bins(call, &r, list, first, first + few, (n * s->channels + c) * bins);
+                if (listed)
+                    pool_quads(call, &r, first, first + few, to);
+                else
+                    pool_bins(call, &r, list, first, first + few, to);
             }
         }
     }
