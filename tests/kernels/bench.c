@@ -71,19 +71,6 @@ MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, third, Y(uint8_t))
 MEASURE(finish_s32_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
 MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
-/* The same places again and again, of few pixels. */
-static void run_sample_f32(call *c)
-{
-    enum { PLACES = 64, BELOW = 32 };
-    static const double weight[4 * PLACES];
-    size_t at[PLACES];
-    for (size_t i = 0; i < PLACES; i++)
-        at[i] = i * 37 % 512;
-    WORK(4, 8);
-    for (size_t i = 0; i < c->n; i += PLACES)
-        c->k->sample_f32(X(float), BELOW, at, weight, PLACES, PLACES, false, target);
-}
-
 static void run_max_windows(call *c)
 {
     enum { WIDE = 64 };
@@ -500,7 +487,6 @@ static const measure measures[] = {
     ROW(transpose_x16),
     ROW(transpose_x32),
     ROW(twice),
-    {"sample_f32", run_sample_f32, false, NULL},
     ROW(float_rows),
     ROW(float_pool),
     PRODUCT(qgemm),

@@ -13,20 +13,24 @@ static void relus(ops_case *c, size_t count)
 
 START_TEST(rnn_both_ways_with_lengths)
 {
-    ops_case c;
-    ops_begin(&c, "", "RNN", 22); /* h' = x + 2 h + 1 (forward), x + h (backward); 3 steps, 2 sequences */
-    c.out_count = 2;
-    relus(&c, 2);
-    ops_string(&c, "direction", "bidirectional");
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2, 1), OPS_VALUES(1, 10, 2, 20, 3, 30));
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1), OPS_VALUES(1, 1));
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1), OPS_VALUES(2, 1));
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(0.25, 0.75, 0, 0));
-    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(3, 2));
-    ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3, 2, 2, 1), OPS_VALUES(2, 11, 6, 30, 7, 43, 5, 20, 18, 0, 3, 0));
-    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(2, 2, 1), OPS_VALUES(18, 43, 6, 30));
-    ops_end(&c);
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_BFLOAT16, DQ_DOUBLE};
+    for (int i = 0; i < 4; i++) {
+        const dq_dtype type = types[i];
+        ops_case c;
+        ops_begin(&c, "", "RNN", 22); /* h' = x + 2 h + 1 (forward), x + h (backward); 3 steps, 2 sequences */
+        c.out_count = 2;
+        relus(&c, 2);
+        ops_string(&c, "direction", "bidirectional");
+        ops_in(&c, type, OPS_DIMS(3, 2, 1), OPS_VALUES(1, 10, 2, 20, 3, 30));
+        ops_in(&c, type, OPS_DIMS(2, 1, 1), OPS_VALUES(1, 1));
+        ops_in(&c, type, OPS_DIMS(2, 1, 1), OPS_VALUES(2, 1));
+        ops_in(&c, type, OPS_DIMS(2, 2), OPS_VALUES(0.25, 0.75, 0, 0));
+        ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(3, 2));
+        ops_must_run(&c);
+        ops_want(&c, 0, type, OPS_DIMS(3, 2, 2, 1), OPS_VALUES(2, 11, 6, 30, 7, 43, 5, 20, 18, 0, 3, 0));
+        ops_want(&c, 1, type, OPS_DIMS(2, 2, 1), OPS_VALUES(18, 43, 6, 30));
+        ops_end(&c);
+    }
 }
 END_TEST
 

@@ -3,6 +3,7 @@
  * results are rounded once. */
 #include "ops/element.h"
 #include "ops/rows.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -371,7 +372,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_grid_sample = {infer, prepare, run, 0};
+DQ_OP_WIDENED(dq_op_grid_sample, true, infer, prepare, run, 0)
 
 /* ---- AffineGrid ---------------------------------------------------------------------------------------- */
 

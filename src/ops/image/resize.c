@@ -7,6 +7,7 @@
 #include "ops/move.h"
 #include "ops/pool/pool_rows.h"
 #include "ops/rows.h"
+#include "ops/widened.h"
 
 #include <math.h>
 #include <string.h>
@@ -590,5 +591,6 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_resize = {resize_infer, resize_prepare, run, 0};
-const dq_op_impl dq_op_upsample = {upsample_infer, upsample_prepare, run, 0};
+#define SMOOTH (dq_node_string(call->node, "mode", "nearest")[0] != 'n')
+DQ_OP_WIDENED(dq_op_resize, SMOOTH, resize_infer, resize_prepare, run, 0)
+DQ_OP_WIDENED(dq_op_upsample, SMOOTH, upsample_infer, upsample_prepare, run, 0)

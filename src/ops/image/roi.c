@@ -1,5 +1,6 @@
 /* RoiAlign and MaxRoiPool: regions of images brought to a fixed size. Coordinates are in double. */
 #include "ops/op.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -319,7 +320,7 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_roi_align = {align_infer, align_prepare, align_run, 0};
+DQ_OP_WIDENED(dq_op_roi_align, true, align_infer, align_prepare, align_run, 0)
 
 /* ---- MaxRoiPool ---------------------------------------------------------------------------------------- */
 

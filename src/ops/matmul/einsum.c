@@ -5,6 +5,7 @@
 #include "ops/matmul/float_matmul.h"
 #include "ops/matmul/float_product.h"
 #include "ops/move.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -525,4 +526,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_einsum = {infer, prepare, run, 0};
+DQ_OP_WIDENED(dq_op_einsum, true, infer, prepare, run, 0)

@@ -4,6 +4,7 @@
 #include "ops/element.h"
 #include "ops/lists.h"
 #include "ops/move/rank.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 
@@ -86,4 +87,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_top_k = {infer, prepare, run, 0};
+DQ_OP_WIDENED(dq_op_top_k, true, infer, prepare, run, 0)

@@ -7,6 +7,7 @@
 #include "ops/pool/pool_rows.h"
 #include "ops/pool/window_walk.h"
 #include "ops/reduce/reduce.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -398,7 +399,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, what, global, err);                                                             \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, run, 0};
+    DQ_OP_WIDENED(symbol, !(global), symbol##_infer, symbol##_prepare, run, 0)
 
 POOL(dq_op_max_pool, MAX, false)
 POOL(dq_op_average_pool, AVERAGE, false)

@@ -3,6 +3,7 @@
  * on neither threads nor ISA. Each sequence of each direction is one piece of work. */
 #include "ops/recurrent/rnn.h"
 #include "base/checked.h"
+#include "ops/widened.h"
 
 #include <math.h>
 #include <string.h>
@@ -272,7 +273,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, what, err);                                                                     \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, run, DQ_OP_PACKS};
+    DQ_OP_WIDENED(symbol, true, symbol##_infer, symbol##_prepare, run, DQ_OP_PACKS)
 
 RECURRENT(dq_op_rnn, DQ_RNN)
 RECURRENT(dq_op_gru, DQ_GRU)

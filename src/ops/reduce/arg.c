@@ -2,6 +2,7 @@
  * NaN counts as the extreme, as in NumPy. */
 #include "ops/reduce/arg.h"
 #include "ops/reduce/reduce.h"
+#include "ops/widened.h"
 
 #include <math.h>
 
@@ -219,5 +220,5 @@ static dq_status prepare_min(dq_op_call *call, dq_error *err)
     return prepare(call, false, err);
 }
 
-const dq_op_impl dq_op_arg_max = {infer, prepare_max, run, 0};
-const dq_op_impl dq_op_arg_min = {infer, prepare_min, run, 0};
+DQ_OP_WIDENED(dq_op_arg_max, true, infer, prepare_max, run, 0)
+DQ_OP_WIDENED(dq_op_arg_min, true, infer, prepare_min, run, 0)

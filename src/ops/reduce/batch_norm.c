@@ -3,6 +3,7 @@
  * factor. Rows of floats are computed in float, the mean in two parts (the kernel's `normalize`); everything
  * else in double, rounded once. */
 #include "ops/op.h"
+#include "ops/widened.h"
 
 #include <math.h>
 
@@ -123,4 +124,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_batch_normalization = {infer, prepare, run, 0};
+DQ_OP_WIDENED(dq_op_batch_normalization, true, infer, prepare, run, 0)

@@ -1,6 +1,7 @@
 /* CumSum and CumProd along an axis: floats in double and rounded as each is stored, integers modulo 2^64. */
 #include "ops/lists.h"
 #include "ops/rows.h"
+#include "ops/widened.h"
 
 enum {
     PART = 16, /* rows at a time of lines side by side: what a cache of few pages holds */
@@ -196,5 +197,5 @@ static dq_status prepare_product(dq_op_call *call, dq_error *err)
     return prepare(call, true, err);
 }
 
-const dq_op_impl dq_op_cum_sum = {infer, prepare_sum, run, 0};
+DQ_OP_WIDENED(dq_op_cum_sum, true, infer, prepare_sum, run, 0)
 const dq_op_impl dq_op_cum_prod = {infer, prepare_product, run, 0};

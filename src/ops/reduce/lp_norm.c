@@ -4,6 +4,7 @@
 #include "kernels/kernels.h"
 #include "ops/lists.h"
 #include "ops/reduce/row_norm.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -109,7 +110,7 @@ static dq_status lp_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_lp_normalization = {lp_infer, NULL, lp_run, 0};
+DQ_OP_WIDENED(dq_op_lp_normalization, true, lp_infer, NULL, lp_run, 0)
 
 /* ---- MeanVarianceNormalization ------------------------------------------------------------------------- */
 
@@ -230,4 +231,4 @@ static dq_status mean_variance_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_mean_variance_normalization = {mean_variance_infer, NULL, mean_variance_run, 0};
+DQ_OP_WIDENED(dq_op_mean_variance_normalization, true, mean_variance_infer, NULL, mean_variance_run, 0)

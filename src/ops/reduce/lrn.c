@@ -2,6 +2,7 @@
  * power of beta. With the power of 3/4, which all known networks use, floats are the kernel's, which makes it
  * of square roots; other powers and types are in double, rounded once. */
 #include "ops/op.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -98,4 +99,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_lrn = {infer, prepare, run, 0};
+DQ_OP_WIDENED(dq_op_lrn, true, infer, prepare, run, 0)

@@ -1,0 +1,160 @@
+#include "ops/widened.h"
+
+#include "ops/rows.h"
+
+#include <string.h>
+
+enum { PIECE = 1 << 14 };
+
+typedef struct widened {
+    dq_op_call call; /* as the operator sees it */
+    size_t *at;      /* where widened inputs, then outputs, are in the scratch */
+    dq_tensor *room; /* they themselves */
+} widened;
+
+static bool narrow(const dq_tensor *t)
+{
+    return t && (t->dtype == DQ_FLOAT16 || t->dtype == DQ_BFLOAT16);
+}
+
+static bool any_narrow(const dq_op_call *call)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < call->in_count; i++)
+        any = any || narrow(call->in[i]);
+    for (uint32_t i = 0; i < call->out_count; i++)
+        any = any || narrow(call->out[i]);
+    return any;
+}
+
+static void make_floats(void *packed, const dq_tensor *from, const void *key)
+{
+    dq_kernels k = {0};
+    memcpy(&k.convert_f16_f32, key, sizeof k.convert_f16_f32);
+    dq_load_floats(&k, from->dtype, from->data, 0, from->count, packed);
+}
+
+/* Tensor i of the inputs and then outputs, as floats: in the scratch unless `fixed`. */
+static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor *t, const void *fixed,
+                       dq_error *err)
+{
+    w->room[i] = *t;
+    w->room[i].data = (void *)(uintptr_t)fixed;
+    w->room[i].mapped = w->room[i].loose = false;
+    DQ_TRY(dq_tensor_set_shape(&w->room[i], DQ_FLOAT, t->rank, t->dims, 0, DQ_OUT_OF_MEMORY, err));
+    if (!fixed && !dq_call_place(call, t->count, 1, sizeof(float), &w->at[i]))
+        return dq_no_memory(err, SIZE_MAX, "operands as floats");
+    return DQ_OK;
+}
+
+static dq_status widen_input(dq_op_call *call, widened *w, uint32_t i, dq_error *err)
+{
+    const dq_tensor *t = call->in[i];
+    const void *fixed = NULL;
+    w->call.in[i] = t;
+    if (!narrow(t))
+        return DQ_OK;
+    if (dq_call_constant(call, i) && t->count)
+        DQ_TRY(dq_call_pack(call, i, make_floats, &call->kernels->convert_f16_f32,
+                            sizeof(dq_convert_f16_f32_fn *), t->count * sizeof(float), &fixed, err));
+    w->call.in[i] = &w->room[i];
+    return widen(call, w, i, t, fixed, err);
+}
+
+static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_error *err)
+{
+    const uint32_t ins = call->in_count, outs = call->out_count;
+    dq_op_call inner = *call; /* with what infer may have left in its state */
+    DQ_TRY(dq_call_state(call, sizeof(widened), err));
+    widened *w = call->state;
+    w->call = inner;
+    w->call.packs = NULL; /* forms are of what is widened, and not kept with the model */
+    w->call.lasting_inputs = 0;
+    w->call.in = DQ_NEW_ARRAY(call->arena, ins + 1, const dq_tensor *);
+    w->call.out = DQ_NEW_ARRAY(call->arena, outs, dq_tensor *);
+    w->room = DQ_NEW_ARRAY(call->arena, ins + outs, dq_tensor);
+    w->at = DQ_NEW_ARRAY(call->arena, ins + outs, size_t);
+    if (!w->call.in || !w->call.out || !w->room || !w->at)
+        return dq_no_memory(err, (ins + outs) * sizeof(dq_tensor), "operands as floats");
+    for (uint32_t i = 0; i < ins; i++)
+        DQ_TRY(widen_input(call, w, i, err));
+    for (uint32_t i = 0; i < outs; i++) {
+        w->call.out[i] = call->out[i];
+        if (!narrow(call->out[i]))
+            continue;
+        DQ_TRY(widen(call, w, ins + i, call->out[i], NULL, err));
+        w->call.out[i] = &w->room[ins + i];
+    }
+    if (prepare)
+        DQ_TRY(prepare(&w->call, err));
+    call->worker_scratch_size = w->call.worker_scratch_size;
+    return dq_call_place(call, w->call.scratch_size, 1, 1, &w->call.scratch_size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "operands as floats");
+}
+
+dq_status dq_widened_prepare(dq_op_call *call, bool when, dq_prepare_fn *prepare, dq_error *err)
+{
+    if (when && any_narrow(call))
+        return prepare_floats(call, prepare, err);
+    return prepare ? prepare(call, err) : DQ_OK;
+}
+
+typedef struct job {
+    const dq_kernels *kernels;
+    const dq_tensor *from;
+    dq_tensor *to;
+} job;
+
+static void widen_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    dq_load_floats(j->kernels, j->from->dtype, j->from->data, begin, end - begin,
+                   dq_data(j->to, float) + begin);
+}
+
+static void narrow_piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const job *j = arg;
+    dq_store_from_floats(j->kernels, j->to->dtype, j->to->data, begin, end - begin,
+                         dq_data(j->from, float) + begin, false);
+}
+
+static dq_status run_floats(const dq_op_call *call, dq_run_fn *run, dq_error *err)
+{
+    widened *w = call->state;
+    char *scratch = call->scratch;
+    dq_op_call inner = w->call;
+    inner.scratch = scratch + w->call.scratch_size;
+    inner.worker_scratch = call->worker_scratch;
+    inner.strings = call->strings;
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        if (!narrow(call->in[i]))
+            inner.in[i] = call->in[i];
+        if (!narrow(call->in[i]) || (dq_call_constant(call, i) && call->in[i]->count))
+            continue;
+        w->room[i].data = scratch + w->at[i];
+        job j = {call->kernels, call->in[i], &w->room[i]};
+        dq_parallel(call->threads, j.from->count, PIECE, widen_piece, &j);
+    }
+    for (uint32_t i = 0; i < call->out_count; i++)
+        if (narrow(call->out[i]))
+            w->room[call->in_count + i].data = scratch + w->at[call->in_count + i];
+        else
+            inner.out[i] = call->out[i];
+    DQ_TRY(run(&inner, err));
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        if (!narrow(call->out[i]))
+            continue;
+        job j = {call->kernels, &w->room[call->in_count + i], call->out[i]};
+        dq_parallel(call->threads, j.to->count, PIECE, narrow_piece, &j);
+    }
+    return DQ_OK;
+}
+
+dq_status dq_widened_run(const dq_op_call *call, bool when, dq_run_fn *run, dq_error *err)
+{
+    return when && any_narrow(call) ? run_floats(call, run, err) : run(call, err);
+}
