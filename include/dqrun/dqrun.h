@@ -363,7 +363,8 @@ typedef struct dq_session_options {
      * (docs/com-microsoft.md). Faster; otherwise such products have float precision, whatever the node
      * allows. */
     bool honor_accuracy_level;
-    /** Called after each step; NULL: none. */
+    /** Called after each step; NULL: none. Batches then run step by step, not a few pictures after the others
+     *  through many steps, and take longer. */
     void (*trace)(void *arg, const dq_trace_event *event);
     /** Called with the planner's decisions, one sentence each; NULL: none. */
     void (*why)(void *arg, const char *sentence);

@@ -2,6 +2,7 @@
 
 #include "base/cpu.h"
 #include "plan/fuse.h"
+#include "plan/slices.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -259,6 +260,14 @@ static uint32_t list_given(const dq_session *session)
     return count;
 }
 
+/* Who traces steps wants each of them once, with its outputs. */
+static dq_status plan_request(const dq_session *session, const dq_plan_request *request, dq_plan **out,
+                              dq_error *err)
+{
+    return (session->exec.trace ? dq_plan_create : dq_plan_create_sliced)(session->model->program, request,
+                                                                          out, err);
+}
+
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
 static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
                                    dq_error *err)
@@ -270,7 +279,7 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
         request->node_count = fused->node_count;
         request->made = fused->values;
         request->made_count = fused->made_count;
-        status = dq_plan_create(session->model->program, request, &p->plan, err);
+        status = plan_request(session, request, &p->plan, err);
         p->is_fused = status == DQ_OK;
         if (status == DQ_OK || status == DQ_OUT_OF_MEMORY)
             return status;
@@ -281,7 +290,7 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
     request->made = NULL;
     request->node_count = request->made_count = 0;
     p->is_fused = false;
-    return dq_plan_create(session->model->program, request, &p->plan, err);
+    return plan_request(session, request, &p->plan, err);
 }
 
 static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)

@@ -4,6 +4,7 @@
 #include "base/pages.h"
 #include "exec/flow.h"
 #include "exec/targets.h"
+#include "plan/slices.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -54,9 +55,8 @@ static dq_status reserve(void **memory, size_t *capacity, size_t size, const cha
 
 /* ---- Where everything is ------------------------------------------------------------------------------ */
 
-static void bind_buffer(const dq_exec *exec, dq_plan *plan)
+static void bind_buffer(dq_plan *plan, char *base)
 {
-    char *base = exec->buffer;
     if (plan->bound == base)
         return;
     plan->bound = base;
@@ -197,19 +197,79 @@ static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
-                            dq_arena *strings, dq_error *err)
+static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings, dq_error *err)
 {
-    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
-    bind_buffer(exec, plan);
-    bind_inputs(plan, given, given_count);
-    DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = &plan->steps[i];
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
     }
     for (uint32_t i = 0; i < plan->copy_count; i++)
         DQ_TRY(copy_output(plan, &plan->copies[i], err));
+    return DQ_OK;
+}
+
+/* ---- Slices before the first step --------------------------------------------------------------------- */
+
+typedef struct slice_job {
+    const dq_exec *exec;
+    dq_plan *plan;
+    const dq_given *given;
+    dq_arena *strings;
+} slice_job;
+
+static void run_slice(const slice_job *j, dq_slice_runner *runner, size_t at)
+{
+    const struct dq_slices *s = j->plan->slices;
+    for (uint32_t i = 0; i < s->given_count; i++)
+        runner->tensors[i].data =
+            (char *)j->given[i].tensor->data + (s->sliced[i] ? at * runner->tensors[i].size : 0);
+    bind_inputs(runner->plan, runner->given, s->given_count);
+    runner->status = run_steps(j->exec, runner->plan, j->strings, &runner->err);
+    for (uint32_t i = 0; i < s->value_count && runner->status == DQ_OK; i++) {
+        const dq_tensor *from = dq_plan_output(runner->plan, s->values[i]);
+        char *to = dq_plan_slot(j->plan, s->values[i])->t.data;
+        if (from->size)
+            memcpy(to + at * from->size, from->data, from->size);
+    }
+}
+
+static void run_some_slices(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const slice_job *j = arg;
+    dq_slice_runner *runner = &j->plan->slices->runners[worker];
+    for (size_t i = begin; i < end && runner->status == DQ_OK; i++)
+        run_slice(j, runner, i);
+}
+
+static dq_status run_slices(const slice_job *j, char *memory, dq_error *err)
+{
+    const struct dq_slices *s = j->plan->slices;
+    for (size_t i = 0; i < s->runner_count; i++, memory += s->runner_bytes) {
+        bind_buffer(s->runners[i].plan, memory);
+        s->runners[i].status = DQ_OK;
+    }
+    slice_job job = *j;
+    dq_parallel(s->runner_count > 1 ? j->plan->threads : NULL, s->count, 1, run_some_slices, &job);
+    for (size_t i = 0; i < s->runner_count; i++)
+        if (s->runners[i].status != DQ_OK) {
+            if (err)
+                *err = s->runners[i].err;
+            return s->runners[i].status;
+        }
+    return DQ_OK;
+}
+
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+                            dq_arena *strings, dq_error *err)
+{
+    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
+    bind_buffer(plan, exec->buffer);
+    bind_inputs(plan, given, given_count);
+    DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
+    const slice_job j = {exec, plan, given, strings};
+    if (plan->slices)
+        DQ_TRY(run_slices(&j, (char *)exec->buffer + plan->ahead_offset, err));
+    DQ_TRY(run_steps(exec, plan, strings, err));
     return dq_targets_fill(exec, plan, err);
 }
 

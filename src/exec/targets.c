@@ -23,7 +23,7 @@ static dq_status check(const dq_plan *plan, const dq_value *v, const dq_tensor *
 /* Whether the step may write output `out` where its input k is. */
 static bool may_share(const dq_step *step, uint32_t out, uint32_t k)
 {
-    const unsigned flags = step->node->op->impl->flags, past = flags / DQ_OP_PAST_AT;
+    const unsigned flags = step->node->op->impl->flags, past = flags / DQ_OP_PAST_AT % 64;
     if (past && (out == 1 || out == 2))
         return k == past + out - 1;
     return (flags & DQ_OP_IN_PLACE) && (k == 0 || (flags & DQ_OP_IN_ANY_PLACE));
@@ -72,8 +72,8 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_home *h
         if (slot->where != DQ_AT_INPUT || given[i].tensor->kind != DQ_KIND_TENSOR ||
             !dq_tensor_overlap(given[i].tensor, to))
             continue;
-        if (exec->repeats || slot->touched > home->first + 1)
-            return false;
+        if (exec->repeats || slot->touched > home->first + 1 || (plan->slices && home->first == 0))
+            return false; /* slices read inputs as long as they write to it */
         at_once = at_once || slot->touched == home->first + 1;
     }
     return !at_once || in_place(plan, home, to);

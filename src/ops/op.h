@@ -48,11 +48,21 @@ enum {
     DQ_OP_IN_PLACE = 1 << 7,   /* an output may have the memory of input 0, where both have as many elements
                                   of the same size and no other input overlaps it */
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
-    DQ_OP_PAST_AT = 1 << 16, /* times i: outputs 1 and 2 may have the memory of inputs i and i + 1, where both
-                                have the same size and no other input overlaps it */
+    DQ_OP_PAST_AT = 1 << 10, /* times i < 64: outputs 1 and 2 may have the memory of inputs i and i + 1, where
+                                both have the same size and no other input overlaps it */
+    DQ_OP_SLICED = 1 << 16,  /* times a mask of inputs, the last bit for all from there on: what stands at one
+                                place of the outputs' outermost axis follows from what stands there in these,
+                                which an attribute `axis` or `perm` may prevent, and from the other inputs.
+                                They broadcast, if at all. MaxPool's second output does not */
     DQ_OP_ITEMS = 1 << 4     /* takes or gives sequences or optionals, whose items are known only in a run:
                                 planned in each run */
 };
+
+enum {
+    DQ_OP_SLICED_FIRST = 1u * DQ_OP_SLICED, /* along input 0 */
+    DQ_OP_SLICED_BITS = 15
+};
+#define DQ_OP_SLICED_ALL (0xFFFFu * DQ_OP_SLICED)
 
 typedef struct dq_op_impl {
     dq_status (*infer)(dq_op_call *call, dq_error *err);

@@ -15,6 +15,7 @@ typedef struct dq_builder {
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
     uint32_t own_scratch; /* piece of the workers' scratch that stays where it is */
+    uint32_t ahead;       /* piece of request->ahead */
 } dq_builder;
 
 static inline dq_slot *dq_builder_slot(const dq_builder *b, const dq_value *v)

@@ -1,10 +1,26 @@
 #include "plan/builder.h"
 #include "plan/fold.h"
+#include "plan/slices.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static dq_status add_piece(dq_builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
+{
+    if (b->piece_count == b->piece_capacity) {
+        uint32_t wanted = b->piece_capacity ? b->piece_capacity * 2 : 64;
+        dq_piece *grown = realloc(b->pieces, wanted * sizeof *grown);
+        if (!grown)
+            return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
+        b->pieces = grown;
+        b->piece_capacity = wanted;
+    }
+    *index = b->piece_count;
+    b->pieces[b->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
+    return DQ_OK;
+}
 
 /* ---- What is needed ----------------------------------------------------------------------------------- */
 
@@ -72,7 +88,7 @@ static void set_given(dq_slot *slot, const dq_given *given)
     slot->t = *given->tensor;
     slot->t.data = NULL;
     slot->t.owned = false;
-    slot->where = DQ_AT_INPUT;
+    slot->where = given->computed ? DQ_AT_BUFFER : DQ_AT_INPUT;
     slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !given->varying;
 }
 
@@ -96,8 +112,12 @@ static dq_status take_inputs(dq_builder *b, dq_error *err)
 {
     const dq_plan *plan = b->plan;
     const dq_graph *g = plan->graph;
-    for (uint32_t i = 0; i < b->request->given_count; i++)
-        set_given(dq_builder_slot(b, b->request->given[i].value), &b->request->given[i]);
+    for (uint32_t i = 0; i < b->request->given_count; i++) {
+        dq_slot *slot = dq_builder_slot(b, b->request->given[i].value);
+        set_given(slot, &b->request->given[i]);
+        if (slot->where == DQ_AT_BUFFER)
+            DQ_TRY(add_piece(b, slot->t.size, 0, &slot->piece, err));
+    }
     for (uint32_t i = 0; plan->values && i < plan->slot_count; i++)
         if (plan->values[i]->graph == g)
             DQ_TRY(take_value(b, plan->values[i], err));
@@ -157,21 +177,6 @@ static dq_status make_step(dq_builder *b, const dq_node *node, dq_step *step, dq
     for (uint32_t i = 0; i < node->out_count; i++)
         if (node->out[i] && dq_builder_slot(b, node->out[i])->wanted)
             call->out[i] = &dq_builder_slot(b, node->out[i])->t;
-    return DQ_OK;
-}
-
-static dq_status add_piece(dq_builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
-{
-    if (b->piece_count == b->piece_capacity) {
-        uint32_t wanted = b->piece_capacity ? b->piece_capacity * 2 : 64;
-        dq_piece *grown = realloc(b->pieces, wanted * sizeof *grown);
-        if (!grown)
-            return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
-        b->pieces = grown;
-        b->piece_capacity = wanted;
-    }
-    *index = b->piece_count;
-    b->pieces[b->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
     return DQ_OK;
 }
 
@@ -352,7 +357,7 @@ static dq_status plan_node(dq_builder *b, const dq_node *node, dq_error *err)
     uint32_t at = plan->step_count++;
     use_inputs(b, step, at);
     DQ_TRY(place_outputs(b, step, at, err));
-    if (step->late)
+    if (step->late || b->request->shapes_only)
         return DQ_OK;
     DQ_TRY(dq_step_fault(plan, step, prepare(b, step, at, err), err));
     if (dq_builder_join(b, step)) {
@@ -443,6 +448,7 @@ static dq_status place_all(dq_builder *b, dq_error *err)
         if (slot->where == DQ_AT_BUFFER)
             slot->offset = b->pieces[plan->slots[slot->root].piece].offset + slot->shift;
     }
+    plan->ahead_offset = b->pieces[b->ahead].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
             plan->copies[i].offset = b->pieces[plan->copies[i].piece].offset;
@@ -471,17 +477,20 @@ static dq_status build(dq_builder *b, dq_error *err)
         return dq_no_memory(err, nodes * sizeof *plan->steps, "a plan");
     find_needed(b);
     DQ_TRY(add_piece(b, 0, 0, &b->own_scratch, err));
+    DQ_TRY(add_piece(b, b->request->ahead, 0, &b->ahead, err));
     DQ_TRY(take_inputs(b, err));
     for (b->at = 0; b->at < nodes; b->at++)
         if (b->needed[b->at])
             DQ_TRY(plan_node(b, b->nodes[b->at], err));
         else if (!b->request->nodes) /* fusion has told what it made needless */
             tell(b, b->nodes[b->at], "left out: no output needs it");
+    if (b->request->shapes_only)
+        return DQ_OK;
     DQ_TRY(keep_outputs(b, err));
     DQ_TRY(list_moving(b, err));
     DQ_TRY(place_all(b, err));
     DQ_TRY(dq_builder_list_homes(b, err));
-    return dq_packs_finish(plan->program->packs, plan->threads, err);
+    return b->request->part ? DQ_OK : dq_packs_finish(plan->program->packs, plan->threads, err);
 }
 
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err)
@@ -523,6 +532,7 @@ void dq_plan_free(dq_plan *plan)
         free(plan->slots[i].late_memory);
     for (uint32_t i = 0; i < plan->copy_count; i++)
         free(plan->copies[i].memory);
+    dq_slices_free(plan->slices);
     dq_arena_free(&plan->arena);
     free(plan);
 }

@@ -96,6 +96,8 @@ typedef struct dq_plan {
     dq_threads *threads;
     bool fuse; /* inner graphs' nodes are fused, too */
     bool honor_accuracy_level;
+    struct dq_slices *slices; /* what runs before the first step, see slices.h; or NULL … */
+    size_t ahead_offset;      /* … and its memory */
 } dq_plan;
 
 /** A value whose tensor the caller has. */
@@ -105,6 +107,7 @@ typedef struct dq_given {
     bool varying;            /* the next run may give it another shape: the steps behind it are late */
     bool constant;           /* the data is there, and stays the same as long as the plan lives */
     bool fixed, lasting;     /* of a constant, as in dq_slot */
+    bool computed;           /* in the plan's buffer, before its first step */
 } dq_given;
 
 typedef struct dq_plan_request {
@@ -120,8 +123,11 @@ typedef struct dq_plan_request {
     uint32_t wanted_count;
     const dq_kernels *kernels; /* live longer than the plan */
     dq_threads *threads;
-    bool fuse;                                    /* inner graphs are to be fused */
-    bool honor_accuracy_level;                    /* see dq_session_options */
+    bool fuse;                 /* inner graphs are to be fused */
+    bool honor_accuracy_level; /* see dq_session_options */
+    bool shapes_only;          /* the plan gives values their types and shapes, and does not run */
+    bool part;                 /* weights are packed with those of a plan that is made next */
+    size_t ahead;              /* bytes of the buffer to use before the first step */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

@@ -262,4 +262,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_wide_conv = {infer, prepare, run, 0};
+const dq_op_impl dq_op_wide_conv = {infer, prepare, run, DQ_OP_SLICED_FIRST};

@@ -149,4 +149,5 @@ static dq_status global_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_qlinear_global_average_pool = {global_infer, global_prepare, global_run, 0};
+const dq_op_impl dq_op_qlinear_global_average_pool = {global_infer, global_prepare, global_run,
+                                                      DQ_OP_SLICED_FIRST};

@@ -474,7 +474,8 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_qlinear_average_pool = {average_infer, average_prepare, average_run, 0};
+const dq_op_impl dq_op_qlinear_average_pool = {average_infer, average_prepare, average_run,
+                                               DQ_OP_SLICED_FIRST};
 
 /* ---- NhwcMaxPool -------------------------------------------------------------------------------------- */
 
@@ -571,4 +572,4 @@ static dq_status max_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, 0};
+const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, DQ_OP_SLICED_FIRST};

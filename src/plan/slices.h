@@ -1,0 +1,36 @@
+/* Slice by slice: a plan whose first nodes treat each slice of the outermost axis (the pictures of a batch)
+ * alike runs these over some slices at a time, with a plan of their own, so that what one node gives the next
+ * stays in the cache, and the rest of the nodes over all. With several threads each has slices of its own. */
+#ifndef DQ_PLAN_SLICES_H
+#define DQ_PLAN_SLICES_H
+
+#include "plan/plan.h"
+
+/** What one thread runs slices with. */
+typedef struct dq_slice_runner {
+    dq_plan *plan;
+    dq_given *given; /* as the whole plan's, by position, of `tensors` */
+    dq_tensor *tensors;
+    dq_status status;
+    dq_error err;
+} dq_slice_runner;
+
+struct dq_slices {
+    dq_arena arena;
+    dq_plan *shapes; /* of all nodes and slices; has constants that the rest reads */
+    size_t count;
+    dq_slice_runner *runners; /* for each thread; one, when each step has them all */
+    size_t runner_count;
+    size_t runner_bytes; /* of the whole plan's buffer, for each: from ahead_offset on */
+    bool *sliced;        /* by position in given; the others are the same for all */
+    uint32_t given_count;
+    const dq_value **values; /* what the slices give, end to end in the values of the whole plan */
+    uint32_t value_count;
+};
+
+/** dq_plan_create, by slices where that pays and is known to give the same. */
+dq_status dq_plan_create_sliced(dq_program *program, const dq_plan_request *request, dq_plan **out,
+                                dq_error *err);
+void dq_slices_free(struct dq_slices *slices);
+
+#endif
