@@ -216,6 +216,12 @@ START_TEST(top_elements)
     ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
     ops_must_refuse(&c, DQ_BAD_MODEL, "wants 3 elements of an axis of 2");
     ops_end(&c);
+
+    ops_begin(&c, "", "TopK", 11);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(1, 1));
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, wanted 1");
+    ops_end(&c);
 }
 END_TEST
 

@@ -205,6 +205,13 @@ START_TEST(splits)
     ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(7));
     ops_end(&c);
 
+    ops_begin(&c, "", "Split", 18);
+    c.out_count = 2;
+    ops_int(&c, "num_outputs", 3);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(6), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'num_outputs' is 3, wanted 2");
+    ops_end(&c);
+
     ops_begin(&c, "", "Split", 2);
     c.out_count = 2;
     ops_ints(&c, "split", INTS(1, 1));

@@ -42,8 +42,8 @@ START_TEST(sums_of_products)
     static const char *const wrong[] = {"ij,jk", "i->j", "ij->ii", "i.j", "ijk", "ij-", "ij->i,j", ""};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char sentence[128];
-        snprintf(sentence, sizeof sentence, "attribute 'equation' is '%s', which does not fit its inputs",
-                 wrong[i]);
+        snprintf(sentence, sizeof sentence,
+                 "attribute 'equation' is '%s', which does not fit its inputs (2x2)", wrong[i]);
         ops_begin(&c, "", "Einsum", 12);
         ops_string(&c, "equation", wrong[i]);
         ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), NULL);

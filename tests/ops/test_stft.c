@@ -47,7 +47,8 @@ START_TEST(refused)
     ops_end(&c);
 
     begin(&c, OPS_DIMS(4, 2));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "has a step of 2 and frames of 4 of a signal of 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL,
+                    "has a step of 2 and frames of 4, wanted 1 or more and 1 to 2 (the signal)");
     ops_end(&c);
 }
 END_TEST

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
@@ -48,8 +49,14 @@ typedef struct parse {
 
 static dq_status bad(const dq_op_call *call, const parse *p, dq_error *err)
 {
+    char shapes[2 * DQ_SHAPE_TEXT] = "", one[DQ_SHAPE_TEXT];
+    size_t used = 0;
+    for (uint32_t i = 0; i < call->in_count && used < sizeof shapes; i++)
+        used += (size_t)snprintf(shapes + used, sizeof shapes - used, "%s%s", i ? ", " : "",
+                                 dq_shape_text(call->in[i]->rank, call->in[i]->dims, one));
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'equation' is '%.200s', which does not fit its inputs", p->equation);
+                        "attribute 'equation' is '%.200s', which does not fit its inputs (%s)", p->equation,
+                        shapes);
 }
 
 /* Letters in the order of ASCII. */

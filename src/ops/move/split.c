@@ -95,9 +95,12 @@ static dq_status read_lengths(const dq_op_call *call, size_t axis, lengths *l, d
         l->count = l->input->count;
     }
     if (!l->attr && !l->input) {
-        int64_t parts = call->out_count, left;
+        const int64_t parts = dq_node_int(call->node, "num_outputs", call->out_count);
+        if (parts != call->out_count)
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'num_outputs' is %" PRId64 ", wanted %u",
+                                parts, call->out_count);
+        const int64_t left = l->whole % parts;
         l->count = call->out_count;
-        left = l->whole % parts;
         if (left != 0 && !dq_node_attr(call->node, "num_outputs"))
             return dq_call_fail_input(
                 call, err, 0, "has dimension %" PRId64 " at axis %zu, which is not %" PRId64 " equal parts",

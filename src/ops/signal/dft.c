@@ -177,7 +177,8 @@ static dq_status read_stft(const dq_op_call *call, state *s, dq_error *err)
     DQ_TRY(read_scalar(call, LENGTH, window ? window->dims[0] : in->dims[1], &length, err));
     if (step < 1 || length < 1 || length > in->dims[1])
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has a step of %" PRId64 " and frames of %" PRId64 " of a signal of %" PRId64,
+                            "has a step of %" PRId64 " and frames of %" PRId64 ", wanted 1 or more and 1 to "
+                            "%" PRId64 " (the signal)",
                             step, length, in->dims[1]);
     if (window && window->dims[0] != length)
         return dq_call_fail_input(call, err, WINDOW, "has %zu elements, wanted %" PRId64 " (a frame)",
