@@ -44,23 +44,28 @@ static size_t rows_of(const dq_wband *b)
     return rows;
 }
 
-/* One phase: where its elements from `from` to `end` - 1 are in a row of the input, `step` apart; the others
- * are padding. */
+/* Places `from` to `end` - 1 of a row, or of a column of rows, are of the image: the first is its place `at`,
+ * the next ones are `step` apart. The others are padding. */
 typedef struct stretch {
     size_t from, end, at, step;
 } stretch;
 
-static stretch find_stretch(const dq_wband *b, size_t first, size_t phase)
+/* Of n places, of which the first is place `start` of `in`. */
+static stretch inside(int64_t start, int64_t step, int64_t in, int64_t n)
 {
-    size_t last = b->w.rank - 1;
-    int64_t stride = b->w.stride[last], in = b->w.in[last], n = (int64_t)b->pitch;
-    int64_t start = (int64_t)phase + (last == 0 ? (int64_t)first * stride : 0) - b->w.begin[last];
-    int64_t from = start < 0 ? (-start - 1) / stride + 1 : 0;
-    int64_t end = in > start ? (in - start - 1) / stride + 1 : 0;
+    int64_t from = start < 0 ? (-start - 1) / step + 1 : 0;
+    int64_t end = in > start ? (in - start - 1) / step + 1 : 0;
     end = end < n ? end : n;
     if (from >= end)
         return (stretch){0};
-    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * stride), (size_t)stride};
+    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
+}
+
+static stretch find_stretch(const dq_wband *b, size_t first, size_t phase)
+{
+    const size_t last = b->w.rank - 1;
+    const int64_t stride = b->w.stride[last], before = last == 0 ? (int64_t)first * stride : 0;
+    return inside((int64_t)phase + before - b->w.begin[last], stride, b->w.in[last], (int64_t)b->pitch);
 }
 
 static void fill(int16_t code, size_t n, int16_t *to)
@@ -212,17 +217,11 @@ void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, si
     }
 }
 
-/* Rows `from` … `end` - 1 of a plane of two axes are of the image; the first one is its row `at`, the next
- * ones are `step` apart. */
+/* The rows of a plane of two axes. */
 static stretch find_rows(const dq_wband *b, size_t first)
 {
-    const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1, in = b->w.in[0], n = (int64_t)b->extent[0];
-    const int64_t start = (int64_t)first * b->w.stride[0] - b->w.begin[0];
-    int64_t from = start < 0 ? (-start - 1) / step + 1 : 0,
-            end = in > start ? (in - start - 1) / step + 1 : 0;
-    end = end < n ? end : n;
-    from = from < end ? from : end;
-    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
+    const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1;
+    return inside((int64_t)first * b->w.stride[0] - b->w.begin[0], step, b->w.in[0], (int64_t)b->extent[0]);
 }
 
 /* One phase of a plane of two axes, of 16-bit codes. */
@@ -234,10 +233,7 @@ static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows
     x += rows->at * in + s->at;
     to += rows->from * next + s->from;
     for (size_t i = rows->end - rows->from; i > 0; i--, to += next, x += down)
-        if (step == 1)
-            take_16(x, 1, n, flip, to);
-        else
-            take_16(x, step, n, flip, to);
+        take_16(x, step, n, flip, to);
 }
 
 void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
