@@ -172,23 +172,4 @@ QLINEAR_MUL(s8, int8_t)
 
 /* ---- Minima ---- */
 
-/* The minimum and the maximum are their second operand where the first is NaN. */
-void ISA(dq_minmax_f32)(const float *x, size_t n, float *lo, float *hi)
-{
-    size_t i = 0;
-    vf low[2] = {vf_set(*lo), vf_set(*lo)}, high[2] = {vf_set(*hi), vf_set(*hi)};
-    for (; i + 8 <= n; i += 8)
-        for (int v = 0; v < 2; v++) {
-            vf some = vf_load(x + i + 4 * v);
-            low[v] = vf_min(some, low[v]);
-            high[v] = vf_max(some, high[v]);
-        }
-    float lanes[8];
-    vf_store(lanes, vf_min(low[0], low[1]));
-    vf_store(lanes + 4, vf_max(high[0], high[1]));
-    for (int v = 0; v < 4; v++) {
-        *lo = lanes[v] < *lo ? lanes[v] : *lo;
-        *hi = lanes[4 + v] > *hi ? lanes[4 + v] : *hi;
-    }
-    dq_minmax_f32_c(x + i, n - i, lo, hi);
-}
+#include "kernels/minmax_body.h"

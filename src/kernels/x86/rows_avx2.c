@@ -276,32 +276,7 @@ void dq_dequantize_s32_f32_avx2(const int32_t *x, size_t n, const float *scale, 
 
 /* ---- Minima, conversions ------------------------------------------------------------------------------- */
 
-static float least(__m256 v, float least_of)
-{
-    float lanes[8];
-    _mm256_storeu_ps(lanes, v);
-    for (int i = 0; i < 8; i++)
-        least_of = lanes[i] < least_of ? lanes[i] : least_of;
-    return least_of;
-}
-
-/* Two vectors of minima and maxima hide the instructions' latency. */
-void dq_minmax_f32_avx2(const float *x, size_t n, float *lo, float *hi)
-{
-    size_t i = 0;
-    __m256 low[2] = {_mm256_set1_ps(*lo), _mm256_set1_ps(*lo)};
-    __m256 high[2] = {_mm256_set1_ps(*hi), _mm256_set1_ps(*hi)};
-    for (; i + 16 <= n; i += 16)
-        for (int v = 0; v < 2; v++) {
-            __m256 some = _mm256_loadu_ps(x + i + 8 * v);
-            low[v] = _mm256_min_ps(some, low[v]);
-            high[v] = _mm256_max_ps(some, high[v]);
-        }
-    __m256 sign = _mm256_set1_ps(-0.0f), all_high = _mm256_max_ps(high[0], high[1]);
-    *lo = least(_mm256_min_ps(low[0], low[1]), *lo);
-    *hi = -least(_mm256_xor_ps(all_high, sign), -*hi);
-    dq_minmax_f32_c(x + i, n - i, lo, hi);
-}
+#include "kernels/minmax_body.h"
 
 void dq_convert_f16_f32_avx2(const uint16_t *x, size_t n, float *y)
 {

@@ -161,28 +161,7 @@ DEQUANTIZE(s8, int8_t)
 DEQUANTIZE(u16, uint16_t)
 DEQUANTIZE(s16, int16_t)
 
-/* As on AVX2, where it ends. */
-void dq_minmax_f32_avx512(const float *x, size_t n, float *lo, float *hi)
-{
-    enum { VECTORS = 4, SOME = VECTORS * LANES };
-    float both[2][LANES], other = 0;
-    size_t i = 0;
-    __m512 low[VECTORS], high[VECTORS];
-    for (int v = 0; v < VECTORS; v++) {
-        low[v] = _mm512_set1_ps(*lo);
-        high[v] = _mm512_set1_ps(*hi);
-    }
-    for (; i + SOME <= n; i += SOME)
-        for (int v = 0; v < VECTORS; v++) {
-            __m512 some = _mm512_loadu_ps(x + i + LANES * v);
-            ahead(x + i + LANES * v);
-            low[v] = _mm512_min_ps(some, low[v]);
-            high[v] = _mm512_max_ps(some, high[v]);
-        }
-    _mm512_storeu_ps(both[0], _mm512_min_ps(_mm512_min_ps(low[0], low[1]), _mm512_min_ps(low[2], low[3])));
-    _mm512_storeu_ps(both[1],
-                     _mm512_max_ps(_mm512_max_ps(high[0], high[1]), _mm512_max_ps(high[2], high[3])));
-    dq_minmax_f32_avx2(both[0], LANES, lo, &other);
-    dq_minmax_f32_avx2(both[1], LANES, &other, hi);
-    dq_minmax_f32_avx2(x + i, n - i, lo, hi);
-}
+#define ISA(name) name##_avx512
+#define AHEAD_OF(x) ahead(x)
+
+#include "kernels/minmax_body.h"
