@@ -178,6 +178,44 @@ START_TEST(what_is_read_later_keeps_its_place)
 }
 END_TEST
 
+static void quantized_node(const char *domain, const char *op, const char *const *in, uint32_t count,
+                           const char *out)
+{
+    dq_node *n = NULL;
+    ck_assert_int_eq(dq_graph_add_node(g, count, 1, 0, &n, &err), DQ_OK);
+    n->domain = domain;
+    n->op_type = op;
+    n->opset = *domain ? 1 : 21;
+    for (uint32_t i = 0; i < count; i++)
+        n->in_names[i] = in[i];
+    n->out_names[0] = out;
+}
+
+/* A sum of codes takes the memory of the operand that nobody wants, be it the first or the second. */
+START_TEST(a_sum_of_codes_stands_in_an_operand)
+{
+    static float one = 1;
+    static uint8_t zero = 0;
+    static dq_tensor scale = {.data = &one}, zero_point = {.data = &zero};
+    ck_assert_int_eq(dq_tensor_set_shape(&scale, DQ_FLOAT, 0, NULL, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_tensor_set_shape(&zero_point, DQ_UINT8, 0, NULL, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "s", &scale, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "z", &zero_point, &err), DQ_OK);
+    float_input("x");
+    quantized_node("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "a");
+    quantized_node("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "b");
+    quantized_node("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z"}, 8,
+                   "sum");
+    ck_assert_int_eq(dq_graph_add_output(g, "sum", NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_output(g, _i ? "a" : "b", NULL, &err), DQ_OK);
+    check_program();
+    const uint8_t *sum = (const uint8_t *)run_on_row(), *kept = dq_plan_output(plan, g->outputs[1])->data;
+    ck_assert_uint_eq(plan->buffer_size, 64 + 16); /* places are multiples of 64 */
+    for (int i = 0; i < 16; i++)
+        ck_assert(sum[i] == 2 * (i + 1) && kept[i] == i + 1);
+}
+END_TEST
+
 START_TEST(stretches_need_no_step)
 {
     float_input("x");
@@ -509,6 +547,7 @@ int main(void)
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
     tcase_add_test(plans, a_chain_is_computed_in_one_place);
     tcase_add_test(plans, what_is_read_later_keeps_its_place);
+    tcase_add_loop_test(plans, a_sum_of_codes_stands_in_an_operand, 0, 2);
     tcase_add_test(plans, stretches_need_no_step);
     tcase_add_test(plans, a_small_part_does_not_keep_its_source);
     tcase_add_test(plans, a_small_part_for_soon_is_a_view);
