@@ -27,6 +27,7 @@ START_TEST(joins)
         {"min", DQ_INT32, {1, 2, 3}, {0, 1}, {-5, 9}, {-5, 2, 3}},
         {"max", DQ_FLOAT, {1, 2, 3}, {0, 1}, {(double)NAN, 9}, {(double)NAN, 9, 3}},
         {"min", DQ_FLOAT16, {(double)NAN, 2, 3}, {0, 1}, {1, 1.5}, {(double)NAN, 1.5, 3}},
+        {"add", DQ_BOOL, {1, 0, 0}, {0, 1}, {1, 1}, {1, 1, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ops_case c;

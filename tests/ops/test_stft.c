@@ -35,6 +35,16 @@ START_TEST(real_signals_with_and_without_their_last_axis)
 }
 END_TEST
 
+START_TEST(complex_signals_have_both_sides)
+{
+    ops_case c;
+    begin(&c, OPS_DIMS(1, 4, 2));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 4, 2), OPS_VALUES(3, 1, 3, 1, -1, 1, -1, 1));
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(refused)
 {
     ops_case c;
@@ -57,6 +67,7 @@ int main(void)
 {
     TCase *tests = tcase_create("STFT");
     tcase_add_test(tests, real_signals_with_and_without_their_last_axis);
+    tcase_add_test(tests, complex_signals_have_both_sides);
     tcase_add_test(tests, refused);
     return ops_main(tests);
 }

@@ -178,8 +178,8 @@ START_TEST(what_is_read_later_keeps_its_place)
 }
 END_TEST
 
-static void quantized_node(const char *domain, const char *op, const char *const *in, uint32_t count,
-                           const char *out)
+static void node_of(const char *domain, const char *op, const char *const *in, uint32_t count,
+                    const char *out)
 {
     dq_node *n = NULL;
     ck_assert_int_eq(dq_graph_add_node(g, count, 1, 0, &n, &err), DQ_OK);
@@ -202,10 +202,10 @@ START_TEST(a_sum_of_codes_stands_in_an_operand)
     ck_assert_int_eq(dq_graph_add_initializer(g, "s", &scale, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, "z", &zero_point, &err), DQ_OK);
     float_input("x");
-    quantized_node("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "a");
-    quantized_node("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "b");
-    quantized_node("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z"}, 8,
-                   "sum");
+    node_of("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "a");
+    node_of("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "b");
+    node_of("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z"}, 8,
+            "sum");
     ck_assert_int_eq(dq_graph_add_output(g, "sum", NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_output(g, _i ? "a" : "b", NULL, &err), DQ_OK);
     check_program();
@@ -213,6 +213,27 @@ START_TEST(a_sum_of_codes_stands_in_an_operand)
     ck_assert_uint_eq(plan->buffer_size, 64 + 16); /* places are multiples of 64 */
     for (int i = 0; i < 16; i++)
         ck_assert(sum[i] == 2 * (i + 1) && kept[i] == i + 1);
+}
+END_TEST
+
+/* A part of what would be overwritten is read for each row. */
+START_TEST(a_sum_with_a_part_of_itself_has_its_own_place)
+{
+    static int64_t shape[2] = {2, 8};
+    static dq_tensor t = {.data = shape};
+    ck_assert_int_eq(dq_tensor_set_shape(&t, DQ_INT64, 1, (int64_t[]){2}, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "shape", &t, &err), DQ_OK);
+    float_input("x");
+    node_of("", "Reshape", (const char *[]){"x", "shape"}, 2, "rows");
+    node("Neg", "rows", "a");
+    split("a", (const char *[]){"p", "q"}, 2);
+    node_of("", "Add", (const char *[]){"a", "p"}, 2, "y");
+    ck_assert_int_eq(dq_graph_add_output(g, "y", NULL, &err), DQ_OK);
+    check_program();
+    const float *y = run_on_row();
+    ck_assert_uint_eq(plan->step_count, 2);
+    for (int i = 0; i < 16; i++)
+        ck_assert(y[i] == (float)(-(i + 1) - (i % 8 + 1)));
 }
 END_TEST
 
@@ -547,6 +568,7 @@ int main(void)
     tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
     tcase_add_test(plans, a_chain_is_computed_in_one_place);
     tcase_add_test(plans, what_is_read_later_keeps_its_place);
+    tcase_add_test(plans, a_sum_with_a_part_of_itself_has_its_own_place);
     tcase_add_loop_test(plans, a_sum_of_codes_stands_in_an_operand, 0, 2);
     tcase_add_test(plans, stretches_need_no_step);
     tcase_add_test(plans, a_small_part_does_not_keep_its_source);

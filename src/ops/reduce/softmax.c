@@ -82,7 +82,7 @@ static void one_line(const job *j, size_t base)
     double highest = -(double)INFINITY, total = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = dq_tensor_get_double(j->in, base + i * step);
-        highest = x > highest || isnan(x) ? x : highest;
+        highest = x > highest ? x : highest; /* a NaN comes back in the total */
     }
     for (size_t i = 0; i < s->n; i++)
         total += exp(dq_tensor_get_double(j->in, base + i * step) - highest);
