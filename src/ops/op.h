@@ -36,12 +36,14 @@
 typedef struct dq_op_call dq_op_call;
 
 enum {
-    DQ_OP_VIEW = 1 << 0,       /* output 0 has the bytes of input 0 under another shape or type: `run` may be
-                                  skipped       when the planner lets both share memory; `run` copies */
+    DQ_OP_VIEW = 1 << 0,       /* output 0 has the bytes of input 0 under another shape or type: `run` may
+                                  be skipped when the planner lets both share memory; `run` copies */
     DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
     DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/flow.h); infer and
                                   run are NULL */
+    DQ_OP_ITEMS = 1 << 4,      /* takes or gives sequences or optionals, whose items are known only in a run:
+                                  planned in each run */
     DQ_OP_LOOSE = 1 << 5,      /* input 0 may be loose (dq_tensor): it is only copied from */
     DQ_OP_PACKS = 1 << 6,      /* constant inputs may be loose in infer and prepare, which give them to
                                   dq_call_pack or leave them alone; what was not packed is aligned in run */
@@ -54,8 +56,6 @@ enum {
                                 place of the outputs' outermost axis follows from what stands there in these,
                                 which an attribute `axis` or `perm` may prevent, and from the other inputs.
                                 They broadcast, if at all. MaxPool's second output does not */
-    DQ_OP_ITEMS = 1 << 4     /* takes or gives sequences or optionals, whose items are known only in a run:
-                                planned in each run */
 };
 
 enum {
