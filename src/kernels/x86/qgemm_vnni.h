@@ -1,5 +1,6 @@
 /* Integer products by vpdpbusd, which adds four u8 x s8 products to an int32 without saturating: exact for
- * all operands. Before this, an instruction set's file defines vec                   a vector of LANES int32
+ * all operands. Before this, an instruction set's file defines
+ *   vec                   a vector of LANES int32
  *   MR, VECTORS           rows of a tile, at most 8, and vectors of its columns: the sums stay in registers
  *   v_load, v_store, v_set, v_add, v_dot(sums, u8, s8)
  * and after it the record. */

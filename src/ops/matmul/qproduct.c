@@ -37,12 +37,7 @@ void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)
 typedef struct job {
     const dq_op_call *call;
     const dq_qproduct *p;
-    const void *packed, *b_zero;
-    size_t matrix, rows, b_zero_step;
-    const uint8_t *codes;
-    int32_t a_zero;
-    dq_qproduct_store_fn *store;
-    void *arg;
+    const dq_qproduct_rows *of;
 } job;
 
 typedef struct where {
@@ -53,14 +48,15 @@ typedef struct where {
 static void store_block(const dq_qblock *block, size_t first, size_t cols)
 {
     const where *at = block->arg;
-    at->job->store(at->job->arg, at->row, block->rows, first, cols, block->c, block->c_stride);
+    at->job->of->store(at->job->of->arg, at->row, block->rows, first, cols, block->c, block->c_stride);
 }
 
 static int32_t zero_at(const job *j, size_t column)
 {
     dq_dtype type = j->call->in[j->p->input]->dtype;
-    size_t at = column * j->b_zero_step;
-    int32_t value = type == DQ_INT8 ? ((const int8_t *)j->b_zero)[at] : ((const uint8_t *)j->b_zero)[at];
+    size_t at = column * j->of->b_zero_step;
+    int32_t value =
+        type == DQ_INT8 ? ((const int8_t *)j->of->b_zero)[at] : ((const uint8_t *)j->of->b_zero)[at];
     return dq_qgemm_zero(value, type, true);
 }
 
@@ -70,28 +66,28 @@ static void run_task(const job *j, size_t task, unsigned worker)
     const dq_qproduct *p = j->p;
     const dq_qweights *w = &p->w;
     dq_qblock block = dq_qblock_begin(&p->layout, dq_call_worker_scratch(j->call, worker));
-    const size_t blocks = (j->rows + p->block_rows - 1) / p->block_rows;
+    const size_t blocks = (j->of->rows + p->block_rows - 1) / p->block_rows;
     const dq_qtask part = dq_qgemm_task(w, task, blocks, p->chunks);
     where at = {j, part.block * p->block_rows};
     size_t k = w->b.run, first_column, columns;
     block.kernels = j->call->kernels;
     block.w = w;
-    block.packed = j->packed;
-    block.matrix = j->matrix;
+    block.packed = j->of->packed;
+    block.matrix = j->of->matrix;
     block.first_panel = part.chunk * p->chunk;
     block.end_panel = w->panels - block.first_panel < p->chunk ? w->panels : block.first_panel + p->chunk;
-    block.rows = j->rows - at.row < p->block_rows ? j->rows - at.row : p->block_rows;
+    block.rows = j->of->rows - at.row < p->block_rows ? j->of->rows - at.row : p->block_rows;
     block.a.offsets = &no_offset;
     block.a.runs = 1;
     block.a.run = k;
     block.a.far = at.row == 0;
     for (size_t i = 0; i < block.rows; i++)
-        block.row_pointers[i] = j->codes + (at.row + i) * k;
-    block.a_zero = dq_qgemm_zero(j->a_zero, DQ_UINT8, w->kernel->a_signed);
+        block.row_pointers[i] = j->of->codes + (at.row + i) * k;
+    block.a_zero = dq_qgemm_zero(j->of->a_zero, DQ_UINT8, w->kernel->a_signed);
     dq_qblock_columns(&block, zero_at(j, 0));
     first_column = block.first_panel * w->kernel->nr;
     columns = (block.end_panel - block.first_panel) * w->kernel->nr;
-    for (size_t c = 0; j->b_zero_step && c < columns && first_column + c < w->b.cols; c++)
+    for (size_t c = 0; j->of->b_zero_step && c < columns && first_column + c < w->b.cols; c++)
         block.zero[c] = zero_at(j, first_column + c);
     block.store = store_block;
     block.arg = &at;
@@ -105,22 +101,10 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         run_task(arg, task, worker);
 }
 
-void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const void *packed, size_t matrix,
-                     const uint8_t *codes, size_t rows, int32_t a_zero, const void *b_zero,
-                     size_t b_zero_step, dq_qproduct_store_fn *store, void *arg)
+void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const dq_qproduct_rows *rows)
 {
-    job j = {.call = call,
-             .p = p,
-             .packed = packed,
-             .b_zero = b_zero,
-             .matrix = matrix,
-             .rows = rows,
-             .b_zero_step = b_zero_step,
-             .codes = codes,
-             .a_zero = a_zero,
-             .store = store,
-             .arg = arg};
-    size_t blocks = (rows + p->block_rows - 1) / p->block_rows;
+    job j = {call, p, rows};
+    size_t blocks = (rows->rows + p->block_rows - 1) / p->block_rows;
     size_t products = p->block_rows * p->chunk * p->w.kernel->nr * (p->w.b.run + 1);
     dq_parallel(call->threads, blocks * p->chunks, dq_qgemm_grain(products), run_tasks, &j);
 }

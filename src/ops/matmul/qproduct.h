@@ -31,10 +31,19 @@ static inline const int32_t *dq_qproduct_sums(const dq_qproduct *p)
 /** Makes quantized codes (uint8) as the kernel wants them, in place. */
 void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count);
 
-/** Sums of (code - a_zero) * (weight - b_zero[j * b_zero_step]) for `rows` rows of codes, which went through
- * dq_qproduct_codes; DQ_QGEMM_SLACK bytes may be read behind them. b_zero has the weights' type. */
-void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const void *packed, size_t matrix,
-                     const uint8_t *codes, size_t rows, int32_t a_zero, const void *b_zero,
-                     size_t b_zero_step, dq_qproduct_store_fn *store, void *arg);
+/** Rows to be multiplied by a matrix of the weights. */
+typedef struct dq_qproduct_rows {
+    const void *packed;
+    size_t matrix, rows;
+    const uint8_t *codes; /* went through dq_qproduct_codes; DQ_QGEMM_SLACK bytes may be read behind them */
+    int32_t a_zero;
+    const void *b_zero; /* of the weights' type: that of column j is number j * b_zero_step */
+    size_t b_zero_step;
+    dq_qproduct_store_fn *store;
+    void *arg;
+} dq_qproduct_rows;
+
+/** Sums of (code - a_zero) * (weight - b_zero[j * b_zero_step]). */
+void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const dq_qproduct_rows *rows);
 
 #endif

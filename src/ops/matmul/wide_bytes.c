@@ -95,6 +95,11 @@ void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)
     job j = {call, b, (uint8_t *)scratch + b->codes_at, terms, terms + n, terms + 2 * n};
     find_terms(&j);
     dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
-    dq_qproduct_run(call, &b->p, b->p.packed, 0, j.codes, 2 * b->rows, 0, call->in[DQ_WIDE_W_ZERO]->data, 0,
-                    store, &j);
+    const dq_qproduct_rows rows = {.packed = b->p.packed,
+                                   .rows = 2 * b->rows,
+                                   .codes = j.codes,
+                                   .b_zero = call->in[DQ_WIDE_W_ZERO]->data,
+                                   .store = store,
+                                   .arg = &j};
+    dq_qproduct_run(call, &b->p, &rows);
 }

@@ -1,7 +1,7 @@
 /* oneDNN Graph's Quantize, Dequantize, DynamicQuantize and DynamicDequantize, as operators of domain
- * `onednn`: dst = saturate(round(src / scale + zp))     and     dst = (src - zp) * scale The zero point lies
- * inside the rounding (to nearest, ties to even), unlike in ONNX's QuantizeLinear; quotient and sum are taken
- * in double, so that the result is the formula's. NaN gives the type's minimum. Scales and zero points are
+ * `onednn`: dst = saturate(round(src / scale + zp)), and dst = (src - zp) * scale. The zero point lies inside
+ * the rounding (to nearest, ties to even), unlike in ONNX's QuantizeLinear; quotient and sum are taken in
+ * double, so that the result is the formula's. NaN gives the type's minimum. Scales and zero points are
  * attributes, or in the dynamic operators inputs; one for all, or with `qtype` per_channel one for each index
  * of `axis`. The type of a quantized result is what the graph declares of the value. */
 #include "ops/op.h"

@@ -176,7 +176,9 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
                  .to = to};
     const char *zeros = (const char *)zero->data + direction * (zero->rank == 2 ? columns : 1);
     const void *packed = by->packed ? by->packed : at_scratch(call, weights_at);
-    dq_qproduct_run(call, by, packed, direction, codes, rows, found.zero, zeros, zero->rank == 2, store, &p);
+    const dq_qproduct_rows all = {packed, direction,       rows,  codes, found.zero,
+                                  zeros,  zero->rank == 2, store, &p};
+    dq_qproduct_run(call, by, &all);
 }
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
