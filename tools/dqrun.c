@@ -73,11 +73,8 @@ static void why(void *arg, const char *sentence)
 static dq_status open_session(dq_model *model, const cli_options *o, double *seconds, dq_session **session,
                               dq_error *err)
 {
-    dq_session_options options = {.threads = o->threads,
-                                  .isa = o->isa,
-                                  .no_fuse = o->no_fuse,
-                                  .honor_accuracy_level = o->honor_accuracy_level,
-                                  .arg = seconds};
+    dq_session_options options = cli_session_options(o);
+    options.arg = seconds;
     if (o->verbose)
         options.trace = trace;
     if (o->why)
@@ -128,11 +125,7 @@ static dq_status choose_outputs(const dq_model *model, dq_session *session, cons
 
 static dq_status compute(dq_session *session, const cli_inputs *inputs, cli_outputs *outputs, dq_error *err)
 {
-    dq_status status = DQ_OK;
-    for (size_t i = 0; i < inputs->count && status == DQ_OK; i++) {
-        if (inputs->tensors[i])
-            status = dq_session_set_input(session, inputs->infos[i].name, inputs->tensors[i], err);
-    }
+    dq_status status = cli_inputs_set(inputs, session, err);
     if (status == DQ_OK)
         status = dq_session_run(session, err);
     for (size_t i = 0; i < outputs->count && status == DQ_OK; i++)

@@ -32,10 +32,7 @@ static double now_ms(void)
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
     dq_load_options load_options = {.schemas = schemas, .limits = o->limits};
-    dq_session_options session_options = {.threads = o->threads,
-                                          .isa = o->isa,
-                                          .no_fuse = o->no_fuse,
-                                          .honor_accuracy_level = o->honor_accuracy_level};
+    dq_session_options session_options = cli_session_options(o);
     if (o->profile) {
         session_options.trace = cli_profile_trace;
         session_options.arg = &b->profile;
@@ -47,10 +44,7 @@ static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_er
     b->load_ms = now_ms() - start;
     if (status == DQ_OK)
         status = cli_inputs_gather(b->model, o, &b->inputs, err);
-    for (size_t i = 0; i < b->inputs.count && status == DQ_OK; i++)
-        if (b->inputs.tensors[i])
-            status = dq_session_set_input(b->session, b->inputs.infos[i].name, b->inputs.tensors[i], err);
-    return status;
+    return status == DQ_OK ? cli_inputs_set(&b->inputs, b->session, err) : status;
 }
 
 static dq_status run_once(bench *b, bool counts, double *ms, dq_error *err)

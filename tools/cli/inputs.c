@@ -390,6 +390,15 @@ dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, c
     return status == DQ_OK ? complete(inputs, options, err) : status;
 }
 
+dq_status cli_inputs_set(const cli_inputs *inputs, dq_session *session, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    for (size_t i = 0; i < inputs->count && status == DQ_OK; i++)
+        if (inputs->tensors[i])
+            status = dq_session_set_input(session, inputs->infos[i].name, inputs->tensors[i], err);
+    return status;
+}
+
 void cli_inputs_clear(cli_inputs *inputs)
 {
     for (size_t i = 0; inputs->tensors && i < inputs->count; i++)

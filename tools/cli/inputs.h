@@ -14,6 +14,8 @@ typedef struct cli_inputs {
  * sentence names the file and says what the model wants. Free with cli_inputs_clear in every case. */
 dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, cli_inputs *inputs,
                             dq_error *err);
+/** Gives the session those that there are; they must last as long as its runs. */
+dq_status cli_inputs_set(const cli_inputs *inputs, dq_session *session, dq_error *err);
 void cli_inputs_clear(cli_inputs *inputs);
 
 /** "image: float[N,1,8,8]": the declared type of an input or output, symbols by name. Returns buffer. */

@@ -519,6 +519,14 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
     return status;
 }
 
+dq_session_options cli_session_options(const cli_options *options)
+{
+    return (dq_session_options){.threads = options->threads,
+                                .isa = options->isa,
+                                .no_fuse = options->no_fuse,
+                                .honor_accuracy_level = options->honor_accuracy_level};
+}
+
 void cli_options_clear(cli_options *options)
 {
     for (size_t i = 0; i < options->dim_count; i++)

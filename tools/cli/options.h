@@ -40,6 +40,9 @@ typedef struct cli_options {
 dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err);
 void cli_options_clear(cli_options *options);
 
+/** Those of a session; who watches it is added. */
+dq_session_options cli_session_options(const cli_options *options);
+
 /** The text of --help. */
 extern const char cli_help[];
 
