@@ -1,0 +1,329 @@
+/* Measures of products, in the first-level cache. */
+#include "bench_measures.h"
+
+#include <string.h>
+
+enum { DEPTH = 256 };
+
+/* `rows` of them with a panel, kept from call to call as weights are: `steps` deep. */
+static void multiply(call *c, const dq_qgemm *kernel, size_t rows, size_t steps, uint8_t use)
+{
+    static const dq_qgemm *packed;
+    static size_t packed_steps;
+    static const ptrdiff_t zero_offset[1];
+    static int32_t sums[DQ_QGEMM_NR_MAX];
+    uint8_t *turned = bench_third + ROOM / 2; /* far more than any kernel keeps */
+    const uint8_t *at[DQ_QGEMM_MR_MAX];
+    dq_qgemm_b b = {.data = bench_third,
+                    .cols = kernel->nr,
+                    .runs = 1,
+                    .run = steps,
+                    .inner = steps,
+                    .col_stride = steps,
+                    .run_stride = steps,
+                    .outer_stride = steps,
+                    .inner_stride = 1,
+                    .use = use};
+    const dq_qgemm_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .turned = turned};
+    for (size_t i = 0; i < rows; i++)
+        at[i] = bench_source + i * steps;
+    if (packed != kernel || packed_steps != steps) {
+        (void)kernel->pack(&b, 0, bench_target, sums);
+        turned[0] = 0;
+        packed = kernel;
+        packed_steps = steps;
+    }
+    kernel->tile(&a, rows, bench_target, sums, (int32_t *)(void *)(bench_target + ROOM / 2), kernel->nr);
+    c->work = (bench_work){.products = (double)rows * kernel->nr * (double)steps, .bytes = true};
+}
+
+static void run_qgemm(call *c)
+{
+    multiply(c, c->k->qgemm, c->k->qgemm->mr, DEPTH, DQ_QGEMM_ONCE);
+}
+
+/* One row, over weights that fill much of the first-level cache. */
+static void run_qgemm_few(call *c)
+{
+    const dq_qgemm *few = c->k->qgemm->few;
+    multiply(c, few ? few : c->k->qgemm, 1, 2 * DEPTH, DQ_QGEMM_FEW);
+}
+
+static void make_rows(call *c, dq_qconv_rows_fn *rows)
+{
+    enum { TAPS = 6, OUTPUTS = 56 };
+    static const ptrdiff_t offsets[TAPS] = {0, 120, 240, 360, 480, 600};
+    static const int16_t w[2 * TAPS] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
+    rows(X(int16_t), 0, 1, offsets, w, TAPS, 3, OUTPUTS, Y(int32_t));
+    c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
+}
+
+static void run_qconv_rows(call *c)
+{
+    make_rows(c, c->k->qconv_rows);
+}
+
+static void run_wconv_rows(call *c)
+{
+    make_rows(c, c->k->wconv_rows);
+}
+
+enum { SIDE_3X3 = 56, STEP_3X3 = 58 };
+static const int16_t weights_3x3[12] = {10, -25, 30, 0, -40, 120, -60, 0, 17, -28, 39, 0};
+
+static void run_qconv_3x3(call *c)
+{
+    c->k->qconv_3x3->rows(X(uint8_t), STEP_3X3, SIDE_3X3, weights_3x3, 3, SIDE_3X3, Y(int32_t));
+    c->work = (bench_work){.products = 9.0 * SIDE_3X3 * SIDE_3X3, .bytes = true};
+}
+
+static void run_qconv_codes(call *c)
+{
+    enum { PITCH = STEP_3X3 };
+    static size_t at[12];
+    static const double no_ties = 0.00123456789;
+    static uint64_t packed[DEPTH];
+    static const dq_qconv_codes *is_packed;
+    const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
+    const dq_qconv_codes *kernel = c->k->qconv_codes;
+    for (size_t i = 0; at[11] == 0 && i < 12; i++)
+        at[i] = i / 4 * PITCH + i % 4;
+    if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed))
+        is_packed = kernel;
+    if (kernel->pack && kernel == is_packed)
+        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, packed, SIDE_3X3, Y(uint8_t));
+    c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
+}
+
+static void run_wgemm(call *c)
+{
+    enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
+    static uint32_t offsets[PAIRS];
+    const int16_t *const b[] = {Z(int16_t), Z(int16_t) + PAIRS * STEP, Z(int16_t) + 2 * PAIRS * STEP};
+    for (size_t p = 0; offsets[1] == 0 && p < PAIRS; p++)
+        offsets[p] = (uint32_t)(p * STEP);
+    c->k->wgemm(X(int16_t), PAIRS, b, offsets, DQ_WGEMM_OCTETS, Y(int32_t));
+    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
+}
+
+static void run_wquads(call *c)
+{
+    enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_WQUADS_DEPTH };
+    const dq_wquads *kernel = c->k->wquads;
+    int32_t *sums = Y(int32_t) + 2 * DQ_WQUADS_SUMS;
+    if (kernel->begin)
+        kernel->begin();
+    for (int i = 0; i < 64; i++)
+        kernel->tile(X(int8_t), sums, DQ_WQUADS_PANELS, BLOCKS, bench_third, Y(int32_t),
+                     Y(int32_t) + DQ_WQUADS_SUMS);
+    if (kernel->done)
+        kernel->done();
+    c->work = (bench_work){.products = 64.0 * DEPTH * DQ_WQUADS_SUMS, .bytes = true};
+}
+
+static void run_wrow(call *c)
+{
+    enum { STEP = DEPTH * DQ_WGEMM_OCTET };
+    const int8_t *const b[] = {Z(int8_t), Z(int8_t) + STEP, Z(int8_t) + 2 * STEP};
+    c->k->wrow(X(int16_t), DEPTH / 2, b, Y(int32_t));
+    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_COLS, .bytes = true};
+}
+
+static void run_requantize_wide(call *c)
+{
+    const dq_wide_sums sums = {.rows = 1,
+                               .cols = c->n,
+                               .stride = c->n,
+                               .sums = X(int32_t),
+                               .high = Z(int32_t),
+                               .narrow = true,
+                               .offset = bench_scales,
+                               .scale = bench_scales,
+                               .hi = 65535};
+    WORK(4, 2);
+    c->k->requantize_wide(&sums, Y(uint16_t));
+}
+
+static void run_fgemm(call *c)
+{
+    enum { STEPS = 64 };
+    c->k->fgemm(X(float), Z(float), STEPS, DQ_FGEMM_ROWS, Y(float));
+    c->work = (bench_work){.products = (double)STEPS * DQ_FGEMM_ROWS * DQ_FGEMM_COLS};
+}
+
+static void run_winograd(call *c)
+{
+    enum { ROWS = 48, CHANNELS = 64 };
+    c->k->winograd->product(X(int16_t), ROWS, CHANNELS, Z(int16_t), Y(int32_t));
+    c->work = (bench_work){.products = (double)ROWS * CHANNELS * DQ_WINOGRAD_COLS, .bytes = true};
+}
+
+/* `rows` of them with two panels. */
+static void multiply_block(call *c, size_t rows)
+{
+    enum { STEPS = 128, COLS = 2 * DQ_FPANEL };
+    const dq_fblock block = {.rows = rows,
+                             .cols = COLS,
+                             .k = STEPS,
+                             .a = X(float),
+                             .b = Z(float),
+                             .a_row = STEPS,
+                             .b_step = DQ_FPANEL,
+                             .b_panel = STEPS * DQ_FPANEL,
+                             .c = Y(float),
+                             .c_row = COLS};
+    c->k->fblock(&block);
+    c->work = rows > 1 ? (bench_work){.products = (double)rows * STEPS * COLS}
+                       : (bench_work){.read = STEPS * COLS * sizeof(float)};
+}
+
+static void run_fblock(call *c)
+{
+    multiply_block(c, 24);
+}
+
+/* The panels fill half of the first-level cache. */
+static void run_fblock_row(call *c)
+{
+    multiply_block(c, 1);
+}
+
+static void run_fgemv(call *c)
+{
+    enum { ROWS = 64, STEPS = 64 };
+    c->k->fgemv(X(float), STEPS, ROWS, STEPS, Z(float), Y(float));
+    c->work = (bench_work){.products = (double)ROWS * STEPS};
+}
+
+/* A tile's way in. */
+static void run_fwinograd(call *c)
+{
+    enum { CHANNELS = 64 };
+    const float *d[DQ_FWINOGRAD_POINTS];
+    for (size_t p = 0; p < DQ_FWINOGRAD_POINTS; p++)
+        d[p] = X(float) + p * CHANNELS;
+    c->k->fwinograd->input(d, CHANNELS, Y(float), CHANNELS + DQ_FWINOGRAD_STEP);
+    c->work.read = c->work.written = CHANNELS * DQ_FWINOGRAD_POINTS * sizeof(float);
+}
+
+/* 3x3. */
+static void run_fconv_plane(call *c)
+{
+    enum { TAPS = 9, PLANE = 66, ROWS = 16, COLS = 64 };
+    static const size_t offsets[TAPS] = {
+        0, 1, 2, PLANE, PLANE + 1, PLANE + 2, 2 * PLANE, 2 * PLANE + 1, 2 * PLANE + 2};
+    const dq_fconv f = {.x = X(float),
+                        .w = Z(float),
+                        .offsets = offsets,
+                        .taps = TAPS,
+                        .across = 3,
+                        .rows = ROWS,
+                        .n = COLS,
+                        .x_row = PLANE,
+                        .y_row = COLS,
+                        .y = Y(float)};
+    c->k->fconv_plane(&f);
+    c->work = (bench_work){.products = TAPS * ROWS * COLS};
+}
+
+/* Every second one, as strides of two want them. */
+MEASURE(fevery, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
+
+/* Sums of 64 steps for a row of 64 pixels. */
+static void run_qlanes(call *c)
+{
+    enum { STEPS = 64, PIXELS = 64 };
+    static const dq_qlanes *packed;
+    static const int32_t init[DQ_QLANES_OUTS];
+    static ptrdiff_t offsets[STEPS];
+    const dq_qlanes *kernel = c->k->qlanes;
+    void *panel = bench_target + ROOM / 2;
+    if (packed != kernel) { /* the panel is kept from call to call, as weights are */
+        for (size_t s = 0; s < STEPS; s++)
+            offsets[s] = (ptrdiff_t)(s * PIXELS * DQ_QLANES_STEP);
+        (void)kernel->pack(Z(int8_t), STEPS, panel);
+        packed = kernel;
+    }
+    kernel->sums(bench_source, offsets, STEPS, panel, init, PIXELS, Y(int32_t), PIXELS);
+    c->work =
+        (bench_work){.products = (double)STEPS * DQ_QLANES_STEP * DQ_QLANES_OUTS * PIXELS, .bytes = true};
+}
+
+/* Windows in a row. */
+static void run_fgather(call *c)
+{
+    enum { CHANNELS = 64, PLANE = 20 };
+    static const int32_t at[DQ_FPANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    c->k->fgather(X(float), at, CHANNELS, PLANE, DQ_FPANEL, Y(float));
+    c->work.read = c->work.written = CHANNELS * sizeof at;
+}
+
+/* Blocks of 32 codes of 4 bits. */
+enum { NBITS_BLOCKS = 16, NBITS_WORDS = 4, NBITS_CODES = 8 };
+static dq_nbits some_weights(void)
+{
+    static uint32_t lengths[NBITS_BLOCKS];
+    for (size_t i = 0; i < NBITS_BLOCKS; i++)
+        lengths[i] = NBITS_WORDS;
+    return (dq_nbits){.bits = 4,
+                      .blocks = NBITS_BLOCKS,
+                      .lengths = lengths,
+                      .words = X(uint32_t),
+                      .scales = Z(float),
+                      .middle = 8};
+}
+
+static void run_nbits(call *c)
+{
+    static const float factors[NBITS_BLOCKS];
+    const dq_nbits b = some_weights();
+    static const int32_t sums[NBITS_BLOCKS];
+    const dq_nbits_row x = {Z(int8_t), factors, sums};
+    c->k->nbits(&b, &x, Y(float));
+    c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};
+}
+
+static void run_nbits_rounded(call *c)
+{
+    static const float parts[NBITS_BLOCKS * DQ_NBITS_ROWS];
+    const dq_nbits b = some_weights();
+    const dq_nbits_rounded x = {DQ_NBITS_ROWS, Z(int8_t), parts, parts};
+    c->k->nbits_rounded(&b, &x, Y(float));
+    c->work = (bench_work){.products = (double)DQ_NBITS_ROWS * NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES *
+                                       DQ_NBITS_COLS};
+}
+
+static void run_nbits_floats(call *c)
+{
+    const dq_nbits b = some_weights();
+    double weights = NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS;
+    c->k->nbits_floats(&b, 0, 0, NBITS_WORDS, Y(float), NBITS_WORDS * NBITS_CODES * 16);
+    c->work = (bench_work){.read = weights / 2, .written = 4 * weights};
+}
+
+const measure bench_products[] = {
+    PRODUCT(qgemm),
+    {"qgemm", run_qgemm_few, false, "one row"},
+    PRODUCT(qconv_rows),
+    PRODUCT(qconv_3x3),
+    PRODUCT(qconv_codes),
+    PRODUCT(fgemm),
+    PRODUCT(nbits),
+    PRODUCT(nbits_rounded),
+    PRODUCT(nbits_floats),
+    PRODUCT(wgemm),
+    PRODUCT(wrow),
+    PRODUCT(wconv_rows),
+    PRODUCT(wquads),
+    ROW(requantize_wide),
+    PRODUCT(winograd),
+    PRODUCT(fblock),
+    {"fblock", run_fblock_row, false, "one row"},
+    PRODUCT(fgemv),
+    PRODUCT(fgather),
+    PRODUCT(fconv_plane),
+    PRODUCT(qlanes),
+    ROW(fevery),
+    PRODUCT(fwinograd),
+    {0},
+};

@@ -1,0 +1,180 @@
+/* Measures of rows: on memory in the first-level cache, and on memory that fits no cache. */
+#include "bench_measures.h"
+
+#include <string.h>
+
+static float scale = 0.02f;
+static float lowest, highest;
+MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
+MEASURE(twice, 1, 4, bench_source, c->n, 1, 1, bench_target)
+MEASURE(requantize, 4, 1, X(int32_t), c->n, bench_scales, 0, 10, 0, 255, Y(uint8_t))
+MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
+MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))
+MEASURE(quantize_f32_s8, 4, 1, X(float), c->n, &scale, Z(int8_t), 0, Y(int8_t))
+MEASURE(quantize_f32_u16, 4, 2, X(float), c->n, &scale, Z(uint16_t), 0, Y(uint16_t))
+MEASURE(quantize_f32_s16, 4, 2, X(float), c->n, &scale, Z(int16_t), 0, Y(int16_t))
+MEASURE(dequantize_u8_f32, 1, 4, X(uint8_t), c->n, &scale, Z(uint8_t), 0, Y(float))
+MEASURE(dequantize_s8_f32, 1, 4, X(int8_t), c->n, &scale, Z(int8_t), 0, Y(float))
+MEASURE(dequantize_u16_f32, 2, 4, X(uint16_t), c->n, &scale, Z(uint16_t), 0, Y(float))
+MEASURE(dequantize_s16_f32, 2, 4, X(int16_t), c->n, &scale, Z(int16_t), 0, Y(float))
+MEASURE(dequantize_s32_f32, 4, 4, X(int32_t), c->n, &scale, Z(int32_t), 0, Y(float))
+MEASURE(convert_f16_f32, 2, 4, X(uint16_t), c->n, Y(float))
+MEASURE(convert_f32_f16, 4, 2, X(float), c->n, Y(uint16_t))
+MEASURE(qlinear_add_u8, 2, 1, X(uint8_t), 0.5f, Z(uint8_t), 0.7f, 1, 3.0f, c->n, Y(uint8_t))
+MEASURE(qlinear_add_s8, 2, 1, X(int8_t), 0.5f, Z(int8_t), 0.7f, 1, 3.0f, c->n, Y(int8_t))
+MEASURE(qlinear_mul_u8, 2, 1, X(uint8_t), 9, Z(uint8_t), 7, 1, 0.01f, 3.0f, c->n, Y(uint8_t))
+MEASURE(qlinear_mul_s8, 2, 1, X(int8_t), 9, Z(int8_t), 7, 1, 0.01f, 3.0f, c->n, Y(int8_t))
+MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, bench_third, Y(uint8_t))
+MEASURE(finish_s32_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
+MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
+
+static void run_max_windows(call *c)
+{
+    enum { WIDE = 64 };
+    const dq_max_windows w = {.x = bench_source,
+                              .x_step = WIDE,
+                              .under = 3,
+                              .row_step = 2 * WIDE,
+                              .rows = c->n / WIDE / 2 - 1,
+                              .n = WIDE,
+                              .line = bench_third,
+                              .kernel = 3,
+                              .stride = 2,
+                              .dilation = 1,
+                              .width = WIDE / 2,
+                              .out = bench_target};
+    c->work = (bench_work){.read = (double)c->n, .written = (double)c->n / 4};
+    c->k->max_windows(&w);
+}
+
+MEASURE(dequantize_blocks_u8_f32, 1.125, 4, X(uint8_t), c->n / 32, 32, Z(float), NULL, Y(float))
+MEASURE(dequantize_blocks_s8_f32, 1.125, 4, X(int8_t), c->n / 32, 32, Z(float), NULL, Y(float))
+
+static void square(call *c, size_t element, size_t *side)
+{
+    *side = c->n == NEAR ? 32 : 2048;
+    c->work.read = c->work.written = (double)(*side * *side * element);
+}
+
+static void run_transpose_x8(call *c)
+{
+    size_t side;
+    square(c, 1, &side);
+    c->k->transpose_x8(bench_source, side, side, side, 0, bench_target, side);
+}
+
+static void run_transpose_x16(call *c)
+{
+    size_t side;
+    square(c, 2, &side);
+    c->k->transpose_x16(X(uint16_t), side, side, side, Y(uint16_t), side);
+}
+
+static void run_transpose_x32(call *c)
+{
+    size_t side;
+    square(c, 4, &side);
+    c->k->transpose_x32(X(uint32_t), side, side, side, Y(uint32_t), side);
+}
+
+static void run_requantize_tile(call *c)
+{
+    enum { COLS = DQ_REQUANTIZE_COLS };
+    const dq_requantize_to to = {.scale = bench_scales,
+                                 .zero_point = 10,
+                                 .hi = 255,
+                                 .out = bench_target,
+                                 .out_stride = c->n / COLS,
+                                 .transposed = true};
+    WORK(4, 1);
+    c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &to);
+}
+
+/* exp stands for the record. */
+static void run_float_rows(call *c)
+{
+    WORK(4, 4);
+    c->k->float_rows->exp(X(float), c->n, Y(float));
+}
+
+/* Maxima of three rows by three columns stand for the record. */
+static void run_float_pool(call *c)
+{
+    static const size_t at[] = {0, 1, 2};
+    const dq_pool_lines p = {.x = X(float), .at = at, .under = 3, .n = c->n - 2, .lines = 1};
+    const dq_line_windows w = {
+        .count = c->n / 2 - DQ_POOL_SLACK, .stride = 2, .taps = 3, .dilation = 1, .lines = 1};
+    WORK(4, 2);
+    c->k->float_pool->max_rows(&p, Y(float));
+    c->k->float_pool->max_windows(Z(float), &w, Y(float));
+}
+
+/* Of dq_columns: rows of 64 columns. */
+enum { COLUMNS = 64 };
+#define COLUMNS_OF(member, x)                                                                                \
+    static void run_columns_##member(call *c)                                                                \
+    {                                                                                                        \
+        WORK(sizeof *(x), 0);                                                                                \
+        memset(bench_target, 0, COLUMNS * sizeof(double));                                                   \
+        c->k->columns->member(x, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target);                         \
+    }
+COLUMNS_OF(max_8, X(uint8_t))
+COLUMNS_OF(max_32, X(int32_t))
+COLUMNS_OF(add_32, X(int32_t))
+COLUMNS_OF(squares_f32, X(float))
+
+static void run_columns_arg_f32(call *c)
+{
+    static int32_t where[COLUMNS];
+    WORK(4, 0);
+    c->k->columns->arg_f32(bench_source, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target, where);
+}
+
+static void run_columns_cumulate_f32(call *c)
+{
+    static double sums[COLUMNS];
+    WORK(4, 4);
+    memset(sums, 0, sizeof sums);
+    c->k->columns->cumulate_f32(X(float), COLUMNS, c->n / COLUMNS, COLUMNS, false, Y(float), sums);
+}
+
+const measure bench_rows[] = {
+    ROW(minmax_f32),
+    ROW(requantize),
+    ROW(requantize_tile),
+    ROW(subtract_scaled),
+    ROW(quantize_f32_u8),
+    ROW(quantize_f32_s8),
+    ROW(quantize_f32_u16),
+    ROW(quantize_f32_s16),
+    ROW(dequantize_u8_f32),
+    ROW(dequantize_s8_f32),
+    ROW(dequantize_u16_f32),
+    ROW(dequantize_s16_f32),
+    ROW(dequantize_s32_f32),
+    ROW(convert_f16_f32),
+    ROW(convert_f32_f16),
+    ROW(qlinear_add_u8),
+    ROW(qlinear_add_s8),
+    ROW(qlinear_mul_u8),
+    ROW(qlinear_mul_s8),
+    ROW(lookup_x8),
+    ROW(finish_s32_f32),
+    ROW(qconv_pairs),
+    ROW(max_windows),
+    ROW(transpose_x8),
+    ROW(transpose_x16),
+    ROW(transpose_x32),
+    ROW(twice),
+    ROW(float_rows),
+    ROW(float_pool),
+    ROW(dequantize_blocks_u8_f32),
+    ROW(dequantize_blocks_s8_f32),
+    {"columns", run_columns_max_8, true, "max_8"},
+    {"columns", run_columns_max_32, true, "max_32"},
+    {"columns", run_columns_add_32, true, "add_32"},
+    {"columns", run_columns_squares_f32, true, "squares_f32"},
+    {"columns", run_columns_arg_f32, true, "arg_f32"},
+    {"columns", run_columns_cumulate_f32, true, "cumulate_f32"},
+    {0},
+};
