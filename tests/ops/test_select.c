@@ -140,7 +140,8 @@ START_TEST(suppression)
         static const double some[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0};
         ops_begin(&c, "", "NonMaxSuppression", 11);
         ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 4), OPS_VALUES(0, 0, 1, 1, 3, 3, 4, 4, 0, 0, 1, 1, 3, 3, 4, 4));
-        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2), OPS_VALUES(0, -0.0, (double)NAN, -INFINITY, -2, -1, 5, 6));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2),
+               OPS_VALUES(0, -0.0, (double)NAN, -(double)INFINITY, -2, -1, 5, 6));
         ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(7));
         ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
         if (bounded)
