@@ -70,17 +70,22 @@ static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_fbl
     block->gate = j->o->z ? NULL : j->o->finish->gate;
 }
 
-/* Sums to the planes of their channels, and what comes upon them there. */
+/* Sums to the planes of their channels, and what comes upon them there: of each image that has some. */
 static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const job *j = arg;
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = j->c->shape;
-    const size_t at = (part->batch * s->group_out + part->col) * s->out_size + part->row;
-    j->call->kernels->transpose_x32((const uint32_t *)(const void *)block->c, block->c_row, part->rows,
-                                    part->cols, (uint32_t *)(void *)(o->out + at), s->out_size);
-    const dq_conv_sums sums = {at, part->cols, part->rows, s->out_size};
-    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z);
+    for (size_t i = 0, rows; i < part->rows; i += rows) {
+        const size_t image = part->batch + (part->row + i) / s->out_size, row = (part->row + i) % s->out_size;
+        const size_t at = (image * s->group_out + part->col) * s->out_size + row;
+        rows = least(s->out_size - row, part->rows - i);
+        j->call->kernels->transpose_x32((const uint32_t *)(const void *)(block->c + i * block->c_row),
+                                        block->c_row, rows, part->cols, (uint32_t *)(void *)(o->out + at),
+                                        s->out_size);
+        const dq_conv_sums sums = {at, part->cols, rows, s->out_size};
+        dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z);
+    }
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------ */
@@ -139,8 +144,9 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
         c->chunk = least(c->chunk, (shape->group_in + more - 1) / more);
         c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
     }
-    c->product = (dq_fproduct){.batches = batches,
-                               .m = shape->out_size,
+    /* images without groups stand one behind the other, so that weights are read once for some of them */
+    c->product = (dq_fproduct){.batches = shape->group == 1 ? 1 : batches,
+                               .m = shape->group == 1 ? shape->batch * shape->out_size : shape->out_size,
                                .n = shape->group_out,
                                .k = k,
                                .grain = 1,
@@ -163,6 +169,6 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
 void dq_conv_small_run(const dq_op_call *call, const dq_conv_small *c, const dq_conv_floats *o)
 {
     job j = {call, c, o};
-    dq_parallel(call->threads, c->product.batches * c->chunks, 1, windows, &j);
+    dq_parallel(call->threads, c->shape->batch * c->shape->group * c->chunks, 1, windows, &j);
     dq_fproduct_run(call, &c->product, &j);
 }
