@@ -3,6 +3,7 @@
  * the last one stays, and sums have one order. */
 #include "ops/element.h"
 #include "ops/rows.h"
+#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -66,10 +67,40 @@ static int64_t join_ints(join how, int64_t a, int64_t b, bool is_unsigned)
     }
 }
 
+/* The same of floats, whose sums and products are those that a double gives, rounded. `at`: where they go;
+ * NULL: side by side. */
+#define JOIN_EACH(next)                                                                                      \
+    do {                                                                                                     \
+        for (size_t i = 0; at && i < n; i++) {                                                               \
+            const float a = y[at[i]], b = x[i];                                                              \
+            y[at[i]] = next;                                                                                 \
+        }                                                                                                    \
+        for (size_t i = 0; !at && i < n; i++) {                                                              \
+            const float a = y[i], b = x[i];                                                                  \
+            y[i] = next;                                                                                     \
+        }                                                                                                    \
+    } while (0)
+
+static void join_floats(join how, const float *restrict x, float *restrict y, const size_t *at, size_t n)
+{
+    if (how == ADD)
+        JOIN_EACH(a + b);
+    else if (how == MUL)
+        JOIN_EACH(a * b);
+    else if (how == MIN)
+        JOIN_EACH(isnan(a) || a < b ? a : b);
+    else
+        JOIN_EACH(isnan(a) || a > b ? a : b);
+}
+
 static void place(join how, const dq_tensor *updates, size_t from, dq_tensor *out, size_t at, size_t n)
 {
     if (how == REPLACE) {
         dq_copy_elements(updates, from, out, at, n);
+        return;
+    }
+    if (out->dtype == DQ_FLOAT) {
+        join_floats(how, dq_data(updates, float) + from, dq_data(out, float) + at, NULL, n);
         return;
     }
     unsigned cls = dq_dtype_get(out->dtype)->cls;
@@ -144,7 +175,9 @@ static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t 
                     index, n);
         return DQ_OK;
     }
-    for (size_t k = 0; k < n; k++)
+    if (data->dtype == DQ_FLOAT)
+        join_floats(s->join, dq_data(updates, float) + i, dq_data(call->out[0], float) + base, index, n);
+    for (size_t k = 0; data->dtype != DQ_FLOAT && k < n; k++)
         place(s->join, updates, i + k, call->out[0], base + index[k], 1);
     return DQ_OK;
 }
@@ -169,7 +202,8 @@ static dq_status elements_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_scatter_elements = {elements_infer, elements_prepare, elements_run, DQ_OP_IN_PLACE};
+#define JOINED (dq_node_string(call->node, "reduction", "none")[0] != 'n')
+DQ_OP_WIDENED(dq_op_scatter_elements, JOINED, elements_infer, elements_prepare, elements_run, DQ_OP_IN_PLACE)
 
 /* ---- ScatterND ----------------------------------------------------------------------------------------- */
 
@@ -232,4 +266,4 @@ static dq_status nd_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_scatter_nd = {nd_infer, nd_prepare, nd_run, DQ_OP_IN_PLACE};
+DQ_OP_WIDENED(dq_op_scatter_nd, JOINED, nd_infer, nd_prepare, nd_run, DQ_OP_IN_PLACE)
