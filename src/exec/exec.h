@@ -12,7 +12,8 @@ typedef struct dq_exec {
     dq_tensor *const
         *targets; /* of the plan's wanted values: the caller's tensor, not of strings, that has the
                      value after the run, or NULL; NULL: none. They do not overlap one another */
-    bool repeats; /* a run that fails may be repeated: inputs are not overwritten before it ends */
+    bool repeats; /* a run that fails may be repeated: inputs are overwritten only where that changes nothing
+                   */
     void (*trace)(void *arg, const dq_trace_event *event);
     void *trace_arg;
 } dq_exec;

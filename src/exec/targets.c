@@ -38,7 +38,7 @@ static bool is_at(const dq_plan *plan, const dq_home *home, uint32_t slot)
 }
 
 /* The step that first writes to the target reads inputs that overlap it: whether it may. */
-static bool in_place(const dq_plan *plan, const dq_home *home, const dq_tensor *to)
+static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_home *home, const dq_tensor *to)
 {
     const dq_step *step = &plan->steps[home->first];
     const dq_node *node = step->node;
@@ -58,7 +58,10 @@ static bool in_place(const dq_plan *plan, const dq_home *home, const dq_tensor *
     for (uint32_t o = 0; o < node->out_count; o++) {
         const dq_slot *out = step->call.out[o] ? dq_plan_slot(plan, node->out[o]) : NULL;
         if (out && is_at(plan, home, dq_plan_index(plan, node->out[o])))
-            return may_share(step, o, at) && in->count == (out->shaped ? out->t.count : to->count);
+            return may_share(step, o, at) &&
+                   (!exec->repeats ||
+                    (node->op->impl->flags & DQ_OP_REPEATS && node->out[o] == home->value)) &&
+                   in->count == (out->shaped ? out->t.count : to->count);
     }
     return false;
 }
@@ -72,11 +75,12 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_home *h
         if (slot->where != DQ_AT_INPUT || given[i].tensor->kind != DQ_KIND_TENSOR ||
             !dq_tensor_overlap(given[i].tensor, to))
             continue;
-        if (exec->repeats || slot->touched > home->first + 1 || (plan->slices && home->first == 0))
+        if (slot->touched > home->first + 1 || (exec->repeats && slot->read_from != home->first + 1) ||
+            (plan->slices && home->first == 0))
             return false; /* slices read inputs as long as they write to it */
         at_once = at_once || slot->touched == home->first + 1;
     }
-    return !at_once || in_place(plan, home, to);
+    return !at_once || in_place(exec, plan, home, to);
 }
 
 /* ---- Binding and filling ---------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ enum {
     DQ_OP_IN_PLACE = 1 << 7,   /* an output may have the memory of input 0, where both have as many elements
                                   of the same size and no other input overlaps it */
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
+    DQ_OP_REPEATS = 1 << 9, /* run in place once more, it gives the same: of the input, it writes only to what
+                               it does not read, or as it was */
     DQ_OP_PAST_AT = 1 << 10, /* times i < 64: outputs 1 and 2 may have the memory of inputs i and i + 1, where
                                 both have the same size and no other input overlaps it */
     DQ_OP_SLICED = 1 << 16,  /* times a mask of inputs, the last bit for all from there on: what stands at one

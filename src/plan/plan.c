@@ -266,8 +266,10 @@ static void use_at(void *arg, dq_value *v)
     dq_slot *root = &u->b->plan->slots[dq_builder_slot(u->b, v)->root];
     if (root->where == DQ_AT_BUFFER)
         u->b->pieces[root->piece].last = u->at;
-    else if (root->where == DQ_AT_INPUT)
-        root->touched = u->at + 1;
+    if (root->where != DQ_AT_INPUT)
+        return;
+    root->touched = u->at + 1;
+    root->read_from = root->read_from ? root->read_from : root->touched;
 }
 
 static void use_inputs(dq_builder *b, const dq_step *step, uint32_t at)

@@ -32,10 +32,11 @@ typedef struct dq_slot {
     size_t offset;
     void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */
     size_t late_capacity;
-    bool lasting;     /* DQ_AT_CONSTANT: the data lives as long as the program */
-    uint32_t touched; /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
-                         end of a run does; DQ_AT_LATE: the step that gives it */
-    uint32_t next;    /* 0, or 1 + index of another slot of the same home */
+    bool lasting;       /* DQ_AT_CONSTANT: the data lives as long as the program */
+    uint32_t touched;   /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
+                           end of a run does; DQ_AT_LATE: the step that gives it */
+    uint32_t read_from; /* DQ_AT_INPUT, of the root: 1 + the first step that reads it */
+    uint32_t next;      /* 0, or 1 + index of another slot of the same home */
     const dq_tensor *target; /* DQ_AT_LATE: the caller's memory, to be used where type and size are these */
 } dq_slot;
 

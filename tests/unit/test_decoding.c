@@ -28,8 +28,9 @@ static void cast(const char *x, dq_dtype to, const char *y)
     must(dq_builder_node(b, "", "Cast", y, 1, &x, 1, &y, 1, &a, &err));
 }
 
-/* x: [1, new positions, WIDTH]; mask: [1, all positions]; the cache is of type `kept`. */
-static void make_decoder(dq_dtype kept)
+/* x: [1, new positions, WIDTH]; mask: [1, all positions]; the cache is of type `kept`. Late: how many
+ * positions there are is not seen from the mask's shape. */
+static void make_decoder(dq_dtype kept, bool late)
 {
     static int64_t one = 1;
     const char *ins[] = {"qc", "kc", "vc", "past.k", "past.v", "lengths", "total"};
@@ -47,7 +48,7 @@ static void make_decoder(dq_dtype kept)
     cast("last", DQ_INT32, "lengths");
     node("Shape", "mask", NULL, "shape");
     node("Gather", "shape", "one", "all");
-    cast("all", DQ_INT32, "total");
+    cast(late ? "sum" : "all", DQ_INT32, "total");
     matmul("x", "wq", HEADS * WIDTH, WIDTH, "q");
     matmul("x", "wk", WIDTH, WIDTH, "k");
     matmul("x", "wv", WIDTH, WIDTH, "v");
@@ -128,10 +129,11 @@ START_TEST(caches_in_place_and_growing_ones)
 {
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16};
     static decoded apart, there, growing;
-    make_decoder(types[_i]);
-    decode(types[_i], APART, &apart);
-    decode(types[_i], IN_PLACE, &there);
-    decode(types[_i], GROWING, &growing);
+    const dq_dtype kept = types[_i / 2];
+    make_decoder(kept, _i % 2);
+    decode(kept, APART, &apart);
+    decode(kept, IN_PLACE, &there);
+    decode(kept, GROWING, &growing);
     ck_assert_mem_eq(&there, &apart, sizeof apart);
     ck_assert_mem_eq(&growing, &apart, sizeof apart);
     ck_assert(isfinite(apart.y[MOST - PROMPT][0]) && apart.y[MOST - PROMPT][0] != 0);
@@ -319,7 +321,7 @@ int main(void)
     Suite *suite = suite_create("decoding");
     TCase *c = tcase_create("decoding");
     tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_loop_test(c, caches_in_place_and_growing_ones, 0, 2);
+    tcase_add_loop_test(c, caches_in_place_and_growing_ones, 0, 4);
     tcase_add_loop_test(c, states_stay_where_they_are, 0, sizeof one_nodes / sizeof *one_nodes);
     suite_add_tcase(suite, c);
     return run_suite(suite);

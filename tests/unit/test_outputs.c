@@ -285,7 +285,8 @@ START_TEST(late_outputs)
     ck_assert_ptr_eq(data_of("n"), where);
     refused(dq_session_run(session, &err), DQ_BAD_INPUT,
             "m: the tensor for output 'n' is int64 1x2, wanted int64 1x3");
-    memcpy(s, (float[]){1, 2, 0, 4}, sizeof s);
+    /* a fused plan with late steps may have to be run once more, as written, from the same inputs */
+    ck_assert_mem_eq(s, ((float[]){1, 2, 0, 4}), sizeof s);
     must(dq_session_set_output(session, "n", over(DQ_INT64, 2, (int64_t[]){1, 3}, where), &err));
     must(dq_session_set_output(session, "m", NULL, &err));
     must(dq_session_run(session, &err));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE = 22, SIZE = SIDE * SIDE, INPUTS = 3, NODES = 9, OUTPUTS = 4, POOL = 12 * SIZE };
+enum { SIDE = 24, SIZE = SIDE * SIDE, INPUTS = 3, NODES = 9, OUTPUTS = 4, POOL = 12 * SIZE };
 
 static uint32_t seed;
 
@@ -18,16 +18,23 @@ static uint32_t below(uint32_t n)
 
 static const int64_t form[2] = {SIDE, SIDE};
 
-/* Splits the value in two, and puts the halves together the other way round. */
+/* Splits the value in two, and puts the halves together the other way round, one of them or both computed
+ * there. */
 static void swap_halves(const char *in, const char *out, uint32_t i)
 {
-    char a[8], z[8];
+    char a[8], z[8], c[8], d[8];
     snprintf(a, sizeof a, "a%u", i);
     snprintf(z, sizeof z, "z%u", i);
-    const char *halves[2] = {a, z}, *swapped[2] = {z, a};
+    snprintf(c, sizeof c, "c%u", i);
+    snprintf(d, sizeof d, "d%u", i);
+    const bool both = below(2);
+    const char *halves[2] = {a, z}, *swapped[2] = {c, both ? d : a};
     const dq_attribute axis = {.name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = 0},
                        two = {.name = "num_outputs", .kind = DQ_ATTRIBUTE_INT, .i = 2};
     must(dq_builder_node(b, "", "Split", a, 1, &in, 2, halves, 1, &two, &err));
+    node("Neg", z, NULL, c);
+    if (both)
+        node("Neg", a, NULL, d);
     must(dq_builder_node(b, "", "Concat", out, 2, swapped, 1, &out, 1, &axis, &err));
 }
 
