@@ -54,16 +54,31 @@ typedef struct dq_qconv_3x3 {
  *
  * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
  * to->scale[0], zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where that
- * gives false, sums become codes in two steps. */
+ * gives false, sums become codes in two steps. It is made in two parts, as only the second depends on how
+ * long the rows of x are: `pack` takes dq_qconv_at of each element, and `place` makes at[t] = row * pitch +
+ * column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of 8,
+ * or 0 where an element is too far. */
+enum { DQ_QCONV_ROW = 256, DQ_QCONV_MOST = 240 /* rows and columns of a kernel are below it */ };
+static inline size_t dq_qconv_at(size_t row, size_t column)
+{
+    return row * DQ_QCONV_ROW + column;
+}
+static inline size_t dq_qconv_placed(size_t at, size_t pitch)
+{
+    return at / DQ_QCONV_ROW * pitch + at % DQ_QCONV_ROW;
+}
+
 typedef size_t dq_qconv_codes_size_fn(size_t elements);
 typedef bool dq_qconv_codes_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
                                     const dq_requantize_to *to, void *packed);
+typedef size_t dq_qconv_codes_place_fn(const void *packed, size_t pitch, void *out);
 typedef void dq_qconv_codes_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
                                    const void *packed, size_t n, uint8_t *out);
 
 typedef struct dq_qconv_codes {
     dq_qconv_codes_size_fn *size;
     dq_qconv_codes_pack_fn *pack; /* NULL, and the others: there is none */
+    dq_qconv_codes_place_fn *place;
     dq_qconv_codes_put_fn *put;
 } dq_qconv_codes;
 

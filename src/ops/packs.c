@@ -107,7 +107,7 @@ static void copy_out(void *to, const dq_tensor *from, const void *key)
 }
 
 /* `make` for a loose tensor: from a copy that lives no longer. */
-static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from)
+static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from, const void *key)
 {
     dq_tensor aligned = *from;
     const form *copied = NULL;
@@ -121,7 +121,7 @@ static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from
         copy_out(copy, from, NULL);
     aligned.data = copied ? copied->packed : copy;
     aligned.loose = aligned.mapped = false;
-    f->make(f->packed, &aligned, f->key);
+    f->make(f->packed, &aligned, key);
     free(copy);
     return true;
 }
@@ -137,13 +137,13 @@ dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
     return DQ_OK;
 }
 
-static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned how)
+static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned how, const void *key)
 {
     if (from->loose && !(how & DQ_PACK_LOOSE)) {
-        if (!make_from_copy(packs, f, from))
+        if (!make_from_copy(packs, f, from, key))
             return false;
     } else {
-        f->make(f->packed, from, f->key);
+        f->make(f->packed, from, key);
     }
     /* the packed form stands for the original from now on */
     if (from->mapped && from->size >= WORTH_FORGETTING)
@@ -166,7 +166,7 @@ static form *make_form(dq_packs *packs, const dq_tensor *from, unsigned how, dq_
         f->how = how;
         f->waiting = packs->waiting;
         packs->waiting = f;
-    } else if (!fill(packs, f, from, how)) {
+    } else if (!fill(packs, f, from, how, key)) {
         free(f->memory);
         free(f);
         return NULL;
@@ -221,7 +221,7 @@ static void fill_some(void *arg, size_t begin, size_t end, unsigned worker)
     const work *w = arg;
     for (size_t i = begin; i < end; i++) {
         form *f = w->jobs[i].form;
-        w->jobs[i].filled = fill(w->packs, f, &f->from, f->how);
+        w->jobs[i].filled = fill(w->packs, f, &f->from, f->how, f->key);
     }
 }
 

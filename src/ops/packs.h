@@ -8,7 +8,9 @@
 
 typedef struct dq_packs dq_packs;
 
-/** Fills `packed` from a constant tensor; `key` is what dq_packs_get was given. */
+/** Fills `packed` from a constant tensor; `key` is what dq_packs_get was given: if the form is wanted at
+ * once, that pointer itself, so that behind the bytes that are compared there may be what only the maker
+ * wants. */
 typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key);
 
 dq_status dq_packs_create(dq_packs **out, dq_error *err);

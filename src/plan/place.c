@@ -183,7 +183,7 @@ dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
     dq_status status = DQ_OK;
     if (order && placed && moments) {
         for (size_t i = 0; i < count; i++)
-            if (!pieces[i].within)
+            if (!pieces[i].within && pieces[i].size) /* what is empty lies anywhere */
                 order[whole++] = &pieces[i];
         qsort(order, whole, sizeof *order, larger_first);
         status = place_all(order, placed, whole, moments, steps, total, err);

@@ -82,16 +82,17 @@ static void run_qconv_codes(call *c)
     enum { PITCH = STEP_3X3 };
     static size_t at[12];
     static const double no_ties = 0.00123456789;
-    static uint64_t packed[DEPTH];
+    static uint64_t packed[DEPTH], placed[DEPTH];
     static const dq_qconv_codes *is_packed;
     const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
     const dq_qconv_codes *kernel = c->k->qconv_codes;
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
-        at[i] = i / 4 * PITCH + i % 4;
-    if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed))
+        at[i] = dq_qconv_at(i / 4, i % 4);
+    if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed) &&
+        kernel->place(packed, PITCH, placed))
         is_packed = kernel;
     if (kernel->pack && kernel == is_packed)
-        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, packed, SIDE_3X3, Y(uint8_t));
+        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, placed, SIDE_3X3, Y(uint8_t));
     c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
 }
 

@@ -117,7 +117,7 @@ static int16_t some_weight(uint32_t kind)
 
 /* A kernel of some rows of some columns, each of them made even by a weight of 0. */
 typedef struct few_weights {
-    size_t n, at[64];
+    size_t n, at[64], far[64]; /* as dq_qconv_at */
     int16_t w[64];
 } few_weights;
 
@@ -131,6 +131,7 @@ static few_weights some_kernel(size_t pitch)
     for (size_t t = 0; t < k.n; t++) {
         size_t row = t / (cols + cols % 2), column = t % (cols + cols % 2);
         k.at[t] = row * down * pitch + column * across;
+        k.far[t] = dq_qconv_at(row * down, column * across);
         k.w[t] = column < cols ? some_weight(kind) : 0;
     }
     return k;
@@ -154,7 +155,7 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
     const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
     uint8_t *x = kernel_bytes(size + DQ_QGEMM_SLACK), *codes = kernel_bytes(rows * n), wanted;
     const size_t packed_size = k->qconv_codes->size(f.n);
-    void *packed = kernel_memory(packed_size);
+    void *packed = kernel_memory(packed_size), *placed = kernel_memory(packed_size);
     const uint32_t end = kernel_random(4);
     const int32_t init = (int32_t)kernel_random(100000) - 50000, lo = kernel_random(2) ? -128 : 0;
     for (size_t i = 0; end < 2 && i < size; i++)
@@ -165,9 +166,14 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
     const dq_requantize_to to = {
         .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
     KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
-    const bool taken = k->qconv_codes->pack(f.w, f.at, f.n, init, &to, packed);
+    const size_t bytes = k->qconv_codes->pack(f.w, f.far, f.n, init, &to, packed)
+                             ? k->qconv_codes->place(packed, pitch, NULL)
+                             : 0;
+    const bool taken = bytes > 0;
+    KERNEL_FAIL_UNLESS(bytes <= packed_size && bytes % sizeof(uint64_t) == 0, "%zu bytes", bytes);
+    KERNEL_FAIL_UNLESS(!taken || k->qconv_codes->place(packed, pitch, placed) == bytes, "%zu bytes", bytes);
     if (taken)
-        k->qconv_codes->put(x, down, stride, rows, packed, n, codes);
+        k->qconv_codes->put(x, down, stride, rows, placed, n, codes);
     for (size_t j = 0; taken && j < rows * n; j++) {
         int32_t sum = sum_at(&f, x + j / n * down + j % n * stride, init);
         dq_requantize_c(&sum, 1, &scale, 0, to.zero_point, lo, to.hi, &wanted);

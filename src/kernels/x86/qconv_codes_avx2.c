@@ -125,7 +125,7 @@ static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, s
     *count = 0;
     for (size_t i = 0; i < n;) {
         tap t = {{part_of(left, 0), 0}, (uint16_t)at[i]};
-        if (t.w[0] != 0 && (*count == TAPS_MOST || at[i] > UINT16_MAX))
+        if (t.w[0] != 0 && *count == TAPS_MOST)
             return false;
         left -= t.w[0];
         if (left == 0 && ++i < n) {
@@ -209,7 +209,7 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
     if (n != ROWS * WIDE)
         return false;
     for (size_t t = 0; t < n; t++) {
-        if (t % WIDE ? at[t] != at[t - 1] + 1 : at[t] + 1 > UINT16_MAX || w[t + WIDE - 1] != 0)
+        if (t % WIDE ? at[t] != at[t - 1] + 1 : w[t + WIDE - 1] != 0)
             return false;
         sizes[t / WIDE] += size_of(w[t]);
         all += size_of(w[t]);
@@ -265,6 +265,26 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     for (size_t g = 0; g < h->groups; g++)
         h->init -= h->groups > 1 ? (int16_t)out[g * (h->each + 1u)].at : out->at;
     return true;
+}
+
+static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+{
+    const head *h = packed;
+    const tap *from = (const tap *)(h + 1);
+    const size_t each = h->each + 1u, taps = h->groups * each;
+    tap *to = (tap *)((head *)out + 1);
+    if (out)
+        memcpy(out, packed, sizeof *h + taps * sizeof *from);
+    for (size_t i = 0; i < taps; i++) {
+        size_t at = dq_qconv_placed(from[i].at, pitch);
+        if (i % each == 0) /* of a group */
+            continue;
+        if (at > UINT16_MAX)
+            return 0;
+        if (out)
+            to[i].at = (uint16_t)at;
+    }
+    return sizeof *h + (taps + 1) / 2 * 2 * sizeof *from;
 }
 
 /* ---- Codes -------------------------------------------------------------------------------------------- */
@@ -524,4 +544,4 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     }
 }
 
-const dq_qconv_codes dq_qconv_codes_avx2 = {.size = size, .pack = pack, .put = put};
+const dq_qconv_codes dq_qconv_codes_avx2 = {.size = size, .pack = pack, .place = place, .put = put};

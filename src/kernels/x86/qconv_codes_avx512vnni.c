@@ -73,7 +73,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
         for (first = at[i]; i < n && at[i] - first < TAPS; i++)
             left[at[i] - first] = (int16_t)(left[at[i] - first] + w[i]);
         for (bool more = true; more;) {
-            if (h->quads == most_quads(n) || first > UINT32_MAX)
+            if (h->quads == most_quads(n))
                 return false;
             quads[h->quads].at = (uint32_t)first;
             more = take(left, quads[h->quads].w[0]);
@@ -82,6 +82,23 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
         }
     }
     return h->scale > 0;
+}
+
+static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+{
+    const head *h = packed;
+    const quad *from = (const quad *)(h + 1);
+    quad *to = (quad *)((head *)out + 1);
+    if (out)
+        memcpy(out, packed, sizeof *h + h->quads * sizeof *from);
+    for (size_t i = 0; i < h->quads; i++) {
+        size_t at = dq_qconv_placed(from[i].at, pitch);
+        if (at > UINT32_MAX)
+            return 0;
+        if (out)
+            to[i].at = (uint32_t)at;
+    }
+    return sizeof *h + (h->quads + 1) / 2 * 2 * sizeof *from;
 }
 
 /* ---- Codes -------------------------------------------------------------------------------------------- */
@@ -211,4 +228,4 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     }
 }
 
-const dq_qconv_codes dq_qconv_codes_avx512vnni = {.size = size, .pack = pack, .put = put};
+const dq_qconv_codes dq_qconv_codes_avx512vnni = {.size = size, .pack = pack, .place = place, .put = put};

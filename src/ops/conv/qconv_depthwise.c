@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "ops/conv/qconv.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
@@ -140,35 +141,128 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
                      (uint32_t)run->x_zero * (uint32_t)sum);
 }
 
+enum { INPUTS = 9 /* of a QLinearConv */ };
+
+/* What channels are packed from, and behind it with what. */
+typedef struct channels_key {
+    const dq_qconv_codes *kernel;
+    const void *data[INPUTS];
+    size_t channels, pairs, steps, distance, last; /* as in dq_qplanes; where the last element is */
+    dq_dtype x;
+    const run_state *run;
+    const size_t *at;
+    int16_t *w;
+} channels_key;
+
+/* Of each channel a word that says whether it is packed, and what was. */
+static size_t channel_size(const dq_qconv *conv, const dq_qconv_codes *kernel)
+{
+    return sizeof(uint64_t) + kernel->size(2 * conv->planes.pairs);
+}
+
+static void make_channels(void *packed, const dq_tensor *from, const void *key)
+{
+    (void)from;
+    const channels_key *k = key;
+    const dq_qconv *conv = k->run->conv;
+    size_t size = channel_size(conv, k->kernel);
+    for (size_t j = 0; j < conv->s.out_channels; j++) {
+        uint64_t *to = (uint64_t *)(void *)((char *)packed + j * size);
+        int32_t init = take_weights(k->run, j, k->w);
+        double scale;
+        dq_requantize_to codes;
+        *to = conv->codes(k->run->call, j, &scale, &codes) &&
+              k->kernel->pack(k->w, k->at, 2 * conv->planes.pairs, init, &codes, to + 1);
+    }
+}
+
+/* Where the elements of a kernel are: false: too far apart. */
+static bool find_elements(const dq_qconv *conv, size_t *at)
+{
+    const dq_window *window = &conv->s.window;
+    const dq_qplanes *p = &conv->planes;
+    for (size_t t = 0; t < 2 * p->pairs; t++) { /* one that makes a row even is weighted with 0 */
+        size_t row = t / 2 / p->steps, column = (t - row * 2 * p->steps) * p->distance;
+        row = (size_t)dq_qimage_offset(&conv->image, window, row * (size_t)window->kernel[window->rank - 1]) /
+              conv->image.width;
+        if (row >= DQ_QCONV_MOST || column >= DQ_QCONV_MOST)
+            return false;
+        at[t] = dq_qconv_at(row, column);
+    }
+    return true;
+}
+
+/* Of each channel what is packed, with places for this plan's rows. */
+static dq_status place_channels(dq_op_call *call, dq_qconv *conv, const char *packed, dq_error *err)
+{
+    const dq_qconv_codes *kernel = call->kernels->qconv_codes;
+    dq_qplanes *p = &conv->planes;
+    const size_t n = conv->s.out_channels, size = channel_size(conv, kernel);
+    size_t all = 0;
+    for (size_t j = 0; j < n; j++)
+        if (*(const uint64_t *)(const void *)(packed + j * size))
+            all += kernel->place(packed + j * size + sizeof(uint64_t), p->pitch, NULL);
+    char *placed = dq_arena_alloc(call->arena, all, sizeof(uint64_t));
+    p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
+    if (!placed || !p->channels)
+        return dq_no_memory(err, n, "channels of a convolution");
+    for (size_t j = 0, wrote; j < n; j++, packed += size) {
+        const char *from = packed + sizeof(uint64_t);
+        if (!*(const uint64_t *)(const void *)packed || !kernel->place(from, p->pitch, NULL))
+            continue;
+        wrote = kernel->place(from, p->pitch, placed);
+        p->channels[j] = placed;
+        placed += wrote;
+    }
+    return DQ_OK;
+}
+
+/* Where all that they are made of stays, channels are packed once for the model. */
 static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const run_state run = begin_run(call, conv);
     const dq_qconv_codes *kernel = call->kernels->qconv_codes;
-    const dq_window *window = &conv->s.window;
-    dq_qplanes *p = &conv->planes;
-    size_t n = conv->s.out_channels, elements = 2 * p->pairs, size = kernel->size(elements), all;
-    size_t kernel_row = (size_t)window->kernel[window->rank - 1];
-    size_t *at = DQ_NEW_ARRAY(call->arena, elements, size_t);
-    int16_t *w = DQ_NEW_ARRAY(call->arena, elements, int16_t);
-    p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
-    uint64_t *packed =
-        dq_mul_size(size / sizeof *packed, n, &all) ? DQ_NEW_ARRAY(call->arena, all, uint64_t) : NULL;
-    if (!at || !w || !p->channels || !packed)
-        return dq_no_memory(err, n, "channels of a convolution");
-    for (size_t t = 0; t < elements; t++) { /* an element that makes a row even is weighted with 0 */
-        size_t row = t / 2 / p->steps, column = t - row * 2 * p->steps;
-        at[t] =
-            (size_t)dq_qimage_offset(&conv->image, window, row * kernel_row) / conv->image.width * p->pitch +
-            column * p->distance;
+    const dq_qplanes *p = &conv->planes;
+    dq_arena passing = {0};
+    size_t all;
+    size_t *at = DQ_NEW_ARRAY(&passing, 2 * p->pairs, size_t);
+    int16_t *w = DQ_NEW_ARRAY(&passing, 2 * p->pairs, int16_t);
+    const void *packed = NULL;
+    dq_status status = DQ_OK;
+    channels_key key;
+    memset(&key, 0, sizeof key); /* it is compared as bytes */
+    key.kernel = kernel;
+    key.channels = conv->s.out_channels;
+    key.pairs = p->pairs;
+    key.steps = p->steps;
+    key.distance = p->distance;
+    key.x = call->in[conv->x]->dtype;
+    key.run = &run;
+    key.at = at;
+    key.w = w;
+    bool lasting = call->in_count <= INPUTS;
+    for (uint32_t i = 0; i < call->in_count && lasting; i++)
+        if (i != conv->x && call->in[i]) {
+            key.data[i] = call->in[i]->data;
+            lasting = call->lasting_inputs >> i & 1;
+        }
+    if (!at || !w || !dq_mul_size(channel_size(conv, kernel), conv->s.out_channels, &all)) {
+        status = dq_no_memory(err, p->pairs, "channels of a convolution");
+    } else if (find_elements(conv, at)) {
+        key.last = at[2 * p->pairs - 1];
+        if (lasting) {
+            status = dq_call_pack(call, conv->w, make_channels, &key, offsetof(channels_key, run), all,
+                                  &packed, err);
+        } else if ((packed = dq_arena_alloc(&passing, all, sizeof(uint64_t)))) {
+            make_channels((void *)(uintptr_t)packed, call->in[conv->w], &key);
+        } else {
+            status = dq_no_memory(err, all, "channels of a convolution");
+        }
+        if (status == DQ_OK)
+            status = place_channels(call, conv, packed, err);
     }
-    for (size_t j = 0; j < n; j++, packed += size / sizeof *packed) {
-        int32_t init = take_weights(&run, j, w);
-        double scale;
-        dq_requantize_to to;
-        if (conv->codes(call, j, &scale, &to) && kernel->pack(w, at, elements, init, &to, packed))
-            p->channels[j] = packed;
-    }
-    return DQ_OK;
+    dq_arena_free(&passing);
+    return status;
 }
 
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
