@@ -76,7 +76,7 @@ dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *
         if (!t || t->dtype != call->in[0]->dtype)
             continue;
         if (!dq_call_constant(call, i) || t->count == 0) {
-            DQ_TRY(reserve(call, t->count, &h->at[i], err));
+            DQ_TRY(reserve(call, dq_tensor_stored(t), &h->at[i], err));
             continue;
         }
         const key k = {call->kernels->convert_f16_f32};
@@ -104,7 +104,7 @@ const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, 
              .dtype = t->dtype,
              .from = t->data,
              .to = room(call, h->at[i])};
-    dq_parallel(call->threads, t->count, PIECE, widen, &j);
+    dq_parallel(call->threads, dq_tensor_stored(t), PIECE, widen, &j);
     return j.to;
 }
 

@@ -52,12 +52,14 @@ enum {
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
     DQ_OP_REPEATS = 1 << 9, /* run in place once more, it gives the same: of the input, it writes only to what
                                it does not read, or as it was */
-    DQ_OP_PAST_AT = 1 << 10, /* times i < 64: outputs 1 and 2 may have the memory of inputs i and i + 1, where
+    DQ_OP_PAST_AT = 1 << 10, /* times i < 32: outputs 1 and 2 may have the memory of inputs i and i + 1, where
                                 both have the same size and no other input overlaps it */
-    DQ_OP_SLICED = 1 << 16,  /* times a mask of inputs, the last bit for all from there on: what stands at one
-                                place of the outputs' outermost axis follows from what stands there in these,
-                                which an attribute `axis` or `perm` may prevent, and from the other inputs.
-                                They broadcast, if at all. MaxPool's second output does not */
+    DQ_OP_SPREAD =
+        1 << 15, /* input 1, of a view input 0, may be spread (dq_tensor), if of float or float16 */
+    DQ_OP_SLICED = 1 << 16, /* times a mask of inputs, the last bit for all from there on: what stands at one
+                               place of the outputs' outermost axis follows from what stands there in these,
+                               which an attribute `axis` or `perm` may prevent, and from the other inputs.
+                               They broadcast, if at all. MaxPool's second output does not */
 };
 
 enum {
@@ -95,9 +97,10 @@ struct dq_op_call {
     size_t *joins; /* set by infer or prepare (dq_call_joins) where inputs stand end to end in output 0: by
                       input its first byte there, DQ_NOT_JOINED where it does not stand there as it is; run
                       leaves out what is there already (dq_call_joined) */
-    dq_arena *arena;            /* for state; lives as long as the state */
-    void *state;                /* prepare → run */
-    size_t scratch_size;        /* set by prepare: bytes that run may use, shared by its threads … */
+    size_t run, times;   /* set by infer, times not 0: output 0 would be input 0 spread so (dq_tensor) */
+    dq_arena *arena;     /* for state; lives as long as the state */
+    void *state;         /* prepare → run */
+    size_t scratch_size; /* set by prepare: bytes that run may use, shared by its threads … */
     size_t worker_scratch_size; /* … and bytes for each worker of dq_parallel */
     void *scratch;              /* in run: scratch_size bytes, aligned to 64 */
     void *worker_scratch;       /* in run: use dq_call_worker_scratch */

@@ -82,9 +82,8 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_params *p)
 
 /* ---- Moving codes ------------------------------------------------------------------------------------- */
 
-/* The node once more, on codes, giving `outs`; `pad` is the code that a Pad fills in. */
-static dq_node *remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
-                       dq_value **outs)
+dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
+                         dq_value **outs)
 {
     dq_value *in[8];
     dq_tensor *t;
@@ -162,7 +161,7 @@ static dq_value *moved_codes(dq_fuser *f, const dq_value *v, const dq_dequantize
         if (node->out[i] && !(outs[i] = dq_fuser_make_value(f, node->out[i]->name, x->dtype)))
             return NULL;
     int64_t pad = is_pad(node, &value) ? dq_fuser_code(p, value) : 0;
-    dq_node *made = outs ? remake(f, node, codes, x->dtype, pad, outs) : NULL;
+    dq_node *made = outs ? dq_fuser_remake(f, node, codes, x->dtype, pad, outs) : NULL;
     if (!made || !dq_fuser_compute(f, made))
         return NULL;
     for (uint32_t i = 0; i < node->out_count; i++)
@@ -328,8 +327,9 @@ bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_
         dq_value *to = i > 0 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : q->node->out[0];
         if (!from || !to)
             return false;
-        nodes[count] = i == tail->count ? make_clip(f, &p, q, &tail->clip, from, to)
-                                        : remake(f, tail->moves[i], from, q->dtype, tail->pads[i], &to);
+        nodes[count] = i == tail->count
+                           ? make_clip(f, &p, q, &tail->clip, from, to)
+                           : dq_fuser_remake(f, tail->moves[i], from, q->dtype, tail->pads[i], &to);
         if (!nodes[count])
             return false;
         if (count == 1)

@@ -128,6 +128,10 @@ bool dq_fuser_no_memory(dq_fuser *f);
 
 /* ---- fuse_moves.c: moves in front of an operator and behind it --------------------------------------- */
 
+/** A node that moves elements once more, on codes (or other values), giving `outs`; `pad` is the code that a
+ * Pad fills in. NULL: it cannot be. */
+dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
+                         dq_value **outs);
 /** The value before the nodes that only move elements. */
 const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v);
 /** Whether those nodes would do the same to codes of these parameters. */
@@ -202,6 +206,7 @@ bool dq_fuse_elements(dq_fuser *f);      /* fuse_elements.c: Add, Mul, Concat, p
 bool dq_fuse_table(dq_fuser *f);         /* fuse_table.c: functions of one 8-bit value, and moves of codes */
 bool dq_fuse_code_table(dq_fuser *f);    /* fuse_table.c: the same of quantized operators */
 bool dq_fuse_on_codes(dq_fuser *f);      /* fuse_codes.c: what stays in float, some slices at a time */
+bool dq_fuse_operands(dq_fuser *f);      /* fuse_operands.c: transposed operands of float products */
 bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization written out */
 bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */

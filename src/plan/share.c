@@ -21,6 +21,8 @@ static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, siz
     out->where = in->where;
     out->shaped = true;
     out->lasting = in->lasting;
+    out->t.run = in->t.run;
+    out->t.times = in->t.times;
     if (in->where == DQ_AT_CONSTANT) {
         out->t.data = in->t.data;
         out->t.mapped = in->t.mapped;
@@ -77,8 +79,60 @@ static bool share_parts(dq_builder *b, const dq_step *step)
     return true;
 }
 
+typedef struct search {
+    const dq_value *v;
+    uint32_t count;
+} search;
+
+static void count_use(void *arg, dq_value *v)
+{
+    search *s = arg;
+    s->count += v == s->v;
+}
+
+/* Whether all that read the value, or a view of it, may have it spread. */
+static bool all_take_spread(const dq_builder *b, const dq_value *v, int views)
+{
+    enum { FAR = 512 /* nodes: where each is looked at for many values, that takes long */ };
+    uint32_t last = *dq_builder_last_read(b, v);
+    if (last >= b->node_count || last - b->at > FAR || views == 0)
+        return false;
+    for (uint32_t n = b->at + 1; n <= last; n++) {
+        const dq_node *node = b->nodes[n];
+        const unsigned flags = node->op ? node->op->impl->flags : 0;
+        const uint32_t input = flags & DQ_OP_VIEW ? 0 : 1;
+        search s = {v, 0};
+        if (b->needed[n])
+            dq_node_each_use(node, count_use, &s);
+        if (s.count == 0)
+            continue;
+        if (!(flags & DQ_OP_SPREAD) || s.count > 1 || input >= node->in_count || node->in[input] != v ||
+            (input == 0 && !all_take_spread(b, node->out[0], views - 1)))
+            return false;
+    }
+    return true;
+}
+
+/* Runs that are only repeated. */
+static bool share_spread(dq_builder *b, const dq_step *step)
+{
+    enum { VIEWS = 4 };
+    const dq_node *node = step->node;
+    const dq_slot *in = dq_builder_slot(b, node->in[0]);
+    dq_slot *out = dq_builder_out(b, step, 0);
+    if (!out || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) ||
+        (out->t.dtype != DQ_FLOAT && out->t.dtype != DQ_FLOAT16) || !all_take_spread(b, node->out[0], VIEWS))
+        return false;
+    become_view(b, node->out[0], in, 0);
+    out->t.run = step->call.run;
+    out->t.times = step->call.times;
+    return true;
+}
+
 bool dq_builder_share(dq_builder *b, const dq_step *step)
 {
+    if (step->call.times)
+        return b->plan->fuse && share_spread(b, step);
     if (!(step->node->op->impl->flags & DQ_OP_VIEW))
         return share_parts(b, step);
     const dq_slot *in = dq_builder_slot(b, step->node->in[0]), *out = dq_builder_out(b, step, 0);

@@ -71,6 +71,14 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
     return DQ_OK;
 }
 
+void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to)
+{
+    const size_t run = t->times ? t->run : t->count, bytes = run * size;
+    for (size_t i = 0; i < t->count; i += run)
+        memcpy((char *)to + i * size, (const char *)from + (t->times ? dq_tensor_place(t, i) : i) * size,
+               bytes);
+}
+
 bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b)
 {
     return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0);

@@ -20,11 +20,14 @@ struct dq_tensor {
     size_t size;               /* bytes of data: dq_dtype_size(dtype, count); dq_string array for strings */
     void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
                                   elements that may be read, also with count 0. */
-    bool mapped;  /* data lies in a mapped file: pages that are not needed for a while may be given back */
-    bool loose;   /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
-                     where the   planner gives operators something else (ops/op.h) */
-    bool owned;   /* data, and the strings or items in it, were malloc'ed for this tensor */
-    dq_kind kind; /* tensor, sequence or optional */
+    bool mapped; /* data lies in a mapped file: pages that are not needed for a while may be given back */
+    bool loose;  /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
+                    where the   planner gives operators something else (ops/op.h) */
+    size_t run, times; /* times not 0: `spread`, runs of so many elements stand in data once for all times
+                          that they come one after the other: see dq_tensor_gather. Only where the planner
+                          knows that all readers take it so (ops/op.h) */
+    bool owned;        /* data, and the strings or items in it, were malloc'ed for this tensor */
+    dq_kind kind;      /* tensor, sequence or optional */
     dq_kind item_kind; /* of an optional: tensor or sequence */
 };
 
@@ -37,6 +40,19 @@ dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const i
 /** A tensor in the arena with zeroed data, aligned to 64 bytes. */
 dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,
                         dq_tensor **out, dq_error *err);
+
+/** Elements that stand in data. */
+static inline size_t dq_tensor_stored(const dq_tensor *t)
+{
+    return t->times ? t->count / t->times : t->count;
+}
+/** Where element i of a spread tensor stands. */
+static inline size_t dq_tensor_place(const dq_tensor *t, size_t i)
+{
+    return i / (t->run * t->times) * t->run + i % t->run;
+}
+/** All elements, of `size` bytes each, one after the other, `from` being what stands in data. */
+void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to);
 
 bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b);
 

@@ -278,4 +278,37 @@ def written_norm(case):
         case.expect(end, "become one " + ("LayerNormalization" if centred else "RMSNormalization"))
 
 
-PATTERNS = {p.__name__: p for p in (float_product, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}
+def moved_keys(case):
+    """Products of float matrices whose right operand is shared by heads, turned, and has a factor, in some order."""
+    batch, heads, times, m, k, n = (case.size(1, high) for high in (2, 3, 4, 3, 40, 40))
+    turned, factor, more = case.chance(0.7), case.chance(0.6), case.pick("", "", "reader", "wanted", "flat")
+    shape = (batch, heads, n, k) if turned else (batch, heads, k, n)
+    y = image(case, "keys", shape)
+    if case.chance(0.8):
+        y = case.node("Unsqueeze", [y, case.constant("axis", np.array([2], np.int64))], "apart")
+        wide = np.array([case.pick(1, batch), heads, times, *shape[2:]], np.int64)
+        y = case.node("Expand", [y, case.constant("wide", wide)], "spread")
+        heads *= times
+        if more == "reader":
+            case.output(case.node("Neg", [y], "other"), FLOAT)
+        elif more == "wanted":
+            case.also.append(y)
+        joined = np.array([batch, heads, *shape[2:]], np.int64)
+        y = case.node("Reshape", [y, case.constant("joined", joined)], "shared")
+    scale = case.constant("scale", np.float32(0.3))
+    if turned:
+        y = case.node("Transpose", [y], "turned", perm=[0, 1, 3, 2])
+    if factor:
+        y = case.node("Mul", case.pick([y, scale], [scale, y]), "scaled")
+    if more == "flat":  # runs that are no whole matrices
+        y = case.node("Reshape", [y, case.constant("flat", np.array([-1, n], np.int64))], "flattened")
+        a = image(case, "a", (m, batch * heads * k))
+    else:
+        a = image(case, "a", (batch, heads, m, k) if case.chance(0.8) else (m, k))
+    case.note = f"{shape} {times} {m} turned {turned} factor {factor} {more}"
+    case.rtol, case.atol = 0, 0
+    case.output(case.node("MatMul", [a, y], "product"), FLOAT)
+    case.expect("product", "Transpose of its right operand", told=more != "flat" and turned)
+
+
+PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}

@@ -21,6 +21,9 @@ typedef struct state {
     dq_matmul_shape shape;
     view a, b;
     float alpha;
+    size_t sharing; /* matrices of A that multiply the same one of B, as one: that many rows */
+    bool gathered;  /* B is spread in such a way that it is laid out first, in scratch … */
+    size_t gathered_at;
 } state;
 
 typedef struct operands {
@@ -118,11 +121,31 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[0]->dtype, shape.rank, shape.dims, err);
 }
 
+/* Matrices of B that come several times, one after the other, as heads share keys. */
+static dq_status prepare_spread(dq_op_call *call, state *s, dq_error *err)
+{
+    dq_matmul_shape *shape = &s->shape;
+    const dq_tensor *b = call->in[1];
+    const size_t matrix = shape->k * shape->n;
+    const bool rows = s->a.row == shape->k && s->a.col == 1 && s->a.matrix == shape->m * shape->k;
+    s->gathered = b->times && (matrix == 0 || b->run % matrix != 0);
+    if (s->gathered && !dq_call_place(call, b->count, 1, sizeof(float), &s->gathered_at))
+        return dq_no_memory(err, SIZE_MAX, "an operand");
+    s->sharing = b->times && b->run == matrix && rows && shape->a_batches == shape->batches &&
+                         shape->b_batches == shape->batches
+                     ? b->times
+                     : 1;
+    shape->m *= s->sharing;
+    shape->batches /= s->sharing;
+    return DQ_OK;
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(shape_of(call, &s->a, &s->b, &s->shape, err));
+    DQ_TRY(prepare_spread(call, s, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
     if (dq_half_floats_take(call->in[0]->dtype)) {
         DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
@@ -152,9 +175,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 static void offsets(const void *arg, size_t batch, size_t *a, size_t *b)
 {
-    const state *s = arg;
-    *a = dq_matmul_offset(&s->shape, batch, s->shape.a_strides) * s->a.matrix;
-    *b = dq_matmul_offset(&s->shape, batch, s->shape.b_strides) * s->b.matrix;
+    const operands *o = arg;
+    const state *s = o->s;
+    *a = dq_matmul_offset(&s->shape, batch * s->sharing, s->shape.a_strides) * s->a.matrix;
+    *b = dq_matmul_offset(&s->shape, batch * s->sharing, s->shape.b_strides) * s->b.matrix;
+    if (o->b->times && !s->gathered)
+        *b = dq_tensor_place(o->b, *b);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -164,10 +190,15 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     operands o = {s, call->in[0], call->in[1], call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    dq_fmatrix_operands floats = {.offsets = offsets, .arg = s};
+    dq_fmatrix_operands floats = {.offsets = offsets, .arg = &o};
     if (dq_half_floats_take(o.a->dtype)) {
         floats.a = dq_half_floats_in(call, &s->halves, 0);
         floats.b = dq_half_floats_in(call, &s->halves, 1);
+        if (s->gathered) {
+            float *room = (float *)(void *)((char *)call->scratch + s->gathered_at);
+            dq_tensor_gather(o.b, floats.b, sizeof *room, room);
+            floats.b = room;
+        }
         floats.c = dq_half_floats_out(call, &s->halves);
         floats.z = dq_half_floats_in(call, &s->halves, BIAS);
         dq_fmatrix_run(call, &s->floats, &floats);
@@ -178,4 +209,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_matmul = {infer, prepare, run, DQ_OP_PACKS};
+const dq_op_impl dq_op_matmul = {infer, prepare, run, DQ_OP_PACKS | DQ_OP_SPREAD};

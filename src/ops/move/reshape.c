@@ -9,8 +9,13 @@
 static dq_status copy(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    if (call->out[0] && call->in[0]->size)
-        memcpy(call->out[0]->data, call->in[0]->data, call->in[0]->size);
+    const dq_tensor *x = call->in[0];
+    if (!call->out[0] || !x->size)
+        return DQ_OK;
+    if (x->times)
+        dq_tensor_gather(x, x->data, x->size / x->count, call->out[0]->data);
+    else
+        memcpy(call->out[0]->data, x->data, x->size);
     return DQ_OK;
 }
 
@@ -60,7 +65,7 @@ static dq_status reshape_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, shape.count, dims, err);
 }
 
-const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW};
+const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
 
 /* ---- Flatten: a matrix of the axes before `axis` and those from it on ---------------------------------- */
 
@@ -78,7 +83,7 @@ static dq_status flatten_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, 2, dims, err);
 }
 
-const dq_op_impl dq_op_flatten = {flatten_infer, NULL, copy, DQ_OP_VIEW};
+const dq_op_impl dq_op_flatten = {flatten_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
 
 /* ---- Squeeze, Unsqueeze -------------------------------------------------------------------------------- */
 
@@ -106,7 +111,7 @@ static dq_status squeeze_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, rank, dims, err);
 }
 
-const dq_op_impl dq_op_squeeze = {squeeze_infer, NULL, copy, DQ_OP_VIEW};
+const dq_op_impl dq_op_squeeze = {squeeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
 
 static dq_status unsqueeze_infer(dq_op_call *call, dq_error *err)
 {
@@ -125,7 +130,7 @@ static dq_status unsqueeze_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, rank, dims, err);
 }
 
-const dq_op_impl dq_op_unsqueeze = {unsqueeze_infer, NULL, copy, DQ_OP_VIEW};
+const dq_op_impl dq_op_unsqueeze = {unsqueeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
 
 /* ---- Shape, Size --------------------------------------------------------------------------------------- */
 

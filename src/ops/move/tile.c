@@ -7,6 +7,19 @@
 
 /* ---- Expand: broadcasting to a shape, which itself broadcasts ------------------------------------------ */
 
+static dq_move expansion(const dq_op_call *call)
+{
+    const dq_tensor *out = call->out[0];
+    size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
+    dq_move m = {0};
+    dq_broadcast_strides(call->in[0], out->rank, out->dims, from);
+    dq_strides(out->rank, out->dims, to);
+    for (size_t d = 0; d < out->rank; d++)
+        dq_move_add(&m, (size_t)out->dims[d], (int64_t)from[d], to[d]);
+    dq_move_join(&m);
+    return m;
+}
+
 static dq_status expand_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
@@ -23,19 +36,23 @@ static dq_status expand_infer(dq_op_call *call, dq_error *err)
                                   dq_shape_text(in->rank, in->dims, from),
                                   dq_shape_text(shape.count, shape.at, to));
     }
-    return dq_call_output(call, 0, in->dtype, rank, dims, err);
+    DQ_TRY(dq_call_output(call, 0, in->dtype, rank, dims, err));
+    const dq_move m = expansion(call);
+    call->times = 0;
+    for (size_t d = 0; d + 1 < m.rank; d++)
+        if (m.from[d] == 0) {
+            call->run = m.to[d];
+            call->times = call->times ? 0 : m.dims[d];
+            if (!call->times)
+                break;
+        }
+    return DQ_OK;
 }
 
 static dq_status expand_prepare(dq_op_call *call, dq_error *err)
 {
-    const dq_tensor *out = call->out[0];
-    size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
-    dq_broadcast_strides(call->in[0], out->rank, out->dims, from);
-    dq_strides(out->rank, out->dims, to);
-    for (size_t d = 0; d < out->rank; d++)
-        dq_move_add(call->state, (size_t)out->dims[d], (int64_t)from[d], to[d]);
-    dq_move_join(call->state);
+    *(dq_move *)call->state = expansion(call);
     return DQ_OK;
 }
 

@@ -1,0 +1,101 @@
+/* Right operands of float products that are moved before, as attention has its keys: read where they stand.
+ *
+ *   MatMul(a, Transpose(b))                   → com.microsoft.FusedMatMul(a, b), which takes columns for rows
+ *   MatMul(a, Mul(moved(b), factor)), moved by
+ *   Transpose, Reshape, Unsqueeze and Expand  → the same of moved(Mul(b, factor)): Expand repeats elements
+ *
+ * Exact to the bit. */
+#include "plan/fuser.h"
+
+#include <string.h>
+
+enum { MOST = 4 };
+
+typedef struct operand {
+    dq_value *from, *factor; /* `factor` NULL: none */
+    const dq_node *moves[MOST];
+    uint32_t count;
+    bool turned;
+} operand;
+
+static const dq_node *only(const dq_fuser *f, const dq_value *v, const char *op)
+{
+    return v->graph == f->graph && dq_fuser_once(f, v) && dq_fuser_is(v->producer, op) ? v->producer : NULL;
+}
+
+/* Whether the node swaps the last two axes. */
+static bool swaps(const dq_node *node)
+{
+    size_t rank;
+    const int64_t *perm = dq_node_ints(node, "perm", &rank);
+    for (size_t i = 0; i + 2 < rank; i++)
+        if (perm[i] != (int64_t)i)
+            return false;
+    return rank >= 2 && perm[rank - 2] == (int64_t)rank - 1 && perm[rank - 1] == (int64_t)rank - 2;
+}
+
+static operand read_operand(const dq_fuser *f, dq_value *v)
+{
+    operand o = {.from = v};
+    const dq_node *node = only(f, v, "Mul");
+    for (uint32_t i = 0; node && i < 2 && !o.factor; i++)
+        if (dq_fuser_constant(node->in[i]) && dq_fuser_one_float(node->in[i], 0)) {
+            o.factor = node->in[i];
+            o.from = node->in[1 - i];
+        }
+    node = only(f, o.from, "Transpose");
+    if (node && swaps(node)) {
+        o.turned = true;
+        o.from = node->in[0];
+    }
+    while (o.factor && o.count < MOST &&
+           ((node = only(f, o.from, "Reshape")) || (node = only(f, o.from, "Expand")) ||
+            (node = only(f, o.from, "Unsqueeze")))) {
+        o.moves[o.count++] = node;
+        o.from = node->in[0];
+    }
+    return o;
+}
+
+/* A node before the product, which gives *v anew. */
+static bool put(dq_fuser *f, dq_node *node, dq_value **v)
+{
+    if (!node || !dq_fuser_bind(f, node) || !dq_fuser_before(f, node))
+        return false;
+    *v = node->out[0];
+    return true;
+}
+
+static bool multiply_first(dq_fuser *f, const dq_node *last, operand *o)
+{
+    dq_value *in[2] = {o->from, o->factor}, *out = dq_fuser_make_value(f, last->name, DQ_FLOAT);
+    if (!out || !put(f, dq_fuser_node(f, "", "Mul", 14, last, 2, in, out, 0), &o->from))
+        return false;
+    while (o->count > 0)
+        if (!(out = dq_fuser_make_value(f, last->name, DQ_FLOAT)) ||
+            !put(f, dq_fuser_remake(f, o->moves[--o->count], o->from, DQ_FLOAT, 0, &out), &o->from))
+            return false;
+    return true;
+}
+
+bool dq_fuse_operands(dq_fuser *f)
+{
+    dq_node *last = f->nodes[f->at];
+    if (!dq_fuser_is(last, "MatMul") || dq_fuser_dtype(f, last->in[1]) != DQ_FLOAT)
+        return false;
+    operand o = read_operand(f, last->in[1]);
+    if ((!o.turned && !o.count) || dq_fuser_constant(o.from) || (o.factor && !multiply_first(f, last, &o)))
+        return false;
+    dq_value *in[2] = {last->in[0], o.from};
+    dq_node *made = dq_fuser_node(f, "com.microsoft", "FusedMatMul", 1, last, 2, in, last->out[0], 1);
+    if (!made)
+        return false;
+    made->attrs[0] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = o.turned};
+    if (!dq_fuser_bind(f, made))
+        return false;
+    f->nodes[f->at] = made;
+    dq_fuser_tell(f, last,
+                  o.turned ? "fused with the Transpose of its right operand, which is read where it stands"
+                           : "the factor of its right operand comes before what moves that");
+    return true;
+}
