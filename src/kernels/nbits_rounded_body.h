@@ -35,8 +35,12 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
                                x->sums + row};
         for (size_t g = 0; g < b->blocks; g++) {
             const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
+            if (side == 1)
+                fetch_ahead(b->scales + g * COLS, 1);
             for (size_t left = b->lengths[g], n; left; left -= n) {
                 n = left < most ? left : most;
+                if (side == 1)
+                    fetch_ahead(words, n);
                 rounded_columns(words, n, bits, b->scales + g * COLS, zeros, &at, side, y);
                 words += n * COLS;
                 at.digits += rows * DQ_NBITS_ROUNDED_BYTES(bits);
