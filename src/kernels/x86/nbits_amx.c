@@ -13,7 +13,7 @@ enum {
     VECTORS = COLS / SIDE,
     WORDS = DQ_NBITS_PIECE / 8,
     STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of codes */
-    SOME = 8                    /* pieces at a time: their codes stay in the first cache */
+    SOME = 4                    /* pieces at a time: their codes stay in the first cache */
 };
 
 /* Registers: the sums of each vector of columns, digits, codes. */

@@ -201,11 +201,10 @@ static void put_rounded(const int8_t *q, size_t words, size_t fields, int8_t *ou
             }
 }
 
-static float factor_of(const dq_kernels *kernels, const float *x, size_t n)
+/* NaN makes a factor of itself, and all digits none. */
+static float factor_of(const float *x, size_t n)
 {
-    float low = 0, high = 0;
-    kernels->minmax_f32(x, n, &low, &high);
-    float factor = (high > -low ? high : -low) / 127;
+    float factor = float_of(largest_of(x, n)) / 127;
     return factor == 0 ? 1 : factor;
 }
 
@@ -217,16 +216,18 @@ bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row,
     const float *x = row->x;
     bool all = true;
     for (size_t g = 0; g < row->blocks; g++) {
-        float factor = factor_of(kernels, x, fields * row->lengths[g]);
+        float factor = factor_of(x, fields * row->lengths[g]);
         for (size_t left = row->lengths[g], n; left; left -= n) {
             int8_t q[DQ_NBITS_PIECE];
             int32_t sum = 0;
+            uint8_t beyond = 0;
             n = left < most ? left : most;
             kernels->quantize_f32_s8(x, fields * n, &factor, NULL, 0, q);
-            for (size_t i = 0; i < fields * n; i++) {
+            for (size_t i = 0; i < fields * n; i++)
                 sum += q[i];
-                all &= q[i] > INT8_MIN;
-            }
+            for (size_t i = 0; i < fields * n; i++)
+                beyond |= q[i] == INT8_MIN;
+            all &= !beyond;
             memset(to.digits, 0, n < most ? bytes : 0);
             put_rounded(q, n, fields, to.digits);
             *to.factors = factor;
