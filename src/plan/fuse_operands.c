@@ -34,12 +34,18 @@ static bool swaps(const dq_node *node)
     return rank >= 2 && perm[rank - 2] == (int64_t)rank - 1 && perm[rank - 1] == (int64_t)rank - 2;
 }
 
+static bool is_factor(const dq_value *v)
+{
+    const dq_tensor *t = dq_fuser_constant(v);
+    return t && t->rank == 0;
+}
+
 static operand read_operand(const dq_fuser *f, dq_value *v)
 {
     operand o = {.from = v};
     const dq_node *node = only(f, v, "Mul");
     for (uint32_t i = 0; node && i < 2 && !o.factor; i++)
-        if (dq_fuser_constant(node->in[i]) && dq_fuser_one_float(node->in[i], 0)) {
+        if (is_factor(node->in[i])) {
             o.factor = node->in[i];
             o.from = node->in[1 - i];
         }
@@ -66,14 +72,14 @@ static bool put(dq_fuser *f, dq_node *node, dq_value **v)
     return true;
 }
 
-static bool multiply_first(dq_fuser *f, const dq_node *last, operand *o)
+static bool multiply_first(dq_fuser *f, const dq_node *last, dq_dtype dtype, operand *o)
 {
-    dq_value *in[2] = {o->from, o->factor}, *out = dq_fuser_make_value(f, last->name, DQ_FLOAT);
+    dq_value *in[2] = {o->from, o->factor}, *out = dq_fuser_make_value(f, last->name, dtype);
     if (!out || !put(f, dq_fuser_node(f, "", "Mul", 14, last, 2, in, out, 0), &o->from))
         return false;
     while (o->count > 0)
-        if (!(out = dq_fuser_make_value(f, last->name, DQ_FLOAT)) ||
-            !put(f, dq_fuser_remake(f, o->moves[--o->count], o->from, DQ_FLOAT, 0, &out), &o->from))
+        if (!(out = dq_fuser_make_value(f, last->name, dtype)) ||
+            !put(f, dq_fuser_remake(f, o->moves[--o->count], o->from, dtype, 0, &out), &o->from))
             return false;
     return true;
 }
@@ -81,10 +87,14 @@ static bool multiply_first(dq_fuser *f, const dq_node *last, operand *o)
 bool dq_fuse_operands(dq_fuser *f)
 {
     dq_node *last = f->nodes[f->at];
-    if (!dq_fuser_is(last, "MatMul") || dq_fuser_dtype(f, last->in[1]) != DQ_FLOAT)
+    if (!dq_fuser_is(last, "MatMul"))
+        return false;
+    const dq_dtype dtype = dq_fuser_dtype(f, last->in[1]);
+    if (dtype != DQ_FLOAT && dtype != DQ_FLOAT16)
         return false;
     operand o = read_operand(f, last->in[1]);
-    if ((!o.turned && !o.count) || dq_fuser_constant(o.from) || (o.factor && !multiply_first(f, last, &o)))
+    if ((!o.turned && !o.count) || dq_fuser_constant(o.from) ||
+        (o.factor && !multiply_first(f, last, dtype, &o)))
         return false;
     dq_value *in[2] = {last->in[0], o.from};
     dq_node *made = dq_fuser_node(f, "com.microsoft", "FusedMatMul", 1, last, 2, in, last->out[0], 1);

@@ -6,7 +6,7 @@ Exact where nothing else is said: the same bits as the graph as written.
 import numpy as np
 from onnx import TensorProto, helper
 
-FLOAT = np.dtype(np.float32)
+FLOAT, HALF = np.dtype(np.float32), np.dtype(np.float16)
 
 
 def quantized_input(case, name, value):
@@ -283,31 +283,36 @@ def moved_keys(case):
     batch, heads, times, m, k, n = (case.size(1, high) for high in (2, 3, 4, 3, 40, 40))
     turned, factor, more = case.chance(0.7), case.chance(0.6), case.pick("", "", "reader", "wanted", "flat")
     shape = (batch, heads, n, k) if turned else (batch, heads, k, n)
-    y = image(case, "keys", shape)
+    half = case.chance(0.3)
+
+    def operand(name, shape):
+        return case.fed(name, case.rng.normal(0, 2, shape).astype(HALF if half else FLOAT))
+
+    y = operand("keys", shape)
     if case.chance(0.8):
         y = case.node("Unsqueeze", [y, case.constant("axis", np.array([2], np.int64))], "apart")
         wide = np.array([case.pick(1, batch), heads, times, *shape[2:]], np.int64)
         y = case.node("Expand", [y, case.constant("wide", wide)], "spread")
         heads *= times
         if more == "reader":
-            case.output(case.node("Neg", [y], "other"), FLOAT)
+            case.output(case.node("Neg", [y], "other"), HALF if half else FLOAT)
         elif more == "wanted":
             case.also.append(y)
         joined = np.array([batch, heads, *shape[2:]], np.int64)
         y = case.node("Reshape", [y, case.constant("joined", joined)], "shared")
-    scale = case.constant("scale", np.float32(0.3))
+    scale = case.constant("scale", np.float16(0.3) if half else np.float32(0.3))
     if turned:
         y = case.node("Transpose", [y], "turned", perm=[0, 1, 3, 2])
     if factor:
         y = case.node("Mul", case.pick([y, scale], [scale, y]), "scaled")
     if more == "flat":  # runs that are no whole matrices
         y = case.node("Reshape", [y, case.constant("flat", np.array([-1, n], np.int64))], "flattened")
-        a = image(case, "a", (m, batch * heads * k))
+        a = operand("a", (m, batch * heads * k))
     else:
-        a = image(case, "a", (batch, heads, m, k) if case.chance(0.8) else (m, k))
+        a = operand("a", (batch, heads, m, k) if case.chance(0.8) else (m, k))
     case.note = f"{shape} {times} {m} turned {turned} factor {factor} {more}"
     case.rtol, case.atol = 0, 0
-    case.output(case.node("MatMul", [a, y], "product"), FLOAT)
+    case.output(case.node("MatMul", [a, y], "product"), HALF if half else FLOAT)
     case.expect("product", "Transpose of its right operand", told=more != "flat" and turned)
 
 
