@@ -2,6 +2,9 @@
 #include "onnx_writer.h"
 #include "small_model.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* y = s + x, z = relu(y), all of four floats. */
 static void make_sum(void)
 {
@@ -256,6 +259,73 @@ START_TEST(a_run_that_fails_can_be_repeated)
 }
 END_TEST
 
+/* ---- Slices of a batch --------------------------------------------------------------------------------- */
+
+static void note_slices(void *arg, const char *sentence)
+{
+    *(bool *)arg |= strstr(sentence, "by slices") != NULL;
+}
+
+/* `middle` comes from slices, `last` from what runs behind them. */
+static void make_batch(int64_t count, int64_t size, unsigned threads)
+{
+    begin();
+    input("x", DQ_FLOAT, 2, (int64_t[]){count, size});
+    node("Softmax", "x", NULL, "first");
+    node("Softmax", "first", NULL, "middle");
+    node("Softmax", "middle", NULL, "before");
+    node("Transpose", "before", NULL, "last");
+    output("middle");
+    output("last");
+    finish();
+    bool told = false;
+    dq_session_free(session);
+    open_session(threads, false, note_slices, &told);
+    float *zeros = calloc((size_t)(count * size), sizeof *zeros);
+    must(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, (int64_t[]){count, size}, zeros), &err));
+    must(dq_session_run(session, &err));
+    ck_assert(told);
+    free(zeros);
+}
+
+/* Slices read their part of an input as long as others write to theirs of an output. */
+START_TEST(outputs_of_slices_overlap_their_input)
+{
+    enum { COUNT = 24, SIZE = 40960, ALL = COUNT * SIZE };
+    const size_t bytes = ALL * sizeof(float);
+    float *memory = malloc(2 * bytes), *x = malloc(bytes), *middle = malloc(bytes), *last = malloc(bytes);
+    const size_t at[] = {0, 3 * SIZE, SIZE / 2, ALL};
+    const int64_t dims[] = {COUNT, SIZE};
+    for (int i = 0; i < ALL; i++)
+        x[i] = (float)(i % 1031) / 64;
+    make_batch(COUNT, SIZE, _i ? 2 : 1);
+    must(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, dims, x), &err));
+    must(dq_session_run(session, &err));
+    memcpy(middle, data_of("middle"), bytes);
+    memcpy(last, data_of("last"), bytes);
+    for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+        memcpy(memory, x, bytes);
+        must(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, dims, memory), &err));
+        must(dq_session_set_output(session, "middle", over(DQ_FLOAT, 2, dims, memory + at[k]), &err));
+        must(dq_session_run(session, &err));
+        ck_assert_mem_eq(memory + at[k], middle, bytes);
+        ck_assert_mem_eq(data_of("last"), last, bytes);
+        must(dq_session_set_output(session, "middle", NULL, &err));
+        memcpy(memory, x, bytes);
+        must(dq_session_set_output(session, "last",
+                                   over(DQ_FLOAT, 2, (int64_t[]){SIZE, COUNT}, memory + at[k]), &err));
+        must(dq_session_run(session, &err));
+        ck_assert_mem_eq(memory + at[k], last, bytes);
+        ck_assert_mem_eq(data_of("middle"), middle, bytes);
+        must(dq_session_set_output(session, "last", NULL, &err));
+    }
+    free(memory);
+    free(x);
+    free(middle);
+    free(last);
+}
+END_TEST
+
 /* ---- Shapes that are known late ------------------------------------------------------------------------ */
 
 START_TEST(late_outputs)
@@ -378,6 +448,7 @@ int main(void)
     tcase_add_test(c, a_run_that_fails_can_be_repeated);
     tcase_add_test(c, late_outputs);
     tcase_add_test(c, outputs_of_control_flow);
+    tcase_add_loop_test(c, outputs_of_slices_overlap_their_input, 0, 2);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
