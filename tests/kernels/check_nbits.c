@@ -38,7 +38,9 @@ static dq_nbits random_strip(int round, size_t *words)
                    : b.fractions        ? zeros[i]
                                         : (float)kernel_random(1u << b.bits);
     b.zeros = kernel_random(2) ? zeros : NULL;
-    b.middle = b.fractions ? 2.5f : 1;
+    b.middle = b.fractions        ? 2.5f
+               : kernel_random(2) ? 1
+                                  : (float)(1 << (b.bits - 1)); /* also as most have it */
     return b;
 }
 

@@ -1,4 +1,5 @@
-/* Rounded rows times codes of 4 bits by tile registers: of a piece, 16 rows of 32 digits times 16 columns.
+/* Rounded rows times codes of 4 or 8 bits by tile registers: of a piece, 16 rows of 32 digits times 16
+ * columns.
  *
  * Codes are spread to bytes, less their zero points, once for all rows, some pieces at a time. AVX-512 scales
  * the sums of a piece while the tiles multiply the next. It does one float operation a cycle then, as half of
@@ -11,7 +12,7 @@
 enum {
     COLS = DQ_NBITS_COLS,
     VECTORS = COLS / SIDE,
-    WORDS = DQ_NBITS_PIECE / 8,
+    WORDS = DQ_NBITS_PIECE / 8, /* of 4 bits */
     STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of codes */
     SOME = 4                    /* pieces at a time: their codes stay in the first cache */
 };
@@ -51,6 +52,18 @@ static void spread(const uint32_t *words, size_t count, const float *zeros,
             _mm512_store_si512(codes[v][2 * n + 1], _mm512_sub_epi8(high, zero));
         }
     }
+}
+
+/* Of 8 bits, less 128: the codes of a word in the order in which its digits stand. */
+static void spread_bytes(const uint32_t *words, size_t count, uint8_t codes[VECTORS][STEPS][LINE])
+{
+    const __m512i order = _mm512_set4_epi32(0x0f0d0e0c, 0x0b090a08, 0x07050604, 0x03010200);
+    for (size_t v = 0; v < VECTORS; v++, words += SIDE)
+        for (size_t n = 0; n < STEPS; n++) {
+            __m512i word = _mm512_loadu_si512(words + (n < count ? n : 0) * COLS);
+            word = _mm512_xor_si512(_mm512_shuffle_epi8(word, order), _mm512_set1_epi8(-128));
+            _mm512_store_si512(codes[v][n], word);
+        }
 }
 
 /* The sums of a piece of some rows onto y. */
@@ -99,23 +112,33 @@ static void multiply(const pieces *p, const dq_nbits_rounded *x, size_t row, siz
 }
 
 /* All rows, of pieces with which x begins; then it begins behind them. */
-static void multiply_rows(pieces *p, dq_nbits_rounded *x, size_t *shaped, float *y)
+static void multiply_rows(pieces *p, unsigned bits, dq_nbits_rounded *x, size_t *shaped, float *y)
 {
+    _Alignas(LINE) int8_t bytes[SOME * DQ_NBITS_ROWS * DQ_NBITS_PIECE];
+    dq_nbits_rounded now = *x;
+    for (size_t i = 0; bits == 8 && i < p->count * x->rows; i++) {
+        __m512i wide = _mm512_loadu_si512(x->digits + 2 * i * DQ_NBITS_PIECE);
+        _mm256_store_si256((__m256i *)(void *)(bytes + i * DQ_NBITS_PIECE), _mm512_cvtepi16_epi8(wide));
+        now.digits = bytes;
+    }
     WRITTEN(p);
+    WRITTEN(bytes);
     for (size_t row = 0, rows; row < x->rows; row += rows) {
         rows = x->rows - row < SIDE ? x->rows - row : SIDE;
         if (rows != *shaped)
             shape_pieces(*shaped = rows);
-        multiply(p, x, row, rows, y + row * COLS);
+        multiply(p, &now, row, rows, y + row * COLS);
     }
-    x->digits += p->count * x->rows * DQ_NBITS_PIECE;
+    x->digits += p->count * x->rows * DQ_NBITS_ROUNDED_BYTES(bits);
     x->factors += p->count * x->rows;
     p->count = 0;
 }
 
 void dq_nbits_rounded_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
 {
-    if (b->bits != 4 || b->fractions || all->rows == 1) {
+    const bool bytes = b->bits == 8;
+    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits);
+    if (all->rows == 1 || (bytes ? b->zeros || b->middle != 128 : b->bits != 4 || b->fractions)) {
         dq_nbits_rounded_avx512vnni(b, all, y);
         return;
     }
@@ -130,13 +153,16 @@ void dq_nbits_rounded_amx(const dq_nbits *b, const dq_nbits_rounded *all, float 
     p.count = 0;
     for (size_t g = 0; g < b->blocks; g++)
         for (size_t left = b->lengths[g], n; left; left -= n, words += n * COLS) {
-            n = left < WORDS ? left : WORDS;
-            spread(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
+            n = left < most ? left : most;
+            if (bytes)
+                spread_bytes(words, n, p.codes[p.count]);
+            else
+                spread(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
             p.scales[p.count] = b->scales + g * COLS;
             if (++p.count == SOME)
-                multiply_rows(&p, &x, &shaped, y);
+                multiply_rows(&p, b->bits, &x, &shaped, y);
         }
     if (p.count)
-        multiply_rows(&p, &x, &shaped, y);
+        multiply_rows(&p, b->bits, &x, &shaped, y);
     _tile_release();
 }
