@@ -66,7 +66,7 @@ static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void
 {
     for (form *f = packs->forms[list_of(data)]; f; f = f->next)
         if (f->data == data && f->make == make && f->key_size == key_size &&
-            memcmp(f->key, key, key_size) == 0)
+            (key_size == 0 || memcmp(f->key, key, key_size) == 0))
             return f;
     return NULL;
 }

@@ -272,7 +272,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
     const head *h = packed;
     const tap *from = (const tap *)(h + 1);
     const size_t each = h->each + 1u, taps = h->groups * each;
-    tap *to = (tap *)((head *)out + 1);
+    tap *to = out ? (tap *)((head *)out + 1) : NULL;
     if (out)
         memcpy(out, packed, sizeof *h + taps * sizeof *from);
     for (size_t i = 0; i < taps; i++) {

@@ -88,7 +88,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
 {
     const head *h = packed;
     const quad *from = (const quad *)(h + 1);
-    quad *to = (quad *)((head *)out + 1);
+    quad *to = out ? (quad *)((head *)out + 1) : NULL;
     if (out)
         memcpy(out, packed, sizeof *h + h->quads * sizeof *from);
     for (size_t i = 0; i < h->quads; i++) {
