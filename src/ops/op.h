@@ -54,12 +54,12 @@ enum {
                                it does not read, or as it was */
     DQ_OP_PAST_AT = 1 << 10, /* times i < 32: outputs 1 and 2 may have the memory of inputs i and i + 1, where
                                 both have the same size and no other input overlaps it */
-    DQ_OP_SPREAD =
-        1 << 15, /* input 1, of a view input 0, may be spread (dq_tensor), if of float or float16 */
-    DQ_OP_SLICED = 1 << 16, /* times a mask of inputs, the last bit for all from there on: what stands at one
-                               place of the outputs' outermost axis follows from what stands there in these,
-                               which an attribute `axis` or `perm` may prevent, and from the other inputs.
-                               They broadcast, if at all. MaxPool's second output does not */
+    DQ_OP_SPREAD = 1 << 15,  /* input 1, of a view input 0, may be spread (dq_tensor) if it is of float or
+                                float16 */
+    DQ_OP_SLICED = 1 << 16,  /* times a mask of inputs, the last bit for all from there on: what stands at one
+                                place of the outputs' outermost axis follows from what stands there in these,
+                                which an attribute `axis` or `perm` may prevent, and from the other inputs.
+                                They broadcast, if at all. MaxPool's second output does not */
 };
 
 enum {
