@@ -122,9 +122,10 @@ static role constant_role(const slicer *s, const dq_node *node)
     return WHOLE;
 }
 
-/* What a node reads and writes of all slices, and of constants: bytes. */
+/* What a node reads and writes of all slices, and of constants: bytes. `between`: what nodes before it wrote
+ * and it reads; `given`: what it writes, which is copied once more behind the last of the nodes. */
 typedef struct traffic {
-    size_t slices, constants;
+    size_t slices, constants, between, given;
 } traffic;
 
 static traffic traffic_of(const slicer *s, const dq_node *node)
@@ -133,11 +134,16 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
     if (node->op->impl->flags & DQ_OP_VIEW)
         return t;
     for (uint32_t i = 0; i < node->in_count + node->out_count; i++) {
-        const dq_value *v = i < node->in_count ? node->in[i] : node->out[i - node->in_count];
-        if (v && role_of(s, v) == SLICED)
-            t.slices += slot_of(s, v)->t.size;
-        else if (v && slot_of(s, v)->where == DQ_AT_CONSTANT)
-            t.constants += slot_of(s, v)->t.size;
+        const bool out = i >= node->in_count;
+        const dq_value *v = out ? node->out[i - node->in_count] : node->in[i];
+        const dq_slot *slot = v ? slot_of(s, v) : NULL;
+        if (slot && role_of(s, v) == SLICED) {
+            t.slices += slot->t.size;
+            t.between += out || slot->where == DQ_AT_INPUT ? 0 : 2 * slot->t.size;
+            t.given += out ? slot->t.size : 0;
+        } else if (slot && slot->where == DQ_AT_CONSTANT) {
+            t.constants += slot->t.size;
+        }
     }
     return t;
 }
@@ -179,9 +185,9 @@ static void choose(slicer *s, const traffic *traffics, uint32_t count)
     for (uint32_t n = 0; n < count; n++) {
         gain -= AGAIN * (double)traffics[n].constants * (double)(s->length / s->each - 1);
         if (traffics[n].slices > CACHE)
-            gain += (double)traffics[n].slices;
-        if (gain > best) {
-            best = gain;
+            gain += (double)traffics[n].between;
+        if (gain - (double)traffics[n].given > best) {
+            best = gain - (double)traffics[n].given;
             s->end = n + 1;
         }
     }
