@@ -43,24 +43,6 @@ static void begin_codes(void)
     constant("n", DQ_INT8, 0, NULL, &none);
 }
 
-/* A node of one result. `in` ends with NULL. */
-static dq_node *add(const char *domain, const char *op, const char *const *in, const char *out,
-                    uint32_t attr_count)
-{
-    uint32_t count = 0;
-    while (in[count])
-        count++;
-    dq_node *n = NULL;
-    ck_assert_int_eq(dq_graph_add_node(g, count, 1, attr_count, &n, &err), DQ_OK);
-    n->domain = domain;
-    n->op_type = op;
-    n->opset = *domain ? 1 : 21;
-    for (uint32_t i = 0; i < count; i++)
-        n->in_names[i] = in[i];
-    n->out_names[0] = out;
-    return n;
-}
-
 static dq_attr whole(const char *name, int64_t value)
 {
     return (dq_attr){.name = name, .kind = DQ_ATTR_INT, .u.i = value};

@@ -178,19 +178,6 @@ START_TEST(what_is_read_later_keeps_its_place)
 }
 END_TEST
 
-static void node_of(const char *domain, const char *op, const char *const *in, uint32_t count,
-                    const char *out)
-{
-    dq_node *n = NULL;
-    ck_assert_int_eq(dq_graph_add_node(g, count, 1, 0, &n, &err), DQ_OK);
-    n->domain = domain;
-    n->op_type = op;
-    n->opset = *domain ? 1 : 21;
-    for (uint32_t i = 0; i < count; i++)
-        n->in_names[i] = in[i];
-    n->out_names[0] = out;
-}
-
 /* A sum of codes takes the memory of the operand that nobody wants, be it the first or the second. */
 START_TEST(a_sum_of_codes_stands_in_an_operand)
 {
@@ -202,10 +189,10 @@ START_TEST(a_sum_of_codes_stands_in_an_operand)
     ck_assert_int_eq(dq_graph_add_initializer(g, "s", &scale, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, "z", &zero_point, &err), DQ_OK);
     float_input("x");
-    node_of("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "a");
-    node_of("", "QuantizeLinear", (const char *[]){"x", "s", "z"}, 3, "b");
-    node_of("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z"}, 8,
-            "sum");
+    add("", "QuantizeLinear", (const char *[]){"x", "s", "z", NULL}, "a", 0);
+    add("", "QuantizeLinear", (const char *[]){"x", "s", "z", NULL}, "b", 0);
+    add("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z", NULL}, "sum",
+        0);
     ck_assert_int_eq(dq_graph_add_output(g, "sum", NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_output(g, _i ? "a" : "b", NULL, &err), DQ_OK);
     check_program();
@@ -224,10 +211,10 @@ START_TEST(a_sum_with_a_part_of_itself_has_its_own_place)
     ck_assert_int_eq(dq_tensor_set_shape(&t, DQ_INT64, 1, (int64_t[]){2}, 0, DQ_BAD_MODEL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, "shape", &t, &err), DQ_OK);
     float_input("x");
-    node_of("", "Reshape", (const char *[]){"x", "shape"}, 2, "rows");
+    add("", "Reshape", (const char *[]){"x", "shape", NULL}, "rows", 0);
     node("Neg", "rows", "a");
     split("a", (const char *[]){"p", "q"}, 2);
-    node_of("", "Add", (const char *[]){"a", "p"}, 2, "y");
+    add("", "Add", (const char *[]){"a", "p", NULL}, "y", 0);
     ck_assert_int_eq(dq_graph_add_output(g, "y", NULL, &err), DQ_OK);
     check_program();
     const float *y = run_on_row();
