@@ -241,15 +241,14 @@ static void run_some_slices(void *arg, size_t begin, size_t end, unsigned worker
         run_slice(j, runner, i);
 }
 
-static dq_status run_slices(const slice_job *j, char *memory, dq_error *err)
+static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
 {
     const struct dq_slices *s = j->plan->slices;
     for (size_t i = 0; i < s->runner_count; i++, memory += s->runner_bytes) {
         bind_buffer(s->runners[i].plan, memory);
         s->runners[i].status = DQ_OK;
     }
-    slice_job job = *j;
-    dq_parallel(s->runner_count > 1 ? j->plan->threads : NULL, s->count, 1, run_some_slices, &job);
+    dq_parallel(s->runner_count > 1 ? j->plan->threads : NULL, s->count, 1, run_some_slices, j);
     for (size_t i = 0; i < s->runner_count; i++)
         if (s->runners[i].status != DQ_OK) {
             if (err)
@@ -266,7 +265,7 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given,
     bind_buffer(plan, exec->buffer);
     bind_inputs(plan, given, given_count);
     DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
-    const slice_job j = {exec, plan, given, strings};
+    slice_job j = {exec, plan, given, strings};
     if (plan->slices)
         DQ_TRY(run_slices(&j, (char *)exec->buffer + plan->ahead_offset, err));
     DQ_TRY(run_steps(exec, plan, strings, err));
