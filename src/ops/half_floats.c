@@ -56,6 +56,30 @@ static void make_floats(void *packed, const dq_tensor *from, const void *k)
     widen(&j, 0, from->count, 0);
 }
 
+dq_status dq_half_floats_pack(dq_op_call *call, uint32_t i, const float **floats, dq_error *err)
+{
+    const key k = {call->kernels->convert_f16_f32};
+    const void *packed;
+    size_t bytes;
+    if (!dq_mul_size(call->in[i]->count, sizeof(float), &bytes))
+        return dq_no_memory(err, SIZE_MAX, "operands as floats");
+    DQ_TRY(dq_call_pack(call, i, make_floats, &k, sizeof k, bytes, &packed, err));
+    *floats = packed;
+    return DQ_OK;
+}
+
+void dq_half_floats_widen(const dq_op_call *call, const dq_tensor *from, float *to)
+{
+    job j = {.widen = call->kernels->convert_f16_f32, .dtype = from->dtype, .from = from->data, .to = to};
+    dq_parallel(call->threads, dq_tensor_stored(from), PIECE, widen, &j);
+}
+
+void dq_half_floats_narrow(const dq_op_call *call, const float *from, dq_tensor *to)
+{
+    job j = {.narrow = call->kernels->convert_f32_f16, .dtype = to->dtype, .from = from, .to = to->data};
+    dq_parallel(call->threads, to->count, PIECE, narrow, &j);
+}
+
 static dq_status reserve(dq_op_call *call, size_t count, size_t *at, dq_error *err)
 {
     size_t bytes;
@@ -79,13 +103,7 @@ dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *
             DQ_TRY(reserve(call, dq_tensor_stored(t), &h->at[i], err));
             continue;
         }
-        const key k = {call->kernels->convert_f16_f32};
-        size_t bytes;
-        const void *packed;
-        if (!dq_mul_size(t->count, sizeof(float), &bytes))
-            return dq_no_memory(err, SIZE_MAX, "operands as floats");
-        DQ_TRY(dq_call_pack(call, i, make_floats, &k, sizeof k, bytes, &packed, err));
-        h->fixed[i] = packed;
+        DQ_TRY(dq_half_floats_pack(call, i, &h->fixed[i], err));
     }
     return call->out[0] ? reserve(call, call->out[0]->count, &h->out_at, err) : DQ_OK;
 }
@@ -100,12 +118,9 @@ const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, 
     const dq_tensor *t = dq_call_in(call, i);
     if (!t || t->dtype == DQ_FLOAT || h->fixed[i])
         return !t ? NULL : h->fixed[i] ? h->fixed[i] : dq_data(t, float);
-    job j = {.widen = call->kernels->convert_f16_f32,
-             .dtype = t->dtype,
-             .from = t->data,
-             .to = room(call, h->at[i])};
-    dq_parallel(call->threads, dq_tensor_stored(t), PIECE, widen, &j);
-    return j.to;
+    float *floats = room(call, h->at[i]);
+    dq_half_floats_widen(call, t, floats);
+    return floats;
 }
 
 float *dq_half_floats_out(const dq_op_call *call, const dq_half_floats *h)
@@ -117,11 +132,6 @@ float *dq_half_floats_out(const dq_op_call *call, const dq_half_floats *h)
 void dq_half_floats_done(const dq_op_call *call, const dq_half_floats *h)
 {
     dq_tensor *t = call->out[0];
-    if (t->dtype == DQ_FLOAT)
-        return;
-    job j = {.narrow = call->kernels->convert_f32_f16,
-             .dtype = t->dtype,
-             .from = room(call, h->out_at),
-             .to = t->data};
-    dq_parallel(call->threads, t->count, PIECE, narrow, &j);
+    if (t->dtype != DQ_FLOAT)
+        dq_half_floats_narrow(call, room(call, h->out_at), t);
 }

@@ -15,6 +15,13 @@ typedef struct dq_half_floats {
 /** Whether it takes the type: float and the two of 16 bits. */
 bool dq_half_floats_take(dq_dtype dtype);
 
+/** Input i, constant, not empty and of 16 bits, as floats that are made once for all runs; in prepare. */
+dq_status dq_half_floats_pack(dq_op_call *call, uint32_t i, const float **floats, dq_error *err);
+
+/** All elements that a tensor of 16 bits stores, as floats, and back, each rounded once; on all threads. */
+void dq_half_floats_widen(const dq_op_call *call, const dq_tensor *from, float *to);
+void dq_half_floats_narrow(const dq_op_call *call, const float *from, dq_tensor *to);
+
 /** Asks for scratch for output 0 and those of the first DQ_HALF_INPUTS inputs that have the type of input 0;
  * in prepare. */
 dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *err);

@@ -1,10 +1,6 @@
 #include "ops/widened.h"
 
-#include "ops/rows.h"
-
-#include <string.h>
-
-enum { PIECE = 1 << 14 };
+#include "ops/half_floats.h"
 
 typedef struct widened {
     dq_op_call call; /* as the operator sees it */
@@ -27,15 +23,8 @@ static bool any_narrow(const dq_op_call *call)
     return any;
 }
 
-static void make_floats(void *packed, const dq_tensor *from, const void *key)
-{
-    dq_kernels k = {0};
-    memcpy(&k.convert_f16_f32, key, sizeof k.convert_f16_f32);
-    dq_load_floats(&k, from->dtype, from->data, 0, from->count, packed);
-}
-
 /* Tensor i of the inputs and then outputs, as floats: in the scratch unless `fixed`. */
-static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor *t, const void *fixed,
+static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor *t, const float *fixed,
                        dq_error *err)
 {
     w->room[i] = *t;
@@ -50,13 +39,12 @@ static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor
 static dq_status widen_input(dq_op_call *call, widened *w, uint32_t i, dq_error *err)
 {
     const dq_tensor *t = call->in[i];
-    const void *fixed = NULL;
+    const float *fixed = NULL;
     w->call.in[i] = t;
     if (!narrow(t))
         return DQ_OK;
     if (dq_call_constant(call, i) && t->count)
-        DQ_TRY(dq_call_pack(call, i, make_floats, &call->kernels->convert_f16_f32,
-                            sizeof(dq_convert_f16_f32_fn *), t->count * sizeof(float), &fixed, err));
+        DQ_TRY(dq_half_floats_pack(call, i, &fixed, err));
     w->call.in[i] = &w->room[i];
     return widen(call, w, i, t, fixed, err);
 }
@@ -100,28 +88,6 @@ dq_status dq_widened_prepare(dq_op_call *call, bool when, dq_prepare_fn *prepare
     return prepare ? prepare(call, err) : DQ_OK;
 }
 
-typedef struct job {
-    const dq_kernels *kernels;
-    const dq_tensor *from;
-    dq_tensor *to;
-} job;
-
-static void widen_piece(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    dq_load_floats(j->kernels, j->from->dtype, j->from->data, begin, end - begin,
-                   dq_data(j->to, float) + begin);
-}
-
-static void narrow_piece(void *arg, size_t begin, size_t end, unsigned worker)
-{
-    (void)worker;
-    const job *j = arg;
-    dq_store_from_floats(j->kernels, j->to->dtype, j->to->data, begin, end - begin,
-                         dq_data(j->from, float) + begin, false);
-}
-
 static dq_status run_floats(const dq_op_call *call, dq_run_fn *run, dq_error *err)
 {
     widened *w = call->state;
@@ -136,8 +102,7 @@ static dq_status run_floats(const dq_op_call *call, dq_run_fn *run, dq_error *er
         if (!narrow(call->in[i]) || (dq_call_constant(call, i) && call->in[i]->count))
             continue;
         w->room[i].data = scratch + w->at[i];
-        job j = {call->kernels, call->in[i], &w->room[i]};
-        dq_parallel(call->threads, j.from->count, PIECE, widen_piece, &j);
+        dq_half_floats_widen(call, call->in[i], w->room[i].data);
     }
     for (uint32_t i = 0; i < call->out_count; i++)
         if (narrow(call->out[i]))
@@ -145,12 +110,9 @@ static dq_status run_floats(const dq_op_call *call, dq_run_fn *run, dq_error *er
         else
             inner.out[i] = call->out[i];
     DQ_TRY(run(&inner, err));
-    for (uint32_t i = 0; i < call->out_count; i++) {
-        if (!narrow(call->out[i]))
-            continue;
-        job j = {call->kernels, &w->room[call->in_count + i], call->out[i]};
-        dq_parallel(call->threads, j.to->count, PIECE, narrow_piece, &j);
-    }
+    for (uint32_t i = 0; i < call->out_count; i++)
+        if (narrow(call->out[i]))
+            dq_half_floats_narrow(call, w->room[call->in_count + i].data, call->out[i]);
     return DQ_OK;
 }
 
