@@ -2,20 +2,35 @@
  *
  *     dq_model *model = NULL;
  *     dq_session *session = NULL;
+ *     dq_tensor *x = NULL;
+ *     const dq_tensor *y = NULL; // belongs to the session, and is valid until its next run
  *     dq_error err;
- *     if (dq_model_load("model.onnx", NULL, &model, &err) || dq_session_create(model, NULL, &session, &err))
- *         return fprintf(stderr, "%s\n", err.message), 1;
- *     dq_session_set_input(session, "x", x, &err);      // x: a dq_tensor of the caller's
- *     dq_session_run(session, &err);
- *     const dq_tensor *y = NULL;
- *     dq_session_get_output(session, "y", &y, &err);    // valid until the next run
+ *     if (dq_model_load("model.onnx", NULL, &model, &err) ||
+ *         dq_session_create(model, NULL, &session, &err) ||
+ *         dq_tensor_wrap(DQ_FLOAT, 2, (int64_t[]){1, 4}, data, sizeof data, &x, &err) || // float data[4]
+ *         dq_session_set_input(session, "x", x, &err) || dq_session_run(session, &err) ||
+ *         dq_session_get_output(session, "y", &y, &err))
+ *         fprintf(stderr, "%s\n", err.message);
+ *     else
+ *         printf("%g\n", dq_tensor_value(y, 0));
+ *     dq_session_free(session);
+ *     dq_model_free(model);
+ *     dq_tensor_free(x);
  *
- * Every call that can fail returns a dq_status and, where the caller passes a dq_error, fills it with one
- * sentence: what is wrong, what was found, what was wanted, and where. Nothing in the library prints, exits
- * or aborts. Handles are opaque; a function named X_free takes NULL.
+ * Errors: every call that can fail returns a dq_status and, where `err` is not NULL, fills it with one
+ * sentence: what is wrong, what was found, what was wanted, and where. What a call gives through a pointer
+ * means something when it returned DQ_OK, and only then. Nothing in the library prints, exits or aborts.
+ *
+ * NULL: where a call returns a dq_status, a NULL that it does not allow is DQ_INVALID_ARGUMENT. Functions
+ * named X_free take NULL and do nothing. All others want a handle.
+ *
+ * Memory: handles are opaque, and freed by the function of their name. Texts and structs that a call is
+ * given are read during the call and need not outlive it, unless it says otherwise. Options and limits
+ * begin with zeros (`dq_session_options o = {0}`), which stand for the defaults. All sizes are in bytes.
  *
  * Threads: a model is immutable once loaded and may be used by any number of threads and sessions at once.
- * A session belongs to one thread at a time. A tensor may be read by many threads, written by one. */
+ * A session or builder belongs to one thread at a time. A tensor may be read by many threads, written by
+ * one. */
 #ifndef DQRUN_DQRUN_H
 #define DQRUN_DQRUN_H
 
@@ -37,7 +52,8 @@ extern "C" {
 #define DQ_VERSION_MINOR 1
 #define DQ_VERSION_PATCH 0
 
-/** "0.1.0": the version of the library that is linked, which may differ from the header's. */
+/** "0.1.0": the version of the library that is linked, which may differ from the header's. A constant text,
+ * as are those of dq_dtype_name, dq_isa_name and dq_session_isa. */
 DQ_API const char *dq_version(void);
 
 /* ---- Errors ------------------------------------------------------------------------------------------ */
@@ -93,15 +109,15 @@ typedef enum dq_dtype {
     DQ_INT2 = 26,
     DQ_FLOAT6E2M3 = 27,
     DQ_FLOAT6E3M2 = 28,
-    DQ_DTYPE_COUNT = 29
+    DQ_DTYPE_COUNT = 29 /**< one more than the last */
 } dq_dtype;
 
 /** "float", "uint8", "float8e4m3fn"…, as ONNX writes them inside tensor(…); "undefined" for no type. */
 DQ_API const char *dq_dtype_name(dq_dtype dtype);
-/** The type of that name, or DQ_UNDEFINED. */
+/** The type of that name; DQ_UNDEFINED if there is none. */
 DQ_API dq_dtype dq_dtype_from_name(const char *name);
 /** Bits of one element: 2, 4, 6, 8, … 128; 0 for strings and DQ_UNDEFINED. Types under 8 bits are packed,
- *  first element in the lowest bits (6-bit: four elements in three bytes, little endian). */
+ * first element in the lowest bits (6-bit: four elements in three bytes, little endian). */
 DQ_API unsigned dq_dtype_bits(dq_dtype dtype);
 
 /** What a value is. */
@@ -123,40 +139,44 @@ typedef struct dq_tensor dq_tensor;
 /** A tensor that owns zeroed memory. Strings start empty. Free with dq_tensor_free. */
 DQ_API dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_tensor **out,
                                   dq_error *err);
-/** A tensor over the caller's memory, which must outlive it and be aligned to the element (at most 8).
- *  `size` must be the tensor's size in bytes. Strings cannot be wrapped. Free with dq_tensor_free. */
+/** A tensor over the caller's memory, which must outlive it and be aligned to the element (to 8 bytes at
+ * most). `size` must be the tensor's size, as dq_tensor_size tells it. Strings cannot be wrapped. Free
+ * with dq_tensor_free, which leaves the memory alone. */
 DQ_API dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
                                 dq_tensor **out, dq_error *err);
+/** Only of tensors that the caller has created or wrapped: others belong to a session or to a list. */
 DQ_API void dq_tensor_free(dq_tensor *tensor);
 
 DQ_API dq_dtype dq_tensor_dtype(const dq_tensor *tensor);
 DQ_API size_t dq_tensor_rank(const dq_tensor *tensor);
-/** `rank` dimensions; never NULL. */
+/** `rank` dimensions, which live as long as the tensor; never NULL. */
 DQ_API const int64_t *dq_tensor_dims(const dq_tensor *tensor);
 /** Number of elements: the product of the dimensions, 1 for rank 0. */
 DQ_API size_t dq_tensor_count(const dq_tensor *tensor);
-/** Bytes of data(); ceil(count * bits / 8). 0 for strings. */
+/** Bytes at dq_tensor_data: ceil(count * bits / 8). 0 for strings. */
 DQ_API size_t dq_tensor_size(const dq_tensor *tensor);
-/** The elements; NULL for strings. A tensor that came from dq_session_get_output must not be written. */
+/** The elements; never NULL but for strings. Those of a tensor that came from dq_session_get_output must
+ * not be written. */
 DQ_API void *dq_tensor_data(const dq_tensor *tensor);
-/** Element i of a string tensor: bytes (not zero-terminated) and their number. */
+/** Element i of a string tensor: bytes (not zero-terminated) and, where `length` is not NULL, their number.
+ * They live until the element is set or the tensor is freed. NULL past the last and for other types. */
 DQ_API const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length);
 /** Copies `length` bytes into element i of a string tensor made by dq_tensor_create. */
 DQ_API dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length,
                                       dq_error *err);
-/** Element i as a double, exactly where double can hold it (booleans 0 or 1; complex: the real part); NaN for
- *  strings. For printing and comparing; slow. */
+/** Element i as a double, exactly where double can hold it (booleans 0 or 1; complex: the real part); NaN
+ * for strings and past the last. For printing and comparing; slow. */
 DQ_API double dq_tensor_value(const dq_tensor *tensor, size_t i);
 
 /* ---- Sequences and optionals ------------------------------------------------------------------------- */
 
-/** A dq_tensor may also be a sequence of tensors, or an optional. Then dq_tensor_dtype is the element type of
- *  the tensors inside, dq_tensor_count the number of items, rank and size are 0 and data is NULL. */
+/** A dq_tensor may also be a sequence of tensors, or an optional. Then dq_tensor_dtype is the element type
+ * of the tensors inside, dq_tensor_count the number of items, rank and size are 0 and data is NULL. */
 DQ_API dq_kind dq_tensor_kind(const dq_tensor *tensor);
 /** Item i of a sequence, or what an optional holds (i = 0); NULL past the last. It belongs to the list. */
 DQ_API const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i);
-/** A sequence of tensors, all of that element type. On DQ_OK it owns the items: dq_tensor_free frees them
- * with it. */
+/** A sequence of tensors, all of that element type. On DQ_OK it owns the items, which were created or
+ * wrapped: dq_tensor_free frees them with it. */
 DQ_API dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
                                     dq_error *err);
 /** An optional that may hold what `kind` says, DQ_KIND_TENSOR or DQ_KIND_SEQUENCE, of that element type;
@@ -177,13 +197,17 @@ typedef struct dq_limits {
 
 /* ---- Schemas ----------------------------------------------------------------------------------------- */
 
-/** A set of operator schemas: those in the library, plus files that override or add (docs/schema-format.md).
- *  Models that use it must be freed before it. Safe to share between threads once filled. */
+/** A set of operator schemas: those in the library, plus files that override or add
+ * (docs/schema-format.md). Models that use it must be freed before it. Safe to share between threads once
+ * filled. */
 typedef struct dq_schemas dq_schemas;
 
+/** Those in the library. Free with dq_schemas_free. */
 DQ_API dq_status dq_schemas_create(dq_schemas **out, dq_error *err);
 /** Reads every *.yaml under `directory`, also in its folders. A schema there replaces the library's of the
- *  same domain, name and since_version. */
+ * same domain, name and since_version. A file with a fault adds nothing and ends the call; those read
+ * before it have been added. A fault in the text is DQ_BAD_MODEL, a folder or file that cannot be read
+ * DQ_INVALID_ARGUMENT. */
 DQ_API dq_status dq_schemas_add_dir(dq_schemas *schemas, const char *directory, dq_error *err);
 /** The same for YAML text in memory; `source` names it in sentences. */
 DQ_API dq_status dq_schemas_add_yaml(dq_schemas *schemas, const char *text, size_t length, const char *source,
@@ -192,19 +216,20 @@ DQ_API void dq_schemas_free(dq_schemas *schemas);
 
 /** One row of what is supported: an operator version. */
 typedef struct dq_operator_info {
-    const char *domain; /**< "" is ai.onnx */
+    const char *domain; /**< "" is ai.onnx; texts live during the visit only */
     const char *name;
     int since_version;
     bool deprecated;
     bool implemented; /**< false: there is a schema, and no implementation */
 } dq_operator_info;
 
-/** Calls `visit` for each operator version of the set (NULL: the library's own), by domain, name and version.
- *  A non-zero return of `visit` ends the walk. */
+/** Calls `visit` for each operator version of the set (NULL: the library's own), by domain, name and
+ * version. A non-zero return of `visit` ends the walk. */
 DQ_API dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_operator_info *info),
                                  void *arg, dq_error *err);
-/** Text of the type constraints of that operator version, e.g. "T1: float, float16; T2: uint8", into `buffer`
- *  (always terminated). Returns the length it wanted. */
+/** Text of the type constraints of that operator version, e.g. "T1: float, float16; T2: uint8", into
+ * `buffer` of `size` bytes: always terminated, cut when it is longer. Returns the whole text's length
+ * without the zero; 0 for an operator version that is not in the set. */
 DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char *buffer, size_t size);
 
 /* ---- Models ------------------------------------------------------------------------------------------ */
@@ -214,19 +239,20 @@ typedef struct dq_model dq_model;
 typedef struct dq_load_options {
     dq_schemas *schemas;  /**< NULL: the library's own */
     dq_limits limits;     /**< zeros: the defaults */
-    const char *base_dir; /**< folder of external data for dq_model_load_memory; NULL: none allowed */
+    const char *base_dir; /**< folder of external data for dq_model_load_memory; NULL: none is allowed */
 } dq_load_options;
 
-/** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node against
- *  its schema. A node that cannot run does not make this fail: dq_model_check lists all of them, and a
- * session is refused. The file stays mapped, and must not be changed, while the model lives. options may be
- * NULL. */
+/** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node
+ * against its schema. A node that cannot run does not make this fail: dq_model_check lists all of them,
+ * and a session is refused. The file stays mapped, and must not be changed, while the model lives. options
+ * may be NULL. Free with dq_model_free. */
 DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
                                dq_error *err);
-/** The same from memory, which must outlive the model. `name` stands for the path in sentences. */
+/** The same from memory, which must stay as it is until the model is freed, with its last session. `name`
+ * stands for the path in sentences. */
 DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                       const dq_load_options *options, dq_model **out, dq_error *err);
-/** Frees the model once its last session is freed too. */
+/** Gives the caller's handle back. The model itself is freed with its last session. */
 DQ_API void dq_model_free(dq_model *model);
 
 /** What a graph input or output declares. Pointers live as long as the model. */
@@ -245,20 +271,22 @@ typedef struct dq_value_info {
     dq_dtype item_dtype; /**< of the tensors inside a sequence or optional */
 } dq_value_info;
 
-/** Inputs that the caller feeds; initializers that are also inputs come after the others. */
+/** Inputs that the caller feeds; initializers that are also inputs come after the others.
+ * DQ_INVALID_ARGUMENT past the last. */
 DQ_API size_t dq_model_input_count(const dq_model *model);
 DQ_API dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info);
 DQ_API size_t dq_model_output_count(const dq_model *model);
 DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info);
 
-/** Calls `report` for each node that cannot run, with the status and sentence; DQ_OK when there is none, else
- *  the gravest status. Functions are looked into; subgraphs too. */
+/** Calls `report` for each node that cannot run, with the status and sentence; DQ_OK when there is none,
+ * else the gravest status, and in err the first sentence with it. `report` may be NULL, and its `why`
+ * lives during the call only. Functions are looked into; subgraphs too. */
 DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why),
                                 void *arg, dq_error *err);
 
 /** Writes the model as a .onnx file, whole or not at all: what was loaded or built, with model-local
  * functions inlined, attributes that were left out written with their defaults, and all tensors inside the
- * file. Refused over protobuf's 2 GiB. */
+ * file. Refused over protobuf's 2 GiB. DQ_IO: the file could not be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
 
 /* ---- Models from code -------------------------------------------------------------------------------- */
@@ -280,7 +308,8 @@ DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error
  * call that failed, the builder can only be freed. */
 typedef struct dq_builder dq_builder;
 
-/** `name` is the graph's, and stands for the path in sentences. */
+/** `name` is the graph's, and stands for the path in sentences. dq_builder_finish frees the builder, else
+ * dq_builder_free does. */
 DQ_API dq_status dq_builder_create(const char *name, dq_builder **out, dq_error *err);
 DQ_API void dq_builder_free(dq_builder *builder);
 /** Imports a version of a domain ("" is ai.onnx). Before the domain's first node. */
@@ -327,13 +356,13 @@ typedef struct dq_attribute {
 } dq_attribute;
 
 /** Adds a node. `name` may be NULL: one is generated. ins[i] NULL or "": left out. outs[i] "": not wanted;
- * NULL: a name is generated, and outs[i] set to it (it lives as long as the builder). */
+ * NULL: a name is generated, and outs[i] set to it, which lives as long as the builder. */
 DQ_API dq_status dq_builder_node(dq_builder *builder, const char *domain, const char *op, const char *name,
                                  size_t in_count, const char *const *ins, size_t out_count, const char **outs,
                                  size_t attribute_count, const dq_attribute *attributes, dq_error *err);
 
-/** The model, checked as a loaded one is and with the same sentences. Frees the builder, also when it fails.
- */
+/** The model, checked as a loaded one is and with the same sentences. Frees the builder, even if it
+ * fails. */
 DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                                    dq_error *err);
 
@@ -341,7 +370,7 @@ DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *o
 
 typedef struct dq_session dq_session;
 
-/** What a session reports of each step it ran (dq_session_options.trace). */
+/** What a session reports of each step it ran (dq_session_options.trace). Lives during the call only. */
 typedef struct dq_trace_event {
     const char *node; /**< node name, or the name of its first output */
     const char *op;   /**< "QLinearConv-10" */
@@ -359,45 +388,50 @@ typedef struct dq_session_options {
     /** Run the graph as written. */
     bool no_fuse;
     /** Let nodes whose attribute accuracy_level is 4 round their activations to 8 bits, block by block, as
-     *  ONNX Runtime does: com.microsoft's MatMulNBits and QMoE with weights of 4 bits
+     * ONNX Runtime does: com.microsoft's MatMulNBits and QMoE with weights of 4 bits
      * (docs/com-microsoft.md). Faster; otherwise such products have float precision, whatever the node
      * allows. */
     bool honor_accuracy_level;
-    /** Called after each step; NULL: none. Batches then run step by step, not a few pictures after the others
-     *  through many steps, and take longer. */
+    /** Called after each step; NULL: none. Batches then run step by step, not a few pictures after the
+     * others through many steps, and take longer. */
     void (*trace)(void *arg, const dq_trace_event *event);
-    /** Called with the planner's decisions, one sentence each; NULL: none. */
+    /** Called with each of the planner's decisions, a sentence that lives during the call; NULL: none. */
     void (*why)(void *arg, const char *sentence);
-    /** Handed to trace and why. */
+    /** Handed to trace and why, which are called by the thread that runs the session. */
     void *arg;
 } dq_session_options;
 
-/** Where the processor has AMX and the session is not told to use a lower level, Linux is asked for the tile
- *  registers: from then on a signal stack of this process (sigaltstack) needs room for them,
- *  sysconf(_SC_MINSIGSTKSZ). If one is in use that has not, the session does without. */
+/** A session, which keeps the model alive. DQ_UNSUPPORTED, DQ_BAD_MODEL: the model has nodes that cannot
+ * run. Free with dq_session_free. options may be NULL.
+ *
+ * Where the processor has AMX and the session is not told to use a lower level, Linux is asked for the
+ * tile registers: from then on a signal stack of this process (sigaltstack) needs room for them,
+ * sysconf(_SC_MINSIGSTKSZ). If one is in use that has not, the session does without. */
 DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
                                    dq_error *err);
 DQ_API void dq_session_free(dq_session *session);
 
-/** Sets an input for the runs to come; NULL takes it back. The tensor, sequence or optional is not copied: it
- *  must live, unchanged, while runs use it. Its type and shape are checked against the model's declaration
- * here. */
+/** Sets an input for the runs to come; NULL takes it back. The tensor, sequence or optional is not copied:
+ * it must live, unchanged, while runs use it and their outputs are read, as an output may lie in its
+ * memory. Its type and shape are checked against the model's declaration here. DQ_BAD_INPUT: they differ,
+ * or there is no such input. */
 DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor,
                                       dq_error *err);
 /** Has the runs to come write an output to the caller's tensor, which must live as long; tensor NULL: takes
- * it back. name NULL: the graph's first output. The tensor's type is checked against the model's declaration
- * here, type and shape against the output itself in each run, before it computes anything where the shape is
- * known by then. Tensors of strings, sequences and optionals are refused.
+ * it back. name NULL: the graph's first output. The tensor's type is checked against the model's
+ * declaration here (DQ_BAD_INPUT), type and shape against the output itself in each run, before it
+ * computes anything where the shape is known by then. Tensors of strings, sequences and optionals are
+ * refused.
  *
- * What a run leaves in such tensors is what it would be if all outputs were computed apart and copied there
- * in the end. Two of them may not overlap: the run is refused. One may overlap inputs, which then hold the
- * output after the run. A run that fails may leave anything in them.
+ * What a run leaves in such tensors is what it would be if all outputs were computed apart and copied
+ * there in the end. Two of them may not overlap: the run is refused. One may overlap inputs, which then
+ * hold the output after the run. A run that fails may leave anything in them.
  *
- * Where it makes no difference, the output is computed right there and nothing is copied. So are states that
- * are updated in place, outputs in the memory of the inputs that they come from: of operators element by
- * element (Add, …), ScatterND, ScatterElements, TensorScatter, and of com.microsoft's LinearAttention,
- * CausalConvWithState, and attention with one buffer for past and present, as long as the longest sequence is
- * to be: GroupQueryAttention, MultiHeadAttention with past_sequence_length, Attention with
+ * Where it makes no difference, the output is computed right there and nothing is copied. So are states
+ * that are updated in place, outputs in the memory of the inputs that they come from: of operators element
+ * by element (Add, …), ScatterND, ScatterElements, TensorScatter, and of com.microsoft's LinearAttention,
+ * CausalConvWithState, and attention with one buffer for past and present, as long as the longest sequence
+ * is to be: GroupQueryAttention, MultiHeadAttention with past_sequence_length, Attention with
  * past_present_share_buffer. So a model that keeps keys and values in such buffers generates tokens:
  *
  *     // once, for the keys and the values of each layer: a tensor of 1 x heads x longest sequence x size
@@ -413,22 +447,25 @@ DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, con
  * dq_tensor_wrap in the shape that it is going to have, is the next run's input. */
 DQ_API dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor *tensor,
                                        dq_error *err);
-/** Runs the graph. The first run of a set of input shapes plans and allocates; later ones do not. */
+/** Runs the graph. The first run of a set of input shapes plans and allocates; later ones do not, as long
+ * as the set is one of the last four. DQ_BAD_INPUT: an input is missing or does not fit. DQ_BAD_MODEL: a
+ * node does not fit the shapes or values that it got. A run that failed leaves the session as it was,
+ * without outputs. */
 DQ_API dq_status dq_session_run(dq_session *session, dq_error *err);
-/** An output of the last run; NULL: the graph's first. It belongs to the session and lives until the session
- *  runs again or is freed; that of an output with a tensor of the caller's may be over the caller's memory.
- */
+/** An output of the last run; NULL: the graph's first. It belongs to the session and lives until the
+ * session runs again, gets another output by dq_session_add_output, or is freed; that of an output with a
+ * tensor of the caller's may be over the caller's memory. */
 DQ_API dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out,
                                        dq_error *err);
-/** Makes a value inside the graph an output of this session too (before the first run). Such a value is
- *  computed as the graph is written, so fusion stops there. */
+/** Makes a value inside the graph an output of this session too; best before the first run, as it is
+ * planned anew. Such a value is computed as the graph is written, so fusion stops there. */
 DQ_API dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err);
 
 /** The ISA level in use ("avx512vnni"), and the number of threads. */
 DQ_API const char *dq_session_isa(const dq_session *session);
 DQ_API unsigned dq_session_threads(const dq_session *session);
-/** ISA level names this build knows for this CPU family, lowest first, and whether this CPU has each. Returns
- *  their number; i past it returns NULL. */
+/** Name of ISA level i, lowest first, of those that this build knows for the CPU's family, and whether this
+ * CPU has it (`available` may be NULL). NULL past the last. */
 DQ_API const char *dq_isa_name(size_t i, bool *available);
 
 #ifdef __cplusplus

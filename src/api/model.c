@@ -116,7 +116,7 @@ size_t dq_model_input_count(const dq_model *model)
 
 dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info)
 {
-    if (i >= model->input_count)
+    if (!model || !info || i >= model->input_count)
         return DQ_INVALID_ARGUMENT;
     *info = model->inputs[i];
     return DQ_OK;
@@ -129,7 +129,7 @@ size_t dq_model_output_count(const dq_model *model)
 
 dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info)
 {
-    if (i >= dq_model_output_count(model))
+    if (!model || !info || i >= dq_model_output_count(model))
         return DQ_INVALID_ARGUMENT;
     *info = model->outputs[i];
     return DQ_OK;
@@ -217,6 +217,8 @@ dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err)
 dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why), void *arg,
                          dq_error *err)
 {
+    if (!model)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_check: the model is NULL");
     const dq_program *p = model->program;
     dq_status worst = DQ_OK;
     for (size_t i = 0; i < p->fault_count; i++) {

@@ -125,7 +125,13 @@ START_TEST(what_is_wrong_is_said)
                 "m: domain 'com.microsoft' of QGemm is not imported, wanted dq_builder_opset first");
     must_refuse(dq_builder_value(b, "v", (dq_dtype)99, 0, NULL, NULL, &err), DQ_INVALID_ARGUMENT,
                 "m: value 'v': 99 is no element type");
+    must_refuse(
+        dq_builder_value(b, "v", DQ_FLOAT, DQ_MAX_RANK + 1, (int64_t[DQ_MAX_RANK + 1]){0}, NULL, &err),
+        DQ_INVALID_ARGUMENT, "m: value 'v' has rank 17, wanted dimensions and at most 16");
     dq_builder_free(b);
+    ck_assert_int_eq(dq_model_check(NULL, NULL, NULL, &err), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_input(NULL, 0, NULL), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_output(NULL, 0, NULL), DQ_INVALID_ARGUMENT);
 }
 END_TEST
 

@@ -1,0 +1,107 @@
+"""Installs a build and compiles the program of README.md and the example of the public header against it, as a user would.
+
+usage: check_installed.py BUILD   (from the root of the sources)
+The last line is `N passed, N failed, N skipped`.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def program_of_readme():
+    return re.search(r"```c\n(.*?)```", pathlib.Path("README.md").read_text(), re.DOTALL).group(1)
+
+
+def program_of_header():
+    """The header's first examples, one after the other: a model from code, and a run of what was saved of it."""
+    header = pathlib.Path("include/dqrun/dqrun.h").read_text()
+    runs, builds = [re.sub(r"^ \*", "", text, flags=re.MULTILINE)
+                    for text in re.findall(r"((?:^ \*     .*\n)+)", header, re.MULTILINE)[:2]]
+    return f"""#include <dqrun/dqrun.h>
+#include <stdio.h>
+static int build(const char *path)
+{{
+    dq_model *model = NULL;
+    dq_tensor *scale = NULL;
+    dq_error err;
+    dq_tensor_create(DQ_FLOAT, 0, NULL, &scale, &err);
+    *(float *)dq_tensor_data(scale) = 0.5f;
+{builds}
+    dq_status status = dq_model_save(model, path, &err);
+    dq_model_free(model);
+    dq_tensor_free(scale);
+    return status;
+}}
+int main(void)
+{{
+    float data[4] = {{1.5f, 2, 3, 4}};
+    if (build("model.onnx"))
+        return 1;
+{runs.replace('session, "y"', "session, NULL")}
+    return 0;
+}}
+"""
+
+
+def main():
+    root = pathlib.Path.cwd()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        subprocess.run(["meson", "install", "-C", sys.argv[1], "--no-rebuild", "--quiet", "--destdir", folder],
+                       check=True)
+        pc, = folder.rglob("dqrun.pc")
+        shared, = folder.rglob("libdqrun.so")
+        environment = os.environ | {"PKG_CONFIG_PATH": str(pc.parent), "LD_LIBRARY_PATH": str(shared.parent)}
+        # pkg-config finds the file, not the place that the library was installed for
+        define = f"--define-variable=prefix={folder}{pkg_config(environment, '--variable=prefix')[0]}"
+
+        def run(*command, where=root):
+            return subprocess.run(command, check=True, cwd=where, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+        def as_in_readme(name, language, flags):
+            source, program = folder / "readme.c", folder / name
+            source.write_text(program_of_readme())
+            run(*language, *WARNINGS, source, "-o", program, *flags)
+            lines = run(program).splitlines()
+            assert [line.split(":")[0] for line in lines] == list("0123456789"), lines
+
+        def as_in_header():
+            source, program = folder / "header.c", folder / "header"
+            source.write_text(program_of_header())
+            run("cc", "-std=c11", *WARNINGS, source, "-o", program, *shared_flags)
+            assert run(program, where=folder) == "3\n"
+
+        shared_flags = pkg_config(environment, define, "--cflags", "--libs")
+        static_flags = [flag.replace("-ldqrun", "-l:libdqrun.a")
+                        for flag in pkg_config(environment, define, "--static", "--cflags", "--libs")]
+        tests = {
+            "C, shared": lambda: as_in_readme("c", ["cc", "-std=c11"], shared_flags),
+            "C++, shared": lambda: as_in_readme("cpp", ["clang++", "-x", "c++"], shared_flags),
+            "C, static": lambda: as_in_readme("static", ["cc", "-std=c11"], static_flags),
+            "header": as_in_header,
+        }
+        for name, test in tests.items():
+            try:
+                test()
+                passed += 1
+            except (AssertionError, subprocess.CalledProcessError) as why:
+                print(f"FAILED: {name}: {why}")
+                failed += 1
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed != 0
+
+
+def pkg_config(environment, *arguments):
+    return subprocess.run(["pkg-config", *arguments, "dqrun"], check=True, env=environment, stdout=subprocess.PIPE,
+                          text=True).stdout.split()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
