@@ -70,6 +70,20 @@ START_TEST(quantized)
 }
 END_TEST
 
+/* Keys of floats are read where they stand, values of another type are not. */
+START_TEST(values_of_another_type)
+{
+    ops_case c;
+    ops_begin(&c, "", "Attention", 23);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(7, 9));
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(2, 6));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(4));
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(many_heads)
 {
     ops_case c;
@@ -226,6 +240,7 @@ int main(void)
     TCase *tests = tcase_create("attention");
     tcase_add_test(tests, self);
     tcase_add_test(tests, quantized);
+    tcase_add_test(tests, values_of_another_type);
     tcase_add_test(tests, many_heads);
     tcase_add_test(tests, group);
     tcase_add_test(tests, sliding);

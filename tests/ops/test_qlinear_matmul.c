@@ -351,6 +351,39 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* com.microsoft's QGemm: input k has the shape 3x2, all others fit. */
+START_TEST(gemm_refusals)
+{
+    static const char *const sentences[] = {
+        NULL,
+        "input 1 has 6 elements, wanted 1",
+        "input 2 has 6 elements, wanted 1",
+        "input 3 has shape 3x2, wanted 2 in axis 0 to go with A",
+        "input 4 has 6 elements, wanted 1 or 2 (columns of B)",
+        "input 5 has 6 elements, wanted 1 or 2 (columns of B)",
+        "input 6 has shape 3x2, wanted one that broadcasts to the output's, 2x2",
+        "input 7 has 6 elements, wanted 1",
+        "input 8 has 6 elements, wanted 1",
+    };
+    static const dq_dtype types[] = {DQ_UINT8, DQ_FLOAT, DQ_UINT8, DQ_INT8, DQ_FLOAT,
+                                     DQ_INT8,  DQ_INT32, DQ_FLOAT, DQ_UINT8};
+    for (size_t k = 1; k < sizeof sentences / sizeof sentences[0]; k++) {
+        ops_case c;
+        ops_begin(&c, "com.microsoft", "QGemm", 1);
+        for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+            if (i == k)
+                ops_in(&c, types[i], OPS_DIMS(3, 2), NULL);
+            else if (i == 0 || i == 3)
+                ops_in(&c, types[i], OPS_DIMS(2, 2), NULL);
+            else
+                ops_in(&c, types[i], OPS_SCALAR, NULL);
+        }
+        ops_must_refuse(&c, DQ_BAD_MODEL, sentences[k]);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("QLinearMatMul");
@@ -363,5 +396,6 @@ int main(void)
     tcase_add_test(tests, float8_sums_are_exact);
     tcase_add_test(tests, float8_carries);
     tcase_add_test(tests, refusals);
+    tcase_add_test(tests, gemm_refusals);
     return ops_main(tests);
 }

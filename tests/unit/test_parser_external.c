@@ -181,6 +181,22 @@ START_TEST(external_data_has_limits_and_needs_a_folder)
 }
 END_TEST
 
+START_TEST(an_empty_tensor_may_stand_at_the_end)
+{
+    static const int64_t dims[] = {0};
+    ow graph = {0}, tensor = ow_tensor("w", DQ_INT8, 1, dims);
+    entry(&tensor, "location", "good.bin");
+    entry(&tensor, "offset", "16");
+    ow_int(&tensor, 14, 1);
+    ow_msg(&graph, OW_GRAPH_INIT, &tensor);
+    ow model = ow_model(&graph);
+    dq_ir *ir = NULL;
+    ck_assert_msg(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err) == DQ_OK, "%s",
+                  err.message);
+    dq_ir_free(ir);
+}
+END_TEST
+
 START_TEST(data_in_two_places_is_refused)
 {
     static const int64_t dims[] = {4};
@@ -203,6 +219,7 @@ int main(void)
     tcase_add_test(cases, external_data_is_read_in_place);
     tcase_add_loop_test(cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
     tcase_add_test(cases, external_data_has_limits_and_needs_a_folder);
+    tcase_add_test(cases, an_empty_tensor_may_stand_at_the_end);
     tcase_add_test(cases, data_in_two_places_is_refused);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

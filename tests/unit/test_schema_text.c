@@ -253,6 +253,8 @@ static const struct {
      "f.yaml:5: the default of attribute 'a' is 0x10, wanted float"},
     {HEAD ENDS "attributes: [{name: a, type: INTS, default: 1}]\n", DQ_BAD_MODEL,
      "f.yaml:5: the default of attribute 'a' is 1, wanted ints"},
+    {HEAD ENDS "attributes: [{name: a, type: STRINGS, default: [b, [c]]}]\n", DQ_BAD_MODEL,
+     "f.yaml:5: the default of attribute 'a' is a list, wanted string"},
     {HEAD ENDS "attributes: [{name: a, type: INT, required: true, default: 1}]\n", DQ_BAD_MODEL,
      "f.yaml:5: attribute 'a' is required and has a default"},
     {HEAD ENDS "attributes: [{name: a, type: TENSOR, default: 1}]\n", DQ_BAD_MODEL,

@@ -92,9 +92,9 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
     DQ_TRY(resolve_param(call, A_ZERO, 0, &mm->a_zero, err));
     DQ_TRY(resolve_param(call, B_ZERO, mm->s.n, &mm->b_zero, err));
     DQ_TRY(resolve_param(call, B_SCALE, mm->s.n, &st->b_scale, err));
-    for (uint32_t i = A_SCALE; i <= Y_ZERO; i++)
-        if (i == A_SCALE || i == Y_SCALE || i == Y_ZERO)
-            DQ_TRY(resolve_param(call, i, 0, &one, err));
+    DQ_TRY(resolve_param(call, A_SCALE, 0, &one, err));
+    DQ_TRY(resolve_param(call, Y_SCALE, 0, &one, err));
+    DQ_TRY(resolve_param(call, Y_ZERO, 0, &one, err));
     if (dq_call_in(call, Y_ZERO) && !dq_call_in(call, Y_SCALE))
         return dq_call_fail_input(call, err, Y_ZERO, "is given without 'y_scale'");
     st->alpha = (double)dq_node_float(call->node, "alpha", 1);
