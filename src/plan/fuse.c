@@ -55,8 +55,9 @@ static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, d
     if (!node || strcmp(node->op_type, "DequantizeLinear") != 0 || !is_quantizing_domain(node) ||
         node->graph != f->graph)
         return false;
-    *out = (dq_dequantized){.node = node, .codes = node->in[0], .scale = node->in[1]};
-    out->zero = node->in_count > 2 ? node->in[2] : NULL;
+    *out = (dq_dequantized){
+        .node = node, .codes = dq_fuser_settled(f, node->in[0]), .scale = dq_fuser_settled(f, node->in[1])};
+    out->zero = node->in_count > 2 ? dq_fuser_settled(f, node->in[2]) : NULL;
     out->scale_t = dq_fuser_constant(out->scale);
     out->zero_t = dq_fuser_constant(out->zero);
     out->dtype = dq_fuser_dtype(f, out->codes);
@@ -91,8 +92,8 @@ bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_qua
     if (strcmp(node->op_type, "QuantizeLinear") != 0 || !is_quantizing_domain(node) || !node->out[0] ||
         dq_node_int(node, "precision", 0) != 0)
         return false;
-    *out = (dq_quantized){.node = node, .scale = node->in[1]};
-    out->zero = node->in_count > 2 ? node->in[2] : NULL;
+    *out = (dq_quantized){.node = node, .scale = dq_fuser_settled(f, node->in[1])};
+    out->zero = node->in_count > 2 ? dq_fuser_settled(f, node->in[2]) : NULL;
     out->scale_t = dq_fuser_constant(out->scale);
     out->zero_t = dq_fuser_constant(out->zero);
     int64_t declared = dq_node_int(node, "output_dtype", 0);
@@ -207,6 +208,8 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
     if (g->node_count)
         memcpy(f->nodes, g->nodes, g->node_count * sizeof *g->nodes);
     count_uses(f, g);
+    if (!dq_fuser_settle_constants(f))
+        return DQ_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < wanted_count; i++)
         if (wanted[i]->id < f->use_count)
             f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */

@@ -213,8 +213,7 @@ bool dq_fuser_before(dq_fuser *f, dq_node *node)
     return true;
 }
 
-/* What the nodes take from the graphs around theirs are constants: given to the plan as inputs are. */
-static uint32_t give_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t count, dq_given *given)
+uint32_t dq_fuser_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t count, dq_given *given)
 {
     uint32_t found = 0;
     for (uint32_t n = 0; n < count; n++)
@@ -222,7 +221,8 @@ static uint32_t give_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t co
             const dq_value *v = nodes[n]->in[i];
             const dq_tensor *constant = v && v->graph != f->graph ? dq_fuser_constant(v) : NULL;
             if (constant && given)
-                given[found] = (dq_given){.value = v, .tensor = constant, .constant = true, .lasting = true};
+                given[found] = (dq_given){
+                    .value = v, .tensor = constant, .constant = true, .fixed = true, .lasting = true};
             found += constant != NULL;
         }
     return found;
@@ -233,14 +233,14 @@ dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count,
 {
     dq_kernels kernels;
     dq_plan *plan = NULL;
-    uint32_t outer = give_outer(f, nodes, count, NULL);
+    uint32_t outer = dq_fuser_outer(f, nodes, count, NULL);
     dq_given *all = DQ_NEW_ARRAY(f->passing, given_count + outer, dq_given);
     *out = NULL;
     if (!all)
         return dq_no_memory(err, (given_count + outer) * sizeof *all, "fused nodes");
     if (given_count)
         memcpy(all, given, given_count * sizeof *given);
-    give_outer(f, nodes, count, all + given_count);
+    dq_fuser_outer(f, nodes, count, all + given_count);
     dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
     const dq_plan_request request = {.graph = f->graph,
                                      .nodes = nodes,

@@ -67,8 +67,7 @@ static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
 static bool read_operands(dq_fuser *f, product *p)
 {
     return dq_fuser_dequantized(f, p->node->in[0], true, &p->x) && p->x.per_tensor &&
-           p->x.dtype != DQ_INT32 && dq_fuser_dequantized(f, p->node->in[1], true, &p->w) &&
-           p->w.dtype != DQ_INT32 && dq_fuser_settle(f, &p->x) && dq_fuser_settle(f, &p->w);
+           p->x.dtype != DQ_INT32 && dq_fuser_settle(f, &p->x) && dq_fuser_weights(f, p->node->in[1], &p->w);
 }
 
 static bool is_16_bits(dq_dtype dtype)

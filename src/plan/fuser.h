@@ -16,8 +16,9 @@ typedef struct dq_fuser {
     dq_arena *passing; /* what only the patterns look at */
     dq_node **nodes;   /* room for what is inserted */
     uint32_t count, capacity;
-    uint32_t at;      /* the node that is looked at */
-    dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
+    uint32_t at;        /* the node that is looked at */
+    dq_value **moved;   /* by value id: its codes, where moves have been made once more on codes; or NULL */
+    dq_value **settled; /* by value id: the constant that stands for it; or NULL */
     const dq_dtype *dtypes; /* by value id: element types, as far as they follow */
     const dq_node **reader; /* by value id: the last node of the graph that reads the value */
     uint32_t *uses;         /* by value id: readers of the value in the graph, and callers that want it */
@@ -65,6 +66,12 @@ const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);
 /** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says;
  * at once, or through nodes that only move elements. */
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
+/** fuse_constants.c: finds what DequantizeLinear and QuantizeLinear take that follows from constants. */
+bool dq_fuser_settle_constants(dq_fuser *f);
+/** The constant that stands for such a value, else the value. */
+dq_value *dq_fuser_settled(const dq_fuser *f, dq_value *v);
+/** As dq_fuser_dequantized of 8 or 16 bits, and settled; constant codes of 2 and 4 bits become such of 8. */
+bool dq_fuser_weights(dq_fuser *f, const dq_value *v, dq_dequantized *out);
 /** Whether the node is a QuantizeLinear to 8 bits (`any`: to any), per tensor, as *out then says. */
 bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out);
 /** Element i of floats that are a constant of the model, and may be loose. */
@@ -115,6 +122,9 @@ bool dq_fuser_bind(dq_fuser *f, dq_node *node);
 bool dq_fuser_before(dq_fuser *f, dq_node *node);
 /** The same, but a node that moves constants is computed now: its results are then constants. */
 bool dq_fuser_compute(dq_fuser *f, dq_node *node);
+/** Counts the constants that nodes take from the graphs around theirs, and writes them to `given` (unless
+ * NULL): given to a plan as inputs are. */
+uint32_t dq_fuser_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t count, dq_given *given);
 /** Runs nodes of constants and of what is given, and copies the wanted value's tensor to the
  * arena. *out is NULL where it does not follow from constants alone. */
 dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,

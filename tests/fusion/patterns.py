@@ -5,6 +5,7 @@ case.expect(node, sentence) for what --why must tell, case.expect(..., told=Fals
 (0: exact), case.rtol and case.atol for floats, case.also for values inside the graph that the caller wants.
 """
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -127,12 +128,30 @@ class Case:
         count = shape[axis] if per_channel else 1
         scales = np.array([self.scale(0.002, 0.02) for _ in range(count)], np.float32)
         zero = self.pick(None, np.zeros(count, dtype), self.rng.integers(0, 9, count).astype(dtype))
-        value = self.constant("w_codes", self.codes(dtype, shape))
+        codes = self.codes(dtype, shape)
         self.note += f" {dtype} weights {list(shape)}{' per channel' if per_channel else ''}"
         if not per_channel:
-            zero = None if zero is None else zero[0]
-            return self.dequantize("w", value, scales[0], zero), scales
-        return self.dequantize("w", value, scales, zero, axis=self.pick(axis, axis - len(shape))), scales
+            scales, zero = scales.reshape(()), None if zero is None else zero[0]
+        along = {"axis": self.pick(axis, axis - len(shape))} if per_channel else {}
+        kind = self.pick("codes", "codes", "codes", "quantized in the graph", "narrow")
+        if kind == "narrow" and self.opset >= 21:
+            self.note += " of 4 bits"
+            return self.dequantize("w", *self.narrow(codes, scales, zero), **along), scales.reshape(-1)
+        if kind == "quantized in the graph" and zero is not None:
+            self.note += f" {kind}"
+            turned = np.reshape(zero, [count if per_channel and i == axis else 1 for i in range(len(shape))])
+            sizes = scales.reshape(turned.shape) if per_channel else scales
+            value = self.constant("w_floats", ((codes.astype(np.float32) - turned) * sizes).astype(np.float32))
+            value = self.node("QuantizeLinear", [value, *self.parameters("w_q", scales, zero)], "w_q", **along)
+        else:
+            value = self.constant("w_codes", codes)
+        return self.dequantize("w", value, scales, zero, **along), scales.reshape(-1)
+
+    def narrow(self, codes, scale, zero):
+        """4 bits of these codes and zero points; the codes' name, scale and zero point."""
+        dtype = ml_dtypes.uint4 if codes.dtype == U8 else ml_dtypes.int4
+        self.constants.append(numpy_helper.from_array((codes >> 4).astype(dtype), self.prefix + "w_narrow"))
+        return self.prefix + "w_narrow", scale, None if zero is None else (zero >> 1).astype(dtype)
 
     def bias(self, channels, scales):
         """Bias of a product as quantizers write it, or as floats, or none; scales are those of the sums."""

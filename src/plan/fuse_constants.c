@@ -1,0 +1,137 @@
+/* Operands that a model computes from constants, as constants: weights that it keeps in float and quantizes
+ * itself (QuantizeLinear before DequantizeLinear), codes that are clipped or unpacked, scales that are cast
+ * or reshaped. Patterns then see codes and parameters as if the file held them. */
+#include "plan/fold.h"
+#include "plan/fuser.h"
+
+#include <string.h>
+
+static bool is_fixed(const dq_fuser *f, const bool *fixed, const dq_value *v)
+{
+    return !v || dq_fuser_constant(v) || (v->graph == f->graph && fixed[v->id]);
+}
+
+static bool follows(const dq_fuser *f, const bool *fixed, const dq_node *node)
+{
+    if (!node->op || (node->op->impl->flags & (DQ_OP_IMPURE | DQ_OP_SUBGRAPH)) != 0)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!is_fixed(f, fixed, node->in[i]))
+            return false;
+    return true;
+}
+
+/* What is wanted of the node: parameters, and codes of a DequantizeLinear. */
+static uint32_t want(const dq_fuser *f, const bool *fixed, const dq_node *node, const dq_value **wanted)
+{
+    bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
+    uint32_t count = 0;
+    if (!dequantizes && strcmp(node->op_type, "QuantizeLinear") != 0)
+        return 0;
+    for (uint32_t i = !dequantizes; i < node->in_count && i < 3; i++) {
+        const dq_value *v = node->in[i];
+        if (v && !dq_fuser_constant(v) && is_fixed(f, fixed, v))
+            wanted[count++] = v;
+    }
+    return count;
+}
+
+static bool settle(dq_fuser *f, const dq_value *v, const dq_tensor *t)
+{
+    dq_value *made = dq_fuser_make_value(f, v->name, t->dtype);
+    if (!made)
+        return false;
+    made->constant = t;
+    f->settled[v->id] = made;
+    return true;
+}
+
+/* The plan keeps what it folds in the program. A fault is told where the graph itself is planned. */
+static bool compute(dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_value *const *wanted,
+                    uint32_t wanted_count)
+{
+    dq_kernels kernels;
+    dq_plan *plan = NULL;
+    dq_error why;
+    uint32_t outer = dq_fuser_outer(f, nodes, count, NULL);
+    dq_given *given = DQ_NEW_ARRAY(f->passing, outer, dq_given);
+    if (!given)
+        return dq_fuser_no_memory(f);
+    dq_fuser_outer(f, nodes, count, given);
+    dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
+    const dq_plan_request request = {.graph = f->graph,
+                                     .nodes = nodes,
+                                     .node_count = count,
+                                     .given = given,
+                                     .given_count = outer,
+                                     .wanted = wanted,
+                                     .wanted_count = wanted_count,
+                                     .kernels = &kernels};
+    dq_status status = dq_plan_create(f->program, &request, &plan, &why);
+    bool good = status != DQ_OUT_OF_MEMORY || dq_fuser_no_memory(f);
+    for (uint32_t i = 0; good && status == DQ_OK && i < wanted_count; i++) {
+        const dq_tensor *t = dq_folded_get(f->program->folded, wanted[i]->id);
+        good = !t || f->settled[wanted[i]->id] || settle(f, wanted[i], t);
+    }
+    dq_plan_free(plan);
+    return good;
+}
+
+bool dq_fuser_settle_constants(dq_fuser *f)
+{
+    const dq_graph *g = f->graph;
+    uint32_t count = 0, wanted_count = 0;
+    bool *fixed = DQ_NEW_ARRAY(f->passing, f->use_count, bool);
+    dq_node **nodes = DQ_NEW_ARRAY(f->passing, g->node_count, dq_node *);
+    const dq_value **wanted = DQ_NEW_ARRAY(f->passing, (size_t)g->node_count * 3, const dq_value *);
+    f->settled = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
+    if (!fixed || !nodes || !wanted || !f->settled)
+        return dq_fuser_no_memory(f);
+    for (uint32_t n = 0; n < g->node_count; n++) {
+        dq_node *node = g->nodes[n];
+        wanted_count += want(f, fixed, node, wanted + wanted_count);
+        if (!follows(f, fixed, node))
+            continue;
+        nodes[count++] = node;
+        for (uint32_t i = 0; i < node->out_count; i++)
+            if (node->out[i])
+                fixed[node->out[i]->id] = true;
+    }
+    return wanted_count == 0 || compute(f, nodes, count, wanted, wanted_count);
+}
+
+dq_value *dq_fuser_settled(const dq_fuser *f, dq_value *v)
+{
+    return v && v->id < f->use_count && f->settled[v->id] ? f->settled[v->id] : v;
+}
+
+/* Codes of 2 or 4 bits as a constant of 8. */
+static bool widen(dq_fuser *f, dq_value *v)
+{
+    const dq_tensor *from = v ? dq_fuser_constant(dq_fuser_settled(f, v)) : NULL;
+    bool is_signed = from && (from->dtype == DQ_INT4 || from->dtype == DQ_INT2);
+    dq_tensor *to;
+    if (!from || (!is_signed && from->dtype != DQ_UINT4 && from->dtype != DQ_UINT2))
+        return true;
+    dq_value *made = dq_fuser_make_constant(f, is_signed ? DQ_INT8 : DQ_UINT8, from->rank, from->dims, &to);
+    for (size_t i = 0; made && i < from->count; i++)
+        dq_tensor_put_int(to, i, dq_tensor_get_int(from, i));
+    f->settled[v->id] = made;
+    return made != NULL;
+}
+
+bool dq_fuser_weights(dq_fuser *f, const dq_value *v, dq_dequantized *out)
+{
+    if (!dq_fuser_dequantized(f, v, true, out)) {
+        const dq_node *node = dq_fuser_unmoved(f, v)->producer;
+        const dq_tensor *scale = dq_fuser_is(node, "DequantizeLinear") && v->graph == f->graph
+                                     ? dq_fuser_constant(dq_fuser_settled(f, node->in[1]))
+                                     : NULL;
+        if (!scale || scale->rank > 1 || !widen(f, node->in[0]) ||
+            (node->in_count > 2 && !widen(f, node->in[2])))
+            return false;
+        if (!dq_fuser_dequantized(f, v, true, out))
+            return false;
+    }
+    return out->dtype != DQ_INT32 && dq_fuser_settle(f, out);
+}
