@@ -261,6 +261,41 @@ static void fconv_plane(const dq_fconv *f)
         fconv_rows(f, &e);
 }
 
+/* ---- Channels side by side ----------------------------------------------------------------------------- */
+
+enum {
+    FCONV_BESIDE = VF_LANES >= 8 ? DQ_FCONV_CHANNELS / VF_LANES : 1, /* vectors of a place */
+    FCONV_PLACES = FCONV_VECTORS / FCONV_BESIDE
+};
+
+static void fconv_beside(const dq_fconv_beside *f)
+{
+    const vf low = vf_set(f->low), high = vf_set(f->high);
+    for (size_t at = 0; at < DQ_FCONV_CHANNELS; at += (size_t)FCONV_BESIDE * VF_LANES)
+        for (size_t i = 0; i < f->n; i += FCONV_PLACES) {
+            const uint32_t *offsets = f->offsets + i;
+            const float *x = f->x + at, *w = f->w + at;
+            vf sum[FCONV_VECTORS];
+#pragma GCC unroll 8
+            for (int v = 0; v < FCONV_VECTORS; v++)
+                sum[v] = vf_set(0.0f);
+            for (size_t t = 0; t < f->taps; t++, offsets += f->n, w += DQ_FCONV_CHANNELS)
+#pragma GCC unroll 8
+                for (int v = 0; v < FCONV_VECTORS; v++) {
+                    const size_t c = (size_t)(v % FCONV_BESIDE) * VF_LANES;
+                    fconv_onto(sum[v], vf_load(w + c), vf_load(x + offsets[v / FCONV_BESIDE] + c));
+                }
+#pragma GCC unroll 8
+            for (int v = 0; v < FCONV_VECTORS; v++) {
+                const size_t c = at + (size_t)(v % FCONV_BESIDE) * VF_LANES;
+                const vf y = vf_min(high, vf_max(low, vf_add(sum[v], vf_load(f->bias + c))));
+                vf_store(f->y + (i + (size_t)(v / FCONV_BESIDE)) * f->pitch + c, y);
+            }
+        }
+}
+
+/* ---- Copies -------------------------------------------------------------------------------------------- */
+
 /* Fewer than 16, next to each other. */
 static inline void fevery_few(const float *x, size_t n, float *y)
 {

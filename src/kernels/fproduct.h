@@ -79,6 +79,23 @@ enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read *
 
 typedef void dq_fconv_plane_fn(const dq_fconv *f);
 
+enum { DQ_FCONV_CHANNELS = 16, DQ_FCONV_PLACES = 8 };
+
+/** A depthwise convolution of DQ_FCONV_CHANNELS channels side by side, each with weights of its own: y[i *
+ * pitch
+ * + c] = clamp(sum + bias[c]), the sum over t < taps of w[t * DQ_FCONV_CHANNELS + c] * x[offsets[t * n + i] +
+ * c]; for i < n, a multiple of DQ_FCONV_PLACES. The clamp is that of a block.
+ */
+typedef struct dq_fconv_beside {
+    const float *x, *w, *bias;
+    const uint32_t *offsets;
+    size_t taps, n, pitch;
+    float *y;
+    float low, high;
+} dq_fconv_beside;
+
+typedef void dq_fconv_beside_fn(const dq_fconv_beside *f);
+
 /** y[r * y_row + i] = x[r * x_row + i * step], for r < rows and i < n. */
 typedef void dq_fevery_fn(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
                           size_t y_row);

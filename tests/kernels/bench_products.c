@@ -227,6 +227,23 @@ static void run_fconv_plane(call *c)
     c->work = (bench_work){.products = TAPS * ROWS * COLS};
 }
 
+/* 3x3, planes of 7x7. */
+static void run_fconv_beside(call *c)
+{
+    enum { TAPS = 9, PLACES = 56 };
+    static const uint32_t offsets[TAPS * PLACES];
+    const dq_fconv_beside f = {.x = X(float),
+                               .w = Z(float),
+                               .bias = Z(float),
+                               .offsets = offsets,
+                               .taps = TAPS,
+                               .n = PLACES,
+                               .pitch = DQ_FCONV_CHANNELS,
+                               .y = Y(float)};
+    c->k->fconv_beside(&f);
+    c->work = (bench_work){.products = TAPS * PLACES * DQ_FCONV_CHANNELS};
+}
+
 /* Every second one, as strides of two want them. */
 MEASURE(fevery, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
 
@@ -323,6 +340,7 @@ const measure bench_products[] = {
     PRODUCT(fgemv),
     PRODUCT(fgather),
     PRODUCT(fconv_plane),
+    PRODUCT(fconv_beside),
     PRODUCT(qlanes),
     ROW(fevery),
     PRODUCT(fwinograd),

@@ -225,6 +225,45 @@ void check_fconv_plane(const dq_kernels *k)
     }
 }
 
+void check_fconv_beside(const dq_kernels *k)
+{
+    enum { CHANNELS = DQ_FCONV_CHANNELS, PLACES = DQ_FCONV_PLACES, TAPS = 30, PAGES = 4 };
+    for (int round = 0; round < 200; round++) {
+        uint32_t offsets[TAPS * PAGES * PLACES];
+        const size_t places = 1 + kernel_random(40), pitch = CHANNELS + kernel_random(20);
+        dq_fconv_beside f = {.offsets = offsets,
+                             .taps = 1 + kernel_random(TAPS),
+                             .n = (1 + kernel_random(PAGES)) * PLACES,
+                             .pitch = CHANNELS + kernel_random(20),
+                             .low = kernel_random(2) ? 0 : -INFINITY,
+                             .high = kernel_random(2) ? 1 : INFINITY};
+        for (size_t i = 0; i < f.taps * f.n; i++)
+            offsets[i] = (uint32_t)(kernel_random((uint32_t)places) * pitch);
+        const size_t size = (f.n - 1) * f.pitch + CHANNELS;
+        f.x = numbers(round, OPERAND, (places - 1) * pitch + CHANNELS);
+        f.w = numbers(round, OPERAND, f.taps * CHANNELS);
+        f.bias = numbers(round, OPERAND, CHANNELS);
+        f.y = numbers(round, OPERAND, size);
+        float *was = kernel_memory(size * sizeof *was);
+        memcpy(was, f.y, size * sizeof *was);
+        k->fconv_beside(&f);
+        for (size_t i = 0; i < size; i++) {
+            const size_t place = i / f.pitch, c = i % f.pitch;
+            float wanted = c < CHANNELS ? 0 : was[i];
+            for (size_t t = 0; t < f.taps && c < CHANNELS; t++)
+                wanted = fmaf(f.w[t * CHANNELS + c], f.x[offsets[t * f.n + place] + c], wanted);
+            if (c < CHANNELS) {
+                wanted += f.bias[c];
+                wanted = wanted < f.low ? f.low : wanted;
+                wanted = wanted > f.high ? f.high : wanted;
+            }
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu, channel %zu: %.9g, wanted %.9g",
+                               place, c, (double)f.y[i], (double)wanted);
+        }
+        kernel_done();
+    }
+}
+
 void check_fevery(const dq_kernels *k)
 {
     size_t n;

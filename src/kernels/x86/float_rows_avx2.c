@@ -17,6 +17,11 @@ void dq_fconv_plane_avx2(const dq_fconv *f)
     fconv_plane(f);
 }
 
+void dq_fconv_beside_avx2(const dq_fconv_beside *f)
+{
+    fconv_beside(f);
+}
+
 void dq_fevery_avx2(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)
 {
     fevery(x, x_row, step, rows, n, y, y_row);

@@ -2,6 +2,7 @@
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
  * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
  * upon the finished sum, before the one rounding to a 16-bit type. */
+#include "ops/conv/conv_beside.h"
 #include "ops/conv/conv_float.h"
 #include "ops/conv/conv_gather.h"
 #include "ops/conv/conv_line.h"
@@ -19,7 +20,8 @@ enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 
 typedef struct state {
     dq_conv_shape shape;
-    enum { BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_LINE, BY_CALLBACKS } way;
+    enum { BY_BESIDE, BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_LINE, BY_CALLBACKS } way;
+    dq_conv_beside beside;
     dq_conv_rows rows;
     dq_conv_small small;
     dq_conv_float floats;
@@ -222,6 +224,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->finish = finish_of(call, &s->activation, &s->gate);
     if (single)
         DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+    if (single && dq_conv_beside_suits(call, W, shape)) {
+        s->way = BY_BESIDE;
+        return dq_conv_beside_prepare(call, W, shape, &s->beside, err);
+    }
     if (single && shape->kernel_size > 1 && dq_conv_rows_suits(shape)) {
         s->way = BY_ROWS;
         return dq_conv_rows_prepare(call, shape, &s->rows, err);
@@ -278,7 +284,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                              .z = dq_half_floats_in(call, &s->halves, Z),
                              .out = dq_half_floats_out(call, &s->halves),
                              .finish = &s->finish};
-    if (s->way == BY_ROWS)
+    if (s->way == BY_BESIDE)
+        dq_conv_beside_run(call, &s->beside, &floats);
+    else if (s->way == BY_ROWS)
         dq_conv_rows_run(call, &s->rows, &floats);
     else if (s->way == BY_SMALL)
         dq_conv_small_run(call, &s->small, &floats);
