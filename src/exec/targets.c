@@ -17,8 +17,7 @@ static dq_status check(const dq_plan *plan, const dq_value *v, const dq_tensor *
                    dq_shape_text(t->rank, t->dims, wanted));
 }
 
-/* ---- Whether a target may be written to before the end ---------------------------------------------------
- */
+/* ---- Whether a target may be written to before the end ---------------------------------------------- */
 
 /* Whether the step may write output `out` where its input k is. */
 static bool may_share(const dq_step *step, uint32_t out, uint32_t k)
@@ -83,8 +82,7 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_home *h
     return !at_once || in_place(exec, plan, home, to);
 }
 
-/* ---- Binding and filling ---------------------------------------------------------------------------------
- */
+/* ---- Binding and filling ---------------------------------------------------------------------------- */
 
 static void put_home(dq_plan *plan, dq_home *home, const char *at)
 {

@@ -220,8 +220,7 @@ static void singles(void *arg, size_t begin, size_t end, unsigned worker)
                dq_call_worker_scratch(j->call, worker));
 }
 
-/* ---- More: in tiles
- * ---------------------------------------------------------------------------------------- */
+/* ---- More: in tiles --------------------------------------------------------------------------------- */
 
 static const uint32_t *words(const float *p)
 {

@@ -452,9 +452,7 @@ void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *i
     }
 }
 
-/* ---- Averages and norms
- * -------------------------------------------------------------------------------------------
- */
+/* ---- Averages and norms ----------------------------------------------------------------------------- */
 
 /* Elements that a window counts along an axis. */
 static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)

@@ -108,8 +108,7 @@ static size_t block_rows(const dequantize_job *job, size_t first, size_t end, co
     return count * block;
 }
 
-/* ---- Integers and floats of up to 8 bits: through floats
- * ---------------------------------------------------------- */
+/* ---- Integers and floats of up to 8 bits: through floats -------------------------------------------- */
 
 static bool is_small_float(dq_dtype dtype)
 {

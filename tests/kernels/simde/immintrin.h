@@ -276,8 +276,8 @@ SHIM_FUSED_ALL(_mm, pd, __m128d, double, 2, fma)
 SHIM_FUSED_ALL(_mm256, pd, __m256d, double, 4, fma)
 SHIM_FUSED_ALL(_mm512, pd, __m512d, double, 8, fma)
 
-/* ---- Rounding that the instruction names: to nearest even is the only one in use, and the mode tests run in
- * ---- */
+/* ---- Rounding named by the instruction -------------------------------------------------------------- */
+/* To nearest even is the only one in use, and the mode that tests run in. */
 
 #ifndef _mm512_cvt_roundps_epi32
 static inline __m512i _mm512_cvt_roundps_epi32(__m512 value, int rounding)
@@ -364,8 +364,8 @@ SHIM_CONVERT(_mm512_cvttps_epi32, __m512i, int32_t, __m512, float, 16)
 #define _mm_dpbusd_avx_epi32 _mm_dpbusd_epi32
 #endif
 
-/* ---- Tiles of AMX, of which SIMDe has nothing: registers of a thread, as strict about shapes as a processor
- * ---- */
+/* ---- Tiles of AMX ----------------------------------------------------------------------------------- */
+/* SIMDe has nothing of them: registers of a thread, as strict about shapes as a processor. */
 
 typedef struct shim_shapes {
     uint8_t palette, start_row, reserved[14];
