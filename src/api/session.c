@@ -309,8 +309,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                                .why = session->why,
                                .why_arg = session->why_arg};
     if (fuse && !session->fused)
-        DQ_TRY(dq_fuse(session->model->program, request.graph, session->wanted, session->wanted_count,
-                       &session->kernels, session->why, session->why_arg, &session->fused, err));
+        DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
     DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->plans[0].inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};

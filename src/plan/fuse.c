@@ -268,42 +268,43 @@ void dq_fusions_free(dq_fusions *fusions)
     free(fusions);
 }
 
-static kept *find(const dq_fusions *fusions, const dq_graph *graph, const dq_value *const *wanted,
-                  uint32_t count, size_t deepest)
+static kept *find(const dq_fusions *fusions, const dq_plan_request *request, size_t deepest)
 {
+    const uint32_t count = request->wanted_count;
     for (kept *k = fusions->first; k; k = k->next)
-        if (k->graph == graph && k->wanted_count == count && k->deepest == deepest &&
-            (count == 0 || memcmp(k->wanted, wanted, count * sizeof *wanted) == 0))
+        if (k->graph == request->graph && k->wanted_count == count && k->deepest == deepest &&
+            (count == 0 || memcmp(k->wanted, request->wanted, count * sizeof *k->wanted) == 0))
             return k;
     return NULL;
 }
 
-static dq_status make(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t count,
-                      size_t deepest, dq_why_fn why, void *why_arg, kept **out, dq_error *err)
+static dq_status make(dq_program *program, const dq_plan_request *request, size_t deepest, kept **out,
+                      dq_error *err)
 {
+    const uint32_t count = request->wanted_count;
     dq_fusions *fusions = program->fusions;
     dq_arena passing = {0};
     dq_fuser f = {.program = program,
-                  .graph = graph,
+                  .graph = request->graph,
                   .arena = &fusions->arena,
                   .passing = &passing,
                   .deepest = deepest,
-                  .why = why,
-                  .why_arg = why_arg,
+                  .why = request->why,
+                  .why_arg = request->why_arg,
                   .err = err};
     kept *k = DQ_NEW(&fusions->arena, kept);
     const dq_value **values = DQ_NEW_ARRAY(&fusions->arena, count, const dq_value *);
     if (!k || !values)
         return dq_no_memory(err, sizeof *k, "fused nodes");
-    dq_status status = fuse(&f, wanted, count, err);
+    dq_status status = fuse(&f, request->wanted, count, err);
     dq_arena_free(&passing);
     DQ_TRY(status);
     if (count)
-        memcpy(values, wanted, count * sizeof *wanted);
+        memcpy(values, request->wanted, count * sizeof *values);
     *k = (kept){
         .next = fusions->first,
         .fused = {.nodes = f.nodes, .node_count = f.count, .values = f.values, .made_count = f.value_count},
-        .graph = graph,
+        .graph = request->graph,
         .wanted = values,
         .wanted_count = count,
         .deepest = deepest};
@@ -312,18 +313,17 @@ static dq_status make(dq_program *program, dq_graph *graph, const dq_value *cons
     return DQ_OK;
 }
 
-dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t wanted_count,
-                  const dq_kernels *kernels, dq_why_fn why, void *why_arg, const dq_fused **out,
-                  dq_error *err)
+dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_fused **out, dq_error *err)
 {
     dq_status status = DQ_OK;
-    const dq_qlanes *planes = kernels->qlanes;
-    const size_t deepest = planes->beats != kernels->qgemm ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
+    const dq_qlanes *planes = request->kernels->qlanes;
+    const bool beaten = planes->beats != request->kernels->qgemm;
+    const size_t deepest = beaten ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
     pthread_mutex_lock(&program->fusions->lock);
     /* someone who asks why gets told: the pass runs again */
-    kept *k = why ? NULL : find(program->fusions, graph, wanted, wanted_count, deepest);
+    kept *k = request->why ? NULL : find(program->fusions, request, deepest);
     if (!k)
-        status = make(program, graph, wanted, wanted_count, deepest, why, why_arg, &k, err);
+        status = make(program, request, deepest, &k, err);
     if (status == DQ_OK)
         *out = &k->fused;
     pthread_mutex_unlock(&program->fusions->lock);

@@ -7,7 +7,7 @@
 #ifndef DQ_PLAN_FUSE_H
 #define DQ_PLAN_FUSE_H
 
-#include "plan/program.h"
+#include "plan/plan.h"
 
 typedef struct dq_fused {
     dq_node *const *nodes; /* in topological order */
@@ -18,13 +18,11 @@ typedef struct dq_fused {
 
 typedef void (*dq_why_fn)(void *arg, const char *sentence);
 
-/** The fused nodes of a graph, the main one or an inner one, for callers that want these values. Made once
- * for each set of values and kept by the program, so that packed weights are shared; thread-safe. `kernels`
- * decides in what layout codes go from convolution to convolution, and nothing else. `why` is told what was
- * fused, and what stopped the rest. */
-dq_status dq_fuse(dq_program *program, dq_graph *graph, const dq_value *const *wanted, uint32_t wanted_count,
-                  const dq_kernels *kernels, dq_why_fn why, void *why_arg, const dq_fused **out,
-                  dq_error *err);
+/** The fused nodes of the request's graph, the main one or an inner one, for callers that want its values.
+ * Made once for each set of values and kept by the program, so that packed weights are shared; thread-safe.
+ * The request's kernels decide in what layout codes go from convolution to convolution, and nothing else; its
+ * `why` is told what was fused, and what stopped the rest. What else it says is for the plan. */
+dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_fused **out, dq_error *err);
 
 /** What a program keeps of it. */
 typedef struct dq_fusions dq_fusions;

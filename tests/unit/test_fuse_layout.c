@@ -81,6 +81,16 @@ static void wanted(const char *name)
 
 static const dq_fused *fused;
 
+static const dq_plan_request *request(void)
+{
+    static dq_plan_request all;
+    all = (dq_plan_request){.graph = g,
+                            .wanted = (const dq_value *const *)g->outputs,
+                            .wanted_count = g->output_count,
+                            .kernels = &kernels};
+    return &all;
+}
+
 /* The operators of the new list, each after a blank. */
 static const char *list(void)
 {
@@ -89,9 +99,7 @@ static const char *list(void)
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
     ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
     ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
-    ck_assert_int_eq(dq_fuse(program, g, (const dq_value *const *)g->outputs, g->output_count, &kernels, NULL,
-                             NULL, &fused, &err),
-                     DQ_OK);
+    ck_assert_int_eq(dq_fuse(program, request(), &fused, &err), DQ_OK);
     names[0] = 0;
     for (uint32_t i = 0; i < fused->node_count; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes[i]->op_type);
@@ -208,10 +216,9 @@ START_TEST(each_kind_of_kernels_has_its_list)
     wanted("y");
     (void)list();
     const dq_fused *planes = fused, *pixels, *again;
-    const dq_value *const *outputs = (const dq_value *const *)g->outputs;
     lanes.beats = NULL;
-    ck_assert_int_eq(dq_fuse(program, g, outputs, 1, &kernels, NULL, NULL, &pixels, &err), DQ_OK);
-    ck_assert_int_eq(dq_fuse(program, g, outputs, 1, &kernels, NULL, NULL, &again, &err), DQ_OK);
+    ck_assert_int_eq(dq_fuse(program, request(), &pixels, &err), DQ_OK);
+    ck_assert_int_eq(dq_fuse(program, request(), &again, &err), DQ_OK);
     ck_assert_ptr_eq(pixels, again);
     ck_assert_str_eq(planes->nodes[0]->domain, "");
     ck_assert_str_eq(pixels->nodes[0]->domain, "dqrun");
