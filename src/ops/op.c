@@ -159,17 +159,17 @@ dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_
                         "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, rank);
 }
 
-static dq_status pack(dq_op_call *call, uint32_t i, unsigned how, dq_pack_fn make, const void *key,
-                      size_t key_size, size_t size, const void **packed, dq_error *err)
+static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *wanted, const void **packed,
+                      dq_error *err)
 {
     if (i < 64)
         call->packed_inputs |= UINT64_C(1) << i;
     if (call->packs && i < 64 && (call->lasting_inputs >> i & 1))
-        return dq_packs_get(call->packs, call->in[i], how, make, key, key_size, size, packed, err);
-    void *own = dq_arena_alloc(call->arena, size, 64);
+        return dq_packs_get(call->packs, call->in[i], wanted, packed, err);
+    void *own = dq_arena_alloc(call->arena, wanted->size, 64);
     if (!own)
-        return dq_no_memory(err, size, "packed weights");
-    make(own, call->in[i], key);
+        return dq_no_memory(err, wanted->size, "packed weights");
+    wanted->make(own, call->in[i], wanted->key);
     *packed = own;
     return DQ_OK;
 }
@@ -177,17 +177,18 @@ static dq_status pack(dq_op_call *call, uint32_t i, unsigned how, dq_pack_fn mak
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, 0, make, key, key_size, size, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, 0}, packed, err);
 }
 
 dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                              size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, DQ_PACK_LATER, make, key, key_size, size, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_LATER}, packed, err);
 }
 
 dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                              size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, DQ_PACK_LOOSE | DQ_PACK_LATER, make, key, key_size, size, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_LOOSE | DQ_PACK_LATER}, packed,
+                err);
 }

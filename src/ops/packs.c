@@ -62,11 +62,12 @@ void dq_packs_free(dq_packs *packs)
     free(packs);
 }
 
-static form *find(dq_packs *packs, const void *data, dq_pack_fn make, const void *key, size_t key_size)
+static form *find(dq_packs *packs, const void *data, const dq_packing *wanted)
 {
+    const size_t key_size = wanted->key_size;
     for (form *f = packs->forms[list_of(data)]; f; f = f->next)
-        if (f->data == data && f->make == make && f->key_size == key_size &&
-            (key_size == 0 || memcmp(f->key, key, key_size) == 0))
+        if (f->data == data && f->make == wanted->make && f->key_size == key_size &&
+            (key_size == 0 || memcmp(f->key, wanted->key, key_size) == 0))
             return f;
     return NULL;
 }
@@ -131,7 +132,8 @@ dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
     const void *data = NULL;
     if (!t->loose)
         return DQ_OK;
-    DQ_TRY(dq_packs_get(packs, t, DQ_PACK_LOOSE, copy_out, NULL, 0, t->size, &data, err));
+    const dq_packing aligned = {.make = copy_out, .size = t->size, .how = DQ_PACK_LOOSE};
+    DQ_TRY(dq_packs_get(packs, t, &aligned, &data, err));
     t->data = (void *)(uintptr_t)data; /* constants are const everywhere */
     t->loose = t->mapped = false;
     return DQ_OK;
@@ -151,22 +153,21 @@ static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned
     return true;
 }
 
-static form *make_form(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size)
+static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted)
 {
-    form *f = new_form(key_size, size);
+    form *f = new_form(wanted->key_size, wanted->size);
     if (!f)
         return NULL;
     f->data = from->data;
-    f->make = make;
-    if (key_size)
-        memcpy(f->key, key, key_size);
-    if (how & DQ_PACK_LATER) {
+    f->make = wanted->make;
+    if (wanted->key_size)
+        memcpy(f->key, wanted->key, wanted->key_size);
+    if (wanted->how & DQ_PACK_LATER) {
         f->from = *from;
-        f->how = how;
+        f->how = wanted->how;
         f->waiting = packs->waiting;
         packs->waiting = f;
-    } else if (!fill(packs, f, from, how, key)) {
+    } else if (!fill(packs, f, from, wanted->how, wanted->key)) {
         free(f->memory);
         free(f);
         return NULL;
@@ -174,20 +175,20 @@ static form *make_form(dq_packs *packs, const dq_tensor *from, unsigned how, dq_
     return f;
 }
 
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size, const void **packed, dq_error *err)
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted, const void **packed,
+                       dq_error *err)
 {
     dq_status status = DQ_OK;
     pthread_mutex_lock(&packs->lock);
-    form *f = find(packs, from->data, make, key, key_size);
+    form *f = find(packs, from->data, wanted);
     if (!f) {
-        f = make_form(packs, from, how, make, key, key_size, size);
+        f = make_form(packs, from, wanted);
         if (f) {
             form **list = &packs->forms[list_of(f->data)];
             f->next = *list;
             *list = f;
         } else {
-            status = dq_no_memory(err, size, "packed weights");
+            status = dq_no_memory(err, wanted->size, "packed weights");
         }
     }
     if (f)

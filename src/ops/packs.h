@@ -23,11 +23,18 @@ enum {
                               what may be gone by then */
 };
 
-/** The form of `from` that (make, key) names: an earlier one, or `size` new bytes (zeroed, aligned to 64)
- * that `make` fills, from an aligned copy where `from` is loose and `make` does not take that. `how` is of
- * DQ_PACK_…. Forms live until dq_packs_free. */
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, unsigned how, dq_pack_fn make, const void *key,
-                       size_t key_size, size_t size, const void **packed, dq_error *err);
+/** What is wanted of a tensor: the form that (make, key) names. */
+typedef struct dq_packing {
+    dq_pack_fn make;
+    const void *key;
+    size_t key_size, size; /* bytes of the key; of the form */
+    unsigned how;          /* of DQ_PACK_… */
+} dq_packing;
+
+/** A form of `from`: an earlier one, or new bytes (zeroed, aligned to 64) that `make` fills, from an aligned
+ * copy where `from` is loose and `make` does not take that. Forms live until dq_packs_free. */
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted, const void **packed,
+                       dq_error *err);
 
 /** Fills, on all threads, the forms that dq_packs_get left for later, by whomever they were wanted. What was
  * not filled, as memory ran out, is left for the next call. `packs` may be NULL. */

@@ -224,6 +224,13 @@ static dq_status read_formal(const dq_schema_reader *r, const dq_yaml *node, con
     return DQ_OK;
 }
 
+/* One side of an operator, its inputs or its outputs: what is read, and where it goes. */
+typedef struct side {
+    const field *list, *min_field, *max_field;
+    const dq_formal **formals;
+    uint32_t *count, *min, *max;
+} side;
+
 /* A schema without tags still says what may be left out: a formal past the least arity, or one that asks for
  * none; and a last formal that stands for more is variadic. */
 static void settle_options(dq_formal *formals, uint32_t count, uint32_t min, uint32_t max)
@@ -239,45 +246,45 @@ static void settle_options(dq_formal *formals, uint32_t count, uint32_t min, uin
     }
 }
 
-static dq_status read_arity(const dq_schema_reader *r, const dq_yaml *at, const field *min_field,
-                            const field *max_field, const dq_formal *formals, uint32_t count, uint32_t *min,
-                            uint32_t *max)
+/* How many inputs a node has, or outputs: what the formals say, unless fields do. */
+static dq_status read_arity(const dq_schema_reader *r, const side *s, const dq_formal *formals)
 {
-    *min = 0;
+    const field *min = s->min_field, *max = s->max_field;
+    const uint32_t count = *s->count;
+    *s->min = 0;
     for (uint32_t i = 0; i < count; i++)
         if (formals[i].option == DQ_SINGLE && formals[i].min_arity > 0)
-            *min = i + 1;
+            *s->min = i + 1;
         else if (formals[i].option == DQ_VARIADIC && formals[i].min_arity > 0)
-            *min = i + formals[i].min_arity;
-    *max = count && formals[count - 1].option == DQ_VARIADIC ? DQ_UNBOUNDED : count;
-    if (min_field->value)
-        DQ_TRY(read_number(r, min_field->value, min_field->key, 0, DQ_UNBOUNDED, min));
-    if (max_field->value)
-        DQ_TRY(read_number(r, max_field->value, max_field->key, 0, DQ_UNBOUNDED, max));
-    if (*min > *max)
-        return dq_read_fail(r, min_field->value ? min_field->value->line : at->line, "%s is %u, above %s, %u",
-                            min_field->key, *min, max_field->key, *max);
+            *s->min = i + formals[i].min_arity;
+    *s->max = count && formals[count - 1].option == DQ_VARIADIC ? DQ_UNBOUNDED : count;
+    if (min->value)
+        DQ_TRY(read_number(r, min->value, min->key, 0, DQ_UNBOUNDED, s->min));
+    if (max->value)
+        DQ_TRY(read_number(r, max->value, max->key, 0, DQ_UNBOUNDED, s->max));
+    if (*s->min > *s->max)
+        return dq_read_fail(r, min->value ? min->value->line : s->list->value->line, "%s is %u, above %s, %u",
+                            min->key, *s->min, max->key, *s->max);
     return DQ_OK;
 }
 
-static dq_status read_formals(const dq_schema_reader *r, const field *list, const field *min_field,
-                              const field *max_field, const dq_schema *schema, const dq_formal **out,
-                              uint32_t *count, uint32_t *min, uint32_t *max)
+static dq_status read_formals(const dq_schema_reader *r, const dq_schema *schema, const side *s)
 {
-    const dq_yaml *node = list->value;
-    DQ_TRY(want_list(r, node, list->key));
+    const dq_yaml *node = s->list->value;
+    DQ_TRY(want_list(r, node, s->list->key));
     dq_formal *formals = DQ_NEW_ARRAY(r->arena, node->count, dq_formal);
     if (!formals)
         return dq_read_no_memory(r);
-    *out = formals;
+    *s->formals = formals;
     for (const dq_yaml_item *item = node->items; item; item = item->next) {
-        if (*count && formals[*count - 1].option == DQ_VARIADIC)
-            return dq_read_fail(r, item->line, "'%s' is variadic and not the last of %s",
-                                formals[*count - 1].name, list->key);
-        DQ_TRY(read_formal(r, item->value, schema, &formals[(*count)++]));
+        const dq_formal *before = *s->count ? &formals[*s->count - 1] : NULL;
+        if (before && before->option == DQ_VARIADIC)
+            return dq_read_fail(r, item->line, "'%s' is variadic and not the last of %s", before->name,
+                                s->list->key);
+        DQ_TRY(read_formal(r, item->value, schema, &formals[(*s->count)++]));
     }
-    DQ_TRY(read_arity(r, node, min_field, max_field, formals, *count, min, max));
-    settle_options(formals, *count, *min, *max);
+    DQ_TRY(read_arity(r, s, formals));
+    settle_options(formals, *s->count, *s->min, *s->max);
     return DQ_OK;
 }
 
@@ -419,10 +426,12 @@ dq_status dq_schema_read(dq_arena *arena, const dq_yaml *root, const char *sourc
     DQ_TRY(read_head(&r, fields, schema));
     DQ_TRY(read_constraints(&r, fields[TYPE_CONSTRAINTS].value, schema));
     DQ_TRY(read_attrs(&r, fields[ATTRIBUTES].value, schema));
-    DQ_TRY(read_formals(&r, &fields[INPUTS], &fields[MIN_INPUT], &fields[MAX_INPUT], schema, &schema->inputs,
-                        &schema->input_count, &schema->min_input, &schema->max_input));
-    DQ_TRY(read_formals(&r, &fields[OUTPUTS], &fields[MIN_OUTPUT], &fields[MAX_OUTPUT], schema,
-                        &schema->outputs, &schema->output_count, &schema->min_output, &schema->max_output));
+    const side inputs = {&fields[INPUTS],      &fields[MIN_INPUT], &fields[MAX_INPUT], &schema->inputs,
+                         &schema->input_count, &schema->min_input, &schema->max_input};
+    const side outputs = {&fields[OUTPUTS],      &fields[MIN_OUTPUT], &fields[MAX_OUTPUT], &schema->outputs,
+                          &schema->output_count, &schema->min_output, &schema->max_output};
+    DQ_TRY(read_formals(&r, schema, &inputs));
+    DQ_TRY(read_formals(&r, schema, &outputs));
     *out = schema;
     return DQ_OK;
 }

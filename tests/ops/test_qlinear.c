@@ -15,35 +15,40 @@ static void zero(ops_case *c, dq_dtype dtype, double value)
     ops_in(c, dtype, OPS_SCALAR, &value);
 }
 
-/* QLinearAdd or QLinearMul of a (shape [n]) and b (shape [m]). */
-static void binary(const char *name, dq_dtype dtype, int64_t n, const double *a, double sa, double za,
-                   int64_t m, const double *b, double sb, double zb, double sc, double zc, const double *want)
+typedef struct codes {
+    int64_t count;
+    const double *values;
+    double scale, zero;
+} codes;
+
+/* QLinearAdd or QLinearMul of a and b. */
+static void binary(const char *name, dq_dtype dtype, codes a, codes b, codes want)
 {
+    const codes in[] = {a, b};
     ops_case c;
     ops_begin(&c, MS, name, 1);
-    ops_in(&c, dtype, OPS_DIMS(n), a);
-    scale(&c, sa);
-    zero(&c, dtype, za);
-    ops_in(&c, dtype, OPS_DIMS(m), b);
-    scale(&c, sb);
-    zero(&c, dtype, zb);
-    scale(&c, sc);
-    zero(&c, dtype, zc);
+    for (int i = 0; i < 2; i++) {
+        ops_in(&c, dtype, OPS_DIMS(in[i].count), in[i].values);
+        scale(&c, in[i].scale);
+        zero(&c, dtype, in[i].zero);
+    }
+    scale(&c, want.scale);
+    zero(&c, dtype, want.zero);
     ops_must_run(&c);
-    ops_want(&c, 0, dtype, OPS_DIMS(n > m ? n : m), want);
+    ops_want(&c, 0, dtype, OPS_DIMS(want.count), want.values);
     ops_end(&c);
 }
 
 START_TEST(add_rounds_the_zero_point_with_the_sum)
 {
     /* 0.5 + 1 = 1.5 rounds to 2, where round(0.5) + 1 were 1; 1.5 + 1 rounds to 2, not 2 + 1 */
-    binary("QLinearAdd", DQ_UINT8, 4, OPS_VALUES(1, 3, 250, 0), 0.5, 0, 4, OPS_VALUES(0, 0, 255, 0), 2, 0, 1,
-           1, OPS_VALUES(2, 2, 255, 1));
-    binary("QLinearAdd", DQ_INT8, 4, OPS_VALUES(-128, 127, 5, -3), 1, -1, 1, OPS_VALUES(10), 1, 4, 1, 0,
-           OPS_VALUES(-121, 127, 12, 4));
+    binary("QLinearAdd", DQ_UINT8, (codes){4, OPS_VALUES(1, 3, 250, 0), 0.5, 0},
+           (codes){4, OPS_VALUES(0, 0, 255, 0), 2, 0}, (codes){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
+    binary("QLinearAdd", DQ_INT8, (codes){4, OPS_VALUES(-128, 127, 5, -3), 1, -1},
+           (codes){1, OPS_VALUES(10), 1, 4}, (codes){4, OPS_VALUES(-121, 127, 12, 4), 1, 0});
     /* the first operand stays the same */
-    binary("QLinearAdd", DQ_UINT8, 1, OPS_VALUES(7), 0.25, 3, 3, OPS_VALUES(8, 9, 100), 0.5, 8, 0.5, 10,
-           OPS_VALUES(12, 13, 104));
+    binary("QLinearAdd", DQ_UINT8, (codes){1, OPS_VALUES(7), 0.25, 3},
+           (codes){3, OPS_VALUES(8, 9, 100), 0.5, 8}, (codes){3, OPS_VALUES(12, 13, 104), 0.5, 10});
 }
 END_TEST
 
@@ -59,21 +64,22 @@ START_TEST(add_is_two_fused_steps)
         float v = rintf(fmaf((float)a[i], ra, fmaf((float)b[i], rb, fixed)));
         want[i] = v < 0 ? 0 : v > 255 ? 255 : (double)v;
     }
-    binary("QLinearAdd", DQ_UINT8, 256, a, 0.1f, 3, 256, b, 0.7f, 200, 0.3f, 5, want);
+    binary("QLinearAdd", DQ_UINT8, (codes){256, a, (double)0.1f, 3}, (codes){256, b, (double)0.7f, 200},
+           (codes){256, want, (double)0.3f, 5});
 }
 END_TEST
 
 START_TEST(multiplication)
 {
-    binary("QLinearMul", DQ_UINT8, 4, OPS_VALUES(1, 3, 255, 2), 0.5, 0, 4, OPS_VALUES(1, 1, 255, 0), 1, 0, 1,
-           1, OPS_VALUES(2, 2, 255, 1));
-    binary("QLinearMul", DQ_INT8, 3, OPS_VALUES(-128, 127, 5), 1, -1, 1, OPS_VALUES(3), 1, 4, 1, -2,
-           OPS_VALUES(125, -128, -8));
-    binary("QLinearMul", DQ_INT8, 1, OPS_VALUES(3), 1, 4, 3, OPS_VALUES(-128, 127, 5), 1, -1, 1, -2,
-           OPS_VALUES(125, -128, -8));
+    binary("QLinearMul", DQ_UINT8, (codes){4, OPS_VALUES(1, 3, 255, 2), 0.5, 0},
+           (codes){4, OPS_VALUES(1, 1, 255, 0), 1, 0}, (codes){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
+    binary("QLinearMul", DQ_INT8, (codes){3, OPS_VALUES(-128, 127, 5), 1, -1},
+           (codes){1, OPS_VALUES(3), 1, 4}, (codes){3, OPS_VALUES(125, -128, -8), 1, -2});
+    binary("QLinearMul", DQ_INT8, (codes){1, OPS_VALUES(3), 1, 4},
+           (codes){3, OPS_VALUES(-128, 127, 5), 1, -1}, (codes){3, OPS_VALUES(125, -128, -8), 1, -2});
     /* far beyond what fits into 32 bits */
-    binary("QLinearMul", DQ_UINT8, 2, OPS_VALUES(255, 0), 1e30, 1, 2, OPS_VALUES(255, 255), 1, 0, 1e-5, 7,
-           OPS_VALUES(255, 0));
+    binary("QLinearMul", DQ_UINT8, (codes){2, OPS_VALUES(255, 0), 1e30, 1},
+           (codes){2, OPS_VALUES(255, 255), 1, 0}, (codes){2, OPS_VALUES(255, 0), 1e-5, 7});
 }
 END_TEST
 

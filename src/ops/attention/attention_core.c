@@ -54,12 +54,12 @@ dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_
     return DQ_OK;
 }
 
-void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, size_t batch, size_t head,
-                       size_t position, size_t n, const dq_tensor *bias, size_t bias_at, float *to)
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, dq_attention_place at,
+                       size_t n, const dq_tensor *bias, size_t bias_at, float *to)
 {
     const dq_tensor *t = call->in[from->input];
-    size_t at = from->base + batch * from->batch + head * from->head + position * from->row;
-    dq_load_floats(call->kernels, t->dtype, t->data, at, n, to);
+    size_t first = from->base + at.batch * from->batch + at.head * from->head + at.position * from->row;
+    dq_load_floats(call->kernels, t->dtype, t->data, first, n, to);
     for (size_t i = 0; bias && i < n; i++)
         to[i] += bias->dtype == DQ_FLOAT ? dq_data(bias, float)[bias_at + i]
                                          : (float)dq_tensor_get_double(bias, bias_at + i);

@@ -337,15 +337,15 @@ static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t 
 
 /* A new row as attention takes it; `table` is for the row of cosines and sines. */
 static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool turned,
-                    size_t batch, size_t head, size_t row, float *to, float *table)
+                    dq_attention_place at, float *to, float *table)
 {
     const state *s = call->state;
-    dq_attention_load(call, from, batch, head, row, s->size, NULL, 0, to);
+    dq_attention_load(call, from, at, s->size, NULL, 0, to);
     if (dq_call_in(call, norm))
         normalize(call->in[norm], norm == Q_NORM ? s->q_epsilon : s->k_epsilon, to, s->size);
     if (!turned || !s->rotary)
         return;
-    dq_rotary_row(call, COS, SIN, (size_t)position_of(call, batch, row), table);
+    dq_rotary_row(call, COS, SIN, (size_t)position_of(call, at.batch, at.position), table);
     dq_rotate(to, s->rotated_half, s->interleaved, table, table + s->rotated_half);
 }
 
@@ -377,7 +377,7 @@ static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_
     char *rows = (char *)at_scratch(call, h->cache_at) + number * s->held * bytes;
     memcpy(rows, (const char *)call->in[h->past]->data + number * s->past * bytes, before * bytes);
     for (size_t t = 0; t < added; t++) {
-        new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
+        new_row(call, &h->from, h->norm, keys, (dq_attention_place){batch, head, t}, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, rows + (before + t) * bytes);
     }
     decode_rows(call, h, number, rows, before + added);
@@ -406,7 +406,7 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
         memcpy(cache + filled * bytes, from + filled * bytes, (rest - filled) * bytes);
     }
     for (size_t t = 0; t < added; t++) {
-        new_row(call, &h->from, h->norm, keys, batch, head, t, own, own + s->size);
+        new_row(call, &h->from, h->norm, keys, (dq_attention_place){batch, head, t}, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
     memset(cache + rest * bytes, 0, (s->capacity - rest) * bytes);
@@ -422,7 +422,8 @@ static void fill(void *arg, size_t begin, size_t end, unsigned worker)
         size_t batch = i / s->heads, head = i % s->heads;
         size_t rows = new_rows(call, batch);
         for (size_t t = 0; t < rows; t++)
-            new_row(call, &s->q, Q_NORM, true, batch, head, t, q + (i * s->rows + t) * s->size, own);
+            new_row(call, &s->q, Q_NORM, true, (dq_attention_place){batch, head, t},
+                    q + (i * s->rows + t) * s->size, own);
         memset(q + (i * s->rows + rows) * s->size, 0, (s->rows - rows) * s->size * sizeof *q);
         if (head < s->kv_heads) {
             (s->sliding ? fill_sliding : fill_cache)(call, &s->k, true, batch, head, own);

@@ -285,8 +285,8 @@ static void join_head(const job *j, const half *h, size_t batch, size_t head)
         dq_load_floats(call->kernels, past->dtype, past->data, number * n, n, to);
     }
     for (size_t t = 0; t < s->added; t++)
-        dq_attention_load(call, &h->from, batch, head, t, h->size, bias, h->bias_at + head * h->size,
-                          to + (j->past + t) * h->size);
+        dq_attention_load(call, &h->from, (dq_attention_place){batch, head, t}, h->size, bias,
+                          h->bias_at + head * h->size, to + (j->past + t) * h->size);
     if (present && present->dtype != DQ_FLOAT) {
         const size_t from = same ? j->past * h->size : 0, n = same ? s->added * h->size : all;
         dq_store_from_floats(call->kernels, present->dtype, present->data, number * all + from, n, to + from,
@@ -309,8 +309,8 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
         if (with_v)
             join_head(j, &s->v, batch, head);
         for (size_t t = 0; t < rows; t++)
-            dq_attention_load(j->call, &s->q, batch, head, t, s->k.size, dq_call_in(j->call, BIAS),
-                              head * s->k.size, q + (i * s->rows + t) * s->k.size);
+            dq_attention_load(j->call, &s->q, (dq_attention_place){batch, head, t}, s->k.size,
+                              dq_call_in(j->call, BIAS), head * s->k.size, q + (i * s->rows + t) * s->k.size);
     }
 }
 

@@ -327,21 +327,22 @@ static bool is_code(const dq_weight_form *f, float zero)
 }
 
 /* The order of codes, as far as it is known, and room for the rest. */
-static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, size_t *used, dq_error *err)
+static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     dq_weight_form *f = &w->form;
     bool given = dq_call_in(call, w->group_idx) != NULL;
     size_t sorted, fields = fields_of(f);
     /* a packed form is found again by the address of its order, which must last as long */
     bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
-    *known = !given || (dq_call_constant(call, w->group_idx) && lasting);
+    w->ordered = !given || (dq_call_constant(call, w->group_idx) && lasting);
     w->blocks = f->groups; /* at most */
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
-        (!*known && (!dq_place_size(used, sorted, 1, ALIGN, &w->sorted_at) ||
-                     !dq_place_size(used, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
+        (!w->ordered &&
+         (!dq_place_size(&w->scratch_size, sorted, 1, ALIGN, &w->sorted_at) ||
+          !dq_place_size(&w->scratch_size, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
         return dq_no_memory(err, SIZE_MAX, "the order of weights");
-    if (!*known)
+    if (!w->ordered)
         return DQ_OK;
     if (given) {
         const void *order;
@@ -362,17 +363,19 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, bool *known, siz
 }
 
 /* A form of input i: packed once, or room for it in each run. */
-static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, bool known,
-                              size_t lines, const void **packed, size_t *used, size_t *at, dq_error *err)
+static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, size_t lines,
+                              const void **packed, size_t *at, dq_error *err)
 {
     size_t size, columns;
     if (!dq_mul_size(w->form.matrices * strips_of(&w->form), COLS * sizeof(float), &columns) ||
         !dq_mul_size(columns, lines, &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     *packed = NULL;
-    if (known && dq_call_constant(call, i))
+    if (w->ordered && dq_call_constant(call, i))
         return dq_call_pack(call, i, make, &w->form, sizeof w->form, size, packed, err);
-    return dq_place_size(used, size, 1, ALIGN, at) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "packed weights");
+    return dq_place_size(&w->scratch_size, size, 1, ALIGN, at)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
 /* Of a row with two numbers a piece: rounded, or digits in all parts, with room as for pieces of a word. */
@@ -385,15 +388,16 @@ static bool size_digits(dq_weights *w)
 }
 
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
-static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_error *err)
+static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
     size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
-        !dq_place_size(used, few, w->row_bytes, ALIGN, &w->digits_at) ||
-        !dq_mul_size(pitch, sizeof(float), &row) || !dq_place_size(used, rows, row, ALIGN, &w->x_at) ||
-        !dq_place_size(used, rows, 1, ALIGN, &w->odd_at) || !dq_mul_size(w->form.k, sizeof(float), &row) ||
-        !dq_align_size(row, ALIGN, &row))
+        !dq_place_size(&w->scratch_size, few, w->row_bytes, ALIGN, &w->digits_at) ||
+        !dq_mul_size(pitch, sizeof(float), &row) ||
+        !dq_place_size(&w->scratch_size, rows, row, ALIGN, &w->x_at) ||
+        !dq_place_size(&w->scratch_size, rows, 1, ALIGN, &w->odd_at) ||
+        !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
     w->product = (dq_fproduct){.batches = 1,
                                .m = rows,
@@ -414,26 +418,20 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, size_t *used, dq_
 
 dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
 {
-    size_t used = 0;
-    bool known;
+    w->scratch_size = 0;
     w->rounded = call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
                  w->form.bits != 2 && !w->table;
-    DQ_TRY(prepare_order(call, w, &known, &used, err));
+    DQ_TRY(prepare_order(call, w, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
     w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
     if (w->with_zeros && same_zeros(call, w, &w->middle))
         w->with_zeros = false;
     w->fractions = w->with_zeros ? call->in[w->zeros]->dtype != DQ_UINT8 : !is_code(&w->form, w->middle);
-    DQ_TRY(prepare_form(call, w, w->scales, make_scales, known, w->blocks, &w->packed_scales, &used,
-                        &w->scales_at, err));
+    DQ_TRY(prepare_form(call, w, w->scales, make_scales, w->blocks, &w->packed_scales, &w->scales_at, err));
     if (w->with_zeros)
-        DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, known, w->blocks, &w->packed_zeros, &used,
-                            &w->zeros_at, err));
-    DQ_TRY(
-        prepare_form(call, w, w->codes, make_words, known, w->words, &w->packed, &used, &w->words_at, err));
-    DQ_TRY(prepare_rows(call, w, &used, err));
-    w->scratch_size = used;
-    return DQ_OK;
+        DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, w->blocks, &w->packed_zeros, &w->zeros_at, err));
+    DQ_TRY(prepare_form(call, w, w->codes, make_words, w->words, &w->packed, &w->words_at, err));
+    return prepare_rows(call, w, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */

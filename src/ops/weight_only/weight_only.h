@@ -50,6 +50,7 @@ typedef struct dq_weights {
     size_t rows;                              /* of x, at most */
     bool straight;                            /* whether runs give a place for results of many rows */
     /* by prepare: */
+    bool ordered;                                      /* the order of codes is known */
     size_t blocks, words, pieces;                      /* of a column */
     uint32_t *lengths;                                 /* of blocks, in words */
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
