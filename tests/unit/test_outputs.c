@@ -195,6 +195,8 @@ START_TEST(types_and_shapes_are_checked)
     finish();
     refused(dq_session_set_output(NULL, "y", row(4, y), &err), DQ_INVALID_ARGUMENT,
             "dq_session_set_output: the session is NULL");
+    refused(dq_session_get_output(session, "y", NULL, &err), DQ_INVALID_ARGUMENT,
+            "dq_session_get_output: a pointer is NULL");
     refused(dq_session_set_output(session, "v", NULL, &err), DQ_INVALID_ARGUMENT, "m: has no output 'v'");
     refused(dq_session_set_output(session, "y", over(DQ_INT32, 1, (int64_t[]){4}, whole), &err), DQ_BAD_INPUT,
             "m: the tensor for output 'y' is tensor(int32), wanted tensor(float)");

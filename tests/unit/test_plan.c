@@ -1,4 +1,5 @@
 /* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
+#include "plan/fold.h"
 #include "plan/place.h"
 #include "planned.h"
 #include "suite.h"
@@ -496,6 +497,23 @@ START_TEST(constants_are_folded_once_for_all_plans)
 }
 END_TEST
 
+START_TEST(views_of_constants_are_no_copies)
+{
+    static float w[2] = {7, 8};
+    static dq_tensor t = {.data = w};
+    ck_assert_int_eq(dq_tensor_set_shape(&t, DQ_FLOAT, 1, (int64_t[]){2}, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "w", &t, &err), DQ_OK);
+    node("Identity", "w", "a");
+    node("Neg", "a", "b");
+    ck_assert_int_eq(dq_graph_add_output(g, "b", NULL, &err), DQ_OK);
+    check_program();
+    ck_assert_int_eq(make_plan(NULL, 0), DQ_OK);
+    ck_assert_ptr_eq(dq_plan_slot(plan, g->nodes[0]->out[0])->t.data, w);
+    ck_assert_ptr_null(dq_folded_get(program->folded, g->nodes[0]->out[0]->id));
+    ck_assert_ptr_nonnull(dq_folded_get(program->folded, g->nodes[1]->out[0]->id));
+}
+END_TEST
+
 START_TEST(faults_are_kept_for_every_node)
 {
     float_input("x");
@@ -571,6 +589,7 @@ int main(void)
     tcase_add_test(plans, a_part_is_computed_in_its_place_some_steps_before);
     tcase_add_test(plans, constants_are_folded_once_for_all_plans);
     tcase_add_test(plans, faults_are_kept_for_every_node);
+    tcase_add_test(plans, views_of_constants_are_no_copies);
     tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);
     suite_add_tcase(suite, places);
     suite_add_tcase(suite, plans);
