@@ -83,6 +83,24 @@ def tolerance_is_that_of_onnx(folder):
     assert [row[0] for row in rows if row[2] == "fail"] == ["far", "not_nan", "whole"], rows
 
 
+def names_decide_which_input(folder):
+    """Values in another order than the model's inputs, tensors and sequences: each goes where its name says."""
+    kinds = {"tensor": (helper.make_tensor_type_proto(TensorProto.FLOAT, None), numpy_helper.from_array),
+             "sequence": (helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None)),
+                          lambda array, name: numpy_helper.from_list([array], name))}
+    for name, (kind, write) in kinds.items():
+        inputs = [helper.make_value_info("a", kind), helper.make_value_info("b", kind)]
+        graph = helper.make_graph([helper.make_node("Identity", ["a"], ["y"])], "g", inputs,
+                                  [helper.make_value_info("y", kind)])
+        data = folder / name / "test_data_set_0"
+        data.mkdir(parents=True)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        (folder / name / "model.onnx").write_bytes(made.SerializeToString())
+        for file, value in (("input_0", write(-X, "b")), ("input_1", write(X, "a")), ("output_0", write(X, "y"))):
+            (data / f"{file}.pb").write_bytes(value.SerializeToString())
+    assert run(folder, code=0)[-1] == "2 passed, 0 failed, 0 skipped"
+
+
 def expectations_excuse(folder):
     four_cases(folder / "cases")
     table = folder / "expected.tsv"
@@ -151,8 +169,8 @@ def mistakes_are_named(folder):
     assert run("--help", code=0)[0].startswith("usage: dqrun-conformance")
 
 
-CHECKS = (folders_are_counted, tolerance_is_that_of_onnx, expectations_excuse, reports_can_be_read, batches_are_run,
-          mistakes_are_named)
+CHECKS = (folders_are_counted, tolerance_is_that_of_onnx, names_decide_which_input, expectations_excuse,
+          reports_can_be_read, batches_are_run, mistakes_are_named)
 
 
 if __name__ == "__main__":

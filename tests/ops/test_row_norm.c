@@ -129,6 +129,18 @@ START_TEST(embed)
     begin_embed(&c, 2);
     ops_must_refuse(&c, DQ_BAD_INPUT, "input 0 holds 2, outside the 2 rows of input 2");
     ops_end(&c);
+
+    ops_begin(&c, "com.microsoft", "EmbedLayerNormalization", 1); /* rows without elements */
+    ops_in(&c, DQ_INT32, OPS_DIMS(1, 2), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 0), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 0), NULL);
+    ops_end(&c);
 }
 END_TEST
 

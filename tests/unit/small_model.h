@@ -2,21 +2,13 @@
 #ifndef DQ_TESTS_SMALL_MODEL_H
 #define DQ_TESTS_SMALL_MODEL_H
 
-#include "suite.h"
+#include "public.h"
 
-#include <dqrun/dqrun.h>
-
-static dq_error err;
 static dq_model *model;
 static dq_session *session;
 static dq_builder *b;
 static dq_tensor *made[64];
 static size_t made_count;
-
-static inline void must(dq_status status)
-{
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-}
 
 static inline void refused(dq_status status, dq_status wanted, const char *sentence)
 {

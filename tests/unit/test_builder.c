@@ -1,8 +1,6 @@
 /* Models from code, through the public header alone. With a path as argument it only saves its model there,
  * for tests/api/check_saved.py. */
-#include "suite.h"
-
-#include <dqrun/dqrun.h>
+#include "public.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,20 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static dq_error err;
 static const char *save_path; /* NULL: a temporary file */
-
-static void must(dq_status status)
-{
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-}
 
 static dq_tensor *floats(size_t rank, const int64_t *dims, const float *values)
 {
-    dq_tensor *t = NULL;
-    must(dq_tensor_create(DQ_FLOAT, rank, dims, &t, &err));
-    memcpy(dq_tensor_data(t), values, dq_tensor_size(t));
-    return t;
+    return tensor_of(DQ_FLOAT, rank, dims, values);
 }
 
 /* x[N,2] quantized per column to int8, and dequantized. */

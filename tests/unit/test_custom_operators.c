@@ -1,26 +1,14 @@
 /* What schemas decide, on models built in code: oneDNN Graph's operators, and DynamicQuantizeLinear to int8,
  * which the standard's schema refuses and a schema file admits. */
-#include "suite.h"
-
-#include <dqrun/dqrun.h>
+#include "public.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static dq_error err;
-
-static void must(dq_status status)
-{
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-}
-
 static dq_tensor *floats(size_t rank, const int64_t *dims, const float *values)
 {
-    dq_tensor *t = NULL;
-    must(dq_tensor_create(DQ_FLOAT, rank, dims, &t, &err));
-    memcpy(dq_tensor_data(t), values, dq_tensor_size(t));
-    return t;
+    return tensor_of(DQ_FLOAT, rank, dims, values);
 }
 
 /* A model of one node, domain `onednn` or "", over inputs a (float or codes) and whatever else is named. */

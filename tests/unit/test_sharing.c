@@ -1,8 +1,6 @@
 /* One model, many threads: each has sessions of its own, made, run in changing shapes and freed while others
  * do the same. Weights are packed and nodes fused by whoever comes first. */
-#include "suite.h"
-
-#include <dqrun/dqrun.h>
+#include "public.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,25 +9,10 @@
 
 enum { K = 48, N = 40, THREADS = 4, ROUNDS = 12, MOST_ROWS = 5 };
 
-static dq_error err;
-
-static void must(dq_status status)
-{
-    ck_assert_msg(status == DQ_OK, "%s", err.message);
-}
-
-static dq_tensor *tensor(dq_dtype dtype, size_t rank, const int64_t *dims, const void *bytes)
-{
-    dq_tensor *t = NULL;
-    must(dq_tensor_create(dtype, rank, dims, &t, &err));
-    memcpy(dq_tensor_data(t), bytes, dq_tensor_size(t));
-    return t;
-}
-
 static void add_constant(dq_builder *b, const char *name, dq_dtype dtype, size_t rank, const int64_t *dims,
                          const void *bytes)
 {
-    dq_tensor *t = tensor(dtype, rank, dims, bytes);
+    dq_tensor *t = tensor_of(dtype, rank, dims, bytes);
     must(dq_builder_initializer(b, name, t, &err));
     dq_tensor_free(t);
 }
@@ -121,7 +104,7 @@ START_TEST(sessions_on_many_threads_share_a_model)
     dq_model *alone = build();
     dq_session *session = NULL;
     const dq_tensor *y = NULL;
-    dq_tensor *in = tensor(DQ_FLOAT, 2, (int64_t[]){MOST_ROWS, K}, x);
+    dq_tensor *in = tensor_of(DQ_FLOAT, 2, (int64_t[]){MOST_ROWS, K}, x);
     must(dq_session_create(alone, NULL, &session, &err));
     must(dq_session_set_input(session, "x", in, &err));
     must(dq_session_run(session, &err));
