@@ -212,6 +212,32 @@ START_TEST(wide_bands)
 }
 END_TEST
 
+/* Depthwise: planes of few pixels and many channels. */
+START_TEST(small_planes)
+{
+    static const uint32_t longest[] = {60, 7, 3};
+    uint64_t state = 1181783497276652981u;
+    for (int round = 0; round < 96; round++) {
+        geometry g = {.axes = 1 + naive_random(&state, 3), .group_in = 1, .group_out = 1};
+        g.batch = 1 + naive_random(&state, 2);
+        g.group = 8 + naive_random(&state, 90);
+        do {
+            for (size_t i = 0; i < g.axes; i++) {
+                g.in[i] = 1 + naive_random(&state, longest[g.axes - 1]);
+                g.kernel[i] = 1 + naive_random(&state, 4);
+                g.stride[i] = 1 + naive_random(&state, 2);
+                g.dilation[i] = 1 + naive_random(&state, 2);
+                g.pads[i] = naive_random(&state, 3);
+                g.pads[g.axes + i] = naive_random(&state, 3);
+            }
+        } while (!finish(&g));
+        const dq_dtype types[] = {linear_types[round % 2], linear_types[round / 2 % 2],
+                                  linear_types[round / 4 % 2]};
+        check_linear(&state, &g, 0, types, round % 3 == 0, 1, round);
+    }
+}
+END_TEST
+
 /* Kernels of 3×3 at stride 1 over many pixels, with channels and sides that fill no vector and no tile. */
 START_TEST(many_pixels)
 {
@@ -541,6 +567,7 @@ int main(void)
     tcase_add_test(tests, random_integer);
     tcase_add_test(tests, random_linear);
     tcase_add_test(tests, wide_bands);
+    tcase_add_test(tests, small_planes);
     tcase_add_test(tests, many_pixels);
     tcase_add_test(tests, full_range);
     tcase_add_test(tests, many_channels);

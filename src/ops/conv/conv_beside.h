@@ -1,14 +1,21 @@
-/* Depthwise float convolutions of small images with constant weights: some channels are turned, so that they
- * stand side by side at each place, where a plane of few places would leave most of a vector empty. */
+/* Depthwise convolutions of small images with constant weights: some channels are turned, so that they stand
+ * side by side at each place, where a plane of few places would leave most of a vector empty. In floats; and
+ * of 8-bit codes, whose sums are whole numbers that floats hold (qconv_beside.c). */
 #ifndef DQ_OPS_CONV_BESIDE_H
 #define DQ_OPS_CONV_BESIDE_H
 
-#include "ops/conv/conv_finish.h"
+#include "ops/conv/conv_shape.h"
+
+enum {
+    DQ_CONV_BESIDE_TAPS = 64,    /* elements of a kernel, … */
+    DQ_CONV_BESIDE_CHANNELS = 64 /* … and channels that are turned together, at most */
+};
 
 typedef struct dq_conv_beside {
     const dq_conv_shape *shape;
     const float *weights; /* of DQ_FCONV_CHANNELS channels side by side, by element of the kernel */
-    size_t channels;      /* that are turned together */
+    size_t channels;      /* that are turned together, … */
+    size_t blocks;        /* … how many times in an image */
     size_t places;        /* of results, as many as kernels take */
     uint32_t *offsets;    /* of the kernel's elements, for each place; behind the image is a place of zeros */
 } dq_conv_beside;
@@ -19,7 +26,27 @@ bool dq_conv_beside_suits(const dq_op_call *call, uint32_t w, const dq_conv_shap
 dq_status dq_conv_beside_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_beside *c,
                                  dq_error *err);
 /** Each sum runs over the kernel's elements in row-major order; padding counts as zeros. The weights among
- * the operands are not looked at. */
-void dq_conv_beside_run(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_floats *o);
+ * the operands (conv_finish.h) are not looked at. */
+struct dq_conv_floats;
+void dq_conv_beside_run(const dq_op_call *call, const dq_conv_beside *c, const struct dq_conv_floats *o);
+
+/* ---- Parts --------------------------------------------------------------------------------------------- */
+
+/** All but the weights. */
+dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *shape, dq_conv_beside *c,
+                                 dq_error *err);
+/** Floats of packed weights, and where element `tap` of a channel is among them. */
+size_t dq_conv_beside_weights(const dq_conv_shape *s);
+size_t dq_conv_beside_weight(size_t taps, size_t channel, size_t tap);
+/** Of a room: floats of the turned image with its place of zeros; and of that with the results behind it. */
+size_t dq_conv_beside_image(const dq_conv_beside *c);
+size_t dq_conv_beside_room(const dq_conv_beside *c);
+/** Results of `n` channels from `channel` on, which stand in the room. bias, that of the first one, may be
+ * NULL.
+ */
+void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, size_t channel, size_t n,
+                         const float *bias, float low, float high, float *room);
+/** How many blocks are a piece of parallel work. */
+size_t dq_conv_beside_grain(const dq_conv_beside *c);
 
 #endif

@@ -155,6 +155,9 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
         return DQ_OK; /* nothing to run; the rest may be of any size */
     conv->depthwise = s->group_in == 1 && s->group > 1;
     conv->by_planes = conv->depthwise && !s->x_last && !s->y_last;
+    conv->by_beside = conv->by_planes && dq_qconv_beside_suits(call, conv);
+    if (conv->by_beside)
+        return dq_qconv_beside_prepare(call, conv, err);
     if (!dq_qimage_layout(s, conv->by_planes ? 1 : s->in_channels, !conv->by_planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
@@ -450,6 +453,10 @@ void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
 {
     if (!call->out[0] || call->out[0]->count == 0)
         return;
+    if (conv->by_beside) {
+        dq_qconv_beside_run(call, conv);
+        return;
+    }
     if (conv->by_planes) {
         dq_qconv_depthwise_run(call, conv);
         return;

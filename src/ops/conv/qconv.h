@@ -8,12 +8,13 @@
  *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
  * are faster so;
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
- *     or to codes at once where that is known to be exact;
+ *     or to codes at once where that is known to be exact; small planes many channels at once;
  *     or, where a tensor has channels last, many channels at once, pixel by pixel.
  * Each takes x, and gives the result, with channels first or last. */
 #ifndef DQ_OPS_QCONV_H
 #define DQ_OPS_QCONV_H
 
+#include "ops/conv/conv_beside.h"
 #include "ops/conv/conv_shape.h"
 #include "ops/matmul/qgemm.h"
 
@@ -133,6 +134,8 @@ struct dq_qconv {
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
+    bool by_beside; /* depthwise */
+    dq_conv_beside beside;
     bool by_winograd;
     dq_qwinograd winograd;
     bool by_lanes;
@@ -200,6 +203,11 @@ size_t dq_qconv_images(const dq_qconv *conv);
 
 dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
 void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
+
+/** Of those, small planes with channels side by side: whether that is the better way. */
+bool dq_qconv_beside_suits(const dq_op_call *call, const dq_qconv *conv);
+dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
+void dq_qconv_beside_run(const dq_op_call *call, const dq_qconv *conv);
 
 /** Kernels of 3×3 by Winograd's method: whether that is the better way, and the images' bytes then are uint8.
  */

@@ -77,7 +77,7 @@ static void store(const dq_conv_sums *sums)
     } else {
         to.out += (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
         to.out_stride = s->out_size;
-        to.transposed = true;
+        to.transposed = s->out_size > 1;
     }
     if (sums->codes) {
         to.out = sums->codes;

@@ -1,0 +1,134 @@
+/* Depthwise convolution of small planes, channels side by side (conv_beside.h): what weights and codes are
+ * without their zero points, their products and the sums of as many as kernels have here are whole numbers
+ * below 2^24, which floats hold. */
+#include "base/checked.h"
+#include "ops/conv/qconv.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ALIGN = 64, FEW = 64 /* places of results, at most */ };
+
+_Static_assert(DQ_CONV_BESIDE_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
+_Static_assert((int)DQ_CONV_BESIDE_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
+
+/* Weights have one zero point, which is known. */
+static bool one_zero(const dq_op_call *call, const dq_qconv *conv)
+{
+    const dq_tensor *zero = dq_call_in(call, conv->w_zero);
+    if (zero && !dq_call_constant(call, conv->w_zero))
+        return false;
+    for (size_t i = 1; zero && i < zero->count; i++)
+        if (dq_qconv_zero(call, conv->w_zero, i) != dq_qconv_zero(call, conv->w_zero, 0))
+            return false;
+    return true;
+}
+
+bool dq_qconv_beside_suits(const dq_op_call *call, const dq_qconv *conv)
+{
+    return conv->s.out_size <= FEW && dq_conv_beside_suits(call, conv->w, &conv->s) && one_zero(call, conv);
+}
+
+typedef struct form {
+    size_t taps;
+    int64_t zero;
+} form;
+
+static void make_weights(void *packed, const dq_tensor *from, const void *key)
+{
+    const form *f = key;
+    for (size_t i = 0; i < from->count; i++) {
+        const int value = from->dtype == DQ_INT8 ? dq_data(from, int8_t)[i] : dq_data(from, uint8_t)[i];
+        ((float *)packed)[dq_conv_beside_weight(f->taps, i / f->taps, i % f->taps)] =
+            (float)(value - (int)f->zero);
+    }
+}
+
+dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    dq_conv_beside *c = &conv->beside;
+    const form f = {s->kernel_size, dq_qconv_zero(call, conv->w_zero, 0)};
+    size_t *used = &call->worker_scratch_size, at;
+    DQ_TRY(dq_conv_beside_lay_out(call, s, c, err));
+    if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
+        !dq_place_size(used, dq_conv_beside_room(c), sizeof(float), ALIGN, &at) ||
+        !dq_place_size(used, c->places * c->channels, sizeof(int32_t), ALIGN, &conv->sums_offset) ||
+        !dq_place_size(used, s->in_size, c->channels, ALIGN, &conv->images_offset))
+        return dq_no_memory(err, SIZE_MAX, "channels side by side");
+    return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
+                              dq_conv_beside_weights(s) * sizeof(float), (const void **)&c->weights, err);
+}
+
+typedef struct job {
+    const dq_op_call *call;
+    const dq_qconv *conv;
+} job;
+
+/* `n` planes at `x` to the room, without their zero point. */
+static void take(const job *j, const uint8_t *x, size_t n, uint8_t *codes, float *room)
+{
+    static const float one = 1;
+    const dq_conv_shape *s = &j->conv->s;
+    const dq_kernels *k = j->call->kernels;
+    const size_t pitch = j->conv->beside.channels, all = s->in_size * pitch;
+    const int32_t zero = dq_qconv_zero(j->call, j->conv->x_zero, 0);
+    const int8_t low = (int8_t)zero;
+    const uint8_t high = (uint8_t)zero;
+    k->transpose_x8(x, s->in_size, n, s->in_size, 0, codes, pitch);
+    if (j->call->in[j->conv->x]->dtype == DQ_INT8)
+        k->dequantize_s8_f32((const int8_t *)codes, all, &one, &low, 0, room);
+    else
+        k->dequantize_u8_f32(codes, all, &one, &high, 0, room);
+}
+
+/* The sums behind the room's image with their biases, which wrap. */
+static void add_biases(const job *j, size_t channel, size_t n, const float *y, int32_t *sums)
+{
+    const dq_conv_beside *c = &j->conv->beside;
+    uint32_t bias[DQ_CONV_BESIDE_CHANNELS] = {0};
+    for (size_t i = 0; i < n; i++)
+        bias[i] = (uint32_t)dq_qconv_bias(j->call, j->conv, channel + i);
+    for (size_t at = 0; at < c->shape->out_size * c->channels; at += c->channels)
+        for (size_t i = 0; i < n; i++)
+            sums[at + i] = (int32_t)(bias[i] + (uint32_t)(int32_t)y[at + i]);
+}
+
+/* A piece: some channels of an image. */
+static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_qconv *conv = j->conv;
+    const dq_conv_beside *c = &conv->beside;
+    const dq_conv_shape *s = &conv->s;
+    char *scratch = dq_call_worker_scratch(j->call, worker);
+    float *room = (float *)(void *)scratch;
+    int32_t *sums = (int32_t *)(void *)(scratch + conv->sums_offset);
+    uint8_t *codes = (uint8_t *)scratch + conv->images_offset;
+    memset(room, 0, dq_conv_beside_image(c) * sizeof *room);
+    memset(codes, 0, s->in_size * c->channels); /* what no channel has */
+    for (size_t i = begin; i < end; i++) {
+        const size_t image = i / c->blocks, first = i % c->blocks * c->channels;
+        const size_t n = s->group - first < c->channels ? s->group - first : c->channels;
+        take(j, dq_data(j->call->in[conv->x], uint8_t) + (image * s->group + first) * s->in_size, n, codes,
+             room);
+        dq_conv_beside_sums(j->call, c, first, n, NULL, -INFINITY, INFINITY, room);
+        add_biases(j, first, n, room + dq_conv_beside_image(c), sums);
+        const dq_conv_sums out = {.conv = conv,
+                                  .call = j->call,
+                                  .batch = image,
+                                  .channel = first,
+                                  .channels = n,
+                                  .count = s->out_size,
+                                  .c_stride = c->channels,
+                                  .c = sums};
+        conv->store(&out);
+    }
+}
+
+void dq_qconv_beside_run(const dq_op_call *call, const dq_qconv *conv)
+{
+    job j = {call, conv};
+    dq_parallel(call->threads, conv->s.batch * conv->beside.blocks, dq_conv_beside_grain(&conv->beside),
+                piece, &j);
+}
