@@ -109,7 +109,8 @@ static dq_status check_graph(check *c, dq_graph *g, dq_error *err)
             return status;
         if (status != DQ_OK) {
             dq_error_prefix(err, "%s: %s: ", g->ir->path, dq_node_text(node, text));
-            DQ_TRY(c->fault(c->arg, err));
+            if (c->fault(c->arg, err) != DQ_OK)
+                return dq_no_memory(err, sizeof *err, "a sentence");
         }
         DQ_TRY(check_inner(c, node, err));
     }

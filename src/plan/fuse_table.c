@@ -160,7 +160,7 @@ static dq_node *make_lookup(dq_fuser *f, const dq_node *last, dq_value *codes, d
                             dq_status status, const dq_error *why)
 {
     if (status == DQ_OUT_OF_MEMORY)
-        f->failed = true;
+        dq_fuser_no_memory(f);
     else if (status != DQ_OK)
         dq_fuser_tell(f, last, "no table: %s", why->message);
     if (status != DQ_OK)

@@ -150,7 +150,7 @@ static const int64_t *keep(dq_fuser *f, size_t count, const int64_t *values)
     if (kept)
         memcpy(kept, values, count * sizeof *values);
     else
-        f->failed = true;
+        dq_fuser_no_memory(f);
     return kept;
 }
 

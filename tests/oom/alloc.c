@@ -1,10 +1,13 @@
+#define _GNU_SOURCE /* off64_t */
 #include "alloc.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WRAPPED 1
@@ -160,4 +163,30 @@ void OURS(free)(void *p)
 {
     forget(p);
     THEIRS(free)(p);
+}
+
+#if defined(WRAPPED)
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+char *__wrap_strdup(const char *text) /* elsewhere it calls our malloc */
+{
+    return fails() ? NULL : remember(__real_strdup(text));
+}
+#endif
+
+/* The system's, too, wherever dqrun's own objects call them: a file that is mapped, a thread that begins. */
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset);
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*begin)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*begin)(void *), void *arg);
+
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
+{
+    return fails() ? MAP_FAILED : __real_mmap64(at, size, protection, flags, fd, offset);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*begin)(void *), void *arg)
+{
+    return fails() ? EAGAIN : __real_pthread_create(thread, how, begin, arg);
 }

@@ -1,6 +1,7 @@
 /* Memory that runs out on order. In a normal build this file's functions take the place of the C library's
  * for the whole process, so that libyaml and protobuf-c run out of memory too. AddressSanitizer needs that
- * place for itself: there only the calls from dqrun's own objects are caught (the linker's --wrap). */
+ * place for itself: there only the calls from dqrun's own objects are caught (the linker's --wrap). So are
+ * mappings of files and beginning threads in both. */
 #ifndef DQRUN_TESTS_OOM_ALLOC_H
 #define DQRUN_TESTS_OOM_ALLOC_H
 

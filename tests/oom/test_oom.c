@@ -1,10 +1,11 @@
 /* Memory runs out at the first allocation, then at the second, and so on until everything passes: each time
  * the library must say so, free what it had, and work again at once.
  *
- *     test_oom MODEL… [--warm MODEL…]
+ *     test_oom MODEL… [--threads N] [--warm MODEL…]
  *
- * Each model is loaded and run on made-up inputs through the public API. Exits with 1 after the first
- * sentence on stderr, else prints how many failures each model went through. */
+ * Each model is loaded and, unless a node cannot run, run on made-up inputs through the public API; where its
+ * inputs leave dimensions open, also on a second set of shapes and on the first again. Exits with 1 after the
+ * first sentence on stderr, else prints how many failures each model went through. */
 #include "alloc.h"
 
 #include <dqrun/dqrun.h>
@@ -13,14 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_INPUTS = 8, MAX_FAILURES = 100000, UNKNOWN_DIM = 2 };
+enum { MAX_INPUTS = 64, MAX_FAILURES = 100000, UNKNOWN_DIM = 2, SHAPES = 2 };
+
+/* Inputs of one set of shapes, made once, while memory is there. */
+typedef struct feed {
+    dq_tensor *inputs[MAX_INPUTS];
+    uint64_t wanted; /* what the outputs hash to */
+} feed;
 
 typedef struct trial {
     const char *path;
-    dq_schemas *schemas;            /* NULL: each pass parses its own */
-    dq_tensor *inputs[MAX_INPUTS];  /* made once, while memory is there */
-    dq_tensor *targets[MAX_INPUTS]; /* of every other output: where it is written to */
-    uint64_t wanted;                /* what the outputs hash to */
+    unsigned threads;
+    dq_schemas *schemas; /* NULL: each pass parses its own */
+    bool refused;        /* a node cannot run: the model is only loaded */
+    feed feeds[SHAPES];
+    unsigned shapes;                /* how many feeds there are */
+    dq_tensor *targets[MAX_INPUTS]; /* of every other output of the first feed: where it is written to */
 } trial;
 
 /* Handles of one pass; all of them are freed at its end, however far it came. */
@@ -45,18 +54,21 @@ static dq_status open_model(const trial *t, pass *p)
 
 static dq_status open_session(const trial *t, pass *p)
 {
-    dq_session_options options = {.threads = 1};
-    TRY(dq_session_create(p->model, &options, &p->session, &p->err));
+    dq_session_options options = {.threads = t->threads};
+    return dq_session_create(p->model, &options, &p->session, &p->err);
+}
+
+static dq_status set_feed(const trial *t, unsigned shape, pass *p)
+{
+    dq_value_info info;
     for (size_t i = 0; i < dq_model_input_count(p->model) && i < MAX_INPUTS; i++) {
-        dq_value_info info;
         TRY(dq_model_input(p->model, i, &info));
-        if (t->inputs[i] != NULL)
-            TRY(dq_session_set_input(p->session, info.name, t->inputs[i], &p->err));
+        if (t->feeds[shape].inputs[i] != NULL)
+            TRY(dq_session_set_input(p->session, info.name, t->feeds[shape].inputs[i], &p->err));
     }
     for (size_t i = 0; i < dq_model_output_count(p->model) && i < MAX_INPUTS; i++) {
-        dq_value_info info;
         TRY(dq_model_output(p->model, i, &info));
-        TRY(dq_session_set_output(p->session, info.name, t->targets[i], &p->err));
+        TRY(dq_session_set_output(p->session, info.name, shape == 0 ? t->targets[i] : NULL, &p->err));
     }
     return DQ_OK;
 }
@@ -67,6 +79,24 @@ static void close_pass(pass *p)
     dq_model_free(p->model);
 }
 
+static void hash_bytes(uint64_t *hash, const void *bytes, size_t size)
+{
+    for (size_t k = 0; k < size; k++)
+        *hash = (*hash ^ ((const unsigned char *)bytes)[k]) * 1099511628211u;
+}
+
+static void hash_tensor(uint64_t *hash, const dq_tensor *tensor)
+{
+    size_t length;
+    for (size_t i = 0; dq_tensor_kind(tensor) != DQ_KIND_TENSOR && i < dq_tensor_count(tensor); i++)
+        hash_tensor(hash, dq_tensor_item(tensor, i));
+    hash_bytes(hash, dq_tensor_data(tensor), dq_tensor_size(tensor));
+    for (size_t i = 0; dq_tensor_dtype(tensor) == DQ_STRING && i < dq_tensor_count(tensor); i++) {
+        const char *text = dq_tensor_string(tensor, i, &length);
+        hash_bytes(hash, text, length);
+    }
+}
+
 static dq_status hash_outputs(pass *p, uint64_t *hash)
 {
     *hash = 14695981039346656037u;
@@ -75,9 +105,7 @@ static dq_status hash_outputs(pass *p, uint64_t *hash)
         const dq_tensor *out = NULL;
         TRY(dq_model_output(p->model, i, &info));
         TRY(dq_session_get_output(p->session, info.name, &out, &p->err));
-        const unsigned char *bytes = dq_tensor_data(out);
-        for (size_t k = 0; k < dq_tensor_size(out); k++)
-            *hash = (*hash ^ bytes[k]) * 1099511628211u;
+        hash_tensor(hash, out);
     }
     return DQ_OK;
 }
@@ -96,14 +124,27 @@ static bool said_so(dq_status status, const pass *p)
                                strstr(p->err.message, "memory") != NULL);
 }
 
-/* After a failure inside run: the same session runs once memory is back. */
+/* All feeds one after the other, then the first again; hashes of the outputs, or NULL. */
+static dq_status run_feeds(const trial *t, pass *p, uint64_t *hashes)
+{
+    for (unsigned i = 0; i < t->shapes + (t->shapes > 1); i++) {
+        TRY(set_feed(t, i % t->shapes, p));
+        TRY(dq_session_run(p->session, &p->err));
+        if (hashes != NULL)
+            TRY(hash_outputs(p, &hashes[i % t->shapes]));
+    }
+    return DQ_OK;
+}
+
+/* After a failure inside a run: the same session runs once memory is back. */
 static int run_again(const trial *t, size_t nth, pass *p)
 {
-    uint64_t hash;
-    if (dq_session_run(p->session, &p->err) != DQ_OK)
+    uint64_t hashes[SHAPES];
+    if (run_feeds(t, p, hashes) != DQ_OK)
         return complain(t, nth, "the session did not run again", p);
-    if (hash_outputs(p, &hash) != DQ_OK || hash != t->wanted)
-        return complain(t, nth, "the session gave other outputs", p);
+    for (unsigned i = 0; i < t->shapes; i++)
+        if (hashes[i] != t->feeds[i].wanted)
+            return complain(t, nth, "the session gave other outputs", p);
     return 0;
 }
 
@@ -114,11 +155,11 @@ static int one_pass(const trial *t, size_t nth, bool *came, size_t *refusals)
     int code = 0;
     oom_arm(nth);
     dq_status status = open_model(t, &p);
-    if (status == DQ_OK)
+    if (status == DQ_OK && !t->refused)
         status = open_session(t, &p);
-    bool opened = status == DQ_OK;
+    bool opened = status == DQ_OK && !t->refused;
     if (opened)
-        status = dq_session_run(p.session, &p.err);
+        status = run_feeds(t, &p, NULL);
     *came = oom_disarm();
     *refusals += status != DQ_OK;
     if (!said_so(status, &p))
@@ -131,47 +172,92 @@ static int one_pass(const trial *t, size_t nth, bool *came, size_t *refusals)
     return code;
 }
 
+/* The same failure twice: what the first leaves behind may be a schema that nothing had asked for before, the
+ * second must leave nothing. */
+static int leaves_nothing(const trial *t, size_t nth, bool *came, size_t *refusals)
+{
+    size_t before = oom_live(), again = 0;
+    if (one_pass(t, nth, came, refusals) != 0)
+        return 1;
+    if (oom_live() <= before)
+        return 0;
+    before = oom_live();
+    if (one_pass(t, nth, came, &again) != 0)
+        return 1;
+    if (oom_live() <= before)
+        return 0;
+    fprintf(stderr, "%s: %zu pieces were not freed after allocation %zu failed\n", t->path,
+            oom_live() - before, nth);
+    return 1;
+}
+
 static int sweep(const trial *t, size_t *failures, size_t *refusals)
 {
     bool came = true;
     for (size_t nth = 1; came; nth++) {
-        size_t before = oom_live();
         if (nth > MAX_FAILURES) {
             fprintf(stderr, "%s: more than %d allocations\n", t->path, MAX_FAILURES);
             return 1;
         }
-        if (one_pass(t, nth, &came, refusals) != 0)
+        if (leaves_nothing(t, nth, &came, refusals) != 0)
             return 1;
         *failures = nth - 1;
-        if (oom_live() > before) {
-            fprintf(stderr, "%s: %zu pieces were not freed after allocation %zu failed\n", t->path,
-                    oom_live() - before, nth);
-            return 1;
-        }
     }
     return 0;
 }
 
-/* Bytes 0 to 3 in turn: whole numbers of every integer type, tiny numbers of every float type. */
+/* Bytes 0 to 3 in turn: whole numbers of every integer type, tiny numbers of every float type. Shapes and
+ * indices are int64, and are that small themselves. */
+static dq_status fill(dq_tensor *tensor, dq_error *err)
+{
+    unsigned char *bytes = dq_tensor_data(tensor);
+    const size_t stride = dq_tensor_dtype(tensor) == DQ_INT64 ? sizeof(int64_t) : 1;
+    for (size_t k = 0; k < dq_tensor_size(tensor) / stride; k++)
+        bytes[k * stride] = dq_tensor_dtype(tensor) == DQ_BOOL ? k & 1 : k & 3;
+    for (size_t k = 0; dq_tensor_dtype(tensor) == DQ_STRING && k < dq_tensor_count(tensor); k++)
+        TRY(dq_tensor_set_string(tensor, k, "a b,c", k % 6, err));
+    return DQ_OK;
+}
+
+/* A list holds one tensor of that many elements. */
+static dq_status make_input(const dq_value_info *info, int64_t unknown, dq_tensor **out, dq_error *err)
+{
+    int64_t dims[DQ_MAX_RANK] = {unknown};
+    const bool plain = info->kind == DQ_KIND_TENSOR;
+    const size_t rank = plain ? info->rank : 1;
+    dq_tensor *item = NULL;
+    for (size_t k = 0; plain && k < rank; k++)
+        dims[k] = info->dims[k] < 0 ? unknown : info->dims[k];
+    TRY(dq_tensor_create(plain ? info->dtype : info->item_dtype, rank, dims, &item, err));
+    TRY(fill(item, err));
+    *out = item;
+    if (info->kind == DQ_KIND_SEQUENCE ||
+        (info->kind == DQ_KIND_OPTIONAL && info->item_kind == DQ_KIND_SEQUENCE))
+        TRY(dq_sequence_create(info->item_dtype, 1, (dq_tensor *[]){item}, out, err));
+    item = *out;
+    if (info->kind == DQ_KIND_OPTIONAL)
+        TRY(dq_optional_create(info->item_kind, info->item_dtype, item, out, err));
+    return DQ_OK;
+}
+
 static int make_inputs(trial *t, const dq_model *model)
 {
+    t->shapes = 1;
     for (size_t i = 0; i < dq_model_input_count(model) && i < MAX_INPUTS; i++) {
         dq_value_info info;
         dq_error err;
-        int64_t dims[DQ_MAX_RANK];
         if (dq_model_input(model, i, &info) != DQ_OK || info.rank > DQ_MAX_RANK)
             return 1;
-        for (size_t k = 0; k < info.rank; k++)
-            dims[k] = info.dims[k] < 0 ? UNKNOWN_DIM : info.dims[k];
         if (info.optional)
             continue;
-        if (dq_tensor_create(info.dtype, info.rank, dims, &t->inputs[i], &err) != DQ_OK) {
-            fprintf(stderr, "%s: input '%s': %s\n", t->path, info.name, err.message);
-            return 1;
-        }
-        unsigned char *bytes = dq_tensor_data(t->inputs[i]);
-        for (size_t k = 0; k < dq_tensor_size(t->inputs[i]); k++)
-            bytes[k] = info.dtype == DQ_BOOL ? k & 1 : k & 3;
+        for (unsigned shape = 0; shape < SHAPES; shape++)
+            if (make_input(&info, UNKNOWN_DIM + shape, &t->feeds[shape].inputs[i], &err) != DQ_OK) {
+                fprintf(stderr, "%s: input '%s': %s\n", t->path, info.name, err.message);
+                return 1;
+            }
+        for (size_t k = 0; k < info.rank; k++)
+            if (info.dims[k] < 0)
+                t->shapes = SHAPES;
     }
     return 0;
 }
@@ -188,18 +274,35 @@ static dq_status make_target(trial *t, pass *p, size_t i)
                             &p->err);
 }
 
+/* Of a model that takes the first set of shapes only, the others are left out. */
+static dq_status run_first(trial *t, pass *p)
+{
+    uint64_t hashes[SHAPES];
+    if (t->shapes > 1 && run_feeds(t, p, hashes) != DQ_OK)
+        t->shapes = 1;
+    TRY(run_feeds(t, p, hashes));
+    for (unsigned i = 0; i < t->shapes; i++)
+        t->feeds[i].wanted = hashes[i];
+    return DQ_OK;
+}
+
 /* Makes the inputs, and finds what the outputs should be. */
 static int find_wanted(trial *t)
 {
     pass p = {0};
     dq_status status = open_model(t, &p);
+    t->refused = status == DQ_OK && dq_model_check(p.model, NULL, NULL, &p.err) != DQ_OK;
+    if (t->refused) {
+        close_pass(&p);
+        return 0;
+    }
     int code = status == DQ_OK ? make_inputs(t, p.model) : 1;
     if (code == 0)
         status = open_session(t, &p);
     if (status == DQ_OK && code == 0)
+        status = run_first(t, &p);
+    if (status == DQ_OK && code == 0 && t->shapes > 1 && (status = set_feed(t, 0, &p)) == DQ_OK)
         status = dq_session_run(p.session, &p.err);
-    if (status == DQ_OK && code == 0)
-        status = hash_outputs(&p, &t->wanted);
     for (size_t i = 0; status == DQ_OK && code == 0 && i < dq_model_output_count(p.model) && i < MAX_INPUTS;
          i += 2)
         status = make_target(t, &p, i);
@@ -209,9 +312,9 @@ static int find_wanted(trial *t)
     return status == DQ_OK ? code : 1;
 }
 
-static int try_model(const char *path, bool warm)
+static int try_model(const char *path, unsigned threads, bool warm)
 {
-    trial t = {.path = path};
+    trial t = {.path = path, .threads = threads};
     dq_error err;
     size_t failures = 0, refusals = 0;
     int code = warm && dq_schemas_create(&t.schemas, &err) != DQ_OK;
@@ -220,7 +323,8 @@ static int try_model(const char *path, bool warm)
     if (code == 0)
         code = sweep(&t, &failures, &refusals);
     for (size_t i = 0; i < MAX_INPUTS; i++) {
-        dq_tensor_free(t.inputs[i]);
+        for (unsigned shape = 0; shape < SHAPES; shape++)
+            dq_tensor_free(t.feeds[shape].inputs[i]);
         dq_tensor_free(t.targets[i]);
     }
     dq_schemas_free(t.schemas);
@@ -229,18 +333,22 @@ static int try_model(const char *path, bool warm)
         code = 1;
     }
     if (code == 0)
-        printf("%s: %zu allocations failed in turn, %zu were missed and said so\n", path, failures, refusals);
+        printf("%s: %u set%s of shapes, %zu allocations failed in turn, %zu were missed and said so\n", path,
+               t.shapes, t.shapes == 1 ? "" : "s", failures, refusals);
     return code;
 }
 
 int main(int argc, char **argv)
 {
     bool warm = false;
+    unsigned threads = 1;
     int passed = 0, failed = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--warm") == 0)
             warm = true;
-        else if (try_model(argv[i], warm) == 0)
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            threads = (unsigned)atoi(argv[++i]);
+        else if (try_model(argv[i], threads, warm) == 0)
             passed++;
         else
             failed++;
