@@ -49,9 +49,13 @@ def matmul_nbits(rng):
     for number in itertools.count():
         bits, block = (2, 4, 8)[number % 3], sizes[number // 3 % len(sizes)]
         dtype = FLOATS[0 if rng.random() < 0.5 else rng.integers(0, 3)]
-        n, k = int(rng.integers(1, 40)), int(either(rng, block, 2 * block, rng.integers(1, 3 * block + 1)))
+        wide = rng.random() < 0.15  # several strips of columns
+        n, k = int(rng.integers(*(65, 300) if wide else (1, 40))), int(
+            either(rng, block, 2 * block, rng.integers(1, 3 * block + 1))
+        )
         blocks = -(-k // block)
-        a = rng.uniform(-1, 1, (*either(rng, (), (1,), (3,), (2, 5), (2, 67)), k)).astype(dtype)
+        rows = either(rng, (1,), (3,), (2, 7)) if wide else either(rng, (), (1,), (3,), (2, 5), (2, 67))
+        a = rng.uniform(-1, 1, (*rows, k)).astype(dtype)
         factor = 1.0
         if dtype == f32 and rng.random() < 0.1:  # values that codes take out of the range of floats
             factor = either(rng, 1e34, 1e-38)
@@ -120,7 +124,8 @@ def matmul_bnb4(rng):
         kind, transposed = number % 2, int(number // 2 % 3 > 0)
         dtype = FLOATS[0 if rng.random() < 0.6 else rng.integers(0, 3)]
         block = int(either(rng, 16, 32, 64, 128, 256, 24))
-        n, k = int(rng.integers(1, 40)), int(either(rng, 32, 64, rng.integers(1, 90)))
+        n = int(rng.integers(*(65, 300) if rng.random() < 0.2 else (1, 40)))
+        k = int(either(rng, 32, 64, rng.integers(1, 90)))
         a = rng.uniform(-1, 1, (*either(rng, (), (1,), (3,), (2, 5)), k)).astype(dtype)
         codes = rng.integers(0, 16, n * k)
         absmax = positive(rng, -(-n * k // block), dtype)

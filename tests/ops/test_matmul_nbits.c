@@ -123,11 +123,45 @@ START_TEST(blocks_of_zeros)
 }
 END_TEST
 
+/* Columns of several strips, which no block of a product of many rows may cut: column j's weights are all
+ * j % 16 - 8. */
+START_TEST(columns_of_many_strips)
+{
+    enum { MANY = 9, MOST = 272, DEEP = 320 };
+    static const int64_t widths[] = {80, 144, 160, MOST};
+    static double a[MANY * DEEP], bytes[MOST * DEEP / 2], scales[MOST * DEEP / BLOCK], want[MANY * MOST];
+    for (size_t i = 0; i < (size_t)MANY * DEEP; i++)
+        a[i] = 1;
+    for (size_t i = 0; i < (size_t)MOST * DEEP / BLOCK; i++)
+        scales[i] = 1;
+    for (size_t i = 0; i < (size_t)MOST * DEEP / 2; i++)
+        bytes[i] = (double)(i / (DEEP / 2) % 16 * 17);
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        const int64_t n = widths[w];
+        for (int64_t i = 0; i < MANY * n; i++)
+            want[i] = (double)(DEEP * (i % n % 16 - 8));
+        ops_case c;
+        ops_begin(&c, "com.microsoft", "MatMulNBits", 1);
+        ops_int(&c, "K", DEEP);
+        ops_int(&c, "N", n);
+        ops_int(&c, "bits", 4);
+        ops_int(&c, "block_size", BLOCK);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(MANY, DEEP), a);
+        ops_in(&c, DQ_UINT8, OPS_DIMS(n, DEEP / BLOCK, BLOCK / 2), bytes);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(n * DEEP / BLOCK), scales);
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(MANY, n), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("MatMulNBits");
     tcase_add_test(t, rounds_only_when_both_agree);
     tcase_add_test(t, rows_with_infinities);
     tcase_add_test(t, blocks_of_zeros);
+    tcase_add_test(t, columns_of_many_strips);
     return ops_main(t);
 }

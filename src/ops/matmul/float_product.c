@@ -62,15 +62,15 @@ static size_t width_of(const dq_fproduct *f)
 static size_t columns_of(const dq_fproduct *f, size_t workers)
 {
     enum { FEW = 8, WIDE = 2 * DQ_FPANEL };
-    size_t most = width_of(f), blocks = pieces(f->n, most);
+    size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : WIDE;
     if (!f->flat && !f->laid_out && blocks > 1 && f->n % most && f->n % most <= most / 4)
-        return pieces(f->n, (blocks - 1) * WIDE) * WIDE; /* no block of few columns */
+        return pieces(f->n, (blocks - 1) * wide) * wide; /* no block of few columns */
     if (f->flat || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
         blocks * f->batches >= FEW * workers)
         return most;
     if (!f->laid_out) {
         size_t less = blocks - blocks % workers, even = less ? pieces(f->n, less) : COLS + 1;
-        return even > COLS ? most : pieces(even, WIDE) * WIDE;
+        return even > COLS ? most : pieces(even, wide) * wide;
     }
     size_t even = pieces(f->n, blocks + workers - blocks % workers);
     return pieces(even, DQ_FPANEL) * DQ_FPANEL;

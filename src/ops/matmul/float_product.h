@@ -18,6 +18,8 @@ typedef void dq_fpart_fn(const void *arg, const dq_fpart *part, float *room, dq_
 typedef struct dq_fproduct {
     size_t batches, m, n, k;
     size_t grain;  /* blocks of steps begin at multiples of it */
+    size_t strip;  /* 0, or: B is made of what takes less memory, so many columns at a time, and blocks of
+                      columns begin at multiples of it: a divisor of 64 */
     bool a_room;   /* whether `a` lays out rows */
     bool flat;     /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
     bool laid_out; /* B stands in panels: `b` gets no room */

@@ -404,6 +404,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .n = w->form.n,
                                .k = pitch,
                                .grain = fields_of(&w->form),
+                               .strip = COLS,
                                .c_room = !w->straight,
                                .a = rows_of_x,
                                .b = weights_as_floats,
