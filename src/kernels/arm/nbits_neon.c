@@ -13,12 +13,19 @@ static inline void add_now(vi *sum, vi term)
 #include "kernels/nbits_body.h"
 #include "kernels/nbits_rounded_body.h"
 
-/* The bytes of each element, by their places in the table's 64. */
-ALWAYS_INLINE vf looked_up(const float *table, vi codes)
+typedef uint8x16x4_t lookup;
+#define lookup_of(table) vld1q_u8_x4((const uint8_t *)(table))
+
+/* The bytes of each value, by their places in the table's 64. */
+ALWAYS_INLINE void look_up(const lookup *table, vi word, int each, vf *value)
 {
-    const uint8x16x4_t entries = vld1q_u8_x4((const uint8_t *)table);
-    const vi places = vi_add(vi_mul(codes, vi_set(0x04040404)), vi_set(0x03020100));
-    return vreinterpretq_f32_u8(vqtbl4q_u8(entries, vreinterpretq_u8_s32(places)));
+    const vi mask = vi_set((1 << each) - 1);
+#pragma GCC unroll 8
+    for (int t = 0; t < 32 / each; t++) {
+        const vi codes = vi_and(vi_right(word, t * each), mask);
+        const vi places = vi_add(vi_mul(codes, vi_set(0x04040404)), vi_set(0x03020100));
+        value[t] = vreinterpretq_f32_u8(vqtbl4q_u8(*table, vreinterpretq_u8_s32(places)));
+    }
 }
 
 #include "kernels/nbits_floats_body.h"

@@ -16,9 +16,14 @@ static inline void add_now(vi *sum, vi term)
 
 #include "kernels/nbits_body.h"
 
-ALWAYS_INLINE vf looked_up(const float *table, vi codes)
+typedef vf lookup;
+#define lookup_of(table) vf_load(table)
+
+ALWAYS_INLINE void look_up(const lookup *table, vi word, int each, vf *value)
 {
-    return _mm512_permutexvar_ps(codes, vf_load(table));
+#pragma GCC unroll 16
+    for (int t = 0; t < 32 / each; t++)
+        value[t] = _mm512_permutexvar_ps(vi_right(word, t * each), *table);
 }
 
 #include "kernels/nbits_floats_body.h"

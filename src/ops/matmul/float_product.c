@@ -13,6 +13,8 @@ enum {
     RESIDENT = 128 * 1536,
     LITTLE_ROWS = 32,
     LITTLE_DEPTH = 384,
+    MADE_ROWS = 8, /* of a B that is made for so few rows a block stays in the first cache */
+    MADE_DEPTH = 64,
     DEEP = 1024, /* steps of blocks that are narrow, where all of A stays */
     NARROW = COLS / 2,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
@@ -42,6 +44,8 @@ static size_t depth_of(const dq_fproduct *f)
         depth = f->k; /* panels go straight through memory */
     else if (f->laid_out)
         depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
+    else if (f->strip && rows <= MADE_ROWS)
+        depth = MADE_DEPTH;
     else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
         depth = DEEP;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
@@ -54,7 +58,7 @@ static size_t width_of(const dq_fproduct *f)
 {
     if (f->flat)
         return FLAT_COLS;
-    return f->laid_out || f->depth <= DEPTH ? COLS : NARROW;
+    return f->laid_out || (f->depth <= DEPTH && !(f->strip && f->m <= MADE_ROWS)) ? COLS : NARROW;
 }
 
 /* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. Where panels stand
