@@ -5,7 +5,8 @@
  *   QuantizeLinear(Gemm(DQ a, DQ b, bias))            → com.microsoft.QGemm
  *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
- *   MatMul(DQ a, DQ b) (+ bias)                       → com.microsoft.MatMulIntegerToFloat
+ *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
+ *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
  *   Conv, Gemm and MatMul with codes of 16 bits       → dqrun.WideConv, dqrun.WideMatMul
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
@@ -14,7 +15,7 @@
  * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
  * half a quantum. Where codes have 16 bits it stays a float. */
 #include "base/checked.h"
-#include "plan/fuser.h"
+#include "plan/fuse_behind.h"
 
 #include <math.h>
 #include <string.h>
@@ -424,22 +425,43 @@ static bool is_added_next(const dq_fuser *f, const product *p)
     return is_column_bias(&with);
 }
 
-/* MatMul, or an Add of a bias to one, whose float result stays. */
+/* Constant weights of a Gemm as those of a MatMul. */
+static bool turn_weights(dq_fuser *f, product *p)
+{
+    if (!dq_fuser_is(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
+        return true;
+    dq_value *turned = dq_fuser_make_value(f, p->node->in[1]->name, p->w.dtype);
+    dq_node *turn = turned ? dq_fuser_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, turned, 0) : NULL;
+    p->w.codes = turned;
+    return turn && dq_fuser_bind(f, turn) && dq_fuser_compute(f, turn) && dq_fuser_constant(turned);
+}
+
+static dq_node *make_to_float(dq_fuser *f, product *p, dq_value *out)
+{
+    dq_value *bias = (dq_value *)(uintptr_t)p->bias;
+    if (is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype))
+        return make_wide(f, p, NULL, out);
+    if (dq_fuser_is(p->node, "Gemm") &&
+        (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = float_bias(f, p)))))
+        return NULL;
+    dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
+    return dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
+}
+
+/* MatMul, or an Add of a bias to one, or Gemm, whose float result stays. */
 static bool fuse_to_float(dq_fuser *f)
 {
     dq_node *last = f->nodes[f->at];
+    bool gemm = dq_fuser_is(last, "Gemm");
     product p;
-    if ((!dq_fuser_is(last, "Add") && !dq_fuser_is(last, "MatMul")) || !last->out[0] ||
-        !find_product(f, last->out[0], &p) || !dq_fuser_is(p.node, "MatMul") || !read_operands(f, &p) ||
-        !matmul_channels(&p) || (p.bias && !is_column_bias(&p)) || is_added_next(f, &p) ||
+    if ((!gemm && !dq_fuser_is(last, "Add") && !dq_fuser_is(last, "MatMul")) || !last->out[0] ||
+        !find_product(f, last->out[0], &p) || (!gemm && !dq_fuser_is(p.node, "MatMul")) ||
+        !read_operands(f, &p) || !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
+        dq_node_int(p.node, "transA", 0) != 0 ||
+        (!gemm && ((p.bias && !is_column_bias(&p)) || is_added_next(f, &p))) ||
         is_quantized_next(f, last->out[0], p))
         return false;
-    dq_value *bias = (dq_value *)(uintptr_t)p.bias;
-    dq_value *in[7] = {p.x.codes, p.w.codes, p.x.scale, p.w.scale, p.x.zero, p.w.zero, bias};
-    dq_node *made =
-        is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype)
-            ? make_wide(f, &p, NULL, last->out[0])
-            : dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p.node, 7, in, last->out[0], 0);
+    dq_node *made = make_to_float(f, &p, last->out[0]);
     if (!made || !dq_fuser_bind(f, made))
         return false;
     f->nodes[f->at] = made;
@@ -447,7 +469,36 @@ static bool fuse_to_float(dq_fuser *f)
     return true;
 }
 
+/* Conv of 8-bit codes whose float result stays, with bounds behind it. */
+static bool fuse_conv_to_float(dq_fuser *f)
+{
+    const dq_node *conv = f->nodes[f->at];
+    product p;
+    if (!dq_fuser_is(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
+        !read_operands(f, &p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) || !conv_channels(&p) ||
+        !dq_fuser_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
+        return false;
+    dq_chain c = dq_chain_begin(conv->out[0], f->at, dq_fuser_constant(p.w.codes));
+    if (!dq_fuser_quantized_next(f, c.last)) /* which takes them into its own strips */
+        dq_chain_clips(f, &c);
+    dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
+    if (p.bias && !(in[6] = float_bias(f, &p)))
+        return false;
+    bool bounded = dq_chain_bounded(&c);
+    dq_node *made =
+        dq_fuser_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, 7, in, c.last, conv->attr_count + bounded);
+    if (!made)
+        return false;
+    dq_fuser_copy_attrs(conv, made);
+    if ((bounded && !dq_chain_bounds(f, &c, "clip", &made->attrs[conv->attr_count])) ||
+        !dq_fuser_bind(f, made))
+        return false;
+    dq_chain_replace(f, &c, made);
+    dq_fuser_tell(f, conv, "fused with the dequantization of its operands into ConvIntegerToFloat");
+    return true;
+}
+
 bool dq_fuse_products(dq_fuser *f)
 {
-    return fuse_quantized(f) || fuse_to_float(f);
+    return fuse_quantized(f) || fuse_to_float(f) || fuse_conv_to_float(f);
 }

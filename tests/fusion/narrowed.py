@@ -16,6 +16,7 @@ REFUSED = "not fused: "
 # pattern: the schema of what it is fused into
 NARROWED = {
     "conv": "QLinearConv",
+    "conv_to_float": "dqrun/ConvIntegerToFloat",
     "matmul": "QLinearMatMul",
     "gemm": "com.microsoft/QGemm",
     "concat": "com.microsoft/QLinearConcat",

@@ -240,8 +240,38 @@ def matmul_to_float(case):
     case.expect("matmul", "into MatMulIntegerToFloat")
 
 
+def gemm_to_float(case):
+    m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+    turn = case.size(0, 1)
+    a, _, a_scale, _ = case.input("a", (m, k))
+    w, scales = case.weights((n, k) if turn else (k, n), 0 if turn else 1, case.chance(0.5))
+    y = case.node("Gemm", [a, w, *case.bias(n, np.float64(a_scale) * scales)], "gemm", transB=turn,
+                  beta=case.pick(1.0, 0.5))
+    case.output(y, np.dtype(np.float32))
+    case.rtol, case.atol = 1e-5, 1e-6 * float(a_scale) * float(np.max(scales)) * 70 * 70 * k
+    case.expect("gemm", "into MatMulIntegerToFloat")
+
+
+def conv_to_float(case):
+    """As quantizers leave it that quantize operands alone: sums with other images and functions stay float."""
+    groups = case.pick(1, 1, 2, 8)
+    channels, filters = (8, 8) if groups == 8 else (groups * case.size(1, 3), groups * case.size(1, 4))
+    x, _, x_scale, _ = case.input("x", (case.size(1, 2), channels, case.size(4, 9), case.size(4, 9)))
+    shape = (filters, channels // groups, case.size(1, 3), case.size(1, 3))
+    w, scales = case.weights(shape, 0, case.chance(0.5))
+    y = case.node("Conv", [x, w, *case.bias(filters, np.float64(x_scale) * scales)], "conv", group=groups)
+    y = case.clip(y)
+    kind = case.pick("nothing", "LeakyRelu", "Add")
+    if kind != "nothing":
+        y = case.node(kind, [y] if kind == "LeakyRelu" else [y, y], "behind")
+    case.output(y, np.dtype(np.float32))
+    case.rtol = 1e-5
+    case.atol = 1e-6 * float(x_scale) * float(np.max(scales)) * 70 * 70 * int(np.prod(shape[1:]))
+    case.expect("conv", "into ConvIntegerToFloat")
+
+
 def product_wanted(case):
-    """The float result of a product is wanted, too, or read twice: it stays as written."""
+    """The float result of a product is wanted, too, or read twice: it stays float."""
     a, _, a_scale, _ = case.input("a", (3, 20))
     w, w_scales = case.weights((20, 7), 1, False)
     y = case.node("Gemm", [a, w], "gemm")
@@ -250,8 +280,9 @@ def product_wanted(case):
     else:
         case.output(case.node("Neg", [y], "neg"), np.dtype(np.float32))
     case.quantize("y", y, sum_scale(case, 20, a_scale, w_scales), case.code_type())
-    case.quanta = 0
+    case.rtol, case.atol = 1e-5, 1e-6 * float(a_scale) * float(np.max(w_scales)) * 70 * 70 * 20
     case.expect("gemm", PRODUCT, told=False)
+    case.expect("gemm", "into MatMulIntegerToFloat")
 
 
 def shared(case):
@@ -501,5 +532,5 @@ def blocks(case):
     case.expect("matmul", "into MatMulNBits")
 
 
-PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, product_wanted, shared, binary, pool, concat,
-                                    where, move, table, table_wanted, dynamic, blocks)}
+PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
+                                    shared, binary, pool, concat, where, move, table, table_wanted, dynamic, blocks)}
