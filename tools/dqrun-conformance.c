@@ -24,7 +24,7 @@ static const char usage_text[] =
     "  --jobs N            processes at a time (default: the number of processors)\n"
     "  --timeout SECONDS   time a case may take (default 60)\n"
     "  --memory MIB        address space a case may take, 0 for no limit (default 8192)\n"
-    "  --isa MASK          highest instruction set to use\n"
+    "  --isa LEVEL         highest instruction set to use\n"
     "  --list-isa          print the instruction sets that this processor has, and do nothing else\n"
     "  --threads N         threads of each case (default 1)\n"
     "  --no-fuse           run the graphs as written\n"

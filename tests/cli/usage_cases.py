@@ -18,7 +18,7 @@ def help_and_version(h):
 
     def readable():
         assert text.startswith("usage: dqrun MODEL [INPUTS…] [options]"), text
-        assert all(len(line) <= 110 for line in text.splitlines()), "a line of --help is too long"
+        assert all(len(line) <= 80 for line in text.splitlines()), "a line of --help is too long"
         for option in ("--out", "--expect", "--rtol", "--atol", "--labels", "--output", "--random", "--dim",
                        "--threads", "--isa", "--no-fuse", "--honor-accuracy-level", "--schema-dir", "--verbose", "--why",
                        "--quiet", "--help", "--version", "--json", "--warmup", "--runs", "--seconds", "--profile"):
@@ -85,6 +85,8 @@ def mistakes(h):
             err="--help: cannot be opened: No such file or directory")
     bad("no input", ["q.onnx", "picture.png"], "'picture.png' is no input: wanted FILE.npz, NAME=FILE.npy, "
         "NAME=FILE.pb or a folder with input_0.pb…")
+    bad("an .npz for one input", ["q.onnx", "image=picture.npz"], "'image=picture.npz' is no input: wanted FILE.npz, "
+        "NAME=FILE.npy, NAME=FILE.pb or a folder with input_0.pb…")
     bad("unknown --output", ["q.onnx", "q.npz", "--output", "scores"], "q.onnx: has no value 'scores'")
     h.check("unknown --isa", ["q.onnx", "q.npz", "--isa", "quantum"], code=2,
             err=re.compile(r"dqrun: ISA level 'quantum' is unknown, wanted one of c, .*\n"))

@@ -1,6 +1,6 @@
 """Runs the reference's cases through dqrun-conformance and counts what is right, by operator and version.
 
-    python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--isa MASK]
+    python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--isa LEVEL]
         [--threads N] [--show N] [--results FILE.tsv] [--keep DIR]
 
 tests/quant_reference/results.tsv has the counts of the last `--all`; docs/coverage.md is made from it.

@@ -276,11 +276,12 @@ static dq_status take_named(const char *argument, cli_inputs *inputs, dq_error *
 static dq_status take_argument(const char *argument, cli_inputs *inputs, dq_error *err)
 {
     struct stat info;
-    if (!stat(argument, &info) && S_ISDIR(info.st_mode))
+    const bool there = !stat(argument, &info), named = strchr(argument, '=') != NULL;
+    if (there && S_ISDIR(info.st_mode))
         return take_folder(argument, inputs, err);
-    if (ends_with(argument, ".npz"))
+    if (ends_with(argument, ".npz") && (there || !named))
         return take_npz(argument, inputs, err);
-    if (strchr(argument, '=') && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
+    if (named && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
         return take_named(argument, inputs, err);
     return io_fail(
         err, DQ_INVALID_ARGUMENT,
