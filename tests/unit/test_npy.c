@@ -1,5 +1,6 @@
-/* .npy and .npz at the level of their functions: what the tests of the command line cannot reach. */
+/* .npy, .npz and .pb at the level of their functions: what the tests of the command line cannot reach. */
 #include "io/npz.h"
+#include "io/pb.h"
 #include "io/text.h"
 #include "suite.h"
 
@@ -214,6 +215,24 @@ START_TEST(cancelled_writing)
 }
 END_TEST
 
+/* Three uint2 with the bits behind them set: in raw_data, and as an int32. */
+START_TEST(bits_behind_the_last_element_are_cleared)
+{
+    static const char *const files[] = {"\x08\x03\x10\x19\x4a\x01\xe4", "\x08\x03\x10\x19\x2a\x02\xe4\x01"};
+    static const size_t sizes[] = {7, 8};
+    for (int i = 0; i < 2; i++) {
+        dq_tensor *t = NULL;
+        char *name = NULL;
+        dq_error err;
+        ck_assert_msg(pb_read(files[i], sizes[i], 1 << 20, &name, &t, &err) == DQ_OK, "%s", err.message);
+        ck_assert_int_eq(dq_tensor_dtype(t), DQ_UINT2);
+        ck_assert_int_eq(*(uint8_t *)dq_tensor_data(t), 0x24);
+        dq_tensor_free(t);
+        free(name);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("npy");
@@ -226,6 +245,7 @@ int main(void)
     tcase_add_test(all, counts_that_overflow);
     tcase_add_test(all, long_sentences_are_cut_between_characters);
     tcase_add_test(all, cancelled_writing);
+    tcase_add_test(all, bits_behind_the_last_element_are_cleared);
     suite_add_tcase(suite, all);
     return run_suite(suite);
 }
