@@ -181,6 +181,20 @@ def misfits(h):
     h.check("an input that is no tensor", ["sequence.onnx", "s=s.npy"], code=5, err=None)
 
 
+def scans(h):
+    """What only a run can refuse: two inputs of a Scan that have not the same length, here none and two."""
+    body = helper.make_graph([helper.make_node("Add", ["left", "right"], ["both"])], "body",
+                             [helper.make_tensor_value_info(name, FLOAT, []) for name in ("left", "right")],
+                             [helper.make_tensor_value_info("both", FLOAT, [])])
+    save_model(h.path("scan.onnx"), [helper.make_node("Scan", ["a", "b"], ["sums"], "sum", body=body, num_scan_inputs=2)],
+               [("a", FLOAT, ["N"]), ("b", FLOAT, ["M"])], [("sums", FLOAT, ["K"])])
+    np.savez(h.path("scan.npz"), a=np.zeros(0, "f4"), b=np.zeros(2, "f4"))
+    h.check("scans of two lengths", ["scan.onnx", "scan.npz"], code=3,
+            err="scan.onnx: node 'sum' (Scan-25): input 1 'initial_state_and_scan_inputs' has shape [2], and the scan is 0 long")
+    np.savez(h.path("scan.npz"), a=np.ones(2, "f4"), b=np.array([1, 2], "f4"))
+    h.check("a scan of two inputs", ["scan.onnx", "scan.npz"], out=re.compile(r"[^\n]+\nsums  .* 2 3\n"))
+
+
 def random(h):
     """--random against SplitMix64 and FNV-1a written anew."""
     mask = 2**64 - 1
@@ -326,5 +340,5 @@ def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
     save_identity(h.path("big.onnx"), FLOAT, [1_000_000])
-    for part in table, expect, tolerance, labels, misfits, random, writing, full_disk, interrupted:
+    for part in table, expect, tolerance, labels, misfits, scans, random, writing, full_disk, interrupted:
         part(h)
