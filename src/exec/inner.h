@@ -79,6 +79,7 @@ void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t);
 dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, uint32_t from, dq_kept *kept,
                              dq_error *err);
 
+/** Run a Scan step (scan.c), or a SequenceMap step (sequence_map.c), whose inputs are there. */
 dq_status dq_flow_scan(dq_plan *plan, dq_step *step, dq_error *err);
 dq_status dq_flow_sequence_map(dq_plan *plan, dq_step *step, dq_error *err);
 

@@ -171,6 +171,9 @@ void dq_ir_free(dq_ir *ir);
 dq_limits dq_limits_complete(const dq_limits *given);
 
 dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err);
+/** In the order of the calls. `type` NULL: nothing is declared. Inputs and initializers have names of their
+ * own (an initializer may have an input's: its default); an output is tied to its value by dq_graph_link; a
+ * type that a value has stays. Values come into being with the first mention of their name. */
 dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
 dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
 dq_status dq_graph_add_value_info(dq_graph *g, const char *name, const dq_type *type, dq_error *err);

@@ -84,6 +84,15 @@ START_TEST(second_elements)
 }
 END_TEST
 
+/* starts, ends, axes and steps of one axis */
+static void bounds(ops_case *c, double start, double end, double axis, double step)
+{
+    ops_in(c, DQ_INT64, LIST(start));
+    ops_in(c, DQ_INT64, LIST(end));
+    ops_in(c, DQ_INT64, LIST(axis));
+    ops_in(c, DQ_INT64, LIST(step));
+}
+
 START_TEST(slices)
 {
     ops_case c;
@@ -99,19 +108,13 @@ START_TEST(slices)
 
     ops_begin(&c, "", "Slice", 13); /* back from before the first; there is none to begin at */
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
-    ops_in(&c, DQ_INT64, LIST(-30));
-    ops_in(&c, DQ_INT64, LIST(-30));
-    ops_in(&c, DQ_INT64, LIST(0));
-    ops_in(&c, DQ_INT64, LIST(-1));
+    bounds(&c, -30, -30, 0, -1);
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(1));
     ops_end(&c);
     ops_begin(&c, "", "Slice", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(0), NULL);
-    ops_in(&c, DQ_INT64, LIST(-30));
-    ops_in(&c, DQ_INT64, LIST(-30));
-    ops_in(&c, DQ_INT64, LIST(0));
-    ops_in(&c, DQ_INT64, LIST(-1));
+    bounds(&c, -30, -30, 0, -1);
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(0), NULL);
     ops_end(&c);
@@ -144,10 +147,7 @@ START_TEST(slices)
 
     ops_begin(&c, "", "Slice", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_in(&c, DQ_INT64, LIST(0));
-    ops_in(&c, DQ_INT64, LIST(1));
-    ops_in(&c, DQ_INT64, LIST(0));
-    ops_in(&c, DQ_INT64, LIST(0));
+    bounds(&c, 0, 1, 0, 0);
     ops_must_refuse(&c, DQ_BAD_MODEL, "has a step of 0 along axis 0");
     ops_end(&c);
 }

@@ -280,7 +280,11 @@ START_TEST(patterns)
     char many[2001] = {0}; /* takes for ever where matching goes back and forth */
     memset(many, 'a', 2000);
     ck_assert(!matches("(a|a|aa)*(a+)+b", many));
+}
+END_TEST
 
+START_TEST(wrong_patterns)
+{
     static const struct {
         const char *pattern;
         dq_status status;
@@ -510,6 +514,7 @@ int main(void)
     tcase_add_test(tests, different_slices);
     tcase_add_test(tests, split_strings);
     tcase_add_test(tests, patterns);
+    tcase_add_test(tests, wrong_patterns);
     tcase_add_test(tests, transforms);
     tcase_add_test(tests, random_numbers);
     tcase_add_test(tests, outside);

@@ -79,6 +79,7 @@ typedef struct dq_rnn_float {
     size_t packed_at, sums_at, bias_at; /* scratch */
 } dq_rnn_float;
 
+/** For prepare and run of the operators, once `s` is filled in. */
 dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *f, dq_error *err);
 void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f);
 
