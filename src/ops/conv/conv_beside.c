@@ -41,7 +41,7 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
 
 size_t dq_conv_beside_image(const dq_conv_beside *c)
 {
-    return (c->shape->in_size + 1) * c->channels;
+    return (c->images * c->shape->in_size + 1) * c->channels;
 }
 
 size_t dq_conv_beside_room(const dq_conv_beside *c)
@@ -54,15 +54,43 @@ size_t dq_conv_beside_grain(const dq_conv_beside *c)
     return WORK / (c->places * c->shape->kernel_size * c->channels) + 1;
 }
 
+size_t dq_conv_beside_tasks(const dq_conv_beside *c)
+{
+    return (c->shape->batch + c->images - 1) / c->images * c->blocks;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+dq_conv_beside_task dq_conv_beside_task_at(const dq_conv_beside *c, size_t i)
+{
+    const size_t image = i / c->blocks * c->images, channel = i % c->blocks * c->channels;
+    return (dq_conv_beside_task){.image = image,
+                                 .images = least(c->images, c->shape->batch - image),
+                                 .channel = channel,
+                                 .n = least(c->channels, c->shape->group - channel)};
+}
+
+/* Images of so few places that kernels take those of several at a time. */
+static size_t images_together(const dq_conv_shape *s)
+{
+    const size_t some = least(DQ_FCONV_PLACES / s->out_size, s->batch);
+    return some ? some : 1;
+}
+
 dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_conv_beside *c, dq_error *err)
 {
-    const size_t places = (s->out_size + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
-    const size_t room = ROOM / (s->in_size + places) / SOME * SOME, most = DQ_CONV_BESIDE_CHANNELS;
-    const size_t channels = room < SOME ? SOME : room < most ? room : most;
+    const size_t images = images_together(s), all = images * s->in_size, results = images * s->out_size;
+    const size_t places = (results + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
+    const size_t room = least(ROOM / (all + places) / SOME * SOME, DQ_CONV_BESIDE_CHANNELS);
+    const size_t channels = room ? room : SOME;
     uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);
     *c = (dq_conv_beside){.shape = s,
                           .channels = channels,
                           .blocks = (s->group + channels - 1) / channels,
+                          .images = images,
                           .places = places,
                           .offsets = to};
     if (!to)
@@ -70,9 +98,9 @@ dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_co
     for (size_t t = 0; t < s->kernel_size; t++)
         for (size_t i = 0; i < places; i++) {
             int64_t origin[DQ_MAX_RANK], at;
-            dq_window_origin(&s->window, i < s->out_size ? i : 0, origin);
-            at = dq_window_at(&s->window, origin, t);
-            *to++ = (uint32_t)((at < 0 ? s->in_size : (size_t)at) * channels);
+            dq_window_origin(&s->window, i % s->out_size, origin);
+            at = i < results ? dq_window_at(&s->window, origin, t) : -1;
+            *to++ = (uint32_t)((at < 0 ? all : i / s->out_size * s->in_size + (size_t)at) * channels);
         }
     return DQ_OK;
 }
@@ -86,7 +114,7 @@ dq_status dq_conv_beside_prepare(dq_op_call *call, uint32_t w, const dq_conv_sha
                               dq_conv_beside_weights(shape) * sizeof(float), (const void **)&c->weights, err);
 }
 
-void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, size_t channel, size_t n,
+void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_beside_task *task,
                          const float *bias, float low, float high, float *room)
 {
     float biases[SOME];
@@ -98,11 +126,11 @@ void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, size_t
                          .pitch = c->channels,
                          .low = low,
                          .high = high};
-    for (size_t at = 0; at < n; at += SOME) {
+    for (size_t at = 0; at < task->n; at += SOME) {
         for (size_t i = 0; i < SOME; i++)
-            biases[i] = bias && at + i < n ? bias[at + i] : -0.0f;
+            biases[i] = bias && at + i < task->n ? bias[task->channel + at + i] : -0.0f;
         f.x = room + at;
-        f.w = c->weights + (channel + at) * taps;
+        f.w = c->weights + (task->channel + at) * taps;
         f.y = room + dq_conv_beside_image(c) + at;
         call->kernels->fconv_beside(&f);
     }
@@ -117,7 +145,7 @@ typedef struct job {
 /* Of a gate, what it makes of results in the room; Z comes before it. */
 static void pass_gate(const job *j, size_t n, float *y)
 {
-    const dq_fblock rest = {.rows = j->c->shape->out_size, /* and no steps */
+    const dq_fblock rest = {.rows = j->c->images * j->c->shape->out_size, /* and no steps */
                             .cols = n,
                             .c = y,
                             .c_row = j->c->channels,
@@ -131,33 +159,41 @@ static void pass_gate(const job *j, size_t n, float *y)
         j->call->kernels->fblock(&rest);
 }
 
-/* A piece: some channels of an image. */
-static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+static void run_task(const job *j, const dq_conv_beside_task *t, float *room)
 {
-    const job *j = arg;
     const dq_conv_beside *c = j->c;
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = c->shape;
     const float low = o->z ? -INFINITY : o->finish->low, high = o->z ? INFINITY : o->finish->high;
+    const size_t first = t->image * s->group + t->channel;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
-    float *room = dq_call_worker_scratch(j->call, worker), *y = room + dq_conv_beside_image(c);
-    memset(room, 0, dq_conv_beside_image(c) * sizeof *room);
-    for (size_t i = begin; i < end; i++) {
-        const size_t first = i % c->blocks * c->channels, plane = i / c->blocks * s->group + first;
-        const size_t n = s->group - first < c->channels ? s->group - first : c->channels;
-        const dq_conv_sums out = {plane * s->out_size, n, s->out_size, s->out_size};
-        transpose((const uint32_t *)(const void *)(o->x + plane * s->in_size), s->in_size, n, s->in_size,
-                  (uint32_t *)(void *)room, c->channels);
-        dq_conv_beside_sums(j->call, c, first, n, o->bias ? o->bias + first : NULL, low, high, room);
-        pass_gate(j, n, y);
-        transpose((const uint32_t *)(const void *)y, c->channels, s->out_size, n,
-                  (uint32_t *)(void *)(o->out + out.first), s->out_size);
+    float *y = room + dq_conv_beside_image(c);
+    for (size_t m = 0; m < t->images; m++)
+        transpose((const uint32_t *)(const void *)(o->x + (first + m * s->group) * s->in_size), s->in_size,
+                  t->n, s->in_size, (uint32_t *)(void *)(room + m * s->in_size * c->channels), c->channels);
+    dq_conv_beside_sums(j->call, c, t, o->bias, low, high, room);
+    pass_gate(j, t->n, y);
+    for (size_t m = 0; m < t->images; m++) {
+        const dq_conv_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
+        transpose((const uint32_t *)(const void *)(y + m * s->out_size * c->channels), c->channels,
+                  s->out_size, t->n, (uint32_t *)(void *)(o->out + out.first), s->out_size);
         dq_conv_finish_sums(j->call, o, &out, NULL, !o->z);
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    float *room = dq_call_worker_scratch(j->call, worker);
+    memset(room, 0, dq_conv_beside_image(j->c) * sizeof *room);
+    for (size_t i = begin; i < end; i++) {
+        const dq_conv_beside_task t = dq_conv_beside_task_at(j->c, i);
+        run_task(j, &t, room);
     }
 }
 
 void dq_conv_beside_run(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_floats *o)
 {
     job j = {call, c, o};
-    dq_parallel(call->threads, c->shape->batch * c->blocks, dq_conv_beside_grain(c), piece, &j);
+    dq_parallel(call->threads, dq_conv_beside_tasks(c), dq_conv_beside_grain(c), run_tasks, &j);
 }

@@ -15,10 +15,16 @@ typedef struct dq_conv_beside {
     const dq_conv_shape *shape;
     const float *weights; /* of DQ_FCONV_CHANNELS channels side by side, by element of the kernel */
     size_t channels;      /* that are turned together, … */
-    size_t blocks;        /* … how many times in an image */
-    size_t places;        /* of results, as many as kernels take */
-    uint32_t *offsets;    /* of the kernel's elements, for each place; behind the image is a place of zeros */
+    size_t blocks;        /* … how many times in an image, … */
+    size_t images;        /* … and of how many images, one behind the other */
+    size_t places;        /* of their results, as many as kernels take */
+    uint32_t *offsets; /* of the kernel's elements, for each place; behind the images is a place of zeros */
 } dq_conv_beside;
+
+/** A task: `n` channels from `channel` on of `images` images from `image` on. */
+typedef struct dq_conv_beside_task {
+    size_t image, images, channel, n;
+} dq_conv_beside_task;
 
 /** Whether it is the better way for the node's input `w`. */
 bool dq_conv_beside_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s);
@@ -38,15 +44,16 @@ dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *shape, d
 /** Floats of packed weights, and where element `tap` of a channel is among them. */
 size_t dq_conv_beside_weights(const dq_conv_shape *s);
 size_t dq_conv_beside_weight(size_t taps, size_t channel, size_t tap);
-/** Of a room: floats of the turned image with its place of zeros; and of that with the results behind it. */
+/** How many tasks there are, and task `i` of them. */
+size_t dq_conv_beside_tasks(const dq_conv_beside *c);
+dq_conv_beside_task dq_conv_beside_task_at(const dq_conv_beside *c, size_t i);
+/** Of a room: floats of the turned images with the place of zeros; and of that with the results behind it. */
 size_t dq_conv_beside_image(const dq_conv_beside *c);
 size_t dq_conv_beside_room(const dq_conv_beside *c);
-/** Results of `n` channels from `channel` on, which stand in the room. bias, that of the first one, may be
- * NULL.
- */
-void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, size_t channel, size_t n,
+/** Results of a task whose images stand in the room. bias, that of channel 0, may be NULL. */
+void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_beside_task *task,
                          const float *bias, float low, float high, float *room);
-/** How many blocks are a piece of parallel work. */
+/** How many tasks are a piece of parallel work. */
 size_t dq_conv_beside_grain(const dq_conv_beside *c);
 
 #endif

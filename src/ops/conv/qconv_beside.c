@@ -54,7 +54,7 @@ dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *er
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
         !dq_place_size(used, dq_conv_beside_room(c), sizeof(float), ALIGN, &at) ||
         !dq_place_size(used, c->places * c->channels, sizeof(int32_t), ALIGN, &conv->sums_offset) ||
-        !dq_place_size(used, s->in_size, c->channels, ALIGN, &conv->images_offset))
+        !dq_place_size(used, c->images * s->in_size, c->channels, ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
     return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
                               dq_conv_beside_weights(s) * sizeof(float), (const void **)&c->weights, err);
@@ -65,70 +65,77 @@ typedef struct job {
     const dq_qconv *conv;
 } job;
 
-/* `n` planes at `x` to the room, without their zero point. */
-static void take(const job *j, const uint8_t *x, size_t n, uint8_t *codes, float *room)
+/* A task's planes to the room, without their zero point. */
+static void take(const job *j, const dq_conv_beside_task *t, uint8_t *codes, float *room)
 {
     static const float one = 1;
     const dq_conv_shape *s = &j->conv->s;
+    const dq_tensor *x = j->call->in[j->conv->x];
     const dq_kernels *k = j->call->kernels;
-    const size_t pitch = j->conv->beside.channels, all = s->in_size * pitch;
+    const size_t pitch = j->conv->beside.channels, all = t->images * s->in_size * pitch;
     const int32_t zero = dq_qconv_zero(j->call, j->conv->x_zero, 0);
     const int8_t low = (int8_t)zero;
     const uint8_t high = (uint8_t)zero;
-    k->transpose_x8(x, s->in_size, n, s->in_size, 0, codes, pitch);
-    if (j->call->in[j->conv->x]->dtype == DQ_INT8)
+    for (size_t m = 0; m < t->images; m++)
+        k->transpose_x8(dq_data(x, uint8_t) + ((t->image + m) * s->group + t->channel) * s->in_size,
+                        s->in_size, t->n, s->in_size, 0, codes + m * s->in_size * pitch, pitch);
+    if (x->dtype == DQ_INT8)
         k->dequantize_s8_f32((const int8_t *)codes, all, &one, &low, 0, room);
     else
         k->dequantize_u8_f32(codes, all, &one, &high, 0, room);
 }
 
-/* The sums behind the room's image with their biases, which wrap. */
-static void add_biases(const job *j, size_t channel, size_t n, const float *y, int32_t *sums)
+/* The sums with their biases, which wrap. */
+static void add_biases(const job *j, const dq_conv_beside_task *t, const float *y, int32_t *sums)
 {
     const dq_conv_beside *c = &j->conv->beside;
+    const size_t n = t->n, pitch = c->channels, end = t->images * c->shape->out_size * pitch;
     uint32_t bias[DQ_CONV_BESIDE_CHANNELS] = {0};
     for (size_t i = 0; i < n; i++)
-        bias[i] = (uint32_t)dq_qconv_bias(j->call, j->conv, channel + i);
-    for (size_t at = 0; at < c->shape->out_size * c->channels; at += c->channels)
+        bias[i] = (uint32_t)dq_qconv_bias(j->call, j->conv, t->channel + i);
+    for (size_t at = 0; at < end; at += pitch)
         for (size_t i = 0; i < n; i++)
             sums[at + i] = (int32_t)(bias[i] + (uint32_t)(int32_t)y[at + i]);
 }
 
-/* A piece: some channels of an image. */
-static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+static void run_task(const job *j, const dq_conv_beside_task *t, char *scratch)
 {
-    const job *j = arg;
     const dq_qconv *conv = j->conv;
     const dq_conv_beside *c = &conv->beside;
-    const dq_conv_shape *s = &conv->s;
-    char *scratch = dq_call_worker_scratch(j->call, worker);
     float *room = (float *)(void *)scratch;
     int32_t *sums = (int32_t *)(void *)(scratch + conv->sums_offset);
-    uint8_t *codes = (uint8_t *)scratch + conv->images_offset;
-    memset(room, 0, dq_conv_beside_image(c) * sizeof *room);
-    memset(codes, 0, s->in_size * c->channels); /* what no channel has */
-    for (size_t i = begin; i < end; i++) {
-        const size_t image = i / c->blocks, first = i % c->blocks * c->channels;
-        const size_t n = s->group - first < c->channels ? s->group - first : c->channels;
-        take(j, dq_data(j->call->in[conv->x], uint8_t) + (image * s->group + first) * s->in_size, n, codes,
-             room);
-        dq_conv_beside_sums(j->call, c, first, n, NULL, -INFINITY, INFINITY, room);
-        add_biases(j, first, n, room + dq_conv_beside_image(c), sums);
+    take(j, t, (uint8_t *)scratch + conv->images_offset, room);
+    dq_conv_beside_sums(j->call, c, t, NULL, -INFINITY, INFINITY, room);
+    add_biases(j, t, room + dq_conv_beside_image(c), sums);
+    for (size_t m = 0; m < t->images; m++) {
         const dq_conv_sums out = {.conv = conv,
                                   .call = j->call,
-                                  .batch = image,
-                                  .channel = first,
-                                  .channels = n,
-                                  .count = s->out_size,
+                                  .batch = t->image + m,
+                                  .channel = t->channel,
+                                  .channels = t->n,
+                                  .count = conv->s.out_size,
                                   .c_stride = c->channels,
-                                  .c = sums};
+                                  .c = sums + m * conv->s.out_size * c->channels};
         conv->store(&out);
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const job *j = arg;
+    const dq_conv_beside *c = &j->conv->beside;
+    char *scratch = dq_call_worker_scratch(j->call, worker);
+    memset(scratch, 0, dq_conv_beside_image(c) * sizeof(float));
+    memset(scratch + j->conv->images_offset, 0, c->images * c->shape->in_size * c->channels);
+    for (size_t i = begin; i < end; i++) {
+        const dq_conv_beside_task t = dq_conv_beside_task_at(c, i);
+        run_task(j, &t, scratch);
     }
 }
 
 void dq_qconv_beside_run(const dq_op_call *call, const dq_qconv *conv)
 {
     job j = {call, conv};
-    dq_parallel(call->threads, conv->s.batch * conv->beside.blocks, dq_conv_beside_grain(&conv->beside),
-                piece, &j);
+    dq_parallel(call->threads, dq_conv_beside_tasks(&conv->beside), dq_conv_beside_grain(&conv->beside),
+                run_tasks, &j);
 }
