@@ -20,17 +20,22 @@ typedef struct job {
     void *to;
 } job;
 
+void dq_half_floats_row(dq_convert_f16_f32_fn *widen, dq_dtype dtype, const uint16_t *from, size_t n,
+                        float *to)
+{
+    if (dtype == DQ_FLOAT16)
+        widen(from, n, to);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = dq_bf16_to_f32(from[i]);
+}
+
 static void widen(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const uint16_t *x = j->from;
-    float *y = j->to;
-    if (j->dtype == DQ_FLOAT16)
-        j->widen(x + begin, end - begin, y + begin);
-    else
-        for (size_t i = begin; i < end; i++)
-            y[i] = dq_bf16_to_f32(x[i]);
+    dq_half_floats_row(j->widen, j->dtype, (const uint16_t *)j->from + begin, end - begin,
+                       (float *)j->to + begin);
 }
 
 static void narrow(void *arg, size_t begin, size_t end, unsigned worker)
@@ -90,14 +95,15 @@ static dq_status reserve(dq_op_call *call, size_t count, size_t *at, dq_error *e
     return DQ_OK;
 }
 
-dq_status dq_half_floats_prepare(dq_op_call *call, dq_half_floats *h, dq_error *err)
+dq_status dq_half_floats_prepare(dq_op_call *call, unsigned without, dq_half_floats *h, dq_error *err)
 {
     memset(h, 0, sizeof *h);
+    h->without = without;
     if (call->in[0]->dtype == DQ_FLOAT)
         return DQ_OK;
     for (uint32_t i = 0; i < DQ_HALF_INPUTS && i < call->in_count; i++) {
         const dq_tensor *t = call->in[i];
-        if (!t || t->dtype != call->in[0]->dtype)
+        if (!t || t->dtype != call->in[0]->dtype || without >> i & 1)
             continue;
         if (!dq_call_constant(call, i) || t->count == 0) {
             DQ_TRY(reserve(call, dq_tensor_stored(t), &h->at[i], err));
@@ -115,7 +121,7 @@ static float *room(const dq_op_call *call, size_t at)
 
 const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, uint32_t i)
 {
-    const dq_tensor *t = dq_call_in(call, i);
+    const dq_tensor *t = h->without >> i & 1 ? NULL : dq_call_in(call, i);
     if (!t || t->dtype == DQ_FLOAT || h->fixed[i])
         return !t ? NULL : h->fixed[i] ? h->fixed[i] : dq_data(t, float);
     float *floats = room(call, h->at[i]);

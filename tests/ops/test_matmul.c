@@ -194,6 +194,35 @@ START_TEST(gemm_to_the_bit)
 }
 END_TEST
 
+/* Weights of 16 bits: constant, aligned or not, they are packed once; else they are widened in each run. */
+START_TEST(gemm_of_16_bits)
+{
+    enum { M = 3, K = 75, N = 37 };
+    static const dq_dtype types[] = {DQ_FLOAT16, DQ_BFLOAT16};
+    double a[M * K], b[K * N], want[M * N];
+    for (size_t i = 0; i < M * K; i++)
+        a[i] = (double)(i * 7 % 5) - 2;
+    for (size_t i = 0; i < K * N; i++)
+        b[i] = (double)(i * 11 % 3) - 1;
+    for (size_t form = 0; form < 4; form++) {
+        const bool turned = form / 2;
+        for (size_t i = 0; i < M * N; i++) {
+            want[i] = 0;
+            for (size_t p = 0; p < K; p++)
+                want[i] += a[i / N * K + p] * b[turned ? i % N * K + p : p * N + i % N];
+        }
+        ops_case c;
+        ops_begin(&c, "", "Gemm", 13);
+        ops_int(&c, "transB", turned);
+        ops_in(&c, types[form % 2], OPS_DIMS(M, K), a);
+        ops_in(&c, types[form % 2], OPS_DIMS(turned ? N : K, turned ? K : N), b);
+        ops_must_run(&c);
+        ops_want(&c, 0, types[form % 2], OPS_DIMS(M, N), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 /* dqrun's forms: a bias and bounds upon the products, along rows and for one row of turned weights. */
 START_TEST(bounded)
 {
@@ -281,6 +310,7 @@ int main(void)
 {
     TCase *tests = tcase_create("MatMul, Gemm");
     tcase_add_test(tests, gemm_to_the_bit);
+    tcase_add_test(tests, gemm_of_16_bits);
     tcase_add_test(tests, matmul_small);
     tcase_add_test(tests, matmul_batches_over_blocks);
     tcase_add_test(tests, gemm_forms);

@@ -44,8 +44,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .b_step = n,
                                  .alpha = 1,
                                  .bounds = {-INFINITY, INFINITY}};
-    DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
     DQ_TRY(dq_fmatrix_prepare(call, WEIGHTS, &s->projection, err));
+    DQ_TRY(dq_half_floats_prepare(call, s->projection.panels ? 1 << WEIGHTS : 0, &s->halves, err));
     return dq_self_attention_prepare(call, a, err);
 }
 

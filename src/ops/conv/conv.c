@@ -223,7 +223,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     bool single = dq_half_floats_take(call->in[X]->dtype) && dq_conv_float_suits(shape);
     s->finish = finish_of(call, &s->activation, &s->gate);
     if (single)
-        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
+        DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     if (single && call->in[W]->dtype == DQ_FLOAT && dq_conv_beside_suits(call, W, shape)) {
         s->way = BY_BESIDE;
         return dq_conv_beside_prepare(call, W, shape, &s->beside, err);

@@ -218,8 +218,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_bounds(call, &st->bounds, err));
     st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_suits(s);
     if (st->by_phases) {
-        DQ_TRY(dq_half_floats_prepare(call, &st->halves, err));
-        return dq_transposed_prepare(call, W, s, &st->floats, err);
+        DQ_TRY(dq_transposed_prepare(call, W, s, &st->floats, err));
+        return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);
     }
     st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
                       s->batch * s->group,

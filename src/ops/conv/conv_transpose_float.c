@@ -85,9 +85,15 @@ bool dq_transposed_suits(const dq_transposed *s)
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
+/* Weights as floats, or as what they are floats of. */
+typedef struct elements {
+    const float *floats;
+    const dq_tensor *narrow;
+} elements;
+
 /* Rows of a phase: its output channels, each with the elements that it takes of all input channels. */
-static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, size_t taps,
-                          const float *from, float *to)
+static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, size_t taps, elements from,
+                          float *to)
 {
     for (size_t o = 0; o < s->group * s->group_out; o++)
         for (size_t c = 0; c < s->group_in; c++) {
@@ -99,13 +105,14 @@ static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, 
                     at += (size_t)(p->tap[d] - i * p->step[d]) * step;
                     step *= (size_t)s->kernel[d];
                 }
-                *to++ = from[channel * s->kernel_size + at];
+                at += channel * s->kernel_size;
+                *to++ = from.floats ? from.floats[at] : (float)dq_tensor_get_double(from.narrow, at);
             }
         }
 }
 
 /* One phase after the other. */
-static void arrange(const dq_transposed *s, const float *from, float *to)
+static void arrange(const dq_transposed *s, elements from, float *to)
 {
     for (size_t i = 0; i < phase_count(s); i++) {
         dq_transposed_phase p;
@@ -119,7 +126,7 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
 {
     dq_transposed s;
     memcpy(&s, key, sizeof s);
-    arrange(&s, dq_data(from, float), packed);
+    arrange(&s, (elements){from->dtype == DQ_FLOAT ? dq_data(from, float) : NULL, from}, packed);
 }
 
 /* What the arrangement depends on; compared as bytes. */
@@ -376,7 +383,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     DQ_TRY(prepare_phases(call, f, err));
     if (f->at_once && !dq_call_place(call, f->phases->product.m, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "terms of a transposed convolution");
-    if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT && bytes) {
+    if (dq_call_constant(call, w) && bytes) {
         const dq_transposed key = arrangement(shape);
         const void *packed;
         DQ_TRY(dq_call_pack_later(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
@@ -395,7 +402,7 @@ void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, co
     job j = {call, f, NULL, x, f->weights, bias, bounds, out};
     if (!j.w) {
         float *room = (float *)(void *)((char *)call->scratch + f->weights_at);
-        arrange(f->shape, w, room);
+        arrange(f->shape, (elements){w, NULL}, room);
         j.w = room;
     }
     if (bias && f->at_once) {

@@ -1,5 +1,7 @@
 #include "ops/matmul/float_matrix.h"
 
+#include "ops/half_floats.h"
+
 #include <math.h>
 
 enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */ };
@@ -77,7 +79,7 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
 {
     const dq_tensor *t = call->in[b];
     const bool panels =
-        t->dtype == DQ_FLOAT && dq_call_constant(call, b) && t->count && t->count == f->n * f->k;
+        dq_half_floats_take(t->dtype) && dq_call_constant(call, b) && t->count && t->count == f->n * f->k;
     f->by_columns = f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1 && !panels;
     if (f->by_columns)
         return DQ_OK;

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "ops/half_floats.h"
 
 #include <string.h>
 
@@ -309,21 +310,22 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const floa
 
 typedef struct matrix {
     dq_transpose_x32_fn *transpose;
+    dq_convert_f16_f32_fn *widen;
     size_t batches, n, k, col_stride, step_stride;
 } matrix;
 
 enum { STEPS = 64 /* of a panel at a time */ };
 
-/* Columns and steps of a matrix that is loose, from element `first` on, side by side in `room` as they are in
- * memory. */
-static void gather(const char *from, size_t first, const matrix *m, bool along, size_t cols, size_t steps,
-                   float *room)
+/* Columns and steps of a matrix of elements of `size` bytes, which may be loose, from element `first` on,
+ * side by side in `room` as they are in memory. */
+static void gather(const char *from, size_t size, size_t first, const matrix *m, bool along, size_t cols,
+                   size_t steps, char *room)
 {
     size_t lines = along ? cols : steps, length = along ? steps : cols;
     size_t apart = along ? m->col_stride : m->step_stride, each = along ? m->step_stride : m->col_stride;
-    for (size_t i = 0; i < lines; i++, first += apart, room += length)
+    for (size_t i = 0; i < lines; i++, first += apart, room += length * size)
         for (size_t j = 0, n = each == 1 ? length : 1; j < length; j += n)
-            memcpy(room + j, from + (first + j * each) * sizeof *room, n * sizeof *room);
+            memcpy(room + j * size, from + (first + j * each) * size, n * size);
 }
 
 static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
@@ -334,8 +336,13 @@ static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size
     size_t cols = least(DQ_FPANEL, m->n - col), steps = least(STEPS, m->k - p);
     size_t first = batch * m->n * m->k + col * m->col_stride + p * m->step_stride;
     float *to = packed + (batch * pieces(m->n, DQ_FPANEL) * DQ_FPANEL + col) * m->k + p * DQ_FPANEL;
-    if (from->loose) {
-        gather(from->data, first, m, along, cols, steps, room);
+    if (from->loose || from->dtype != DQ_FLOAT) {
+        uint16_t halves[DQ_FPANEL * STEPS];
+        const bool single = from->dtype == DQ_FLOAT;
+        gather(from->data, single ? sizeof *room : sizeof *halves, first, m, along, cols, steps,
+               single ? (char *)room : (char *)halves);
+        if (!single)
+            dq_half_floats_row(m->widen, from->dtype, halves, cols * steps, room);
         panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
     } else {
         panel(m->transpose, (const float *)from->data + first, m->col_stride, m->step_stride, cols, steps,
@@ -351,7 +358,7 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
     bool by_steps = m->step_stride > m->col_stride;
     size_t lines = by_steps ? m->k : m->n, others = by_steps ? m->n : m->k, given_back = 0;
     size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
-    size_t line = (by_steps ? m->step_stride : m->col_stride) * sizeof(float);
+    size_t line = (by_steps ? m->step_stride : m->col_stride) * (dq_dtype_get(from->dtype)->bits / 8);
     for (size_t batch = 0; batch < m->batches; batch++)
         for (size_t i = 0; i < lines; i += piece) {
             for (size_t j = 0; j < others; j += other)
@@ -372,6 +379,7 @@ dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     memset(&key, 0, sizeof key); /* compared as bytes */
     key.transpose = call->kernels->transpose_x32;
+    key.widen = call->kernels->convert_f16_f32;
     key.batches = batches;
     key.n = n;
     key.k = k;

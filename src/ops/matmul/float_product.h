@@ -49,8 +49,8 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const float *image,
                 const dq_fpart *part, float *room, dq_fblock *block);
 
-/** Constant input i, float matrices of n columns and k steps behind each other, in panels for all runs: panel
- * j of them all begins at j * DQ_FPANEL * k, and a matrix with a panel. In prepare. */
+/** Constant input i, matrices of floats or of 16 bits, of n columns and k steps behind each other, in panels
+ * for all runs: panel j of them all begins at j * DQ_FPANEL * k, and a matrix with a panel. In prepare. */
 dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
                               size_t col_stride, size_t step_stride, const float **panels, dq_error *err);
 

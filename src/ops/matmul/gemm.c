@@ -20,6 +20,7 @@ typedef struct state {
     dq_ew_params params;
 } state;
 
+enum { B = 1 };
 enum { WORK = 4096 /* results of a piece of parallel work, about */ };
 
 typedef struct operands {
@@ -244,7 +245,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->by_floats =
         dq_half_floats_take(call->in[0]->dtype) && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
     if (s->by_floats) {
-        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
         s->floats = (dq_fmatrix){.batches = 1,
                                  .m = sh.m,
                                  .n = sh.n,
@@ -255,7 +255,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .b_step = s->b_step,
                                  .alpha = s->alpha,
                                  .bounds = s->floats.bounds};
-        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+        DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
+        return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
     DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
     return dq_fmm_prepare(call, &s->mm, err);

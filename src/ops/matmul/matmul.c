@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { BIAS = 2 /* dqrun MatMul, of floats */ };
+enum { B = 1, BIAS /* dqrun MatMul, of floats */ };
 
 /* An operand seen as matrices of [rows, columns]: strides in elements. */
 typedef struct view {
@@ -148,7 +148,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(prepare_spread(call, s, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
     if (dq_half_floats_take(call->in[0]->dtype)) {
-        DQ_TRY(dq_half_floats_prepare(call, &s->halves, err));
         s->floats = (dq_fmatrix){.batches = s->shape.batches,
                                  .m = s->shape.m,
                                  .n = s->shape.n,
@@ -159,7 +158,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .b_step = s->b.row,
                                  .alpha = s->alpha};
         DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
-        return dq_fmatrix_prepare(call, 1, &s->floats, err);
+        DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
+        return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
     s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype),
                      s->shape.batches,
