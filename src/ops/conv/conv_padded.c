@@ -1,6 +1,7 @@
 #include "ops/conv/conv_padded.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_panels.h"
 
 #include <string.h>
 
@@ -14,8 +15,8 @@ static bool suits(const dq_conv_shape *s)
 {
     enum { FEW = 4, MANY = 64, MOST_STRIDE = 8, FAR = 64 };
     const dq_window *w = &s->window;
-    if (w->rank != 2 || s->group != 1 || (s->in_channels > FEW && s->kernel_size < MANY) ||
-        s->kernel_size == 1 || s->out_size == 0)
+    if (w->rank != 2 || s->group != 1 || dq_conv_patches(w, s->in_channels) ||
+        (s->in_channels > FEW && s->kernel_size < MANY) || s->kernel_size == 1 || s->out_size == 0)
         return false;
     for (size_t d = 0; d < 2; d++)
         if (w->stride[d] > MOST_STRIDE ||

@@ -1,5 +1,7 @@
 #include "ops/conv/conv_panels.h"
 
+#include <string.h>
+
 enum { REACH = 1 << 30 };
 
 bool dq_conv_panels_suits(const dq_window *w)
@@ -92,6 +94,51 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
     }
 }
 
+/* ---- Patches ------------------------------------------------------------------------------------------- */
+
+bool dq_conv_patches(const dq_window *w, size_t channels)
+{
+    enum { FAR = 4, FOUR = 4, EIGHT = 8, WIDE = 12, FEW = 4 };
+    const size_t last = w->rank - 1;
+    const int64_t across = w->kernel[last];
+    bool suits = w->rank <= 2 && w->stride[last] >= FAR && w->dilation[last] == 1 &&
+                 across >= (channels <= FEW ? FOUR : EIGHT) && (across % FOUR == 0 || across >= WIDE);
+    for (size_t d = 0; d < w->rank; d++)
+        suits =
+            suits && w->begin[d] == 0 && (w->out[d] - 1) * w->stride[d] + dq_window_span(w, d) <= w->in[d];
+    return suits;
+}
+
+/* Columns `first` to `first + count` of a channel's patches, which stand in a row or several. */
+static void patch_panel(dq_transpose_x32_fn *transpose, const dq_window *w, const float *x, size_t first,
+                        size_t count, float *to)
+{
+    const size_t last = w->rank - 1, lines = last ? (size_t)w->kernel[0] : 1;
+    const size_t width = (size_t)w->in[last], across = (size_t)w->kernel[last], each = (size_t)w->out[last];
+    const size_t step = (size_t)w->stride[last];
+    for (size_t y = 0; y < lines; y++, to += across * DQ_FPANEL)
+        for (size_t lane = 0, n; lane < count; lane += n) {
+            const size_t row = (first + lane) / each, col = (first + lane) % each;
+            const size_t at = row * (size_t)w->stride[0] + y * (size_t)w->dilation[0];
+            n = each - col < count - lane ? each - col : count - lane;
+            transpose((const uint32_t *)(const void *)(x + at * width + col * step), step, n, across,
+                      (uint32_t *)(void *)(to + lane), DQ_FPANEL);
+        }
+}
+
+static void patch_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
+                         size_t taps, size_t plane, float *room)
+{
+    for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
+        const size_t left = part->cols - j, count = left < DQ_FPANEL ? left : DQ_FPANEL;
+        float *to = room + j * part->k;
+        if (count < DQ_FPANEL)
+            memset(to, 0, part->k * DQ_FPANEL * sizeof *to);
+        for (size_t c = 0; c < part->k / taps; c++, to += taps * DQ_FPANEL)
+            patch_panel(kernels->transpose_x32, w, x + c * plane, part->col + j, count, to);
+    }
+}
+
 void dq_conv_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
                     float *room, dq_fblock *block)
 {
@@ -101,7 +148,10 @@ void dq_conv_panels(const dq_kernels *kernels, const dq_window *w, const float *
         plane *= (size_t)w->in[d];
     }
     x += part->p / taps * plane;
-    for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
+    const bool turned = dq_conv_patches(w, part->k / taps);
+    if (turned)
+        patch_panels(kernels, w, x, part, taps, plane, room);
+    for (size_t j = 0; j < part->cols && !turned; j += DQ_FPANEL) {
         origins o;
         size_t left = part->cols - j;
         find_origins(w, part->col + j, left < DQ_FPANEL ? left : DQ_FPANEL, &o);
