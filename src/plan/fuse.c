@@ -74,7 +74,8 @@ static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, d
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out)
 {
     const dq_value *from = dq_fuser_unmoved(f, v);
-    if (!from || !read_dequantized(f, from->producer, any, out))
+    if (!from || from->id >= f->use_count ||
+        !read_dequantized(f, f->instead[from->id] ? f->instead[from->id] : from->producer, any, out))
         return false;
     if (from == v)
         return true;
@@ -198,10 +199,11 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
     f->use_count = f->program->ir->value_count;
     f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
     f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
+    f->instead = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
     dq_dtype *dtypes = DQ_NEW_ARRAY(f->passing, f->use_count, dq_dtype);
     f->capacity = g->node_count + 16;
     f->nodes = DQ_NEW_ARRAY(f->arena, f->capacity, dq_node *);
-    if (!f->uses || !f->reader || !f->nodes || !dtypes)
+    if (!f->uses || !f->reader || !f->instead || !f->nodes || !dtypes)
         return dq_no_memory(err, f->capacity * sizeof *f->nodes, "fused nodes");
     DQ_TRY(refine_types(f, dtypes, err));
     f->count = g->node_count;

@@ -11,6 +11,8 @@
  * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit codes: itself, of codes.
  *   Exact.
  *
+ * Concat of codes of one scale and zero point, which a product reads: DequantizeLinear(Concat(x …)). Exact.
+ *
  * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
 #include "plan/fuser.h"
 
@@ -219,12 +221,51 @@ static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
     return NULL;
 }
 
+/* Codes of one scale and zero point, laid end to end before they are dequantized, for a product that takes
+ * them as codes. */
+static bool fuse_concat(dq_fuser *f)
+{
+    const dq_node *node = f->nodes[f->at];
+    dq_dequantized first, x;
+    if (!dq_fuser_is(node, "Concat") || node->in_count == 0 || !node->out[0] ||
+        node->out[0]->id >= f->use_count || !dq_fuser_is_product(f->reader[node->out[0]->id]) ||
+        !dq_fuser_dequantized(f, node->in[0], true, &first))
+        return false;
+    dq_value **in = DQ_NEW_ARRAY(f->arena, node->in_count, dq_value *);
+    if (!in)
+        return dq_fuser_no_memory(f);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (!dq_fuser_dequantized(f, node->in[i], true, &x) || x.dtype != first.dtype ||
+            !dq_fuser_same_params(x.scale_t, x.zero_t, first.scale_t, first.zero_t) ||
+            !dq_fuser_settle(f, &x))
+            return false;
+        in[i] = x.codes;
+    }
+    dq_value *codes = dq_fuser_make_value(f, node->out[0]->name, first.dtype);
+    dq_node *made =
+        codes ? dq_fuser_node(f, "", "Concat", node->opset, node, node->in_count, in, codes, node->attr_count)
+              : NULL;
+    dq_value *back[] = {codes, first.scale, first.zero};
+    dq_node *last = made ? dq_fuser_node(f, first.node->domain, "DequantizeLinear", first.node->opset, node,
+                                         3, back, node->out[0], 0)
+                         : NULL;
+    if (!last)
+        return false;
+    dq_fuser_copy_attrs(node, made);
+    if (!dq_fuser_bind(f, made) || !dq_fuser_bind(f, last) || !dq_fuser_before(f, made))
+        return false;
+    f->nodes[f->at] = last;
+    f->instead[node->out[0]->id] = last;
+    dq_fuser_tell(f, node, "works on the quantized codes, which are dequantized behind it");
+    return true;
+}
+
 bool dq_fuse_elements(dq_fuser *f)
 {
     dq_quantized q;
     dq_tail tail;
     if (!dq_fuser_quantized(f, f->nodes[f->at], true, &q))
-        return false;
+        return fuse_concat(f);
     const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
     if (!v->producer || v->graph != f->graph || !dq_fuser_once(f, v))
         return false;

@@ -33,7 +33,7 @@ typedef struct product {
     double alpha, beta, y_scale;
 } product;
 
-static bool is_product(const dq_node *node)
+bool dq_fuser_is_product(const dq_node *node)
 {
     return dq_fuser_is(node, "Conv") || dq_fuser_is(node, "ConvTranspose") || dq_fuser_is(node, "Gemm") ||
            dq_fuser_is(node, "MatMul");
@@ -46,14 +46,14 @@ static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
     *p = (product){.node = node, .alpha = 1, .beta = 1};
     if (!node || v->graph != f->graph)
         return false;
-    if (is_product(node)) {
+    if (dq_fuser_is_product(node)) {
         p->bias = node->in_count > 2 ? node->in[2] : NULL;
         return true;
     }
     for (int side = 0; side < 2 && dq_fuser_is(node, "Add"); side++) {
         const dq_value *sum = node->in[side];
         const dq_node *by = sum->producer;
-        if (!by || !is_product(by) || sum->graph != f->graph || !dq_fuser_once(f, sum) ||
+        if (!by || !dq_fuser_is_product(by) || sum->graph != f->graph || !dq_fuser_once(f, sum) ||
             (by->in_count > 2 && by->in[2]))
             continue;
         p->node = by;

@@ -16,13 +16,14 @@ typedef struct dq_fuser {
     dq_arena *passing; /* what only the patterns look at */
     dq_node **nodes;   /* room for what is inserted */
     uint32_t count, capacity;
-    uint32_t at;        /* the node that is looked at */
-    dq_value **moved;   /* by value id: its codes, where moves have been made once more on codes; or NULL */
-    dq_value **settled; /* by value id: the constant that stands for it; or NULL */
-    const dq_dtype *dtypes; /* by value id: element types, as far as they follow */
-    const dq_node **reader; /* by value id: the last node of the graph that reads the value */
-    uint32_t *uses;         /* by value id: readers of the value in the graph, and callers that want it */
-    uint32_t use_count;     /* length of uses */
+    uint32_t at;      /* the node that is looked at */
+    dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
+    const dq_node **instead; /* by value id: a DequantizeLinear made to give it; or NULL */
+    dq_value **settled;      /* by value id: the constant that stands for it; or NULL */
+    const dq_dtype *dtypes;  /* by value id: element types, as far as they follow */
+    const dq_node **reader;  /* by value id: the last node of the graph that reads the value */
+    uint32_t *uses;          /* by value id: readers of the value in the graph, and callers that want it */
+    uint32_t use_count;      /* length of uses */
     dq_value **values;
     uint32_t value_count, value_capacity;
     size_t deepest; /* convolutions of deeper windows turn planes into pixels; SIZE_MAX: none does */
@@ -142,6 +143,8 @@ bool dq_fuser_no_memory(dq_fuser *f);
  * Pad fills in. NULL: it cannot be. */
 dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
                          dq_value **outs);
+/** Conv, ConvTranspose, Gemm, MatMul (fuse_products.c). */
+bool dq_fuser_is_product(const dq_node *node);
 /** The value before the nodes that only move elements. */
 const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v);
 /** Whether those nodes would do the same to codes of these parameters. */

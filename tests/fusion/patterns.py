@@ -348,6 +348,20 @@ def concat(case):
     case.quanta = 0
 
 
+def concat_of_codes(case):
+    """Codes of one scale and zero point that meet before a product, with no quantization in between."""
+    dtype, scale = case.code_type(), case.scale()
+    zero = case.zero(dtype)
+    parts = [case.input(f"x{i}", (1, case.size(1, 4), 5, 5), dtype, scale, zero)[0] for i in range(3)]
+    channels = sum(case.feeds[name].shape[1] for name in case.feeds)
+    x = case.node("Concat", parts, "concat", axis=case.pick(1, -3))
+    w, w_scales = case.weights((6, channels, 2, 2), 0, case.chance(0.5))
+    y = case.node("Conv", [x, w], "conv")
+    case.quantize("y", y, sum_scale(case, channels * 4, scale, w_scales), case.code_type())
+    case.expect("concat", MOVES)
+    case.expect("conv", PRODUCT + "QLinearConv")
+
+
 def where(case):
     dtype = case.code_type()
     condition = case.fed("condition", case.rng.integers(0, 2, case.pick((3, 5), (5,), (3, 1))).astype(bool))
@@ -533,4 +547,5 @@ def blocks(case):
 
 
 PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
-                                    shared, binary, pool, concat, where, move, table, table_wanted, dynamic, blocks)}
+                                    shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
+                                    dynamic, blocks)}
