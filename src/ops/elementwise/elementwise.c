@@ -9,7 +9,8 @@ enum {
     GRAIN = 16384, /* elements of a piece of parallel work */
     SLOTS = 3,     /* operands of a kernel that is not a fold */
     COPIES = 4096, /* bytes of a value that stays, or a short run that comes again, written out as a run */
-    SHORT = 1024,  /* bytes of a short run */
+    SHORT = 1024,  /* bytes of a short run, */
+    SPREAD = 256,  /* and of one whose values stay along it */
     FEW = 4        /* times that it comes again for which it is not written out */
 };
 
@@ -125,20 +126,27 @@ static bool repeats(const state *s, const operand *o)
     return o->strides[s->rank - 1] == 1 && o->strides[s->rank - 2] == 0;
 }
 
+/* One that stays along the innermost runs and moves from one to the next: written out, likewise. */
+static bool spreads(const state *s, const operand *o)
+{
+    return o->strides[s->rank - 1] == 0 && o->strides[s->rank - 2] != 0 && o->width <= sizeof(uint64_t);
+}
+
 static size_t rows_at_once(const state *s)
 {
-    size_t last = s->rank - 1, rows = 0;
-    if (s->rank < 2 || s->stage != DQ_UNDEFINED || s->copies || s->operand_count > (s->fold ? 2 : SLOTS))
+    size_t last = s->rank - 1, rows = s->stage == DQ_UNDEFINED ? COPIES : BLOCK / s->dims[last];
+    if (s->rank < 2 || s->operand_count > (s->fold ? 2 : SLOTS))
         return 0;
     for (size_t i = 0; i < s->operand_count; i++) {
         const operand *o = &s->operands[i];
         const size_t bytes = s->dims[last] * o->width;
-        if (repeats(s, o) && bytes <= SHORT)
-            rows = rows && rows < COPIES / bytes ? rows : COPIES / bytes;
+        if ((repeats(s, o) && bytes <= SHORT) || (spreads(s, o) && bytes <= SPREAD))
+            rows = rows < COPIES / bytes ? rows : COPIES / bytes;
         else if (o->strides[last - 1] != s->dims[last] * o->strides[last])
             return 0;
     }
-    return s->dims[last - 1] < FEW ? 0 : rows < s->dims[last - 1] ? rows : s->dims[last - 1];
+    rows = rows < s->dims[last - 1] ? rows : s->dims[last - 1];
+    return rows < FEW ? 0 : rows;
 }
 
 /* ---- Prepare ------------------------------------------------------------------------------------------ */
@@ -311,6 +319,16 @@ static void apply(const state *s, void *out, const void *const in[], const size_
     }
 }
 
+/* What follows the last kernel, whose n results are in `to`. */
+static void finish(const job *j, void *to, size_t n, char *out)
+{
+    const state *s = j->s;
+    if (s->then)
+        s->then(to, (const void *[]){to}, (const size_t[]){1}, n, &s->params);
+    if (s->stage_out)
+        narrow(j, to, n, out);
+}
+
 /* One run of at most BLOCK elements (any length when nothing is widened). */
 static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, char *out)
 {
@@ -335,13 +353,48 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
         apply(s, to, in, step, n);
     else if (s->operand_count == 1)
         copy_run(to, in[0], step[0], s->stage ? sizeof(float) : s->out_width, n);
-    if (s->then) {
-        const void *again[1] = {to};
-        const size_t one = 1;
-        s->then(to, again, &one, n, &s->params);
+    finish(j, to, n, out);
+}
+
+/* `rows` runs of `row` elements, each of one value; the values lie `stride` elements apart. Up to 7 bytes
+ * more are written. */
+static void spread(const char *from, size_t stride, size_t width, size_t rows, size_t row, char *to)
+{
+    for (size_t r = 0; r < rows; r++, from += stride * width) {
+        uint64_t value = 0;
+        if (width == 1)
+            value = *(const uint8_t *)from * (UINT64_MAX / UINT8_MAX);
+        else if (width == 2)
+            value = *(const uint16_t *)(const void *)from * (UINT64_MAX / UINT16_MAX);
+        else if (width == 4)
+            value = *(const uint32_t *)(const void *)from * (UINT64_MAX / UINT32_MAX);
+        else
+            value = *(const uint64_t *)(const void *)from;
+        for (size_t i = 0; i < row * width; i += sizeof value)
+            memcpy(to + r * row * width + i, &value, sizeof value);
     }
-    if (s->stage_out)
-        narrow(j, &result, n, out);
+}
+
+typedef struct written {
+    _Alignas(16) char bytes[COPIES + SHORT]; /* a run may begin inside the first copy */
+    const char *from;                        /* what is repeated here */
+} written;
+
+/* Operand o for n results from `within` of the innermost two dimensions on; those begin at `from`. */
+static const void *rows_of(const state *s, const operand *o, const char *from, size_t within, size_t n,
+                           written *w)
+{
+    const size_t last = s->rank - 1, row = s->dims[last], first = within / row;
+    if (spreads(s, o))
+        spread(from + first * o->strides[last - 1] * o->width, o->strides[last - 1], o->width,
+               (within + n - 1) / row - first + 1, row, w->bytes);
+    else if (!repeats(s, o))
+        return from + within * o->strides[last] * o->width;
+    else
+        for (size_t k = 0; k <= s->rows && w->from != from; k++)
+            memcpy(w->bytes + k * row * o->width, from, row * o->width);
+    w->from = from;
+    return w->bytes + within % row * o->width;
 }
 
 /* The same, some innermost runs at a time. */
@@ -349,8 +402,10 @@ static void piece_by_rows(const job *j, size_t begin, size_t end)
 {
     const state *s = j->s;
     const size_t last = s->rank - 1, row = s->dims[last], plane = s->dims[last - 1] * row;
-    _Alignas(16) char copies[SLOTS][COPIES + SHORT]; /* a run may begin inside the first copy */
-    const char *copied[SLOTS] = {NULL};
+    written copies[SLOTS];
+    block buffers[SLOTS], result;
+    for (size_t i = 0; i < SLOTS; i++)
+        copies[i].from = NULL;
     for (size_t at = begin, n; at < end; at += n) {
         const void *in[SLOTS] = {NULL};
         size_t step[SLOTS] = {0}, within = at % plane;
@@ -362,19 +417,17 @@ static void piece_by_rows(const job *j, size_t begin, size_t end)
             size_t rest = at / plane;
             for (size_t d = last - 1; d-- > 0; rest /= s->dims[d])
                 from += rest % s->dims[d] * o->strides[d] * o->width;
-            step[i] = o->strides[last];
-            in[i] = from + within * step[i] * o->width;
-            if (!repeats(s, o))
+            step[i] = spreads(s, o) ? 1 : o->strides[last];
+            in[i] = rows_of(s, o, from, within, n, &copies[i]);
+            if (s->stage == DQ_UNDEFINED)
                 continue;
-            for (size_t k = 0; k <= s->rows && copied[i] != from; k++)
-                memcpy(copies[i] + k * row * o->width, from, row * o->width);
-            copied[i] = from;
-            in[i] = copies[i] + within % row * o->width;
+            widen(j, o, in[i], step[i] ? n : 1, &buffers[i]);
+            in[i] = &buffers[i];
         }
-        void *out = (char *)j->out + at * s->out_width;
-        s->fn(out, in, step, n, &s->params);
-        if (s->then)
-            s->then(out, (const void *[]){out}, (const size_t[]){1}, n, &s->params);
+        char *out = (char *)j->out + at * s->out_width;
+        void *to = s->stage_out ? (void *)&result : (void *)out;
+        apply(s, to, in, step, n);
+        finish(j, to, n, out);
     }
 }
 
