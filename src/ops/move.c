@@ -215,7 +215,8 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* ---- Two axes that change places ----------------------------------------------------------------------- */
 
-enum { COLUMNS = 64, ROWS = 256 /* of the source: what is transposed at once */ };
+/* Of the source, what is transposed at once; of few channels more pixels. */
+enum { COLUMNS = 64, ROWS = 256, CHANNELS = 4, PIXELS = 4096 };
 
 /* Where the last axis of the destination, whose elements lie side by side there, is a column of the source
  * and axis `side` a row of it. */
@@ -223,6 +224,7 @@ typedef struct turn {
     const dq_kernels *kernels;
     dq_move outer; /* the axes but the two */
     size_t rows, cols, src_stride, dst_stride, width;
+    size_t rows_at_once, cols_at_once;
     char *to;
     const char *from;
 } turn;
@@ -240,7 +242,9 @@ static bool find_turn(const dq_move *m, size_t width, turn *t)
                 .cols = m->dims[side],
                 .src_stride = (size_t)m->from[last],
                 .dst_stride = m->to[side],
-                .width = width};
+                .width = width,
+                .rows_at_once = m->dims[side] <= CHANNELS ? PIXELS : ROWS,
+                .cols_at_once = m->dims[last] <= CHANNELS ? PIXELS : COLUMNS};
     for (size_t d = 0; d < last; d++)
         if (d != side)
             dq_move_add(&t->outer, m->dims[d], m->from[d], m->to[d]);
@@ -259,28 +263,33 @@ static void turn_block(const turn *t, const char *from, char *to, size_t rows, s
         t->kernels->transpose_x32(src, t->src_stride, rows, cols, dst, t->dst_stride);
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static void turns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const turn *t = arg;
-    size_t strips = (t->cols + COLUMNS - 1) / COLUMNS;
+    size_t strips = (t->cols + t->cols_at_once - 1) / t->cols_at_once;
     for (size_t i = begin; i < end; i++) {
-        size_t first = i % strips * COLUMNS, cols = t->cols - first < COLUMNS ? t->cols - first : COLUMNS;
+        size_t first = i % strips * t->cols_at_once, cols = smaller(t->cols - first, t->cols_at_once);
         int64_t from = (int64_t)first;
         size_t to = first * t->dst_stride, rest = i / strips;
         for (size_t d = t->outer.rank; d-- > 0; rest /= t->outer.dims[d]) {
             from += (int64_t)(rest % t->outer.dims[d]) * t->outer.from[d];
             to += rest % t->outer.dims[d] * t->outer.to[d];
         }
-        for (size_t r = 0; r < t->rows; r += ROWS)
+        for (size_t r = 0; r < t->rows; r += t->rows_at_once)
             turn_block(t, t->from + (from + (int64_t)(r * t->src_stride)) * (int64_t)t->width,
-                       t->to + (to + r) * t->width, t->rows - r < ROWS ? t->rows - r : ROWS, cols);
+                       t->to + (to + r) * t->width, smaller(t->rows - r, t->rows_at_once), cols);
     }
 }
 
 static void run_turns(const dq_op_call *call, turn *t)
 {
-    size_t count = (t->cols + COLUMNS - 1) / COLUMNS, strip = t->rows * COLUMNS;
+    size_t count = (t->cols + t->cols_at_once - 1) / t->cols_at_once, strip = t->rows * t->cols_at_once;
     for (size_t d = 0; d < t->outer.rank; d++)
         count *= t->outer.dims[d];
     t->kernels = call->kernels;

@@ -373,6 +373,10 @@ static void check_transpose(const dq_kernels *k, size_t element)
             rows = to = 1;
         if (round % 8 == 1) /* few rows, without gaps */
             rows = to = 1 + kernel_random(20);
+        if (round % 8 == 2) /* pixels of some channels, */
+            cols = from = 1 + kernel_random(5);
+        if (round % 8 == 3) /* and planes that become such */
+            rows = to = 1 + kernel_random(5);
         uint8_t flip = element == 1 && kernel_random(2) ? 0x80 : 0;
         size_t src_size = rows && cols ? ((rows - 1) * from + cols) * element : 0;
         size_t dst_size = rows && cols ? ((cols - 1) * to + rows) * element : 0;
