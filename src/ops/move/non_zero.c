@@ -37,8 +37,10 @@ static size_t find_some(const dq_op_call *call, size_t first, size_t n, uint8_t 
     const dq_tensor *t = call->in[0];
     const size_t width = dq_move_width(t->dtype);
     size_t sum = 0;
-    if (!width ||
-        !dq_cast_numbers(call->kernels, t->dtype, (const char *)t->data + first * width, DQ_BOOL, some, n))
+    if (t->dtype == DQ_BOOL)
+        memcpy(some, dq_data(t, uint8_t) + first, n);
+    else if (!width || !dq_cast_numbers(call->kernels, t->dtype, (const char *)t->data + first * width,
+                                        DQ_BOOL, some, n))
         for (size_t i = 0; i < n; i++)
             some[i] = !is_zero(t, first + i);
     for (size_t i = 0; i < n; i++) {
@@ -59,31 +61,83 @@ static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
 }
 
-static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
+/* Where those of n <= DQ_ROW elements from `first` on stand that are not zero; returns their number. */
+static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t *at)
 {
-    (void)err;
+    enum { RARE = 16 }; /* of so many one is rare: where there is none, none is looked for */
+    uint8_t some[DQ_ROW + sizeof(uint64_t)];
+    size_t count = 0;
+    const bool rare = find_some(call, first, n, some) * RARE < n;
+    memset(some + n, 0, sizeof(uint64_t));
+    for (size_t j = 0; j < n; j += sizeof(uint64_t)) {
+        uint64_t any;
+        memcpy(&any, some + j, sizeof any);
+        if (rare && !any)
+            continue;
+        for (size_t k = j; k < j + sizeof any; k++) { /* without a jump that nobody can foresee */
+            at[count] = first + k;
+            count += some[k];
+        }
+    }
+    return count;
+}
+
+/* An element's number by dims[d], which is small as a rule: much faster so on processors of some years ago.
+ */
+static size_t quotient(size_t a, size_t b)
+{
+    return a <= UINT32_MAX && b <= UINT32_MAX ? (uint32_t)a / (uint32_t)b : a / b;
+}
+
+/* Coordinates of elements, to `out`, whose rows are `n` long. */
+static void place_each(const dq_tensor *in, const size_t *at, size_t count, int64_t *out, size_t n)
+{
+    for (size_t j = 0; j < count && in->rank; j++) {
+        size_t rest = at[j];
+        for (size_t d = in->rank - 1; d > 0; d--) {
+            const size_t dim = (size_t)in->dims[d], whole = quotient(rest, dim);
+            out[d * n + j] = (int64_t)(rest - whole * dim);
+            rest = whole;
+        }
+        out[j] = (int64_t)rest;
+    }
+}
+
+/* The same for long rows, whose elements have all but one coordinate in common. */
+static void place_rows(const dq_op_call *call, int64_t *out, size_t n)
+{
     const dq_tensor *in = call->in[0];
-    size_t coord[DQ_MAX_RANK] = {0}, n = (size_t)call->out[0]->dims[1], found = 0;
-    size_t last = in->rank ? in->rank - 1 : 0, row = in->rank ? (size_t)in->dims[last] : 1;
-    int64_t *out = dq_data(call->out[0], int64_t);
+    size_t coord[DQ_MAX_RANK] = {0}, found = 0, last = in->rank - 1, row = (size_t)in->dims[last];
     for (size_t i = 0; i < in->count && found < n; i += row, dq_next_coord(last, in->dims, coord))
-        for (size_t k = 0, few; k < row; k += few) {
-            uint8_t some[DQ_ROW];
-            int64_t at[DQ_ROW];
-            size_t count = 0;
-            few = row - k < DQ_ROW ? row - k : DQ_ROW;
-            find_some(call, i + k, few, some);
-            for (size_t j = 0; j < few; j++) { /* without a jump that nobody can foresee */
-                at[count] = (int64_t)(k + j);
-                count += some[j];
-            }
+        for (size_t k = 0; k < row; k += DQ_ROW) {
+            size_t at[DQ_ROW + sizeof(uint64_t)];
+            const size_t count = find_places(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW, at);
             for (size_t d = 0; d < last; d++)
                 for (size_t j = 0; j < count; j++)
                     out[d * n + found + j] = (int64_t)coord[d];
-            if (in->rank)
-                memcpy(out + last * n + found, at, count * sizeof *at);
+            for (size_t j = 0; j < count; j++)
+                out[last * n + found + j] = (int64_t)(at[j] - i);
             found += count;
         }
+}
+
+static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    enum { LONG = 32 };
+    const dq_tensor *in = call->in[0];
+    const size_t n = (size_t)call->out[0]->dims[1];
+    int64_t *out = dq_data(call->out[0], int64_t);
+    if (in->rank && in->dims[in->rank - 1] >= LONG) {
+        place_rows(call, out, n);
+        return DQ_OK;
+    }
+    for (size_t i = 0, found = 0; i < in->count && found < n; i += DQ_ROW) {
+        size_t at[DQ_ROW + sizeof(uint64_t)];
+        const size_t count = find_places(call, i, in->count - i < DQ_ROW ? in->count - i : DQ_ROW, at);
+        place_each(in, at, count, out + found, n);
+        found += count;
+    }
     return DQ_OK;
 }
 
