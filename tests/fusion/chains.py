@@ -252,6 +252,8 @@ def floats(case, name, shape):
 def element_chain(case):
     """Operators that stay in float, from codes or floats to codes or floats, broadcasting in between."""
     shape = (case.size(1, 3), case.size(1, 4), case.size(1, 40) if case.chance(0.8) else 2500)
+    if case.chance(0.3):  # rows that are joined
+        shape = (shape[0], case.size(5, 400), min(shape[2], 256))
     case.quanta = 0
     trips = case.chance(0.5)
 

@@ -6,7 +6,8 @@
  * the steps with all codes: looking up costs less than a few of them.
  *
  * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
- * by one element or stays; a step whose operands all stay is computed once. */
+ * by one element or stays; a step whose operands all stay is computed once. Short runs are joined: an input
+ * that comes again in each of them, or stays along each, is written out, strip by strip. */
 #include "kernels/reciprocal.h"
 #include "ops/broadcast.h"
 #include "ops/codes.h"
@@ -22,6 +23,8 @@ enum {
     MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
     MOST_OUTPUTS = 2,
     ARGS = 3,
+    SHORT = 256, /* elements of a run that is joined with others, */
+    FEW = 4,     /* unless they are as few */
     CODES = 1 << 16,
     WORTH_A_LOOK = 3,              /* steps, … */
     WORTH_A_TABLE = CODES / 4,     /* … elements (making it costs as much as four runs then), … */
@@ -36,8 +39,13 @@ typedef struct step {
     bool divides; /* a Div of values that dq_float_rows.divide takes */
 } step;
 
+/* How an input goes on from one of the joined runs to the next. */
+typedef enum joint { GOES_ON, COMES_AGAIN, STAYS_ALONG } joint;
+
 typedef struct state {
     dq_loop loop;
+    size_t row; /* elements of a run of those that are joined */
+    joint joint[DQ_LOOP_OPERANDS];
     size_t inputs, steps, strips; /* strips: buffers that a worker needs */
     step step[MOST_STEPS];
     dq_codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
@@ -157,6 +165,41 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
+/* ---- Short runs --------------------------------------------------------------------------------------- */
+
+static bool joint_of(const dq_loop *l, size_t i, joint *to)
+{
+    const size_t *strides = l->strides[i], last = l->rank - 1;
+    if (strides[last - 1] == l->dims[last] * strides[last])
+        *to = GOES_ON;
+    else if (strides[last] && !strides[last - 1])
+        *to = COMES_AGAIN;
+    else if (!strides[last] && strides[last - 1] == 1)
+        *to = STAYS_ALONG;
+    else
+        return false;
+    return true;
+}
+
+/* The innermost two dimensions become one where runs along the last are short. */
+static void join_runs(state *s)
+{
+    dq_loop *l = &s->loop;
+    const size_t last = l->rank - 1;
+    joint joints[DQ_LOOP_OPERANDS];
+    if (last == 0 || l->dims[last] > SHORT || l->dims[last - 1] <= FEW)
+        return;
+    for (size_t i = 0; i < s->inputs; i++)
+        if (!joint_of(l, i, &joints[i]))
+            return;
+    memcpy(s->joint, joints, sizeof joints);
+    s->row = l->dims[last];
+    l->dims[last - 1] *= s->row;
+    l->rank--;
+    for (size_t i = 0; i < s->inputs; i++)
+        l->strides[i][last - 1] = joints[i] == GOES_ON ? l->strides[i][last] : 0;
+}
+
 /* ---- Buffers ------------------------------------------------------------------------------------------ */
 
 /* A buffer of a value is free again behind the last step that reads it. */
@@ -182,7 +225,7 @@ static void lay_out(const dq_op_call *call, state *s)
                 used[s->strip[u]] = false;
                 last[u] = SIZE_MAX; /* once: another value may have it now */
             }
-        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT)
+        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT && s->joint[v] == GOES_ON)
             continue;
         size_t free = 0;
         while (used[free])
@@ -213,6 +256,33 @@ static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n
     if (t->dtype == DQ_FLOAT)
         return dq_data(t, float) + offset;
     dq_codes_read(p->call->kernels, &p->s->in[i], t->data, offset, n, to);
+    return to;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* n elements of an input, whose joined runs begin at `offset`, from `within` of them on. */
+static const float *written_out(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
+{
+    const size_t row = p->s->row, first = within % row;
+    float room[STRIP];
+    if (p->s->joint[i] == COMES_AGAIN) {
+        const float *from = dequantize(p, i, offset, row, room);
+        const size_t begun = least(row - first, n);
+        memcpy(to, from + first, begun * sizeof *to);
+        memcpy(to + begun, from, least(first, n - begun) * sizeof *to);
+        for (size_t done = row; done < n; done *= 2)
+            memcpy(to + done, to, least(done, n - done) * sizeof *to);
+        return to;
+    }
+    const size_t rows = (first + n - 1) / row + 1;
+    const float *from = dequantize(p, i, offset + within / row, rows, room);
+    for (size_t r = 0, k = 0, end = row - first; r < rows; r++, end += row)
+        for (const float stays = from[r]; k < end && k < n; k++)
+            to[k] = stays;
     return to;
 }
 
@@ -259,12 +329,17 @@ static void one_run(void *arg, const dq_loop_run *run)
 {
     const piece *p = arg;
     const state *s = p->s;
+    const size_t plane = s->loop.dims[s->loop.rank - 1];
     value values[MOST_VALUES];
     for (size_t done = 0; done < run->n; done += STRIP) {
         size_t n = run->n - done < STRIP ? run->n - done : STRIP, at = run->at + done;
         for (size_t i = 0; i < s->inputs; i++) {
             float *to = s->strip[i] < 0 ? NULL : p->strips + s->strip[i] * STRIP;
             size_t moves = run->step[i];
+            if (s->joint[i] != GOES_ON) {
+                values[i] = (value){written_out(p, i, run->offset[i], at % plane, n, to), 1};
+                continue;
+            }
             values[i] = (value){dequantize(p, i, run->offset[i] + done * moves, moves ? n : 1, to), moves};
         }
         for (size_t i = 0; i < s->steps; i++)
@@ -360,6 +435,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     for (size_t i = 0; i < s->steps; i++)
         s->step[i].divides = s->step[i].divides && is_ordinary(call, s, s->step[i].arg[0]);
     dq_loop_plan(&view, inputs, s->inputs, &s->loop);
+    join_runs(s);
     lay_out(call, s);
     if (wants_table(call, s))
         return make_table(call, s, err);
