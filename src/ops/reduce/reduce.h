@@ -52,9 +52,9 @@ uint64_t dq_extreme_flip(dq_dtype dtype, bool max);
 enum { DQ_REDUCE_BLOCK = 256 };
 size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end);
 
-/** Whether rows are short, and one behind the other: they are turned, so that their results stand side by
- * side. */
-bool dq_reduce_short_rows(const dq_reduction *s);
+/** Whether rows are short (up to `most` elements), and one behind the other: they are turned, so that their
+ * results stand side by side. */
+bool dq_reduce_short_rows(const dq_reduction *s, size_t most);
 /** Rows of elements of 1 or 4 bytes as columns, side by side in `to`. */
 void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
                     void *to);

@@ -6,11 +6,13 @@
 
 enum {
     BLOCK = DQ_REDUCE_BLOCK,
-    LANES = 128,  /* bytes of the columns that a row is made */
-    TILE = 4096,  /* elements of short rows that are turned at a time */
-    LINE = 16,    /* results side by side that are worth a piece of parallel work */
-    NEAR = 16384, /* bytes of rows that lie dense, to be taken at a time, */
-    PART = 16     /* and rows of them, at least */
+    LANES = 128,   /* bytes of the columns that a row is made */
+    TILE = 4096,   /* elements of short rows that are turned at a time, */
+    SHORT = 128,   /* their length, */
+    SHORT_64 = 64, /* and that of rows of 64 bits, which are not turned */
+    LINE = 16,     /* results side by side that are worth a piece of parallel work */
+    NEAR = 16384,  /* bytes of rows that lie dense, to be taken at a time, */
+    PART = 16      /* and rows of them, at least */
 };
 
 /* What is done with elements. */
@@ -257,7 +259,7 @@ bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq
     size_t grain = dq_reduce_grain(s);
     if (!way_of(kernels->columns, s->kind, in->dtype, &j.way))
         return false;
-    if (dq_reduce_short_rows(s))
+    if (dq_reduce_short_rows(s, j.way.width < 8 ? SHORT : SHORT_64))
         dq_parallel(threads, out->count, (grain + LINE - 1) / LINE * LINE, piece_of_short_rows, &j);
     else if (s->reduced.rank && s->reduced.strides[s->reduced.rank - 1] == 1)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);

@@ -348,10 +348,10 @@ static bool contiguous(const dq_walk *w)
     return w->rank && w->strides[w->rank - 1] == 1;
 }
 
-bool dq_reduce_short_rows(const dq_reduction *s)
+bool dq_reduce_short_rows(const dq_reduction *s, size_t most)
 {
     const dq_walk *kept = &s->kept;
-    return s->reduced.rank == 1 && s->reduced.count <= SHORT && kept->rank == 1 &&
+    return s->reduced.rank == 1 && s->reduced.count <= most && kept->rank == 1 &&
            kept->strides[0] == s->reduced.count;
 }
 
@@ -375,7 +375,7 @@ bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const 
     bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
     if (s->reduced.count == 0 || !(rows || columns))
         return false;
-    if (floats && rows && dq_reduce_short_rows(s))
+    if (floats && rows && dq_reduce_short_rows(s, SHORT))
         dq_parallel(threads, out->count, lines, piece_of_short_rows, &j);
     else if (floats && rows)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);
