@@ -31,6 +31,35 @@ START_TEST(rows)
 }
 END_TEST
 
+/* Pixels of two channels, and of more than go along with them. */
+START_TEST(channels_last)
+{
+    const double twice[] = {0, 1, 3, 4};
+    for (int n = 2; n <= 20; n += 18) {
+        double x[2 * 20], want[4 * 20], nearest[4 * 20];
+        for (int c = 0; c < n; c++) {
+            x[c] = 10 * c;
+            x[n + c] = 10 * c + 4;
+            for (int i = 0; i < 4; i++) {
+                want[i * n + c] = 10 * c + twice[i];
+                nearest[i * n + c] = x[i / 2 * n + c];
+            }
+        }
+        for (int linear = 0; linear < 2; linear++) {
+            ops_case c;
+            ops_begin(&c, "", "Resize", 19);
+            ops_string(&c, "mode", linear ? "linear" : "nearest");
+            ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, n), x);
+            ops_skip(&c);
+            ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(1, 2, 1));
+            ops_must_run(&c);
+            ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 4, n), linear ? want : nearest);
+            ops_end(&c);
+        }
+    }
+}
+END_TEST
+
 /* Halves of one axis and of both, behind one that stays, are means. */
 START_TEST(halves)
 {
@@ -175,6 +204,7 @@ int main(void)
 {
     TCase *tests = tcase_create("Resize");
     tcase_add_test(tests, rows);
+    tcase_add_test(tests, channels_last);
     tcase_add_test(tests, halves);
     tcase_add_test(tests, planes);
     tcase_add_test(tests, by_sizes_on_some_axes);

@@ -13,8 +13,9 @@
 #include <string.h>
 
 enum {
-    KEPT = 4,    /* input rows that stay resampled */
-    GRAIN = 8192 /* results of a piece of parallel work, about */
+    KEPT = 4,      /* input rows that stay resampled */
+    CHANNELS = 16, /* at most, that go along with their pixels */
+    GRAIN = 8192   /* results of a piece of parallel work, about */
 };
 
 typedef struct state {
@@ -256,6 +257,23 @@ static bool row_scratch(const state *s, size_t *bytes)
            dq_add_size(row, source, bytes);
 }
 
+static bool stays(const dq_resize_axis *a)
+{
+    return a->in == a->out && a->scale == 1;
+}
+
+/* Pixels of few channels, side by side: rows of them are the last axis. */
+static dq_status join_channels(dq_op_call *call, state *s, dq_error *err)
+{
+    const size_t n = s->rank < 2 ? 0 : s->axis[s->rank - 1].out;
+    if (n == 0 || n > CHANNELS || !call->out[0]->count || s->how.coordinate == DQ_TF_CROP_AND_RESIZE ||
+        !stays(&s->axis[s->rank - 1]) || stays(&s->axis[s->rank - 2]))
+        return DQ_OK;
+    s->rank--;
+    s->strides[s->rank - 1] = 1;
+    return dq_resize_axis_widen(&s->axis[s->rank - 1], n, call->arena, err);
+}
+
 static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
@@ -266,12 +284,13 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
     for (size_t d = 0; d < s->rank && call->out[0]->count; d++) {
         dq_resize how = s->how;
         dq_resize_axis *a = &s->axis[d];
-        if (a->in == a->out && a->scale == 1 && how.coordinate != DQ_TF_CROP_AND_RESIZE)
+        if (stays(a) && how.coordinate != DQ_TF_CROP_AND_RESIZE)
             how.mode = DQ_RESIZE_NEAREST; /* the axis stays as it is */
         if (ceil_when_less && a->scale < 1)
             how.nearest = DQ_NEAREST_CEIL;
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
     }
+    DQ_TRY(join_channels(call, s, err));
     s->twice = s->rank && dq_resize_is_twice(&s->axis[last_of(s)]);
     s->rows_twice = s->rank > 1 && dq_resize_is_twice(&s->axis[last_of(s) - 1]);
     find_halves(s, call->in[0]->dtype);
@@ -439,34 +458,6 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     return sum;
 }
 
-/* Integers within those of 32 bits: cut toward zero, held within the type's range, NaN as 0. */
-static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
-{
-    const dq_dtype_row *type = dq_dtype_get(out->dtype);
-    const double low = (double)type->min, high = (double)type->max;
-    for (size_t done = 0, some; done < n; done += some) {
-        int64_t ints[DQ_ROW];
-        some = n - done < DQ_ROW ? n - done : DQ_ROW;
-        for (size_t i = 0; i < some; i++) {
-            double x = row[done + i];
-            x = x >= low ? x : x < low ? low : 0;
-            ints[i] = (int32_t)(x <= high ? x : high);
-        }
-        dq_store_ints(out->dtype, out->data, at + done, some, ints);
-    }
-}
-
-static void put_row(dq_tensor *out, size_t at, const double *row, size_t n)
-{
-    if (out->dtype == DQ_FLOAT)
-        dq_store_floats(DQ_FLOAT, out->data, at, n, row, false, DQ_ROUND_NEAREST);
-    else if (dq_dtype_is_int(out->dtype) && dq_dtype_get(out->dtype)->max <= INT32_MAX)
-        put_ints(out, at, row, n);
-    else
-        for (size_t i = 0; i < n; i++)
-            dq_tensor_put_double(out, at + i, row[i]);
-}
-
 /* `count` rows of results from element `at` on, all of them made of the input row at `from`. */
 static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t count)
 {
@@ -566,7 +557,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         coord[d] = rest % s->axis[d].out;
     for (size_t i = begin; i < end; i++) {
         if (!nearest)
-            put_row(call->out[0], i * n, blend(&rows, coord, 0, 0), n);
+            dq_resize_put(call->out[0], i * n, blend(&rows, coord, 0, 0), n);
         if (crop)
             extrapolate(call, coord, i * n);
         for (size_t d = last; d-- > 0;) {

@@ -1,6 +1,7 @@
 #include "ops/image/resize_axis.h"
 
 #include "base/checked.h"
+#include "ops/rows.h"
 
 #include <math.h>
 
@@ -117,6 +118,29 @@ bool dq_resize_is_twice(const dq_resize_axis *a)
     return twice;
 }
 
+dq_status dq_resize_axis_widen(dq_resize_axis *a, size_t n, dq_arena *arena, dq_error *err)
+{
+    const size_t taps = a->taps;
+    size_t count;
+    if (!dq_mul_size(a->out * taps, n, &count))
+        return dq_no_memory(err, SIZE_MAX, "an axis");
+    size_t *index = DQ_NEW_ARRAY(arena, count, size_t);
+    double *weight = DQ_NEW_ARRAY(arena, count, double);
+    if (!index || !weight)
+        return dq_no_memory(err, count * sizeof *index, "an axis");
+    for (size_t i = 0; i < a->out; i++)
+        for (size_t c = 0; c < n; c++)
+            for (size_t t = 0; t < taps; t++) {
+                index[(i * n + c) * taps + t] = a->index[i * taps + t] * n + c;
+                weight[(i * n + c) * taps + t] = a->weight[i * taps + t];
+            }
+    a->index = index;
+    a->weight = weight;
+    a->in *= n;
+    a->out *= n;
+    return DQ_OK;
+}
+
 void dq_resize_leave_out(dq_resize_axis *a)
 {
     for (size_t i = 0; a->taps > 1 && i < a->taps * a->out; i++)
@@ -129,4 +153,34 @@ bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps)
     for (size_t i = 0; mean && i < taps * a->out; i++)
         mean = a->index[i] == i && a->weight[i] == 1 / (double)taps;
     return mean;
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------- */
+
+/* Integers within those of 32 bits: cut toward zero, held within the type's range, NaN as 0. */
+static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
+{
+    const dq_dtype_row *type = dq_dtype_get(out->dtype);
+    const double low = (double)type->min, high = (double)type->max;
+    for (size_t done = 0, some; done < n; done += some) {
+        int64_t ints[DQ_ROW];
+        some = n - done < DQ_ROW ? n - done : DQ_ROW;
+        for (size_t i = 0; i < some; i++) {
+            double x = row[done + i];
+            x = x >= low ? x : x < low ? low : 0;
+            ints[i] = (int32_t)(x <= high ? x : high);
+        }
+        dq_store_ints(out->dtype, out->data, at + done, some, ints);
+    }
+}
+
+void dq_resize_put(dq_tensor *out, size_t at, const double *row, size_t n)
+{
+    if (out->dtype == DQ_FLOAT)
+        dq_store_floats(DQ_FLOAT, out->data, at, n, row, false, DQ_ROUND_NEAREST);
+    else if (dq_dtype_is_int(out->dtype) && dq_dtype_get(out->dtype)->max <= INT32_MAX)
+        put_ints(out, at, row, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            dq_tensor_put_double(out, at + i, row[i]);
 }

@@ -45,6 +45,10 @@ typedef struct dq_resize_axis {
 /** Makes the table, in the arena. `in` is not 0 unless `out` is. */
 dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err);
 
+/** Makes one axis of an axis and the next, of `n` elements, which stays as it is: its elements, too, become
+ * neighbours. */
+dq_status dq_resize_axis_widen(dq_resize_axis *a, size_t n, dq_arena *arena, dq_error *err);
+
 /** Whether each element is taken twice, one after the other. */
 bool dq_resize_is_twice(const dq_resize_axis *a);
 
@@ -54,5 +58,8 @@ bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps);
 /** Elements without weight may be infinite: element `in`, a 0 that stands behind each row, is taken for them.
  */
 void dq_resize_leave_out(dq_resize_axis *a);
+
+/** n results from element `at` on, rounded once; integers are cut and held within their range. */
+void dq_resize_put(dq_tensor *out, size_t at, const double *row, size_t n);
 
 #endif
