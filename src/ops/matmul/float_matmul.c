@@ -31,12 +31,13 @@ static size_t width_of(dq_dtype type)
 /* ---- One tile ----------------------------------------------------------------------------------------- */
 
 #define TILE(name, T)                                                                                        \
-    static void name(const void *a_strip, const void *b_strip, size_t k, size_t rows, void *out)             \
+    static void name(const void *a_strip, const void *b_strip, size_t k, size_t rows, size_t cols,           \
+                     void *out)                                                                              \
     {                                                                                                        \
         enum { STEP = 8 };                                                                                   \
         T *to = out;                                                                                         \
         for (size_t i = 0; i < rows; i++)                                                                    \
-            for (size_t j = 0; j < DQ_FMM_COLS; j += STEP) {                                                 \
+            for (size_t j = 0; j < cols; j += STEP) {                                                        \
                 const T *a = (const T *)a_strip + i, *b = (const T *)b_strip + j;                            \
                 T sum[STEP] = {0};                                                                           \
                 for (size_t p = 0; p < k; p++, a += DQ_FMM_ROWS, b += DQ_FMM_COLS)                           \
@@ -51,20 +52,20 @@ TILE(tile_u32, uint32_t)
 TILE(tile_u64, uint64_t)
 
 static void tile(const dq_kernels *kernels, dq_dtype type, const void *a_strip, const void *b_strip, size_t k,
-                 size_t rows, void *out)
+                 size_t rows, size_t cols, void *out)
 {
     switch (type) {
     case DQ_FLOAT:
         kernels->fgemm(a_strip, b_strip, k, rows, out);
         break;
     case DQ_DOUBLE:
-        tile_f64(a_strip, b_strip, k, rows, out);
+        tile_f64(a_strip, b_strip, k, rows, cols, out);
         break;
     case DQ_UINT32:
-        tile_u32(a_strip, b_strip, k, rows, out);
+        tile_u32(a_strip, b_strip, k, rows, cols, out);
         break;
     default:
-        tile_u64(a_strip, b_strip, k, rows, out);
+        tile_u64(a_strip, b_strip, k, rows, cols, out);
     }
 }
 
@@ -137,9 +138,10 @@ static void flat_block(const job *j, size_t batch, size_t row, size_t col, char 
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
     mm->pack_a(j->arg, batch, row, rows, scratch);
     for (size_t c = col; c < col_end; c += DQ_FMM_COLS) {
-        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), b_strip);
-        tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, sums);
-        mm->store(j->arg, batch, row, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
+        const size_t cols = least(DQ_FMM_COLS, col_end - c);
+        mm->pack_b(j->arg, batch, c, cols, b_strip);
+        tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, cols, sums);
+        mm->store(j->arg, batch, row, c, rows, cols, sums);
     }
 }
 
@@ -166,8 +168,9 @@ static void block(const job *j, size_t batch, size_t row, size_t col, char *scra
         size_t rows = least(DQ_FMM_ROWS, row_end - r);
         mm->pack_a(j->arg, batch, r, rows, a_strip);
         for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
-            tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, sums);
-            mm->store(j->arg, batch, r, c, rows, least(DQ_FMM_COLS, col_end - c), sums);
+            const size_t cols = least(DQ_FMM_COLS, col_end - c);
+            tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, cols, sums);
+            mm->store(j->arg, batch, r, c, rows, cols, sums);
         }
     }
 }

@@ -191,9 +191,16 @@ static void fold(accumulator *a, const dq_tensor *in, size_t at, size_t stride, 
         fold_integers(a, u, n);
         return;
     }
+    if (in->dtype == DQ_DOUBLE && stride == 1) {
+        fold_doubles(a, dq_data(in, double) + at, n);
+        return;
+    }
     if (in->dtype == DQ_FLOAT)
         for (size_t i = 0; i < n; i++)
             d[i] = (double)dq_data(in, float)[at + i * stride];
+    else if (in->dtype == DQ_DOUBLE)
+        for (size_t i = 0; i < n; i++)
+            d[i] = dq_data(in, double)[at + i * stride];
     else
         for (size_t i = 0; i < n; i++)
             d[i] = dq_tensor_get_double(in, at + i * stride);
