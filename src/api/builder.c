@@ -161,6 +161,9 @@ dq_status dq_builder_value(dq_builder *builder, const char *name, dq_dtype dtype
 static dq_status copy_tensor(dq_builder *b, const dq_tensor *t, const dq_tensor **out, dq_error *err)
 {
     dq_tensor *copy = NULL;
+    if (t->kind != DQ_KIND_TENSOR)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: a constant is a sequence or optional, wanted a tensor",
+                       b->ir->path);
     DQ_TRY(dq_tensor_new(&b->ir->arena, t->dtype, t->rank, t->dims, b->ir->limits.tensor_bytes, &copy, err));
     if (t->size)
         memcpy(copy->data, t->data, t->size);
@@ -218,6 +221,10 @@ static dq_status copy_list(dq_builder *b, const void *from, size_t count, size_t
 /* Whether the field of the attribute's kind is there. */
 static bool complete(const dq_attribute *a)
 {
+    if (a->kind == DQ_ATTRIBUTE_STRINGS && a->strings)
+        for (size_t i = 0; i < a->count; i++)
+            if (!a->strings[i])
+                return false;
     switch (a->kind) {
     case DQ_ATTRIBUTE_FLOAT:
     case DQ_ATTRIBUTE_INT:

@@ -126,7 +126,7 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
         i >= tensor->count || (length && !bytes))
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "dq_tensor_set_string: wanted an element of a string tensor made by dq_tensor_create");
-    char *copy = malloc(length + 1);
+    char *copy = length < SIZE_MAX ? malloc(length + 1) : NULL;
     if (!copy)
         return dq_no_memory(err, length, "a string");
     if (length)

@@ -192,6 +192,31 @@ START_TEST(saving_is_whole_or_not_at_all)
 }
 END_TEST
 
+START_TEST(what_is_no_constant_is_refused)
+{
+    dq_builder *b = NULL;
+    dq_tensor *strings = NULL, *sequence = NULL;
+    dq_value_info info;
+    must(dq_tensor_create(DQ_STRING, 1, (int64_t[]){2}, &strings, &err));
+    must(dq_sequence_create(DQ_STRING, 1, &strings, &sequence, &err));
+    must(dq_builder_create("constants", &b, &err));
+    must_refuse(dq_builder_initializer(b, "s", sequence, &err), DQ_INVALID_ARGUMENT,
+                "constants: a constant is a sequence or optional, wanted a tensor");
+    dq_builder_free(b);
+    dq_tensor_free(sequence);
+    const char *in = "x", *out = NULL, *list[] = {"a", NULL};
+    const dq_attribute attribute = {
+        .name = "names", .kind = DQ_ATTRIBUTE_STRINGS, .strings = list, .count = 2};
+    must(dq_builder_create("strings", &b, &err));
+    must(dq_builder_opset(b, "", 21, &err));
+    must_refuse(dq_builder_node(b, "", "Relu", NULL, 1, &in, 1, &out, 1, &attribute, &err),
+                DQ_INVALID_ARGUMENT, "strings: attribute 'names' has no value of kind 8");
+    dq_builder_free(b);
+    ck_assert_int_eq(dq_model_input(NULL, 0, &info), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_output(NULL, 0, &info), DQ_INVALID_ARGUMENT);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -204,6 +229,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, links_are_checked_at_the_end);
     tcase_add_test(tests, types_by_name);
     tcase_add_test(tests, saving_is_whole_or_not_at_all);
+    tcase_add_test(tests, what_is_no_constant_is_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
