@@ -194,17 +194,19 @@ def scans(h):
     np.savez(h.path("scan.npz"), a=np.ones(2, "f4"), b=np.array([1, 2], "f4"))
     h.check("a scan of two inputs", ["scan.onnx", "scan.npz"], out=re.compile(r"[^\n]+\nsums  .* 2 3\n"))
     row = helper.make_tensor("row", FLOAT, [3], [1, 2, 3])
-    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Constant", [], ["row"], value=row)],
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["i"], ["at"]),
+                              helper.make_node("Constant", [], ["row"], value=row)],
                              "body", [helper.make_tensor_value_info("i", TensorProto.INT64, []),
                                       helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
                              [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+                              helper.make_tensor_value_info("at", TensorProto.INT64, []),
                               helper.make_tensor_value_info("row", FLOAT, [3])])
-    save_model(h.path("loop.onnx"), [helper.make_node("Loop", ["trips", ""], ["rows"], body=body)],
-               [("trips", TensorProto.INT64, [])], [("rows", FLOAT, ["N", 3])])
+    save_model(h.path("loop.onnx"), [helper.make_node("Loop", ["trips", ""], ["places", "rows"], body=body)],
+               [("trips", TensorProto.INT64, [])], [("places", TensorProto.INT64, ["N"]), ("rows", FLOAT, ["N", 3])])
     for trips, shape in ((0, "0,3"), (2, "2,3")):
         np.savez(h.path("trips.npz"), trips=np.int64(trips))
         h.check(f"rows of a loop of {trips} iterations", ["loop.onnx", "trips.npz"],
-                out=re.compile(rf"[^\n]+\nrows +float +\[{shape}\] .*\n"))
+                out=re.compile(rf"[^\n]+\nplaces +int64 +\[{trips}\] .*\nrows +float +\[{shape}\] .*\n"))
 
 
 def random(h):

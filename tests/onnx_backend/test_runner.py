@@ -7,6 +7,7 @@ The last line is `N passed, N failed, N skipped`.
 """
 
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -17,16 +18,20 @@ from onnx import TensorProto, helper, numpy_helper
 import batch
 import in_folders
 
-RUNNER = sys.argv[1] if len(sys.argv) > 1 else sys.exit("test_runner.py: which dqrun-conformance?")
+RUNNER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit("test_runner.py: which dqrun-conformance?")
 X = np.array([[1, 2, 3]], dtype=np.float32)
 
 
 def run(*arguments, code):
     """Lines of stdout, after a run that must end with this exit code."""
-    done = subprocess.run([RUNNER, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([RUNNER, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                          cwd=run.cwd)
     assert done.returncode == code, f"exit code {done.returncode}, wanted {code}: {done.stdout}{done.stderr}"
     run.stderr = done.stderr
     return done.stdout.splitlines()
+
+
+run.cwd = None
 
 
 def model(op="Identity", element=TensorProto.FLOAT, **attributes):
@@ -67,6 +72,9 @@ def folders_are_counted(folder):
     assert table == {"Identity": ["1", "2", "0"], "NoSuchOperator": ["0", "1", "0"]}, table
     assert run(folder, "--filter", "go*", code=0)[-1] == "1 passed, 0 failed, 0 skipped"
     assert run(folder / "good", folder / "wrong", "--jobs", 1, "-v", code=1)[:1] == ["passed   good"]
+    run.cwd = folder
+    assert run("good", "in/typed/", "-v", code=1)[:1] == ["passed   good"]
+    run.cwd = None
 
 
 def tolerance_is_that_of_onnx(folder):

@@ -135,6 +135,19 @@ START_TEST(turned_heads)
 }
 END_TEST
 
+/* Of rank 3 but not of the batch, the steps and half the head. */
+START_TEST(tables_of_turns_that_do_not_fit)
+{
+    ops_case c;
+    ops_begin(&c, "", "RotaryEmbedding", 23);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape 1x1x2, wanted 1x2x2");
+    ops_end(&c);
+}
+END_TEST
+
 static void triangle(int64_t upper, double k, const double *want)
 {
     ops_case c;
@@ -267,6 +280,7 @@ int main(void)
     tcase_add_test(tests, running_sums);
     tcase_add_test(tests, running_sums_of_many);
     tcase_add_test(tests, turned_heads);
+    tcase_add_test(tests, tables_of_turns_that_do_not_fit);
     tcase_add_test(tests, triangles);
     tcase_add_test(tests, dropout_does_nothing);
     tcase_add_test(tests, top_elements);

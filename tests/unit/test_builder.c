@@ -112,6 +112,8 @@ START_TEST(what_is_wrong_is_said)
     must_refuse(dq_builder_node(b, "com.microsoft", "QGemm", NULL, 0, NULL, 1, &out, 0, NULL, &err),
                 DQ_INVALID_ARGUMENT,
                 "m: domain 'com.microsoft' of QGemm is not imported, wanted dq_builder_opset first");
+    must_refuse(dq_builder_node(b, "", NULL, NULL, 0, NULL, 1, &out, 0, NULL, &err), DQ_INVALID_ARGUMENT,
+                "dq_builder_node: a pointer is NULL");
     must_refuse(dq_builder_value(b, "v", (dq_dtype)99, 0, NULL, NULL, &err), DQ_INVALID_ARGUMENT,
                 "m: value 'v': 99 is no element type");
     must_refuse(

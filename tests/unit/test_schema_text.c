@@ -249,6 +249,8 @@ static const struct {
      "f.yaml:5: the default of attribute 'a' is 9223372036854775808, wanted int"},
     {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: 1e39}]\n", DQ_BAD_MODEL,
      "f.yaml:5: the default of attribute 'a' is 1e39, wanted float"},
+    {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: '1.5'}]\n", DQ_BAD_MODEL,
+     "f.yaml:5: the default of attribute 'a' is 1.5 in quotes, wanted float"},
     {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: 0x10}]\n", DQ_BAD_MODEL,
      "f.yaml:5: the default of attribute 'a' is 0x10, wanted float"},
     {HEAD ENDS "attributes: [{name: a, type: INTS, default: 1}]\n", DQ_BAD_MODEL,
