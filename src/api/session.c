@@ -2,7 +2,6 @@
 
 #include "base/cpu.h"
 #include "plan/fuse.h"
-#include "plan/slices.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -204,7 +203,8 @@ static dq_status check_apart(const dq_session *session, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-static bool plan_fits(const dq_session *session, const planned *p)
+/* Whether the plan is for such inputs; `shapes`: and for these shapes. */
+static bool plan_fits(const dq_session *session, const planned *p, bool shapes)
 {
     const dq_graph *g = graph_of(session);
     if (!p->plan)
@@ -217,7 +217,7 @@ static bool plan_fits(const dq_session *session, const planned *p)
             continue;
         if (now->kind != then->kind || now->item_kind != then->item_kind || now->dtype != then->dtype)
             return false;
-        if (now->kind == DQ_KIND_TENSOR && !dq_tensor_same_shape(now, then))
+        if (shapes && now->kind == DQ_KIND_TENSOR && !dq_tensor_same_shape(now, then))
             return false;
     }
     return true;
@@ -237,17 +237,13 @@ static void put_first(dq_session *session, int i)
     session->plans[0] = first;
 }
 
-/* Makes room in front for another plan. One that has memory of its own for late steps is not kept beside it.
- */
+/* Brings to the front what another plan takes the place of: the plan of the runs that are longest ago, or
+ * none. One that has memory of its own for late steps has no other beside it. */
 static void make_room(dq_session *session, bool keep)
 {
-    planned *first = &session->plans[0];
-    if (!first->plan || !keep || dq_plan_has_late(first->plan)) {
-        drop_plan(first);
-        return;
-    }
-    drop_plan(&session->plans[PLANS - 1]);
-    put_first(session, PLANS - 1);
+    const planned *first = &session->plans[0];
+    if (first->plan && keep && !dq_plan_has_late(first->plan))
+        put_first(session, PLANS - 1);
 }
 
 static uint32_t list_given(const dq_session *session)
@@ -258,14 +254,6 @@ static uint32_t list_given(const dq_session *session)
         if (session->inputs[i])
             session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
     return count;
-}
-
-/* Who traces steps wants each of them once, with its outputs. */
-static dq_status plan_request(const dq_session *session, const dq_plan_request *request, dq_plan **out,
-                              dq_error *err)
-{
-    return (session->exec.trace ? dq_plan_create : dq_plan_create_sliced)(session->model->program, request,
-                                                                          out, err);
 }
 
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
@@ -279,7 +267,13 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
         request->node_count = fused->node_count;
         request->made = fused->values;
         request->made_count = fused->made_count;
-        status = plan_request(session, request, &p->plan, err);
+    }
+    if (p->plan && p->is_fused == (fused != NULL) && plan_fits(session, p, false) && !session->why &&
+        dq_plan_again(&p->plan, request, NULL) == DQ_OK)
+        return DQ_OK;
+    drop_plan(p);
+    if (fused) {
+        status = dq_plan_create(session->model->program, request, &p->plan, err);
         p->is_fused = status == DQ_OK;
         if (status == DQ_OK || status == DQ_OUT_OF_MEMORY)
             return status;
@@ -290,7 +284,7 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
     request->made = NULL;
     request->node_count = request->made_count = 0;
     p->is_fused = false;
-    return plan_request(session, request, &p->plan, err);
+    return dq_plan_create(session->model->program, request, &p->plan, err);
 }
 
 static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)
@@ -306,6 +300,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                                .threads = session->threads,
                                .fuse = fuse,
                                .honor_accuracy_level = session->honor_accuracy_level,
+                               .by_slices = !session->exec.trace, /* who traces wants each step once */
                                .why = session->why,
                                .why_arg = session->why_arg};
     if (fuse && !session->fused)
@@ -319,7 +314,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
 static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error *err)
 {
     for (int i = 0; i < PLANS; i++)
-        if (plan_fits(session, &session->plans[i])) {
+        if (plan_fits(session, &session->plans[i], true)) {
             put_first(session, i);
             return DQ_OK;
         }

@@ -139,10 +139,15 @@ char *dq_arena_printf(dq_arena *arena, const char *format, ...)
 
 void dq_arena_reset(dq_arena *arena)
 {
+    enum { LITTLE = 4 /* pieces that grow from time to time do not fit where they were: a block for each */ };
+    size_t kept = 0;
     for (dq_arena_block *block = arena->first; block; block = block->next) {
+        kept += block->size;
         block->used = 0;
         POISON(block->data, block->size);
     }
+    if (kept > LARGEST_STEP && kept / LITTLE > arena->used)
+        dq_arena_free(arena);
     arena->current = arena->first;
     arena->used = 0;
 }

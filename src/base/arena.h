@@ -21,7 +21,7 @@ void *dq_arena_array(dq_arena *arena, size_t count, size_t size);
 /** A zero-terminated copy of `length` bytes. */
 char *dq_arena_string(dq_arena *arena, const char *bytes, size_t length);
 char *dq_arena_printf(dq_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** Forgets all pieces and keeps the memory for the next ones. */
+/** Forgets all pieces and keeps the memory for the next ones, unless they used little of it. */
 void dq_arena_reset(dq_arena *arena);
 void dq_arena_free(dq_arena *arena);
 

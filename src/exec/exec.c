@@ -69,7 +69,7 @@ static void bind_buffer(dq_plan *plan, char *base)
         if (plan->slots[plan->copies[i].from].shaped)
             plan->copies[i].t.data = base + plan->copies[i].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        dq_step *step = &plan->steps[i];
+        dq_step *step = plan->steps[i];
         if (step->late)
             continue;
         step->call.scratch = base + step->scratch_offset;
@@ -200,7 +200,7 @@ static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
 static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings, dq_error *err)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        dq_step *step = &plan->steps[i];
+        dq_step *step = plan->steps[i];
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
     }
     for (uint32_t i = 0; i < plan->copy_count; i++)

@@ -150,22 +150,32 @@ static dq_status check_inputs(const dq_inner *inner, const dq_step *step, dq_err
     return DQ_OK;
 }
 
-/* Whether the plan suits what is given; values whose shape it does not suit are varying ones from now on. */
-static bool fits(dq_inner *inner)
+/* Whether there is a plan for values of these types. */
+static bool same_types(const dq_inner *inner)
 {
-    bool all = inner->plan != NULL;
     for (uint32_t i = 0; inner->plan && i < inner->given_count; i++) {
+        const dq_tensor *now = inner->given[i].tensor, *planned = &inner->planned[i];
+        if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
+            now->dtype != planned->dtype)
+            return false;
+    }
+    return inner->plan != NULL;
+}
+
+/* Whether the plan suits what is given. Values whose shape it does not suit, though the plan around it is the
+ * same, are varying ones from now on. */
+static bool fits(dq_inner *inner, const dq_plan *outer)
+{
+    const bool same = inner->round == outer->round;
+    bool all = same && same_types(inner);
+    for (uint32_t i = 0; inner->plan && same && i < inner->given_count; i++) {
         dq_given *given = &inner->given[i];
         const dq_tensor *now = given->tensor, *planned = &inner->planned[i];
-        if (given->constant)
+        if (given->constant || given->varying || now->kind != DQ_KIND_TENSOR ||
+            planned->kind != DQ_KIND_TENSOR || dq_tensor_same_shape(now, planned))
             continue;
-        if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
-            now->dtype != planned->dtype) {
-            all = false;
-        } else if (now->kind == DQ_KIND_TENSOR && !given->varying && !dq_tensor_same_shape(now, planned)) {
-            given->varying = true;
-            all = false;
-        }
+        given->varying = true;
+        all = false;
     }
     return all;
 }
@@ -204,8 +214,6 @@ void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_
 
 static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
 {
-    dq_plan_free(inner->plan);
-    inner->plan = NULL;
     uint32_t wanted_count = 0;
     for (uint32_t i = 0; i < inner->graph->output_count; i++)
         if (!inner->passed[i])
@@ -229,7 +237,12 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
         request.made = inner->fused->values;
         request.made_count = inner->fused->made_count;
     }
-    DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
+    if (!same_types(inner) || outer->why || dq_plan_again(&inner->plan, &request, NULL) != DQ_OK) {
+        dq_plan_free(inner->plan);
+        inner->plan = NULL;
+        DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
+    }
+    inner->round = outer->round;
     for (uint32_t i = 0; i < inner->given_count; i++)
         inner->planned[i] = *inner->given[i].tensor;
     return DQ_OK;
@@ -239,7 +252,7 @@ dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *ste
 {
     take_captures(inner, outer);
     DQ_TRY(check_inputs(inner, step, err));
-    if (!fits(inner))
+    if (!fits(inner, outer))
         DQ_TRY(make_plan(inner, outer, err));
     return dq_exec_run_inner(&inner->exec, inner->plan, inner->given, inner->given_count, step->call.strings,
                              err);

@@ -6,10 +6,12 @@
 #include "exec/exec.h"
 #include "plan/fuse.h"
 
-/** An inner graph with its plan and memory. */
+/** An inner graph with its plan and memory. Where the plan around it was made again, so is its own: what it
+ * takes may have changed, shapes and constants alike. */
 typedef struct dq_inner {
     dq_graph *graph;
-    dq_plan *plan; /* NULL before the first run */
+    dq_plan *plan;  /* NULL before the first run */
+    uint32_t round; /* of the plan around it, when this one was made */
     dq_exec exec;
     const dq_fused *fused; /* once made; NULL: the graph as written */
     dq_tensor *inputs;     /* by position, for the caller to fill in before each run */

@@ -39,7 +39,7 @@ static bool is_at(const dq_plan *plan, const dq_home *home, uint32_t slot)
 /* The step that first writes to the target reads inputs that overlap it: whether it may. */
 static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_home *home, const dq_tensor *to)
 {
-    const dq_step *step = &plan->steps[home->first];
+    const dq_step *step = plan->steps[home->first];
     const dq_node *node = step->node;
     const dq_tensor *in = NULL;
     uint32_t at = 0;

@@ -1,4 +1,4 @@
-/* What plan.c and share.c know while a plan is made. Private to src/plan. */
+/* What plan.c and its neighbours know while a plan is made. Private to src/plan. */
 #ifndef DQ_PLAN_BUILDER_H
 #define DQ_PLAN_BUILDER_H
 
@@ -9,9 +9,7 @@ typedef struct dq_builder {
     const dq_plan_request *request;
     dq_node *const *nodes;
     uint32_t node_count;
-    bool *needed;        /* by position in nodes */
-    uint32_t at;         /* the position that is looked at */
-    uint32_t *last_read; /* by slot, of roots also for their views: the last position that reads it */
+    uint32_t at; /* the position that is looked at */
     dq_piece *pieces;
     uint32_t piece_count, piece_capacity;
     uint32_t own_scratch; /* piece of the workers' scratch that stays where it is */
@@ -29,7 +27,7 @@ dq_status dq_builder_make_slots(dq_builder *b, dq_error *err);
 /** The last position in the list that reads the value, or a view of it that is planned already. */
 static inline uint32_t *dq_builder_last_read(const dq_builder *b, const dq_value *v)
 {
-    return &b->last_read[dq_plan_index(b->plan, v)];
+    return &b->plan->last_read[dq_plan_index(b->plan, v)];
 }
 
 /** The slot of an output; NULL: it is not wanted. */
@@ -40,6 +38,20 @@ static inline dq_slot *dq_builder_out(const dq_builder *b, const dq_step *step, 
 
 /** Whether all that the node takes follows from initializers alone. */
 bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node);
+
+/* ---- constants.c: values that are computed while planning --------------------------------------------- */
+
+void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool lasting);
+/** Gives the node's loose constants aligned data, but for the inputs in `except`. */
+dq_status dq_builder_align(dq_builder *b, const dq_node *node, uint64_t except, dq_error *err);
+bool dq_builder_can_fold(const dq_builder *b, const dq_step *step);
+/** Runs the step now, or takes what was computed for another plan of the program. */
+dq_status dq_builder_fold(dq_builder *b, dq_step *step, dq_error *err);
+
+/* ---- places.c ------------------------------------------------------------------------------------------ */
+
+/** The third part of a plan, for all of its steps. */
+dq_status dq_builder_place(dq_builder *b, dq_error *err);
 
 /* ---- share.c: memory that several values have ---------------------------------------------------------- */
 

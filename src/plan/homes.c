@@ -26,7 +26,7 @@ static void find_home(const dq_builder *b, uint32_t number)
     dq_piece *piece = slot->where == DQ_AT_BUFFER ? &b->pieces[plan->slots[slot->root].piece] : NULL;
     if (slot->where == DQ_AT_LATE) {
         home->first = slot->touched;
-        if (!(plan->steps[home->first].node->op->impl->flags & DQ_OP_SUBGRAPH))
+        if (!(plan->steps[home->first]->node->op->impl->flags & DQ_OP_SUBGRAPH))
             add_slot(plan, home, dq_plan_index(plan, home->value));
     } else if (piece && !piece->within && !piece->home && slot->shift == 0 && slot->t.size == piece->size) {
         piece->home = number + 1;
@@ -39,7 +39,7 @@ dq_status dq_builder_list_homes(dq_builder *b, dq_error *err)
 {
     dq_plan *plan = b->plan;
     const uint32_t count = plan->graph->outer ? 0 : b->request->wanted_count;
-    plan->homes = DQ_NEW_ARRAY(&plan->arena, count, dq_home);
+    plan->homes = DQ_NEW_ARRAY(&plan->shaped, count, dq_home);
     if (!plan->homes)
         return dq_no_memory(err, count * sizeof(dq_home), "a plan's outputs");
     plan->home_count = count;

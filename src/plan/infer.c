@@ -58,7 +58,7 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     if (node->in_count <= FEW && node->out_count <= FEW)
         return bind(plan, step, in, in_types, out_types, err);
     /* what a late step leaves here is gone before its next run */
-    dq_arena *arena = step->late ? &step->late_arena : &plan->arena;
+    dq_arena *arena = step->late ? &step->late_arena : &plan->shaped;
     const dq_type **many_in = DQ_NEW_ARRAY(arena, node->in_count, const dq_type *);
     dq_type *many_in_types = DQ_NEW_ARRAY(arena, node->in_count, dq_type);
     dq_type *many_out_types = DQ_NEW_ARRAY(arena, node->out_count, dq_type);
@@ -114,7 +114,8 @@ dq_status dq_step_check_outputs(const dq_step *step, dq_error *err)
 
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
 {
-    DQ_TRY(bind_types(plan, step, err));
+    if (!step->typed)
+        DQ_TRY(bind_types(plan, step, err));
     const dq_op_call *call = &step->call;
     for (uint32_t i = 0; i < call->in_count; i++)
         if (step->node->in[i] && !dq_plan_slot(plan, step->node->in[i])->shaped && !call->in[i]->data)
@@ -125,7 +126,7 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     if (impl->flags & DQ_OP_SUBGRAPH)
         return DQ_OK;
     DQ_TRY(impl->infer(&step->call, err));
-    return dq_step_check_outputs(step, err);
+    return step->typed ? DQ_OK : dq_step_check_outputs(step, err);
 }
 
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err)

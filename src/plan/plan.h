@@ -1,6 +1,11 @@
 /* A plan: the steps of a graph for one set of input shapes, with the place of every value in memory. Belongs
- * to one session. All arrays are in the plan's arena; a run writes only data pointers and what late steps
- * find out.
+ * to one session. A run writes only data pointers and what late steps find out.
+ *
+ * It is made in three parts. Its outline does not depend on shapes: slots, what is needed, a step for each
+ * node, types, and what follows from initializers alone. Then values get their shapes, or are computed where
+ * they follow from shapes and constants; then steps are prepared, and values get their places. For other
+ * shapes of the same inputs dq_plan_again does the second and the third part once more, on the same outline:
+ * nothing of what they found before is left.
  *
  * Late steps: an output's shape may depend on data that no plan knows (a Reshape to a computed shape,
  * NonZero). Such a step, and every step behind it, is inferred and prepared when it runs, in memory of its
@@ -21,16 +26,17 @@ typedef enum dq_where {
 
 /** One value. */
 typedef struct dq_slot {
-    dq_tensor t;
+    dq_tensor t; /* first: dq_slot_of */
     dq_where where;
     bool shaped;    /* type and shape are known while planning, and the same in each run */
     bool fixed;     /* follows from initializers alone: the same in every plan of the program */
-    bool wanted;    /* a step or an output reads it */
+    bool wanted;    /* a step or an output reads it; outline */
     uint32_t root;  /* index of the slot whose memory it has; its own, unless it is a view */
     size_t shift;   /* of a view: bytes from the root's data to its own */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
-    void *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere */
+    void
+        *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere; kept for other shapes */
     size_t late_capacity;
     bool lasting;       /* DQ_AT_CONSTANT: the data lives as long as the program */
     uint32_t touched;   /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
@@ -42,12 +48,16 @@ typedef struct dq_slot {
 
 typedef struct dq_step {
     const dq_node *node;
+    uint32_t position;    /* of the node in the request's list */
+    bool typed;           /* outputs have their types: they are the same for all shapes */
+    bool constant;        /* the outputs are: it does not run */
+    const char *decision; /* what was made of it, for `why`, or NULL */
     dq_op_call call;
     bool late;
     uint32_t scratch_piece, worker_piece;
     size_t scratch_offset, worker_offset;
     dq_arena late_arena; /* late: for state */
-    void *late_scratch;  /* late: malloc'ed, both kinds */
+    void *late_scratch;  /* late: malloc'ed, both kinds; kept for other shapes, and so is … */
     size_t late_scratch_capacity;
     struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/flow.h */
     void (*free_flow)(struct dq_flow *flow);
@@ -77,15 +87,27 @@ typedef struct dq_home {
 typedef struct dq_plan {
     dq_program *program;
     dq_graph *graph;
-    dq_arena arena;
-    dq_slot *slots; /* see dq_plan_index */
-    uint32_t slot_count;
-    const dq_value **values; /* of the slots, by rising ids; NULL: slots stand by the id of their value */
-    dq_step *steps;
-    uint32_t step_count;
-    const void *bound; /* the buffer that data pointers and scratch were set for */
+    const dq_kernels *kernels;
+    dq_threads *threads;
+    bool fuse; /* inner graphs' nodes are fused, too */
+    bool honor_accuracy_level;
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
+
+    dq_arena outline; /* for all of these: */
+    dq_slot *slots;   /* see dq_plan_index */
+    uint32_t slot_count;
+    const dq_value **values; /* of the slots, by rising ids; NULL: slots stand by the id of their value */
+    bool *needed;            /* by position in the request's nodes */
+    uint32_t *reads;         /* by slot: the last position that reads it */
+    uint32_t *last_read;     /* a copy, to which share.c adds the reads of views */
+    dq_step *all;            /* of the nodes that are needed, but for those that are computed once for all */
+    uint32_t all_count;
+
+    uint32_t round;  /* counts the shapes that it was made for */
+    dq_arena shaped; /* for what depends on them: all of these, and what steps know */
+    dq_step **steps; /* those that run (in the outline's arena) */
+    uint32_t step_count;
     uint32_t *moving; /* slots of values in callers' memory and their views: set anew in each run */
     uint32_t moving_count;
     dq_copy *copies;
@@ -93,12 +115,9 @@ typedef struct dq_plan {
     dq_home *homes; /* of the wanted values, as in the request; none in inner graphs */
     uint32_t home_count;
     size_t buffer_size;
-    const dq_kernels *kernels;
-    dq_threads *threads;
-    bool fuse; /* inner graphs' nodes are fused, too */
-    bool honor_accuracy_level;
     struct dq_slices *slices; /* what runs before the first step, see slices.h; or NULL … */
     size_t ahead_offset;      /* … and its memory */
+    const void *bound;        /* the buffer that data pointers and scratch were set for */
 } dq_plan;
 
 /** A value whose tensor the caller has. */
@@ -126,7 +145,7 @@ typedef struct dq_plan_request {
     dq_threads *threads;
     bool fuse;                 /* inner graphs are to be fused */
     bool honor_accuracy_level; /* see dq_session_options */
-    bool shapes_only;          /* the plan gives values their types and shapes, and does not run */
+    bool by_slices;            /* some at a time where that pays: the plan then has `slices` */
     bool part;                 /* weights are packed with those of a plan that is made next */
     size_t ahead;              /* bytes of the buffer to use before the first step */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
@@ -135,10 +154,20 @@ typedef struct dq_plan_request {
 
 /** Plans for the types and shapes of the given values. The sentence of a fault names model and node. */
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
+/** Makes the plan anew for other shapes: the request is as it was but for the shapes of what is given, data
+ * of constants, and which of them vary. Memory of late steps, and the plans of inner graphs (exec/inner.h),
+ * stay. On a fault *plan is freed, and NULL: it may be one that a plan from nothing does not have. */
+dq_status dq_plan_again(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
 /** Whether a step is planned in each run, in memory that the plan keeps. */
 bool dq_plan_has_late(const dq_plan *plan);
+
+/** The slot of a step's input or output. */
+static inline dq_slot *dq_slot_of(const dq_tensor *t)
+{
+    return (dq_slot *)(uintptr_t)t;
+}
 
 /** Index of a value's slot. What the plan does not know has the one behind the last, which stays empty. */
 uint32_t dq_plan_index(const dq_plan *plan, const dq_value *value);
@@ -150,8 +179,8 @@ static inline dq_slot *dq_plan_slot(const dq_plan *plan, const dq_value *value)
 /** The tensor of a wanted value, after a run. */
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
-/** Binds the node's types to its schema, sets the outputs' types as far as they follow, and infers. DQ_LATE:
- * a value is missing. Also for late steps in a run. */
+/** Binds the node's types to its schema and sets the outputs' types as far as they follow, unless the step is
+ * typed, and infers. DQ_LATE: a value is missing. Also for late steps in a run. */
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
 
 /** Holds the outputs' types against the schema and the graph's declarations. */

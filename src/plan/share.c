@@ -14,7 +14,7 @@ bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node)
 static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, size_t shift)
 {
     dq_slot *out = dq_builder_slot(b, v);
-    uint32_t *read = &b->last_read[in->root], own = *dq_builder_last_read(b, v);
+    uint32_t *read = &b->plan->last_read[in->root], own = *dq_builder_last_read(b, v);
     *read = own > *read ? own : *read;
     out->root = in->root;
     out->shift = in->shift + shift;
@@ -36,7 +36,7 @@ static uint32_t read_until(const dq_builder *b, const dq_value *v)
     uint32_t last = *dq_builder_last_read(b, v), until = last;
     for (uint32_t n = b->at + 1; n < b->node_count && n <= last; n++) {
         const dq_node *node = b->nodes[n];
-        if (!b->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
+        if (!b->plan->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
             !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
             continue;
         v = node->out[0];
@@ -52,7 +52,7 @@ static bool keep_too_much(const dq_builder *b, const dq_step *step, const dq_slo
 {
     enum { SMALL = 8 /* times as large as they */, LARGE = 1 << 16, LONG = 8 /* nodes */ };
     const dq_slot *root = &b->plan->slots[in->root];
-    uint32_t last = b->last_read[in->root], until = 0;
+    uint32_t last = b->plan->last_read[in->root], until = 0;
     size_t held = 0;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         held += step->call.out[i] ? step->call.out[i]->size : 0;
@@ -102,7 +102,7 @@ static bool all_take_spread(const dq_builder *b, const dq_value *v, int views)
         const unsigned flags = node->op ? node->op->impl->flags : 0;
         const uint32_t input = flags & DQ_OP_VIEW ? 0 : 1;
         search s = {v, 0};
-        if (b->needed[n])
+        if (b->plan->needed[n])
             dq_node_each_use(node, count_use, &s);
         if (s.count == 0)
             continue;
@@ -187,11 +187,11 @@ bool dq_builder_join(dq_builder *b, const dq_step *step)
         if (!in || !join(b, in, out, joins[i]))
             continue;
         joined += in->t.size;
-        read = read || b->last_read[in->root] > b->at;
-        b->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
+        read = read || b->plan->last_read[in->root] > b->at;
+        b->plan->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
     }
     if (read)
-        b->last_read[out->root] = UINT32_MAX;
+        b->plan->last_read[out->root] = UINT32_MAX;
     return joined == out->t.size;
 }
 
@@ -214,11 +214,11 @@ bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out)
     for (uint32_t i = 0; i < inputs; i++) {
         const dq_slot *in = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL,
                       *root = in ? &b->plan->slots[in->root] : NULL;
-        if (!in || root->where != DQ_AT_BUFFER || b->last_read[in->root] > b->at ||
+        if (!in || root->where != DQ_AT_BUFFER || b->plan->last_read[in->root] > b->at ||
             in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
             in->t.size != root->t.size || overlaps_another(b, node, i))
             continue;
-        b->last_read[in->root] = UINT32_MAX; /* not for two outputs */
+        b->plan->last_read[in->root] = UINT32_MAX; /* not for two outputs */
         out->piece = root->piece;
         return true;
     }

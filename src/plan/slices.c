@@ -29,6 +29,7 @@ typedef struct slicer {
     uint32_t node_count, end; /* nodes before `end` run by slices */
     int64_t length, each;     /* of the outermost axis: in all, and at a time */
     uint8_t *roles;           /* by slot of slices->shapes */
+    bool *outside;            /* by the same: has the caller's memory */
     bool *ahead;              /* by the same: what nodes before `end` give, until it is listed for the rest */
 } slicer;
 
@@ -139,7 +140,7 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
         const dq_slot *slot = v ? slot_of(s, v) : NULL;
         if (slot && role_of(s, v) == SLICED) {
             t.slices += slot->t.size;
-            t.between += out || slot->where == DQ_AT_INPUT ? 0 : 2 * slot->t.size;
+            t.between += out || s->outside[dq_plan_index(s->slices->shapes, v)] ? 0 : 2 * slot->t.size;
             t.given += out ? slot->t.size : 0;
         } else if (slot && slot->where == DQ_AT_CONSTANT) {
             t.constants += slot->t.size;
@@ -167,6 +168,9 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
                 s->roles[dq_plan_index(s->slices->shapes, node->out[i])] = (uint8_t)r;
         if (r == SLICED)
             traffics[n] = traffic_of(s, node);
+        if (r == SLICED && node->op->impl->flags & DQ_OP_VIEW)
+            s->outside[dq_plan_index(s->slices->shapes, node->out[0])] =
+                s->outside[dq_plan_index(s->slices->shapes, node->in[0])];
     }
     return n;
 }
@@ -249,6 +253,7 @@ static dq_status make_runners(slicer *s, dq_error *err)
     request.node_count = s->end;
     request.wanted = slices->values;
     request.wanted_count = slices->value_count;
+    request.by_slices = false;
     request.part = true;
     if (apart)
         request.threads = NULL;
@@ -329,6 +334,7 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
     struct dq_slices *slices = s->slices;
     list l = {s, NULL, 0};
     dq_plan_request rest = *s->request;
+    rest.by_slices = false;
     DQ_TRY(list_values(s, &l, err));
     slices->count = (size_t)(s->length / s->each);
     DQ_TRY(make_runners(s, err));
@@ -352,21 +358,20 @@ static dq_status look(slicer *s, dq_error *err)
     const dq_plan_request *request = s->request;
     struct dq_slices *slices = s->slices;
     slices->given_count = request->given_count;
-    dq_plan_request shapes = *request;
-    shapes.shapes_only = true;
-    shapes.why = NULL;
-    DQ_TRY(dq_plan_create(s->program, &shapes, &slices->shapes, err));
     const size_t slots = slices->shapes->slot_count + (size_t)1;
     s->roles = DQ_NEW_ARRAY(&slices->arena, slots, uint8_t);
+    s->outside = DQ_NEW_ARRAY(&slices->arena, slots, bool);
     s->ahead = DQ_NEW_ARRAY(&slices->arena, slots, bool);
     slices->sliced = DQ_NEW_ARRAY(&slices->arena, request->given_count, bool);
     traffic *traffics = DQ_NEW_ARRAY(&slices->arena, s->node_count, traffic);
-    if (!s->roles || !s->ahead || !slices->sliced || !traffics)
+    if (!s->roles || !s->outside || !s->ahead || !slices->sliced || !traffics)
         return dq_no_memory(err, slots, "slices");
     for (uint32_t i = 0; i < request->given_count; i++) {
         const dq_tensor *t = request->given[i].tensor;
         slices->sliced[i] = t->rank && t->dims[0] == s->length && !dq_dtype_is_packed(t->dtype);
-        s->roles[dq_plan_index(slices->shapes, request->given[i].value)] = slices->sliced[i] ? SLICED : WHOLE;
+        const uint32_t slot = dq_plan_index(slices->shapes, request->given[i].value);
+        s->roles[slot] = slices->sliced[i] ? SLICED : WHOLE;
+        s->outside[slot] = true;
     }
     choose(s, traffics, find_roles(s, traffics));
     return DQ_OK;
@@ -394,23 +399,32 @@ void dq_slices_free(struct dq_slices *slices)
     free(slices);
 }
 
-dq_status dq_plan_create_sliced(dq_program *program, const dq_plan_request *request, dq_plan **out,
-                                dq_error *err)
+dq_plan *dq_slices_whole(dq_plan *plan)
 {
-    slicer s = {.program = program, .request = request, .length = length_of(request)};
+    dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
+    if (plan->slices) {
+        plan->slices->shapes = NULL;
+        dq_plan_free(plan);
+    }
+    return whole;
+}
+
+dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_error *err)
+{
+    slicer s = {.program = (*plan)->program, .request = request, .length = length_of(request)};
     s.nodes = request->nodes ? request->nodes : request->graph->nodes;
     s.node_count = request->nodes ? request->node_count : request->graph->node_count;
-    if (s.length > 1) {
-        s.slices = calloc(1, sizeof *s.slices);
-        if (!s.slices)
-            return dq_no_memory(err, sizeof *s.slices, "slices");
-        dq_status status = look(&s, err);
-        if (status == DQ_OK && s.end && (status = make_plans(&s, out, err)) == DQ_OK)
-            return DQ_OK;
-        dq_slices_free(s.slices);
-        if (status == DQ_OUT_OF_MEMORY)
-            return status;
-        /* any other fault is seen again with all slices at once, or is none there */
-    }
-    return dq_plan_create(program, request, out, err);
+    if (s.length <= 1)
+        return DQ_OK;
+    s.slices = calloc(1, sizeof *s.slices);
+    if (!s.slices)
+        return dq_no_memory(err, sizeof *s.slices, "slices");
+    s.slices->shapes = *plan;
+    dq_status status = look(&s, err);
+    if (status == DQ_OK && s.end && (status = make_plans(&s, plan, err)) == DQ_OK)
+        return DQ_OK;
+    s.slices->shapes = NULL;
+    dq_slices_free(s.slices);
+    /* any other fault is seen again with all slices at once, or is none there */
+    return status == DQ_OUT_OF_MEMORY ? status : DQ_OK;
 }

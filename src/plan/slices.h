@@ -17,7 +17,7 @@ typedef struct dq_slice_runner {
 
 struct dq_slices {
     dq_arena arena;
-    dq_plan *shapes; /* of all nodes and slices; has constants that the rest reads */
+    dq_plan *shapes; /* of all nodes and slices, without places; has constants that the rest reads */
     size_t count;
     dq_slice_runner *runners; /* for each thread; one, when each step has them all */
     size_t runner_count;
@@ -28,9 +28,12 @@ struct dq_slices {
     uint32_t value_count;
 };
 
-/** dq_plan_create, by slices where that pays and is known to give the same. */
-dq_status dq_plan_create_sliced(dq_program *program, const dq_plan_request *request, dq_plan **out,
-                                dq_error *err);
+/** Looks at a plan whose values have their shapes and no places. Where slices pay and are known to give the
+ * same, *plan becomes one of what is left to do over all slices, which has the slices and, in them, the plan
+ * that was there. */
+dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_error *err);
+/** The plan that was there; it frees the other. One without slices stays. */
+dq_plan *dq_slices_whole(dq_plan *plan);
 void dq_slices_free(struct dq_slices *slices);
 
 #endif

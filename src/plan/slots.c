@@ -49,7 +49,7 @@ static dq_status list_values(dq_builder *b, uint32_t all, dq_error *err)
     add_all(b, &l);
     if (l.count >= all / FEW)
         return DQ_OK;
-    l.values = DQ_NEW_ARRAY(&plan->arena, l.count, const dq_value *);
+    l.values = DQ_NEW_ARRAY(&plan->outline, l.count, const dq_value *);
     if (!l.values)
         return dq_no_memory(err, l.count * sizeof *l.values, "a plan");
     l.count = 0;
@@ -69,7 +69,7 @@ dq_status dq_builder_make_slots(dq_builder *b, dq_error *err)
     plan->slot_count = plan->program->ir->value_count + b->request->made_count;
     if (b->request->nodes || plan->graph->outer)
         DQ_TRY(list_values(b, plan->slot_count, err));
-    plan->slots = DQ_NEW_ARRAY(&plan->arena, (size_t)plan->slot_count + 1, dq_slot);
+    plan->slots = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, dq_slot);
     if (!plan->slots)
         return dq_no_memory(err, plan->slot_count * sizeof *plan->slots, "a plan");
     for (uint32_t i = 0; i < plan->slot_count; i++)

@@ -198,7 +198,7 @@ START_TEST(branches_read_values_of_the_graphs_around_them)
         run_well(inputs);
         wanted_floats(out(0), 1, dims, deep ? (float[]){-2, 4, -6} : (float[]){1, 2, 3});
     }
-    const dq_flow *flow = plan->steps[plan->step_count - 1].flow;
+    const dq_flow *flow = plan->steps[plan->step_count - 1]->flow;
     for (int i = 0; i < 2 && _i == 1; i++)
         ck_assert_uint_lt(flow->inners[i]->plan->slot_count, MANY / 4);
 }
