@@ -57,6 +57,7 @@ static void run_and_check(dq_model *model)
     must(dq_session_run(session, &err));
     must(dq_session_get_output(session, "y", &y, &err));
     must(dq_model_output(model, 1, &info));
+    ck_assert_int_eq(dq_model_output(model, 2, &info), DQ_INVALID_ARGUMENT);
     must(dq_session_get_output(session, info.name, &codes, &err));
     ck_assert_mem_eq(dq_tensor_data(codes), ((int8_t[]){2, 4, -128, 11}), 4);
     ck_assert_mem_eq(dq_tensor_data(y), ((float[]){1, 0.25f, -64, 2}), 4 * sizeof(float));
