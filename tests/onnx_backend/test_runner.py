@@ -22,16 +22,13 @@ RUNNER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit("test_r
 X = np.array([[1, 2, 3]], dtype=np.float32)
 
 
-def run(*arguments, code):
+def run(*arguments, code, cwd=None):
     """Lines of stdout, after a run that must end with this exit code."""
     done = subprocess.run([RUNNER, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
-                          cwd=run.cwd)
+                          cwd=cwd)
     assert done.returncode == code, f"exit code {done.returncode}, wanted {code}: {done.stdout}{done.stderr}"
     run.stderr = done.stderr
     return done.stdout.splitlines()
-
-
-run.cwd = None
 
 
 def model(op="Identity", element=TensorProto.FLOAT, **attributes):
@@ -72,9 +69,7 @@ def folders_are_counted(folder):
     assert table == {"Identity": ["1", "2", "0"], "NoSuchOperator": ["0", "1", "0"]}, table
     assert run(folder, "--filter", "go*", code=0)[-1] == "1 passed, 0 failed, 0 skipped"
     assert run(folder / "good", folder / "wrong", "--jobs", 1, "-v", code=1)[:1] == ["passed   good"]
-    run.cwd = folder
-    assert run("good", "in/typed/", "-v", code=1)[:1] == ["passed   good"]
-    run.cwd = None
+    assert run("good", "in/typed/", "--jobs", 1, "-v", code=1, cwd=folder)[:1] == ["passed   good"]
 
 
 def tolerance_is_that_of_onnx(folder):
