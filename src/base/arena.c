@@ -86,6 +86,7 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
         end = &(*end)->next;
     *end = block;
     arena->current = block;
+    arena->held += block->size;
     return fit(block, size, align);
 }
 
@@ -140,13 +141,11 @@ char *dq_arena_printf(dq_arena *arena, const char *format, ...)
 void dq_arena_reset(dq_arena *arena)
 {
     enum { LITTLE = 4 /* pieces that grow from time to time do not fit where they were: a block for each */ };
-    size_t kept = 0;
     for (dq_arena_block *block = arena->first; block; block = block->next) {
-        kept += block->size;
         block->used = 0;
         POISON(block->data, block->size);
     }
-    if (kept > LARGEST_STEP && kept / LITTLE > arena->used)
+    if (arena->held > LARGEST_STEP && arena->held / LITTLE > arena->used)
         dq_arena_free(arena);
     arena->current = arena->first;
     arena->used = 0;

@@ -12,6 +12,7 @@ typedef struct dq_arena {
     dq_arena_block *first;   /* all blocks, oldest first: reset keeps them */
     dq_arena_block *current; /* the one that is being filled */
     size_t used;             /* bytes handed out since the last reset */
+    size_t held;             /* of all blocks */
 } dq_arena;
 
 /** Zeroed memory aligned to `align` (a power of two, at most 64); NULL when memory ran out. */
