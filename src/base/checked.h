@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Indices of 64 bits become sizes where they stand. */
+_Static_assert(SIZE_MAX == UINT64_MAX, "dqrun is for 64-bit processors");
+
 /** *out = a * b; false, and *out unchanged in meaning, when it does not fit. */
 static inline bool dq_mul_size(size_t a, size_t b, size_t *out)
 {
