@@ -253,3 +253,18 @@ void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made)
         if (c->inner[i]->id < f->use_count)
             f->uses[c->inner[i]->id] = 0; /* its one reader has become part of `made` */
 }
+
+bool dq_chain_to_float(dq_fuser *f, const dq_chain *c, const dq_node *conv, uint32_t in_count, dq_value **in)
+{
+    const bool bounded = dq_chain_bounded(c);
+    dq_node *made = dq_fuser_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, in_count, in, c->last,
+                                  conv->attr_count + bounded);
+    if (!made)
+        return false;
+    dq_fuser_copy_attrs(conv, made);
+    if ((bounded && !dq_chain_bounds(f, c, "clip", &made->attrs[conv->attr_count])) ||
+        !dq_fuser_bind(f, made))
+        return false;
+    dq_chain_replace(f, c, made);
+    return true;
+}

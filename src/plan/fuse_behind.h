@@ -49,5 +49,8 @@ bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *
 bool dq_chain_gate_params(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr);
 /** Puts `made` in place of the chain's last node, and makes the others needless. */
 void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made);
+/** Puts dqrun.ConvIntegerToFloat of these inputs, with conv's attributes and the chain's bounds, in place of
+ * both. */
+bool dq_chain_to_float(dq_fuser *f, const dq_chain *c, const dq_node *conv, uint32_t in_count, dq_value **in);
 
 #endif

@@ -62,18 +62,10 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
                        s.w,
                        bias,
                        c.z};
-    bool bounded = dq_chain_bounded(&c);
-    dq_node *made =
-        dq_fuser_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, 8, in, c.last, conv->attr_count + bounded);
-    if (!made)
+    if (!dq_chain_to_float(f, &c, conv, 8, in))
         return false;
-    dq_fuser_copy_attrs(conv, made);
-    if ((bounded && !dq_chain_bounds(f, &c, "clip", &made->attrs[conv->attr_count])) ||
-        !dq_fuser_bind(f, made))
-        return false;
-    dq_chain_replace(f, &c, made);
     dq_fuser_tell(f, conv, "fused with its %sscaling%s%s%s into ConvIntegerToFloat",
                   quantize ? "operand's quantization and its " : "", bias ? ", bias" : "", c.z ? ", sum" : "",
-                  bounded ? ", bounds" : "");
+                  dq_chain_bounded(&c) ? ", bounds" : "");
     return true;
 }

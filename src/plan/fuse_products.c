@@ -484,16 +484,8 @@ static bool fuse_conv_to_float(dq_fuser *f)
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
     if (p.bias && !(in[6] = float_bias(f, &p)))
         return false;
-    bool bounded = dq_chain_bounded(&c);
-    dq_node *made =
-        dq_fuser_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, 7, in, c.last, conv->attr_count + bounded);
-    if (!made)
+    if (!dq_chain_to_float(f, &c, conv, 7, in))
         return false;
-    dq_fuser_copy_attrs(conv, made);
-    if ((bounded && !dq_chain_bounds(f, &c, "clip", &made->attrs[conv->attr_count])) ||
-        !dq_fuser_bind(f, made))
-        return false;
-    dq_chain_replace(f, &c, made);
     dq_fuser_tell(f, conv, "fused with the dequantization of its operands into ConvIntegerToFloat");
     return true;
 }
