@@ -1,4 +1,4 @@
-/* Checked arithmetic: every size that a file or a user has a hand in goes through these. */
+/* Arithmetic of sizes; checked, where a file or a user has a hand in one. */
 #ifndef DQ_BASE_CHECKED_H
 #define DQ_BASE_CHECKED_H
 
@@ -8,6 +8,12 @@
 
 /* Indices of 64 bits become sizes where they stand. */
 _Static_assert(SIZE_MAX == UINT64_MAX, "dqrun is for 64-bit processors");
+
+/** The smaller one. */
+static inline size_t dq_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 /** *out = a * b; false, and *out unchanged in meaning, when it does not fit. */
 static inline bool dq_mul_size(size_t a, size_t b, size_t *out)

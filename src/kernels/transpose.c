@@ -1,12 +1,8 @@
 /* Transposes in blocks that fit the first-level cache in both directions. */
+#include "base/checked.h"
 #include "kernels/kernels.h"
 
 enum { BLOCK = 16 };
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 void dq_transpose_x8_c(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
                        uint8_t *dst, size_t dst_stride)
@@ -18,7 +14,7 @@ void dq_transpose_x8_c(const uint8_t *src, size_t src_stride, size_t rows, size_
     }
     for (size_t r0 = 0; r0 < rows; r0 += BLOCK)
         for (size_t c0 = 0; c0 < cols; c0 += BLOCK) {
-            size_t r1 = smaller(r0 + BLOCK, rows), c1 = smaller(c0 + BLOCK, cols);
+            size_t r1 = dq_least(r0 + BLOCK, rows), c1 = dq_least(c0 + BLOCK, cols);
             for (size_t c = c0; c < c1; c++)
                 for (size_t r = r0; r < r1; r++)
                     dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip;
@@ -30,7 +26,7 @@ void dq_transpose_x8_c(const uint8_t *src, size_t src_stride, size_t rows, size_
     {                                                                                                        \
         for (size_t r0 = 0; r0 < rows; r0 += BLOCK)                                                          \
             for (size_t c0 = 0; c0 < cols; c0 += BLOCK) {                                                    \
-                size_t r1 = smaller(r0 + BLOCK, rows), c1 = smaller(c0 + BLOCK, cols);                       \
+                size_t r1 = dq_least(r0 + BLOCK, rows), c1 = dq_least(c0 + BLOCK, cols);                     \
                 for (size_t c = c0; c < c1; c++)                                                             \
                     for (size_t r = r0; r < r1; r++)                                                         \
                         dst[c * dst_stride + r] = src[r * src_stride + c];                                   \

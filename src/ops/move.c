@@ -1,5 +1,6 @@
 #include "ops/move.h"
 
+#include "base/checked.h"
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -263,18 +264,13 @@ static void turn_block(const turn *t, const char *from, char *to, size_t rows, s
         t->kernels->transpose_x32(src, t->src_stride, rows, cols, dst, t->dst_stride);
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void turns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const turn *t = arg;
     size_t strips = (t->cols + t->cols_at_once - 1) / t->cols_at_once;
     for (size_t i = begin; i < end; i++) {
-        size_t first = i % strips * t->cols_at_once, cols = smaller(t->cols - first, t->cols_at_once);
+        size_t first = i % strips * t->cols_at_once, cols = dq_least(t->cols - first, t->cols_at_once);
         int64_t from = (int64_t)first;
         size_t to = first * t->dst_stride, rest = i / strips;
         for (size_t d = t->outer.rank; d-- > 0; rest /= t->outer.dims[d]) {
@@ -283,7 +279,7 @@ static void turns(void *arg, size_t begin, size_t end, unsigned worker)
         }
         for (size_t r = 0; r < t->rows; r += t->rows_at_once)
             turn_block(t, t->from + (from + (int64_t)(r * t->src_stride)) * (int64_t)t->width,
-                       t->to + (to + r) * t->width, smaller(t->rows - r, t->rows_at_once), cols);
+                       t->to + (to + r) * t->width, dq_least(t->rows - r, t->rows_at_once), cols);
     }
 }
 

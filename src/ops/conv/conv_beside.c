@@ -1,5 +1,6 @@
 #include "ops/conv/conv_beside.h"
 
+#include "base/checked.h"
 #include "kernels/kernels.h"
 #include "ops/conv/conv_finish.h"
 #include "ops/pool/window_walk.h"
@@ -59,24 +60,19 @@ size_t dq_conv_beside_tasks(const dq_conv_beside *c)
     return (c->shape->batch + c->images - 1) / c->images * c->blocks;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 dq_conv_beside_task dq_conv_beside_task_at(const dq_conv_beside *c, size_t i)
 {
     const size_t image = i / c->blocks * c->images, channel = i % c->blocks * c->channels;
     return (dq_conv_beside_task){.image = image,
-                                 .images = least(c->images, c->shape->batch - image),
+                                 .images = dq_least(c->images, c->shape->batch - image),
                                  .channel = channel,
-                                 .n = least(c->channels, c->shape->group - channel)};
+                                 .n = dq_least(c->channels, c->shape->group - channel)};
 }
 
 /* Images of so few places that kernels take those of several at a time. */
 static size_t images_together(const dq_conv_shape *s)
 {
-    const size_t some = least(DQ_FCONV_PLACES / s->out_size, s->batch);
+    const size_t some = dq_least(DQ_FCONV_PLACES / s->out_size, s->batch);
     return some ? some : 1;
 }
 
@@ -84,7 +80,7 @@ dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_co
 {
     const size_t images = images_together(s), all = images * s->in_size, results = images * s->out_size;
     const size_t places = (results + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
-    const size_t room = least(ROOM / (all + places) / SOME * SOME, DQ_CONV_BESIDE_CHANNELS);
+    const size_t room = dq_least(ROOM / (all + places) / SOME * SOME, DQ_CONV_BESIDE_CHANNELS);
     const size_t channels = room ? room : SOME;
     uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);
     *c = (dq_conv_beside){.shape = s,

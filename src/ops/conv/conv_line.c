@@ -34,11 +34,6 @@ typedef struct task {
     bool whole;                 /* … and whether all that are between its outputs are of the strip */
 } task;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t pieces(size_t n, size_t each)
 {
     return n / each + (n % each != 0);
@@ -63,7 +58,7 @@ static size_t axis_of(const dq_window *w)
 static size_t tiles_of(size_t row, size_t apart)
 {
     const size_t whole = row / 2 / apart * apart;
-    return whole + least(row - 2 * whole, apart);
+    return whole + dq_least(row - 2 * whole, apart);
 }
 
 bool dq_conv_line_suits(const dq_conv_shape *s)
@@ -94,13 +89,13 @@ static void cut(const dq_op_call *call, dq_conv_line *g)
     f->lines = s->group_in * (s->kernel_size / f->taps);
     f->pieces = (f->taps + 2) / 3;
     f->threes = f->taps - 2 * f->pieces;
-    g->some = least(STEPS / f->pieces, f->lines);
+    g->some = dq_least(STEPS / f->pieces, f->lines);
     g->apart = (size_t)w->dilation[axis];
     g->row = (size_t)w->out[axis];
     g->in = w->in[axis];
     g->begin = w->begin[axis];
     g->tiles = tiles_of(g->row, g->apart);
-    const size_t most = least(SUMS / POINTS / f->out, MOST_TILES);
+    const size_t most = dq_least(SUMS / POINTS / f->out, MOST_TILES);
     g->strips = pieces(g->tiles, most < LEAST_TILES ? LEAST_TILES : most);
     if (s->batch * s->group * g->strips < threads)
         g->strips = threads;
@@ -270,7 +265,7 @@ static void bring(const job *j, const task *t, const float *x, size_t e, float *
     for (size_t i = 0, n; i < t->count; i += n) {
         const size_t tile = t->first + i, off = tile % apart;
         const int64_t place = (int64_t)(2 * tile - off) + shift;
-        n = least(apart - off, t->count - i);
+        n = dq_least(apart - off, t->count - i);
         const int64_t begin = place < 0 ? -place : 0, left = in - place;
         const int64_t end = left < (int64_t)n ? left : (int64_t)n;
         if (begin < end)
@@ -288,7 +283,7 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
     const float *x = j->o->x + t->batch * s->group_in * s->in_size;
     float *to[POINTS] = {v, v + point, v + 2 * point, v + 3 * point};
     for (size_t l = line; l < line + count; l++) {
-        const size_t next = least(l + AHEAD, g->form.lines - 1);
+        const size_t next = dq_least(l + AHEAD, g->form.lines - 1);
         const float *from = x + l / each * s->in_size + g->starts[l % each];
         fetch(g, t, x + next / each * s->in_size + g->starts[next % each], g->form.taps + 1);
         for (size_t i = 0; i <= g->form.taps; i++)
@@ -343,10 +338,10 @@ static void bring_away(const dq_conv_line *g, const task *t, const float *y, flo
     }
     for (size_t i = 0, n; i < count; i += n) {
         const size_t tile = t->first + i, off = tile % apart, to = 2 * tile - off, behind = to + apart;
-        n = least(apart - off, count - i);
-        memcpy(out + to, y + i, least(n, row - to) * sizeof *out);
+        n = dq_least(apart - off, count - i);
+        memcpy(out + to, y + i, dq_least(n, row - to) * sizeof *out);
         if (behind < row)
-            memcpy(out + behind, z + i, least(n, row - behind) * sizeof *out);
+            memcpy(out + behind, z + i, dq_least(n, row - behind) * sizeof *out);
     }
 }
 
@@ -360,7 +355,7 @@ static bool outputs(const job *j, const task *t, const float *m, float *y)
     bool finite = true;
     for (size_t i = 0; i < out && finite; i++) {
         const size_t channel = t->batch % g->form.groups * out + i;
-        fetch(g, t, o->out + (t->batch * out + least(i + AHEAD, out - 1)) * row, 2);
+        fetch(g, t, o->out + (t->batch * out + dq_least(i + AHEAD, out - 1)) * row, 2);
         finite = j->call->kernels->fwinograd->line_output(
             m + i * g->strip, g->m_point, g->strip, o->bias ? o->bias[channel] : -0.0f,
             bounds ? o->finish->low : -INFINITY, bounds ? o->finish->high : INFINITY, y);
@@ -387,10 +382,10 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
     float *row = at(own, g->row_offset), *v = at(own, g->v_offset), *m = at(own, g->m_offset);
     for (size_t i = begin; i < end; i++) {
         const size_t first = i % g->strips * g->strip;
-        const size_t count = least(g->strip, g->tiles - first), off = first % g->apart;
+        const size_t count = dq_least(g->strip, g->tiles - first), off = first % g->apart;
         const task t = {i / g->strips, first, count, 2 * first - off, off == 0 && count % g->apart == 0};
         for (size_t line = 0; line < g->form.lines; line += g->some) {
-            const size_t some = least(g->some, g->form.lines - line);
+            const size_t some = dq_least(g->some, g->form.lines - line);
             lines(j, &t, line, some, row, v);
             products(j, &t, line, some, v, m);
         }

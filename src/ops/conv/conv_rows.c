@@ -36,11 +36,6 @@ bool dq_conv_rows_suits(const dq_conv_shape *s)
            dq_conv_panels_suits(&s->window) && !reaches_far(&s->window);
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Input places along an axis under `count` windows. */
 static size_t under(const dq_window *w, size_t d, size_t count)
 {
@@ -59,13 +54,13 @@ static void choose_band(const dq_op_call *call, dq_conv_rows *r)
     const dq_window *w = &r->shape->window;
     size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
     for (size_t d = 1; d < w->rank; d++)
-        slice *= least(r->places[d] * r->step[d], COPY);
+        slice *= dq_least(r->places[d] * r->step[d], COPY);
     size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads),
            room = COPY / slice;
     r->band = room > span ? (room - span) / (size_t)w->stride[0] + 1 : 1;
     if (wanted > 2 && planes < wanted)
-        r->band = least(r->band, out / wanted + 1);
-    r->band = least(r->band, out);
+        r->band = dq_least(r->band, out / wanted + 1);
+    r->band = dq_least(r->band, out);
     find_places(w, 0, r->band, r);
 }
 
@@ -197,7 +192,7 @@ static rows_copy copy_of(const dq_conv_rows *r, const dq_conv_run *run, const st
     const dq_window *w = &r->shape->window;
     int64_t x = run->x + (int64_t)first * w->stride[0], step = (int64_t)r->step[0];
     size_t begin = (size_t)up_to(-x, step), end = (size_t)up_to(w->in[0] - x, step);
-    end = least(end, run->count);
+    end = dq_least(end, run->count);
     return (rows_copy){.from = (size_t)(x + (int64_t)begin * step) * size + run->from + s->from,
                        .from_row = r->step[0] * size,
                        .step = s->step,
@@ -272,7 +267,7 @@ static void find_planes(const dq_conv_rows *r, band *b)
 static band find_band(const dq_conv_rows *r, size_t first)
 {
     const dq_window *w = &r->shape->window;
-    const size_t last = w->rank - 1, count = least(r->band, (size_t)w->out[0] - first);
+    const size_t last = w->rank - 1, count = dq_least(r->band, (size_t)w->out[0] - first);
     band b = {.first = first, .count = count};
     find_planes(r, &b);
     b.found = (last ? r->run_count : 1) <= COPIES / r->step[last];

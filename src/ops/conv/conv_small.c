@@ -19,11 +19,6 @@ typedef struct job {
     const dq_conv_floats *o;
 } job;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static float *rows_of(const job *j, size_t batch)
 {
     char *at = (char *)j->call->scratch + j->c->rows_offset;
@@ -79,7 +74,7 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
     for (size_t i = 0, rows; i < part->rows; i += rows) {
         const size_t image = part->batch + (part->row + i) / s->out_size, row = (part->row + i) % s->out_size;
         const size_t at = (image * s->group_out + part->col) * s->out_size + row;
-        rows = least(s->out_size - row, part->rows - i);
+        rows = dq_least(s->out_size - row, part->rows - i);
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)(block->c + i * block->c_row),
                                         block->c_row, rows, part->cols, (uint32_t *)(void *)(o->out + at),
                                         s->out_size);
@@ -100,7 +95,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
     float *room = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         const size_t batch = i / c->chunks, channel = i % c->chunks * c->chunk;
-        const size_t channels = least(c->chunk, s->group_in - channel);
+        const size_t channels = dq_least(c->chunk, s->group_in - channel);
         const float *x = j->o->x + batch * s->group_in * s->in_size;
         uint32_t *to = (uint32_t *)(void *)(rows_of(j, batch) + channel * s->kernel_size);
         if (c->pointwise)
@@ -109,7 +104,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
         for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_FPANEL) {
             dq_fblock block;
             const dq_fpart part = {.col = col,
-                                   .cols = least(DQ_FPANEL, s->out_size - col),
+                                   .cols = dq_least(DQ_FPANEL, s->out_size - col),
                                    .p = channel * s->kernel_size,
                                    .k = channels * s->kernel_size};
             dq_conv_panels(j->call->kernels, &s->window, x, &part, room, &block);
@@ -137,11 +132,11 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
     *c = (dq_conv_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
-    c->chunk = least(STEPS / shape->kernel_size + 1, shape->group_in);
+    c->chunk = dq_least(STEPS / shape->kernel_size + 1, shape->group_in);
     c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
     if (c->chunks * batches % workers != 0) { /* as many for each thread, if they are large enough */
         const size_t more = c->chunks + workers - c->chunks % workers;
-        c->chunk = least(c->chunk, (shape->group_in + more - 1) / more);
+        c->chunk = dq_least(c->chunk, (shape->group_in + more - 1) / more);
         c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
     }
     /* images without groups stand one behind the other, so that weights are read once for some of them */

@@ -44,11 +44,6 @@ typedef struct task {
     const float *v;
 } task;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* From one point to the next: an odd number of cache lines, so that the points of a tile share no set of the
  * first cache. */
 static size_t apart(size_t n)
@@ -80,7 +75,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 {
     g->down = ((size_t)s->window.out[0] + 1) / 2;
     g->across = ((size_t)s->window.out[1] + 1) / 2;
-    size_t rows = least(g->across < TILES ? TILES / g->across : 1, g->down);
+    size_t rows = dq_least(g->across < TILES ? TILES / g->across : 1, g->down);
     g->chunks = (g->down + rows - 1) / rows;
     g->rows = (g->down + g->chunks - 1) / g->chunks;
     g->tiles = g->rows * g->across;
@@ -88,7 +83,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
     g->own = threads <= FEW_THREADS;
     g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
-    g->together = least(TOGETHER, g->panels);
+    g->together = dq_least(TOGETHER, g->panels);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
@@ -97,13 +92,13 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 static void weights(const dq_fwinograd_form *f, const float *w, size_t i, float *u)
 {
     const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
-    const size_t outs = least(DQ_FPANEL, f->out - first);
+    const size_t outs = dq_least(DQ_FPANEL, f->out - first);
     float room[KERNELS * TAPS * DQ_FPANEL];
     w += (i / f->panels * f->out + first) * row;
     if (outs < DQ_FPANEL)
         memset(room, 0, sizeof room);
     for (size_t c = 0; c < f->in; c += KERNELS) {
-        size_t some = least(KERNELS, f->in - c);
+        size_t some = dq_least(KERNELS, f->in - c);
         f->transpose((const uint32_t *)(const void *)(w + c * TAPS), row, outs, some * TAPS,
                      (uint32_t *)(void *)room, DQ_FPANEL);
         f->weights(room, some, u + c * DQ_FPANEL, f->point);
@@ -217,7 +212,7 @@ static void products(const job *j, const task *t, const float *u, float *m)
                        .c_row = cols};
     for (size_t p = 0; p < POINTS; p++)
         for (size_t c = 0; c < in; c += block.k) {
-            block.k = least(DEPTH, in - c);
+            block.k = dq_least(DEPTH, in - c);
             block.a = t->v + p * g->v_point + c;
             block.b = u + p * point + c * DQ_FPANEL;
             block.c = m + p * g->m_point;
@@ -270,9 +265,9 @@ static void results(const job *j, const task *t, char *own)
     const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
     const dq_fpart part = {.batch = t->image * s->group + t->group,
                            .row = t->panel * DQ_FPANEL,
-                           .rows = least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
+                           .rows = dq_least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
                            .col = 2 * t->first * width,
-                           .cols = least(2 * t->rows, height) * width};
+                           .cols = dq_least(2 * t->rows, height) * width};
     float *y = at(own, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
     if (j->o->z) {
         low = -INFINITY;
@@ -340,9 +335,9 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
         task t = task_of(g, i);
         t.v = at(own, g->v_offset);
         for (size_t c = 0; c < in; c += CHANNELS)
-            pixels(j, &t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
+            pixels(j, &t, c, dq_least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
         for (; t.panel < g->panels; t.panel += t.panels) {
-            t.panels = least(g->together, g->panels - t.panel);
+            t.panels = dq_least(g->together, g->panels - t.panel);
             products(j, &t, u, at(own, g->sums_offset));
             results(j, &t, own);
         }
@@ -364,7 +359,7 @@ static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin; i < end; i++) {
         const task t = task_of(g, i / parts);
         size_t c = i % parts * some;
-        pixels(j, &t, c, least(some, in - c), at(own, g->image_offset),
+        pixels(j, &t, c, dq_least(some, in - c), at(own, g->image_offset),
                at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point);
     }
 }
@@ -378,7 +373,7 @@ static const float *pixels_of(const job *j, const task *t, char *own)
     if (!g->own)
         return at(j->call->scratch, g->v_offset) + t->group * POINTS * g->v_point;
     for (size_t c = 0; c < in && h->groups != t->group + 1; c += CHANNELS)
-        pixels(j, t, c, least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
+        pixels(j, t, c, dq_least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
     h->groups = t->group + 1;
     return at(own, g->v_offset);
 }
@@ -394,7 +389,7 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i / steps);
         t.panel = i % steps * g->together;
-        t.panels = least(g->together, g->panels - t.panel);
+        t.panels = dq_least(g->together, g->panels - t.panel);
         t.v = pixels_of(j, &t, own);
         products(j, &t, u, at(own, g->sums_offset));
         results(j, &t, own);

@@ -8,6 +8,7 @@
  * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
  * by one element or stays; a step whose operands all stay is computed once. Short runs are joined: an input
  * that comes again in each of them, or stays along each, is written out, strip by strip. */
+#include "base/checked.h"
 #include "kernels/reciprocal.h"
 #include "ops/broadcast.h"
 #include "ops/codes.h"
@@ -259,11 +260,6 @@ static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n
     return to;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* n elements of an input, whose joined runs begin at `offset`, from `within` of them on. */
 static const float *written_out(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
 {
@@ -271,11 +267,11 @@ static const float *written_out(const piece *p, size_t i, size_t offset, size_t 
     float room[STRIP];
     if (p->s->joint[i] == COMES_AGAIN) {
         const float *from = dequantize(p, i, offset, row, room);
-        const size_t begun = least(row - first, n);
+        const size_t begun = dq_least(row - first, n);
         memcpy(to, from + first, begun * sizeof *to);
-        memcpy(to + begun, from, least(first, n - begun) * sizeof *to);
+        memcpy(to + begun, from, dq_least(first, n - begun) * sizeof *to);
         for (size_t done = row; done < n; done *= 2)
-            memcpy(to + done, to, least(done, n - done) * sizeof *to);
+            memcpy(to + done, to, dq_least(done, n - done) * sizeof *to);
         return to;
     }
     const size_t rows = (first + n - 1) / row + 1;

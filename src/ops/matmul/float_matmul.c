@@ -124,21 +124,16 @@ typedef struct job {
     size_t row_blocks, col_blocks;
 } job;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Few rows: a strip of B serves once, and is used while it is in the cache. */
 static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_fmm *mm = j->mm;
-    size_t rows = least(DQ_FMM_ROWS, mm->m - row), col_end = least(col + COL_BLOCK, mm->n);
+    size_t rows = dq_least(DQ_FMM_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
     char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
     mm->pack_a(j->arg, batch, row, rows, scratch);
     for (size_t c = col; c < col_end; c += DQ_FMM_COLS) {
-        const size_t cols = least(DQ_FMM_COLS, col_end - c);
+        const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
         mm->pack_b(j->arg, batch, c, cols, b_strip);
         tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, cols, sums);
         mm->store(j->arg, batch, row, c, rows, cols, sums);
@@ -157,18 +152,18 @@ static void block(const job *j, size_t batch, size_t row, size_t col, char *scra
     }
     char *a_strip = scratch + mm->k * COL_BLOCK * width;
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
-    size_t row_end = least(row + ROW_BLOCK, mm->m), col_end = least(col + COL_BLOCK, mm->n);
+    size_t row_end = dq_least(row + ROW_BLOCK, mm->m), col_end = dq_least(col + COL_BLOCK, mm->n);
     if (mm->packed_b) {
         a_strip = scratch;
         b_strips = (const char *)mm->packed_b + col * mm->k * width;
     }
     for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_FMM_COLS, s++)
-        mm->pack_b(j->arg, batch, c, least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
+        mm->pack_b(j->arg, batch, c, dq_least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
     for (size_t r = row; r < row_end; r += DQ_FMM_ROWS) {
-        size_t rows = least(DQ_FMM_ROWS, row_end - r);
+        size_t rows = dq_least(DQ_FMM_ROWS, row_end - r);
         mm->pack_a(j->arg, batch, r, rows, a_strip);
         for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
-            const size_t cols = least(DQ_FMM_COLS, col_end - c);
+            const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
             tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, cols, sums);
             mm->store(j->arg, batch, r, c, rows, cols, sums);
         }

@@ -27,11 +27,6 @@ enum {
     ALIGN = 64
 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t pieces(size_t n, size_t each)
 {
     return n / each + (n % each != 0);
@@ -40,7 +35,7 @@ static size_t pieces(size_t n, size_t each)
 /* Steps of a block: about as many as stay in a cache, in equal blocks. */
 static size_t depth_of(const dq_fproduct *f)
 {
-    size_t depth = DEPTH, rows = least(f->m, ROWS);
+    size_t depth = DEPTH, rows = dq_least(f->m, ROWS);
     if (f->laid_out && rows == 1)
         depth = f->k; /* panels go straight through memory */
     else if (f->laid_out)
@@ -91,7 +86,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     f->far = !f->laid_out && f->m && f->n && FAR / f->m / f->n < f->batches;
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
-        size_t cuts = least(pieces(2 * workers, parts), f->m / FEW_ROWS);
+        size_t cuts = dq_least(pieces(2 * workers, parts), f->m / FEW_ROWS);
         size_t even = cuts;
         while (even > 1 && even * parts % workers != 0)
             even--;
@@ -103,7 +98,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
     if (f->c_room)
         c_bytes = f->row_block * f->col_block * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
-        (f->a_room && !dq_mul_size(f->depth, least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
+        (f->a_room && !dq_mul_size(f->depth, dq_least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
         !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
         !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
         !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
@@ -139,7 +134,7 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
     const size_t most = block->far ? FAR_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows; row += part.rows) {
         part.row = whole->row + row;
-        part.rows = least(most, whole->rows - row);
+        part.rows = dq_least(most, whole->rows - row);
         block->rows = part.rows;
         block->next = row + part.rows < whole->rows ? block->b : behind;
         f->a(j->arg, &part, a_room, block);
@@ -156,9 +151,9 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
     if (!f->flat && !f->laid_out)
         a_room += f->depth * f->col_block;
-    float *c_room = a_room + (f->a_room ? f->depth * least(f->m, ROWS) : 0);
+    float *c_room = a_room + (f->a_room ? f->depth * dq_least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
-        part->k = least(f->depth, f->k - part->p);
+        part->k = dq_least(f->depth, f->k - part->p);
         dq_fblock block = {.cols = part->cols,
                            .k = part->k,
                            .more = part->p > 0,
@@ -184,14 +179,14 @@ static dq_fpart part_at(const job *j, size_t i)
     } else {
         block = j->by_rows ? i % others : i / j->row_blocks;
         row = (j->by_rows ? i / others : i % j->row_blocks) * f->row_block;
-        end = row + least(f->row_block, f->m - row);
+        end = row + dq_least(f->row_block, f->m - row);
     }
     const size_t col = block % j->col_blocks * f->col_block;
     return (dq_fpart){.batch = block / j->col_blocks,
                       .row = row,
                       .rows = end - row,
                       .col = col,
-                      .cols = least(f->col_block, f->n - col)};
+                      .cols = dq_least(f->col_block, f->n - col)};
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
@@ -209,7 +204,7 @@ void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *a
     const size_t workers = dq_threads_count(call->threads);
     j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
                 (!f->laid_out || f->batches * j.col_blocks % workers != 0);
-    size_t work = least(f->row_block, f->m) * least(f->col_block, f->n);
+    size_t work = dq_least(f->row_block, f->m) * dq_least(f->col_block, f->n);
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
     const size_t blocks = f->batches * j.col_blocks, grain = pieces(WORK, work);
     j.cut = dq_threads_cut(call->threads, blocks, grain == 1 ? f->m / PART_ROWS : 1);
@@ -273,7 +268,7 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
     if (col_stride == 1)
         panels_along(from, step_stride, part, room);
     for (size_t j = 0; j < part->cols && col_stride != 1; j += DQ_FPANEL)
-        panel(transpose, from + j * col_stride, col_stride, step_stride, least(DQ_FPANEL, part->cols - j),
+        panel(transpose, from + j * col_stride, col_stride, step_stride, dq_least(DQ_FPANEL, part->cols - j),
               part->k, room + j * part->k);
     block->b = room;
     block->b_step = DQ_FPANEL;
@@ -333,7 +328,7 @@ static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size
 {
     float room[DQ_FPANEL * STEPS];
     bool along = m->step_stride == 1 && m->col_stride != 1;
-    size_t cols = least(DQ_FPANEL, m->n - col), steps = least(STEPS, m->k - p);
+    size_t cols = dq_least(DQ_FPANEL, m->n - col), steps = dq_least(STEPS, m->k - p);
     size_t first = batch * m->n * m->k + col * m->col_stride + p * m->step_stride;
     float *to = packed + (batch * pieces(m->n, DQ_FPANEL) * DQ_FPANEL + col) * m->k + p * DQ_FPANEL;
     if (from->loose || from->dtype != DQ_FLOAT) {
@@ -365,7 +360,7 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
                 make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
             if (from->mapped)
                 dq_file_forget_behind(from->data, &given_back,
-                                      (batch * lines + least(i + piece, lines)) * line);
+                                      (batch * lines + dq_least(i + piece, lines)) * line);
         }
 }
 

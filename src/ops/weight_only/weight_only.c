@@ -19,14 +19,9 @@ typedef struct piece {
     size_t group, begin, count;
 } piece;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t begin_of(const dq_weight_form *f, size_t group)
 {
-    return f->sorted ? f->sorted[f->k + group] : least(group * f->block, f->k);
+    return f->sorted ? f->sorted[f->k + group] : dq_least(group * f->block, f->k);
 }
 
 static bool next_piece(const dq_weight_form *f, piece *p)
@@ -109,7 +104,7 @@ static uint32_t read_word(const dq_weight_form *f, const uint8_t *codes, size_t 
                           size_t word)
 {
     size_t fields = fields_of(f), first = p->begin + word * fields;
-    size_t count = least(fields, p->begin + p->count - first), at = row * f->code_row + first;
+    size_t count = dq_least(fields, p->begin + p->count - first), at = row * f->code_row + first;
     uint32_t value = 0;
     if (count == fields && !f->sorted && f->code_step == 1 && at * f->bits % 8 == 0) {
         const uint8_t *bytes = codes + at / (8 / f->bits);
@@ -126,7 +121,7 @@ static void make_words(void *packed, const dq_tensor *from, const void *key)
     const dq_weight_form *f = key;
     uint32_t *to = packed;
     for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
-        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = dq_least(COLS, f->n - col);
         for (piece p = {0}; next_piece(f, &p);)
             for (size_t word = 0; word < words_of(f, &p); word++, to += COLS)
                 for (size_t j = 0; j < cols; j++)
@@ -155,7 +150,7 @@ typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t ro
 static void make_floats(float *to, const dq_tensor *from, const dq_weight_form *f, float_at *read)
 {
     for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
-        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = least(COLS, f->n - col);
+        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = dq_least(COLS, f->n - col);
         for (piece p = {0}; next_piece(f, &p); to += COLS)
             for (size_t j = 0; j < cols; j++)
                 to[j] = read(f, from, matrix * f->n + col + j, &p);
@@ -253,7 +248,7 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
     for (size_t g = 0; count; begin += b.lengths[g++]) {
         if (word >= begin + b.lengths[g])
             continue;
-        size_t n = least(count, begin + b.lengths[g] - word);
+        size_t n = dq_least(count, begin + b.lengths[g] - word);
         j->call->kernels->nbits_floats(&b, g, word, n, to, panel);
         word += n;
         count -= n;
@@ -291,7 +286,7 @@ static void store_results(const void *arg, const dq_fpart *part, const dq_fblock
     const dq_weights_ends *ends = p->j->ends;
     for (size_t at = 0; at < part->cols; at += COLS)
         ends->store(ends->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
-                    least(COLS, part->cols - at), block->c + at, block->c_row);
+                    dq_least(COLS, part->cols - at), block->c + at, block->c_row);
 }
 
 static void multiply_floats(const job *j, size_t first, size_t rows)
@@ -390,8 +385,10 @@ static bool size_digits(dq_weights *w)
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
 {
-    size_t pitch, row, worker = call->worker_scratch_size, rows = least(w->rows, CHUNK);
-    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : w->table ? 0 : least(w->rows, DQ_WEIGHTS_FEW);
+    size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
+    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE
+                 : w->table ? 0
+                            : dq_least(w->rows, DQ_WEIGHTS_FEW);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
         !dq_place_size(&w->scratch_size, few, w->row_bytes, ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
@@ -477,7 +474,7 @@ static dq_weight_digits digits_of(const job *j, size_t row)
 
 static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
 {
-    const size_t left = least(ROWS, j->rows - first); /* from a multiple of ROWS on */
+    const size_t left = dq_least(ROWS, j->rows - first); /* from a multiple of ROWS on */
     *rows = left == 1 ? 1 : (left + SIDE - 1) / SIDE * SIDE;
     dq_weight_digits d = {.digits = (int8_t *)j->digits + first * j->w->row_bytes};
     const size_t pieces = *rows * j->w->pieces, bytes = pieces * DQ_NBITS_ROUNDED_BYTES(j->form.bits);
@@ -543,8 +540,8 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
             if (j->odd[i])
                 continue;
             j->call->kernels->nbits(&b, &x, y);
-            j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1, least(COLS, j->form.n - strip * COLS),
-                           y, COLS);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1,
+                           dq_least(COLS, j->form.n - strip * COLS), y, COLS);
         }
     }
 }
@@ -561,8 +558,8 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
             dq_weight_digits from = rounded_of(j, i, &rows);
             dq_nbits_rounded x = {rows, from.digits, from.factors, from.sums};
             j->call->kernels->nbits_rounded(&b, &x, y);
-            j->ends->store(j->ends->arg, j->first + i, strip * COLS, least(ROWS, j->rows - i),
-                           least(COLS, j->form.n - strip * COLS), y, COLS);
+            j->ends->store(j->ends->arg, j->first + i, strip * COLS, dq_least(ROWS, j->rows - i),
+                           dq_least(COLS, j->form.n - strip * COLS), y, COLS);
         }
     }
 }
@@ -586,7 +583,7 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     j.few = w->rounded || (m <= DQ_WEIGHTS_FEW && !w->table);
     bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
-        j.rows = least(CHUNK, m - j.first);
+        j.rows = dq_least(CHUNK, m - j.first);
         j.rows_at = in_place ? ends->x + j.first * j.pitch : NULL;
         if (j.few || !in_place)
             dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
