@@ -5,7 +5,6 @@
 
 struct dq_builder {
     dq_ir *ir;
-    uint32_t opset_capacity;
     uint32_t generated; /* names so far */
 };
 

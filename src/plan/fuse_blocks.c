@@ -9,7 +9,6 @@
 #include <string.h>
 
 typedef struct blocks {
-    const dq_node *node; /* the DequantizeLinear */
     const dq_tensor *codes, *scale, *zero;
     int64_t rows, columns, size, count; /* elements of a block, blocks of a column */
 } blocks;
@@ -31,8 +30,7 @@ static bool read_blocks(const dq_fuser *f, const dq_value *v, blocks *b)
         return false;
     bool with_zero = node->in_count > 2 && node->in[2];
     int64_t axis = dq_node_int(node, "axis", 1), result = dq_node_int(node, "output_dtype", 0);
-    *b = (blocks){.node = node,
-                  .codes = dq_fuser_constant(node->in[0]),
+    *b = (blocks){.codes = dq_fuser_constant(node->in[0]),
                   .scale = dq_fuser_constant(node->in[1]),
                   .zero = with_zero ? dq_fuser_constant(node->in[2]) : NULL,
                   .size = dq_node_int(node, "block_size", 0)};

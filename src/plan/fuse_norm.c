@@ -9,7 +9,7 @@
 #include "plan/fuser.h"
 
 typedef struct written {
-    dq_value *x, *gamma, *beta;
+    dq_value *x, *gamma;
     size_t axes; /* how many of the last */
     float epsilon;
     bool centred;

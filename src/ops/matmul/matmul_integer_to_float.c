@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_INPUTS = 7, LANES = 16 };
+enum { MOST_INPUTS = 7 };
 
 /* Where each part stands among the inputs. */
 typedef struct layout {

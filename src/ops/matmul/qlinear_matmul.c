@@ -13,7 +13,6 @@ enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
 
 /* A parameter of the result: one element, or a shape that broadcasts to the result's. */
 typedef struct spread {
-    uint32_t input;
     size_t batch[DQ_MAX_RANK], row, col; /* steps in elements */
 } spread;
 
@@ -37,7 +36,6 @@ static dq_status resolve_spread(const dq_op_call *call, uint32_t input, const dq
 {
     const dq_tensor *t = call->in[input];
     memset(out, 0, sizeof *out);
-    out->input = input;
     if (t->count == 1)
         return DQ_OK;
     bool fits = t->rank <= s->rank;

@@ -49,16 +49,6 @@ static inline uint8_t dq_q8_quantize(const dq_q8 *q, float real)
     return dq_q8_round(q, (double)(real / q->scale));
 }
 
-/** The code of a multiple of the scale to which the zero point has been added already: rounded to even,
- * saturated; NaN gives the minimum. */
-static inline uint8_t dq_q8_saturate(const dq_q8 *q, float code)
-{
-    float v = code > (float)q->min ? code : (float)q->min;
-    v = v < (float)q->max ? v : (float)q->max;
-    const float shift = 0x1.8p23f; /* as above */
-    return (uint8_t)(int)((v + shift) - shift);
-}
-
 /** From codes of one tensor to codes of another: the same codes where scale and zero point are equal, else
  * dequantized and quantized. Returns whether they are the same. */
 bool dq_q8_convert_table(const dq_q8 *from, const dq_q8 *to, uint8_t table[256]);

@@ -138,7 +138,6 @@ static void *at_scratch(const dq_op_call *call, size_t offset)
 }
 
 typedef struct product {
-    const dq_op_call *call;
     const float *scale; /* of the weights */
     size_t scale_step, columns;
     float a_scale;
@@ -168,16 +167,22 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
     dq_dynamic found = dq_dynamic_find(call, a, count, DQ_UINT8, at_scratch(call, s->at.range));
     dq_dynamic_quantize(call, a, count, &found, codes);
     dq_qproduct_codes(by, codes, count);
-    product p = {.call = call,
-                 .scale = dq_data(scale, float) + direction * (scale->rank == 2 ? columns : 1),
+    product p = {.scale = dq_data(scale, float) + direction * (scale->rank == 2 ? columns : 1),
                  .scale_step = scale->rank == 2,
                  .columns = columns,
                  .a_scale = found.scale,
                  .to = to};
     const char *zeros = (const char *)zero->data + direction * (zero->rank == 2 ? columns : 1);
     const void *packed = by->packed ? by->packed : at_scratch(call, weights_at);
-    const dq_qproduct_rows all = {packed, direction,       rows,  codes, found.zero,
-                                  zeros,  zero->rank == 2, store, &p};
+    const dq_qproduct_rows all = {.packed = packed,
+                                  .matrix = direction,
+                                  .rows = rows,
+                                  .codes = codes,
+                                  .a_zero = found.zero,
+                                  .b_zero = zeros,
+                                  .b_zero_step = zero->rank == 2,
+                                  .store = store,
+                                  .arg = &p};
     dq_qproduct_run(call, by, &all);
 }
 
