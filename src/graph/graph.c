@@ -265,6 +265,21 @@ const char *dq_attr_kind_name(dq_attr_kind kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }
 
+size_t dq_attr_graphs(const dq_attr *attr, dq_graph *const **graphs)
+{
+    switch (attr->kind) {
+    case DQ_ATTR_GRAPH:
+        *graphs = &attr->u.graph;
+        return 1;
+    case DQ_ATTR_GRAPHS:
+        *graphs = attr->u.graphs;
+        return attr->count;
+    default:
+        *graphs = NULL;
+        return 0;
+    }
+}
+
 const char *dq_type_text(const dq_type *type, char buffer[DQ_TYPE_TEXT])
 {
     char inner[DQ_TYPE_TEXT];

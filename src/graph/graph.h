@@ -75,6 +75,8 @@ typedef struct dq_attr {
 
 /** "int", "floats"… */
 const char *dq_attr_kind_name(dq_attr_kind kind);
+/** The graphs that an attribute holds, *graphs[0 … n-1], and their number n: 0 for other kinds. */
+size_t dq_attr_graphs(const dq_attr *attr, dq_graph *const **graphs);
 
 /* ---- Values and nodes --------------------------------------------------------------------------------- */
 

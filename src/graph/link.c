@@ -76,14 +76,10 @@ static void uses_of(const dq_graph *g, const dq_node *node, dq_use_fn use, void 
 {
     for (uint32_t i = 0; i < node->in_count; i++)
         use_of(g, node->in[i], use, arg);
-    for (uint32_t a = 0; a < node->attr_count; a++) {
-        const dq_attr *attr = &node->attrs[a];
-        if (attr->kind == DQ_ATTR_GRAPH)
-            uses_of_graph(g, attr->u.graph, use, arg);
-        else if (attr->kind == DQ_ATTR_GRAPHS)
-            for (size_t k = 0; k < attr->count; k++)
-                uses_of_graph(g, attr->u.graphs[k], use, arg);
-    }
+    dq_graph *const *graphs;
+    for (uint32_t a = 0; a < node->attr_count; a++)
+        for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++)
+            uses_of_graph(g, graphs[k], use, arg);
 }
 
 void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg)
@@ -202,14 +198,10 @@ static dq_status sort(dq_graph *g, dq_error *err)
 
 static dq_status link_inner(dq_node *node, dq_error *err)
 {
-    for (uint32_t a = 0; a < node->attr_count; a++) {
-        dq_attr *attr = &node->attrs[a];
-        if (attr->kind == DQ_ATTR_GRAPH)
-            DQ_TRY(dq_graph_link(attr->u.graph, err));
-        else if (attr->kind == DQ_ATTR_GRAPHS)
-            for (size_t k = 0; k < attr->count; k++)
-                DQ_TRY(dq_graph_link(attr->u.graphs[k], err));
-    }
+    dq_graph *const *graphs;
+    for (uint32_t a = 0; a < node->attr_count; a++)
+        for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++)
+            DQ_TRY(dq_graph_link(graphs[k], err));
     return DQ_OK;
 }
 

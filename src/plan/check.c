@@ -81,14 +81,10 @@ static dq_status check_graph(check *c, dq_graph *g, dq_error *err);
 
 static dq_status check_inner(check *c, const dq_node *node, dq_error *err)
 {
-    for (uint32_t a = 0; a < node->attr_count; a++) {
-        const dq_attr *attr = &node->attrs[a];
-        if (attr->kind == DQ_ATTR_GRAPH)
-            DQ_TRY(check_graph(c, attr->u.graph, err));
-        else if (attr->kind == DQ_ATTR_GRAPHS)
-            for (size_t k = 0; k < attr->count; k++)
-                DQ_TRY(check_graph(c, attr->u.graphs[k], err));
-    }
+    dq_graph *const *graphs;
+    for (uint32_t a = 0; a < node->attr_count; a++)
+        for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++)
+            DQ_TRY(check_graph(c, graphs[k], err));
     return DQ_OK;
 }
 

@@ -145,6 +145,7 @@ bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, con
 
 static void count_uses(dq_fuser *f, const dq_graph *g)
 {
+    dq_graph *const *graphs;
     for (uint32_t n = 0; n < g->node_count; n++) {
         const dq_node *node = g->nodes[n];
         for (uint32_t i = 0; i < node->in_count; i++)
@@ -152,13 +153,9 @@ static void count_uses(dq_fuser *f, const dq_graph *g)
                 f->uses[node->in[i]->id]++;
                 f->reader[node->in[i]->id] = node;
             }
-        for (uint32_t a = 0; a < node->attr_count; a++) {
-            const dq_attr *attr = &node->attrs[a];
-            if (attr->kind == DQ_ATTR_GRAPH)
-                count_uses(f, attr->u.graph);
-            for (size_t k = 0; attr->kind == DQ_ATTR_GRAPHS && k < attr->count; k++)
-                count_uses(f, attr->u.graphs[k]);
-        }
+        for (uint32_t a = 0; a < node->attr_count; a++)
+            for (size_t count = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < count; k++)
+                count_uses(f, graphs[k]);
     }
     for (uint32_t i = 0; g != f->graph && i < g->output_count; i++)
         f->uses[g->outputs[i]->id]++;

@@ -90,11 +90,9 @@ static dq_status take_graph(inliner *in, const dq_graph *g, dq_error *err);
 
 static dq_status take_attr(inliner *in, const dq_attr *attr, dq_error *err)
 {
-    if (attr->kind == DQ_ATTR_GRAPH)
-        return take_graph(in, attr->u.graph, err);
-    if (attr->kind == DQ_ATTR_GRAPHS)
-        for (size_t k = 0; k < attr->count; k++)
-            DQ_TRY(take_graph(in, attr->u.graphs[k], err));
+    dq_graph *const *graphs;
+    for (size_t n = dq_attr_graphs(attr, &graphs), k = 0; k < n; k++)
+        DQ_TRY(take_graph(in, graphs[k], err));
     return DQ_OK;
 }
 
@@ -446,14 +444,10 @@ static dq_status inline_graph(inliner *in, dq_graph *g, dq_error *err);
 
 static dq_status inline_attrs(inliner *in, dq_node *node, dq_error *err)
 {
-    for (uint32_t i = 0; i < node->attr_count; i++) {
-        dq_attr *attr = &node->attrs[i];
-        if (attr->kind == DQ_ATTR_GRAPH)
-            DQ_TRY(inline_graph(in, attr->u.graph, err));
-        else if (attr->kind == DQ_ATTR_GRAPHS)
-            for (size_t k = 0; k < attr->count; k++)
-                DQ_TRY(inline_graph(in, attr->u.graphs[k], err));
-    }
+    dq_graph *const *graphs;
+    for (uint32_t a = 0; a < node->attr_count; a++)
+        for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++)
+            DQ_TRY(inline_graph(in, graphs[k], err));
     return DQ_OK;
 }
 
