@@ -280,12 +280,15 @@ static void normalize_floats(const job *j, size_t row, float *room)
         dq_load_floats(call->kernels, x->dtype, x->data, row * s->n, s->n, room);
         from = room;
     }
-    dq_row_stats stats = dq_row_measure(call, from, s->n, s->centre, s->epsilon);
-    size_t plane = s->per_channel ? s->plane : s->n;
+    dq_row_norm norm = {.epsilon = s->epsilon, .centre = s->centre, .n = s->n, .spread = s->per_channel};
+    dq_row_stats stats = dq_row_measure(call, &norm, from);
     size_t first = s->per_channel ? row % s->rows_per_image * (s->channels / s->rows_per_image) : 0;
-    for (size_t k = 0, c = first; k < s->n; k += plane, c++)
-        dq_row_apply(call, &stats, s->centre, from + k, plane, j->gamma + c, j->beta ? j->beta + c : NULL,
-                     s->per_channel ? 0 : 1, to + k);
+    norm.n = s->per_channel ? s->plane : s->n;
+    for (size_t k = 0, c = first; k < s->n; k += norm.n, c++) {
+        norm.gamma = j->gamma + c;
+        norm.beta = j->beta ? j->beta + c : NULL;
+        dq_row_apply(call, &norm, &stats, from + k, to + k);
+    }
     if (out->dtype != DQ_FLOAT)
         dq_store_from_floats(call->kernels, out->dtype, out->data, row * s->n, s->n, to, false);
     put_stats(call, row, stats.mean, stats.inverse);

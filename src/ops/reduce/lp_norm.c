@@ -174,6 +174,7 @@ static void float_sets(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const sets *s = arg;
     const dq_op_call *call = s->call;
+    const dq_row_norm norm = {.centre = true, .n = s->run};
     for (size_t set = begin; set < end; set++) {
         const size_t base = place(&s->o, 0, s->o.kept, set);
         const float *x = dq_data(call->in[0], float) + base;
@@ -187,7 +188,7 @@ static void float_sets(void *arg, size_t begin, size_t end, unsigned worker)
         stats.inverse = 1 / (sqrt(squares / (double)s->n) + epsilon);
         for (size_t i = 0; i < s->n; i += s->run) {
             size_t at = place(&s->o, s->o.kept, s->o.rank, i);
-            dq_row_apply(call, &stats, true, x + at, s->run, NULL, NULL, 0, y + at);
+            dq_row_apply(call, &norm, &stats, x + at, y + at);
         }
     }
 }

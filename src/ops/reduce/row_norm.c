@@ -22,26 +22,26 @@ double dq_row_squares(const dq_op_call *call, double mean, const float *x, size_
     return call->kernels->float_rows->squares(x, n, off.high, off.low);
 }
 
-dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon)
+dq_row_stats dq_row_measure(const dq_op_call *call, const dq_row_norm *norm, const float *x)
 {
-    dq_row_stats stats = {.mean = call->kernels->float_rows->sum(x, n) / (double)n};
-    double squares = dq_row_squares(call, centre ? stats.mean : 0, x, n);
-    stats.inverse = 1 / sqrt(squares / (double)n + epsilon);
+    dq_row_stats stats = {.mean = call->kernels->float_rows->sum(x, norm->n) / (double)norm->n};
+    double squares = dq_row_squares(call, norm->centre ? stats.mean : 0, x, norm->n);
+    stats.inverse = 1 / sqrt(squares / (double)norm->n + norm->epsilon);
     return stats;
 }
 
-void dq_row_apply(const dq_op_call *call, const dq_row_stats *stats, bool centre, const float *x, size_t n,
-                  const float *gamma, const float *beta, size_t step, float *y)
+void dq_row_apply(const dq_op_call *call, const dq_row_norm *norm, const dq_row_stats *stats, const float *x,
+                  float *y)
 {
-    split off = split_of(centre ? stats->mean : 0);
-    call->kernels->float_rows->normalize(x, n, off.high, off.low, (float)stats->inverse, gamma, beta, step,
-                                         y);
+    split off = split_of(norm->centre ? stats->mean : 0);
+    call->kernels->float_rows->normalize(x, norm->n, off.high, off.low, (float)stats->inverse, norm->gamma,
+                                         norm->beta, norm->spread ? 0 : 1, y);
 }
 
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y)
 {
-    dq_row_stats stats = dq_row_measure(call, x, norm->n, norm->centre, norm->epsilon);
-    dq_row_apply(call, &stats, norm->centre, x, norm->n, norm->gamma, norm->beta, 1, y);
+    dq_row_stats stats = dq_row_measure(call, norm, x);
+    dq_row_apply(call, norm, &stats, x, y);
     return stats;
 }
 

@@ -10,7 +10,8 @@ typedef struct dq_row_norm {
     double epsilon;
     bool centre;               /* take the mean off */
     size_t n;                  /* elements of a row */
-    const float *gamma, *beta; /* n numbers each; beta NULL: none */
+    const float *gamma, *beta; /* n numbers each, or one where `spread`; NULL: none */
+    bool spread;
 } dq_row_norm;
 
 typedef struct dq_row_stats {
@@ -20,11 +21,10 @@ typedef struct dq_row_stats {
 /** The sum of the squares of differences from `mean`. */
 double dq_row_squares(const dq_op_call *call, double mean, const float *x, size_t n);
 /** The mean is that of the row also when it is not taken off. */
-dq_row_stats dq_row_measure(const dq_op_call *call, const float *x, size_t n, bool centre, double epsilon);
-/** y[i] from x[i] for n elements of a row, y may be x; `step` of gamma and beta: 1, or 0 where one number is
- * that of all elements. Either may be NULL. */
-void dq_row_apply(const dq_op_call *call, const dq_row_stats *stats, bool centre, const float *x, size_t n,
-                  const float *gamma, const float *beta, size_t step, float *y);
+dq_row_stats dq_row_measure(const dq_op_call *call, const dq_row_norm *norm, const float *x);
+/** y[i] from x[i] for norm->n elements, a row or a part of one; y may be x. */
+void dq_row_apply(const dq_op_call *call, const dq_row_norm *norm, const dq_row_stats *stats, const float *x,
+                  float *y);
 /** Both. */
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y);
 
