@@ -6,9 +6,8 @@
  *   vb_load(p, bytes), vb_store(p, bytes, v)   LANES, HALF or QUARTER of them: constant in each call
  *   vb_larger(a, b, is_signed)                 the larger of each two bytes
  *   vb_even(a, b)                              every other byte, from the first on, of two vectors */
+#include "base/copy.h"
 #include "kernels/kernels.h"
-
-#include <string.h>
 
 enum { HALF = LANES / 2, QUARTER = LANES / 4 };
 
@@ -21,15 +20,7 @@ static inline void put(uint8_t *out, vb v, size_t n)
         return;
     }
     vb_store(bytes, LANES, v);
-    if (n >= HALF) {
-        memcpy(out, bytes, HALF);
-        memcpy(out + n - HALF, bytes + n - HALF, HALF);
-    } else if (n >= QUARTER) {
-        memcpy(out, bytes, QUARTER);
-        memcpy(out + n - QUARTER, bytes + n - QUARTER, QUARTER);
-    } else {
-        memcpy(out, bytes, n);
-    }
+    dq_copy_row(out, bytes, n);
 }
 
 /* Rows of fewer than QUARTER bytes. */

@@ -11,6 +11,7 @@
  * weight is shared out among them.
  *
  * A product of floats with nothing to check makes codes of them (sure_avx2.h). */
+#include "base/copy.h"
 #include "kernels/kernels.h"
 #include "kernels/x86/accumulate_avx2.h"
 #include "kernels/x86/sure_avx2.h"
@@ -232,10 +233,11 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
     return false;
 }
 
+/* Groups and their taps, which may be single weights that share themselves out unevenly. */
 static size_t room_for(size_t n)
 {
     enum { MORE = 4 };
-    return n - n / 4 + MORE;
+    return n + MORE;
 }
 
 static size_t size(size_t n)
@@ -508,7 +510,7 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
             continue;
         }
         if (n < STEP) {
-            memcpy(out, from, n);
+            dq_copy_row(out, from, n);
             continue;
         }
         for (size_t j = 0; j < n - STEP; j += STEP)

@@ -1,3 +1,4 @@
+#include "base/copy.h"
 #include "kernels/kernels.h"
 #include "kernels/x86/requantize_float.h"
 #include "kernels/x86/sure_avx2.h"
@@ -170,7 +171,7 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
     if (step)
         memcpy(scales, r->scale, r->n * sizeof *scales);
     put_row(&whole, step);
-    memcpy(r->out, codes, r->n);
+    dq_copy_row(r->out, codes, r->n);
 }
 
 void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
@@ -202,7 +203,7 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
         return;
     }
     _mm_storeu_si128((__m128i *)(void *)bytes, v);
-    memcpy(out, bytes, n);
+    dq_copy_row(out, bytes, n);
 }
 
 /* Two rows of 16 columns. */
@@ -384,7 +385,7 @@ void dq_qlanes_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requ
                          _mm256_set1_epi8((char)to->lo)};
     if (n < ROW_STEP) {
         put_32(c, &by, few);
-        memcpy(to->out, few, n);
+        dq_copy_row(to->out, few, n);
         return;
     }
     for (size_t p = 0; p < n - ROW_STEP; p += ROW_STEP)

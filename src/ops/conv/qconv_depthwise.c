@@ -10,6 +10,7 @@
  * are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give codes
  * without sums in between (dq_qconv_codes). */
 #include "base/checked.h"
+#include "base/copy.h"
 #include "ops/conv/qconv.h"
 
 #include <stddef.h>
@@ -305,25 +306,6 @@ static int16_t *lines_of(const plane *p)
     return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
 }
 
-/* A row in pieces of a fixed size, which take no call; the last one reaches back. */
-static inline void copy_row(uint8_t *to, const uint8_t *from, size_t n)
-{
-    enum { PIECE = 16, SHORT = 4 };
-    if (n < SHORT) {
-        memcpy(to, from, n);
-        return;
-    }
-    if (n < PIECE) {
-        for (size_t i = 0; i < n - SHORT; i += SHORT)
-            memcpy(to + i, from + i, SHORT);
-        memcpy(to + n - SHORT, from + n - SHORT, SHORT);
-        return;
-    }
-    for (size_t i = 0; i < n - PIECE; i += PIECE)
-        memcpy(to + i, from + i, PIECE);
-    memcpy(to + n - PIECE, from + n - PIECE, PIECE);
-}
-
 /* Rows of the padded plane before `end`. Padding is there already. */
 static void take_rows(plane *p, size_t end)
 {
@@ -337,7 +319,7 @@ static void take_rows(plane *p, size_t end)
     for (size_t i = p->taken; i < end; i++, row += pitch) {
         if (n == 0 || sources[i] < 0)
             continue;
-        copy_row(row, x + sources[i], n);
+        dq_copy_row(row, x + sources[i], n);
         for (size_t j = 0; flip && j < n; j++)
             row[j] ^= flip;
     }

@@ -5,6 +5,7 @@
  * Rows of the product are output channels, its columns output positions. A task copies the input under a band
  * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */
 #include "base/checked.h"
+#include "base/copy.h"
 #include "ops/conv/wide_depthwise.h"
 #include "ops/conv/wide_few.h"
 #include "ops/conv/wide_quads.h"
@@ -158,10 +159,8 @@ static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t a
             const uint16_t *from = codes + i * COLS + k * OCTET;
             if (!wide)
                 dq_wcodes_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
-            else if (o->n[k] == OCTET)
-                memcpy(dq_data(y, uint16_t) + at + o->at[k], from, OCTET * sizeof *from);
             else
-                dq_wcodes_few(from, o->n[k], dq_data(y, uint16_t) + at + o->at[k]);
+                dq_copy_row(dq_data(y, uint16_t) + at + o->at[k], from, o->n[k] * sizeof *from);
         }
 }
 

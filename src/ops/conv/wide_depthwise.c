@@ -4,6 +4,7 @@
 #include "ops/conv/wide_depthwise.h"
 
 #include "base/checked.h"
+#include "base/copy.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_codes.h"
 
@@ -141,7 +142,7 @@ static void put_joined(const task *t, dq_wide_sums *s, uint16_t *out)
         part.cols = (n - 1) * pitch + t->columns;
         t->call->kernels->requantize_wide(&part, codes);
         for (size_t i = 0; i < n; i++, out += t->columns)
-            dq_wcodes_few(codes + i * pitch, t->columns, out);
+            dq_copy_row(out, codes + i * pitch, t->columns * sizeof *out);
     }
 }
 

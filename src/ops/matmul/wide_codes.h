@@ -12,8 +12,6 @@
 
 #include "ops/op.h"
 
-#include <string.h>
-
 enum {
     DQ_WIDE_X,
     DQ_WIDE_X_SCALE,
@@ -59,19 +57,6 @@ int64_t dq_wcodes_zero(const dq_tensor *zero, size_t at);
 void dq_wcodes_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to);
 /** n codes of an integer type of up to 16 bits. */
 void dq_wcodes_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from);
-
-/** n codes of 16 bits, fewer than eight. */
-static inline void dq_wcodes_few(const uint16_t *from, size_t n, uint16_t *to)
-{
-    enum { HALF = 4 };
-    if (n >= HALF) { /* some twice */
-        memcpy(to, from, HALF * sizeof *to);
-        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof *to);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i];
-}
 
 /** Elements of a panel in 16 bits, and those elements, plane by plane. */
 static inline size_t dq_wcodes_panel(const dq_wcodes *w)
