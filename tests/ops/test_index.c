@@ -242,11 +242,13 @@ END_TEST
  * place. */
 START_TEST(top_of_columns)
 {
-    enum { N = 200, COLUMNS = 3 };
-    static const int64_t counts[] = {1, 17, N};
-    for (size_t t = 0; t < 6; t++) {
-        double x[N * COLUMNS], want[N * COLUMNS], where[N * COLUMNS];
+    enum { N = 600, COLUMNS = 3 };
+    static const int64_t counts[] = {1, 17, 256, 300, N};
+    static const dq_dtype types[] = {DQ_INT32, DQ_FLOAT, DQ_INT8, DQ_INT64, DQ_DOUBLE, DQ_FLOAT16};
+    static double x[N * COLUMNS], want[N * COLUMNS], where[N * COLUMNS];
+    for (size_t t = 0; t < 10; t++) {
         int64_t k = counts[t / 2], largest = t % 2;
+        const dq_dtype dtype = types[t % 6];
         for (size_t i = 0; i < N * COLUMNS; i++)
             x[i] = (double)(i * i * 31 % 97) - 40;
         for (size_t i = 0; i < N * COLUMNS; i++) {
@@ -263,10 +265,10 @@ START_TEST(top_of_columns)
         c.out_count = 2;
         ops_int(&c, "axis", 0);
         ops_int(&c, "largest", largest);
-        ops_in(&c, t % 3 ? DQ_FLOAT : DQ_INT32, OPS_DIMS(N, COLUMNS), x);
+        ops_in(&c, dtype, OPS_DIMS(N, COLUMNS), x);
         ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES((double)k));
         ops_must_run(&c);
-        ops_want(&c, 0, t % 3 ? DQ_FLOAT : DQ_INT32, OPS_DIMS(k, COLUMNS), want);
+        ops_want(&c, 0, dtype, OPS_DIMS(k, COLUMNS), want);
         ops_want(&c, 1, DQ_INT64, OPS_DIMS(k, COLUMNS), where);
         ops_end(&c);
     }

@@ -1,4 +1,5 @@
 #include "ops/move/rank.h"
+#include "ops/move.h"
 #include "ops/rows.h"
 
 #include <math.h>
@@ -12,27 +13,47 @@ static uint64_t rank_double(double x)
     return isnan(x) ? UINT64_MAX : key & sign ? ~key : key | sign;
 }
 
+/* n <= DQ_ROW elements that stand side by side. */
+static void rank_some(const dq_tensor *t, size_t first, size_t n, uint64_t turn, uint64_t *keys)
+{
+    const unsigned cls = dq_dtype_get(t->dtype)->cls;
+    double room[DQ_ROW];
+    if (t->dtype == DQ_FLOAT) {
+        const float *x = dq_data(t, float) + first;
+        for (size_t i = 0; i < n; i++)
+            keys[i] = dq_rank_float(x[i]) ^ turn;
+        return;
+    }
+    if (cls == DQ_CLASS_FLOAT) {
+        dq_load_doubles(t->dtype, t->data, first, n, room);
+        for (size_t i = 0; i < n; i++)
+            keys[i] = rank_double(room[i]) ^ turn;
+        return;
+    }
+    dq_load_ints(t->dtype, t->data, first, n, (int64_t *)keys);
+    turn ^= cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
+    for (size_t i = 0; i < n; i++)
+        keys[i] ^= turn;
+}
+
+/* n <= DQ_ROW elements that stand `step` apart. */
+static void rank_apart(const dq_tensor *t, size_t first, size_t n, size_t step, uint64_t turn, uint64_t *keys)
+{
+    uint64_t room[DQ_ROW];
+    size_t at[DQ_ROW];
+    for (size_t i = 0; i < n; i++)
+        at[i] = first + i * step;
+    dq_move_pick(dq_move_width(t->dtype), room, t->data, at, n);
+    rank_some(&(dq_tensor){.dtype = t->dtype, .data = room}, 0, n, turn, keys);
+}
+
 void dq_rank_keys(const dq_tensor *t, size_t first, size_t n, size_t step, bool largest, uint64_t *keys)
 {
-    unsigned cls = dq_dtype_get(t->dtype)->cls;
-    const uint64_t flip = cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0, turn = largest ? 0 : UINT64_MAX;
-    const float *x = dq_data(t, float);
-    if (t->dtype == DQ_FLOAT && step == 1)
-        for (size_t i = 0; i < n; i++)
-            keys[i] = dq_rank_float(x[first + i]) ^ turn;
-    else if (t->dtype == DQ_FLOAT)
-        for (size_t i = 0; i < n; i++)
-            keys[i] = dq_rank_float(x[first + i * step]) ^ turn;
-    else if (cls == DQ_CLASS_FLOAT)
-        for (size_t i = 0; i < n; i++)
-            keys[i] = rank_double(dq_tensor_get_double(t, first + i * step)) ^ turn;
-    else if (step == 1) {
-        dq_load_ints(t->dtype, t->data, first, n, (int64_t *)keys);
-        for (size_t i = 0; i < n; i++)
-            keys[i] ^= flip ^ turn;
-    } else
-        for (size_t i = 0; i < n; i++)
-            keys[i] = (uint64_t)dq_tensor_get_int(t, first + i * step) ^ flip ^ turn;
+    const uint64_t turn = largest ? 0 : UINT64_MAX;
+    if (step == 1)
+        rank_some(t, first, n, turn, keys);
+    else
+        rank_apart(t, first, n, step, turn, keys);
 }
 
 static inline bool later(const dq_ranked *a, const dq_ranked *b)
@@ -53,17 +74,32 @@ void dq_rank_sink(dq_ranked *heap, size_t n, size_t i)
     heap[i] = sunk;
 }
 
-void dq_rank_select(const uint64_t *keys, size_t n, size_t k, dq_ranked *to)
+/* Elements from number `first` on, at least k, of which the last of all is on top: those before it come in.
+ */
+static void take_earlier(const uint64_t *keys, size_t first, size_t n, size_t k, dq_ranked *top)
 {
-    for (size_t i = 0; i < k; i++)
-        to[i] = (dq_ranked){keys[i], i};
-    for (size_t i = k / 2; i-- > 0;)
-        dq_rank_sink(to, k, i);
-    for (size_t i = k; i < n; i++)
-        if (keys[i] > to[0].key) {
-            to[0] = (dq_ranked){keys[i], i};
-            dq_rank_sink(to, k, 0);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < n; i++)
+        if (keys[i] > top[0].key) {
+            top[0] = (dq_ranked){keys[i], first + i};
+            dq_rank_sink(top, k, 0);
         }
+}
+
+void dq_rank_select(const dq_tensor *t, size_t first, size_t n, size_t step, bool largest, size_t k,
+                    dq_ranked *to)
+{
+    uint64_t keys[DQ_ROW];
+    for (size_t i = 0, few, own; i < n; i += few) {
+        few = n - i < DQ_ROW ? n - i : DQ_ROW;
+        own = i >= k ? 0 : k - i < few ? k - i : few;
+        dq_rank_keys(t, first + i * step, few, step, largest, keys);
+        for (size_t j = 0; j < own; j++)
+            to[i + j] = (dq_ranked){keys[j], i + j};
+        for (size_t h = own && i + own == k ? k / 2 : 0; h-- > 0;)
+            dq_rank_sink(to, k, h);
+        take_earlier(keys + own, i + own, few - own, k, to);
+    }
     for (size_t left = k; left > 1; left--) { /* the last of what is left goes behind it */
         dq_ranked last = to[0];
         to[0] = to[left - 1];

@@ -16,7 +16,9 @@ static inline uint32_t dq_rank_float(float x)
     return x != x ? UINT32_MAX : bits;
 }
 
-/** Keys of `n` numbers or bools, `step` apart, so that the largest (or the smallest) come first. */
+/** Keys of n <= DQ_ROW numbers or bools, `step` apart, so that the largest (or the smallest) come first.
+ * Elements of fewer than 8 bits stand side by side. The key of NaN has all of its bits set (or none), 32 of
+ * DQ_FLOAT and 64 of other types. */
 void dq_rank_keys(const dq_tensor *t, size_t first, size_t n, size_t step, bool largest, uint64_t *keys);
 
 typedef struct dq_ranked {
@@ -26,7 +28,8 @@ typedef struct dq_ranked {
 /** Sinks heap[i] until none below it comes later: then all of a heap's root comes last. */
 void dq_rank_sink(dq_ranked *heap, size_t n, size_t i);
 
-/** The first k (1 … n) of n keys, in order. */
-void dq_rank_select(const uint64_t *keys, size_t n, size_t k, dq_ranked *to);
+/** The first k (1 … n) of n such elements, in order: their numbers are 0 … n - 1. */
+void dq_rank_select(const dq_tensor *t, size_t first, size_t n, size_t step, bool largest, size_t k,
+                    dq_ranked *to);
 
 #endif

@@ -49,11 +49,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     *(state *)call->state = (state){k, (size_t)in->dims[axis], dq_dims_product(in->dims, axis + 1, in->rank),
                                     dq_node_int(call->node, "largest", 1) != 0};
-    /* the keys of a line, and the first k of it */
-    size_t keys, *size = &call->worker_scratch_size;
-    return dq_mul_size(k, sizeof(dq_ranked), size) &&
-                   dq_mul_size((size_t)in->dims[axis], sizeof(uint64_t), &keys) &&
-                   dq_add_size(*size, keys, size)
+    return dq_mul_size(k, sizeof(dq_ranked), &call->worker_scratch_size)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "the largest elements");
 }
@@ -64,12 +60,10 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = call->state;
     const dq_tensor *in = call->in[0];
     dq_tensor *values = call->out[0], *indices = call->out_count > 1 ? call->out[1] : NULL;
-    uint64_t *keys = dq_call_worker_scratch(call, worker);
-    dq_ranked *top = (dq_ranked *)(void *)(keys + s->n);
+    dq_ranked *top = dq_call_worker_scratch(call, worker);
     for (size_t i = begin; i < end; i++) {
         size_t base = i / s->inner * s->n * s->inner + i % s->inner;
-        dq_rank_keys(in, base, s->n, s->inner, s->largest, keys);
-        dq_rank_select(keys, s->n, s->k, top);
+        dq_rank_select(in, base, s->n, s->inner, s->largest, s->k, top);
         for (size_t j = 0; j < s->k; j++) {
             size_t to = (i / s->inner * s->k + j) * s->inner + i % s->inner;
             if (values)

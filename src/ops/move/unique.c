@@ -122,18 +122,13 @@ static bool group_slices(const slices *s, state *to)
 /* Slices of one number. */
 static bool group_numbers(const slices *s, state *to)
 {
-    uint64_t *keys = calloc(s->n, sizeof *keys);
     dq_ranked *order = calloc(s->n, sizeof *order);
-    bool room = keys && order;
-    if (room) {
-        dq_rank_keys(s->t, 0, s->n, 1, false, keys);
-        dq_rank_select(keys, s->n, s->n, order);
-    }
-    for (size_t i = 0; room && i < s->n; i++)
+    if (order)
+        dq_rank_select(s->t, 0, s->n, 1, false, s->n, order);
+    for (size_t i = 0; order && i < s->n; i++)
         add(to, (size_t)order[i].number, i == 0 || order[i].key != order[i - 1].key);
-    free(keys);
     free(order);
-    return room;
+    return order != NULL;
 }
 
 /* ---- The operator -------------------------------------------------------------------------------------- */

@@ -1,13 +1,16 @@
 /* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
  * NaN counts as the extreme, as in NumPy. */
 #include "ops/reduce/arg.h"
+#include "ops/move/rank.h"
 #include "ops/reduce/reduce.h"
+#include "ops/rows.h"
 #include "ops/widened.h"
 
 #include <math.h>
 
 enum {
     WORK = 8192, /* elements of a piece of parallel work, about */
+    FEW = 4,     /* results of 64-bit integers at a time */
     BLOCK = 256,
     LANES = 32,  /* columns that a row is made */
     SHORT = 128, /* rows up to this length are turned, as many as fill a … */
@@ -40,41 +43,53 @@ static dq_status prepare(dq_op_call *call, bool max, dq_error *err)
     return DQ_OK;
 }
 
-/* Whether x (element i) takes the place of best: 1 yes, 0 equal, -1 no. */
-static int beats_double(double x, double best, bool max)
-{
-    if (isnan(x) || isnan(best))
-        return isnan(x) && !isnan(best) ? 1 : isnan(x) ? 0 : -1;
-    return x == best ? 0 : (x > best) == max ? 1 : -1;
-}
-
-static int beats_integer(uint64_t x, uint64_t best, bool max)
-{
-    return x == best ? 0 : (x > best) == max ? 1 : -1;
-}
-
 static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
 {
-    unsigned cls = dq_dtype_get(in->dtype)->cls;
-    uint64_t flip = cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
-    bool is_float = cls == DQ_CLASS_FLOAT;
-    double best_d = 0;
-    uint64_t best_u = 0;
+    const uint64_t bits = in->dtype == DQ_FLOAT ? UINT32_MAX : UINT64_MAX;
+    /* the key of NaN becomes the largest where it would be the smallest */
+    const uint64_t off = !s->max && dq_dtype_is_float(in->dtype) ? ~bits + 1 : 0;
+    const bool last = s->last;
+    uint64_t keys[DQ_ROW], best = 0;
     size_t where = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = base + i * s->inner;
-        double d = is_float ? dq_tensor_get_double(in, at) : 0;
-        uint64_t u = is_float ? 0 : (uint64_t)dq_tensor_get_int(in, at) ^ flip;
-        int beats = i == 0     ? 1
-                    : is_float ? beats_double(d, best_d, s->max)
-                               : beats_integer(u, best_u, s->max);
-        if (beats > 0 || (beats == 0 && s->last)) {
-            best_d = d;
-            best_u = u;
-            where = i;
+    for (size_t i = 0, few; i < s->n; i += few) {
+        few = s->n - i < DQ_ROW ? s->n - i : DQ_ROW;
+        dq_rank_keys(in, base + i * s->inner, few, s->inner, s->max, keys);
+        for (size_t k = 0; k < few; k++) {
+            const uint64_t key = keys[k] - off;
+            if (key >= best && (key > best || last)) {
+                best = key;
+                where = i + k;
+            }
         }
     }
     return where;
+}
+
+/* FEW results of 64-bit integers, whose elements begin `apart` from each other: a comparison waits for that
+ * before it, not for those of the others. */
+static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t apart, int64_t *out)
+{
+    const uint64_t flip = dq_extreme_flip(in->dtype, s->max);
+    const ptrdiff_t step = s->last ? -(ptrdiff_t)s->inner : (ptrdiff_t)s->inner;
+    const uint64_t *x = dq_data(in, uint64_t) + base + (s->last ? (s->n - 1) * s->inner : 0);
+    int64_t best[FEW];
+    size_t where[FEW];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < FEW; k++) {
+        best[k] = (int64_t)(x[k * apart] ^ flip);
+        where[k] = 0;
+    }
+    for (size_t i = 1; i < s->n; i++) {
+        x += step;
+#pragma GCC unroll 4
+        for (size_t k = 0; k < FEW; k++) {
+            const int64_t e = (int64_t)(x[k * apart] ^ flip);
+            where[k] = e > best[k] ? i : where[k];
+            best[k] = e > best[k] ? e : best[k];
+        }
+    }
+    for (size_t k = 0; k < FEW; k++)
+        out[k] = (int64_t)(s->last ? s->n - 1 - where[k] : where[k]);
 }
 
 /* ---- By columns ---------------------------------------------------------------------------------------- */
@@ -167,6 +182,11 @@ void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in
         const char *x = (const char *)in->data + base * w.width;
         size_t beside = turned ? end - i : s->inner - i % s->inner;
         beside = beside < end - i ? beside : end - i;
+        if (in->dtype == DQ_INT64 && (rows ? end - i : beside) >= FEW) {
+            n = FEW;
+            find_few(s, in, base, s->inner == 1 ? s->n : 1, out + (i - begin));
+            continue;
+        }
         n = rows || w.width == 0 ? 1 : beside < most ? beside : most;
         n = n < BLOCK ? n : BLOCK;
         if (rows && w.width) {
