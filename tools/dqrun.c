@@ -17,16 +17,7 @@
 
 enum { EXIT_DIFFERS = 1 };
 
-/* ---- Writing the outputs: a signal must not leave half a file ------------------------------------------ */
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-    caught = number;
-}
-
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static dq_status write_outputs(const char *path, const cli_outputs *outputs, dq_error *err)
 {
@@ -35,23 +26,9 @@ static dq_status write_outputs(const char *path, const cli_outputs *outputs, dq_
             return io_fail(err, DQ_UNSUPPORTED,
                            "%s: output '%s' is a sequence or optional, and .npz files hold tensors only",
                            path, outputs->names[i]);
-    enum { COUNT = sizeof signals / sizeof *signals };
-    struct sigaction ours = {.sa_handler = on_signal}, before[COUNT];
-    sigemptyset(&ours.sa_mask);
-    for (int i = 0; i < COUNT; i++) {
-        sigaction(signals[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN)
-            sigaction(signals[i], &ours, NULL);
-    }
-    dq_status status = npz_write(path, outputs->count, outputs->names, outputs->tensors, &caught, err);
-    for (int i = 0; i < COUNT; i++)
-        sigaction(signals[i], &before[i], NULL);
-    if (caught)
-        raise(caught); /* dies of it, as whoever waits for this process expects */
+    dq_status status = npz_write(path, outputs->count, outputs->names, outputs->tensors, err);
     return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
 }
-
-/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static void trace(void *arg, const dq_trace_event *event)
 {

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import zipfile
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -291,8 +292,6 @@ def writing(h):
     h.check("a folder that is not there", [*args, "nowhere/out.npz"], code=74,
             err="nowhere/out.npz: cannot be written: No such file or directory")
     h.check("a folder as the file", [*args, "folder"], code=74, err="folder: cannot be written: it is a folder")
-    h.check("a device", [*args, "/dev/full"], code=74,
-            err="/dev/full: cannot be written: it is not a regular file")
 
     def untouched():
         h.path("folder/old.npz").write_text("old")
@@ -329,30 +328,100 @@ def full_disk(h):
     h.case("a limit on the size of files", limited)
 
 
+def targets(h):
+    """What -o may name besides a file: links, which stay links, pipes and devices; and what cannot be written."""
+    run = ["q.onnx", "q.npz", "-o"]
+    for folder in "links", "far":
+        h.path(folder).mkdir()
+    wanted = h.path("one.npz").read_bytes()
+
+    def through(link, to, real):
+        h.path(link).symlink_to(to)
+        h.expect([*run, link])
+        assert h.path(link).is_symlink(), f"{link} is no link any more"
+        assert h.path(real).read_bytes() == wanted
+        h.path(real).write_text("old")
+        h.expect([*run, h.path(link)])  # the same from elsewhere
+        assert h.path(real).read_bytes() == wanted
+    h.path("far/old.npz").write_text("old")
+    h.path("far/old.npz").chmod(0o640)
+    h.case("a link", lambda: through("links/one", "../far/old.npz", "far/old.npz"))
+    h.case("a link to a link", lambda: through("two", "links/one", "far/old.npz"))
+    h.case("a link to a file that is not there yet", lambda: through("links/new", "../far/new.npz", "far/new.npz"))
+    h.case("a link with a whole path", lambda: through("links/whole", h.path("far/whole.npz"), "far/whole.npz"))
+
+    def as_before():
+        assert h.path("far/old.npz").stat().st_mode & 0o777 == 0o640
+        assert files_left(h, "links") == ["new", "one", "whole"] and len(files_left(h, "far")) == 3
+    h.case("a link's file keeps its permissions, and nothing else is left", as_before)
+    for name, to, why in (("itself", "itself", "Too many levels of symbolic links"), ("up", "far", "it is a folder"),
+                          ("lost", "nowhere/out.npz", "No such file or directory"),
+                          ("under", "one.npz/out.npz", "Not a directory")):
+        h.path(name).symlink_to(to)
+        h.check(f"a link to {to}", [*run, name], code=74, err=f"{name}: cannot be written: {why}")
+
+    def long_name():
+        name = "n" * 251 + ".npz"
+        h.expect([*run, name])
+        assert h.path(name).read_bytes() == wanted
+    h.case("a name as long as names may be", long_name)
+    h.check("/dev/null", [*run, "/dev/null"])
+    h.check("/dev/full", [*run, "/dev/full"], code=74, err="/dev/full: cannot be written: No space left on device")
+
+    def standard_output():
+        assert h.run([*run, "/dev/stdout"]).stdout == wanted
+        with open(h.path("appended"), "wb") as file:
+            file.write(b"before")
+            file.flush()
+            assert h.run([*run, "/dev/stdout"], stdout=file).returncode == 0
+        assert h.path("appended").read_bytes() == b"before" + wanted
+    h.case("the standard output, a pipe or a file", standard_output)
+
+    def pipe():
+        os.mkfifo(h.path("pipe"))
+        with subprocess.Popen([h.program, *run, "pipe"], cwd=h.folder) as process:
+            assert h.path("pipe").read_bytes() == wanted
+        assert process.returncode == 0
+    h.case("a pipe", pipe)
+
+
 def interrupted(h):
-    """A signal while the file is written, which a made-up output of 200 MB makes long enough to hit."""
-    save_identity(h.path("huge.onnx"), FLOAT, [50_000_000])
+    """A signal while the file is made, while it goes to the disk, when it takes its place; while a pipe takes no more."""
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", h.path("signal_at.so"),
+                    Path(__file__).with_name("signal_at.c"), "-ldl"], check=True)
+
+    def stop(number, place):
+        folder = h.path(f"stop{number}{place}")
+        folder.mkdir()
+        (folder / "out.npz").write_text("old")
+        environment = {**os.environ, "LD_PRELOAD": str(h.path("signal_at.so")), "SIGNAL_AT": place,
+                       "SIGNAL_NUMBER": str(number)}
+        done = subprocess.run([h.program, "q.onnx", "q.npz", "-o", folder / "out.npz"], cwd=h.folder, env=environment,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode == -number and not done.stdout and not done.stderr, done
+        assert files_left(h, folder.name) == ["out.npz"], files_left(h, folder.name)
+        assert (folder / "out.npz").read_bytes() == b"old"
+
+    def stop_in_pipe(number):
+        pipe = h.path(f"pipe{number}")
+        os.mkfifo(pipe)
+        with subprocess.Popen([h.program, "big.onnx", "--random", "1", "-o", pipe], cwd=h.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, open(pipe, "rb") as reader:
+            assert reader.read(1)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == -number and not out and not err, (process.returncode, out, err)
+
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        def stop(number=number):
-            folder = h.path(f"stop{number}")
-            folder.mkdir()
-            with subprocess.Popen([h.program, "huge.onnx", "--random", "1", "-o", folder / "out.npz"], cwd=h.folder,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-                while process.poll() is None and not any(folder.iterdir()):
-                    time.sleep(0.0005)
-                process.send_signal(number)
-                process.communicate(timeout=60)
-            left = files_left(h, folder.name)
-            if process.returncode == 0:
-                raise Skip("it had finished before the signal")
-            assert process.returncode == -number, process.returncode
-            assert left == [], left
-        h.case(f"{signal.Signals(number).name} leaves no file", stop)
+        name = signal.Signals(number).name
+        for place in "fchmod", "fsync", "rename":
+            h.case(f"{name} at {place}", lambda place=place: stop(number, place))
+        h.case(f"{name} while a pipe is full", lambda: stop_in_pipe(number))
 
 
 def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
     save_identity(h.path("big.onnx"), FLOAT, [1_000_000])
-    for part in table, expect, tolerance, labels, misfits, scans, random, writing, full_disk, interrupted:
+    for part in table, expect, tolerance, labels, misfits, scans, random, writing, targets, full_disk, interrupted:
         part(h)

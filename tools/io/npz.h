@@ -4,8 +4,6 @@
 
 #include "npy.h"
 
-#include <signal.h>
-
 /** An archive open for reading. Members that are no .npy are left out, as numpy does. */
 typedef struct npz npz;
 
@@ -28,11 +26,9 @@ dq_status npz_header(npz *archive, size_t i, npy_header *header, dq_error *err);
 /** Array i, as npy_read_data reads it. The member's checksum is checked too. */
 dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err);
 
-/** Writes an archive as numpy.savez does (stored, not compressed; the same bytes for the same tensors). It is
- * made under a temporary name in the same folder, flushed to the disk and renamed; on any failure the
- * temporary file is removed and an older file of that name is left as it was. A non-zero `*cancel` (may be
- * NULL; a signal handler sets it) gives up, with DQ_IO. Sentences do not name the path. */
+/** Writes an archive as numpy.savez does (stored, not compressed; the same bytes for the same tensors), as a
+ * whole or not at all (out_file.h). Sentences do not name the path. */
 dq_status npz_write(const char *path, size_t count, const char *const *names, const dq_tensor *const *tensors,
-                    const volatile sig_atomic_t *cancel, dq_error *err);
+                    dq_error *err);
 
 #endif
