@@ -24,8 +24,8 @@ class Harness:
     def path(self, name):
         return self.folder / name
 
-    def run(self, args, **more):
-        environment = {k: v for k, v in os.environ.items() if k != "DQRUN_ISA"}
+    def run(self, args, environment=None, **more):
+        environment = {k: v for k, v in os.environ.items() if k != "DQRUN_ISA"} | (environment or {})
         more.setdefault("stdout", subprocess.PIPE)
         return subprocess.run([self.program, *map(str, args)], cwd=self.folder, stderr=subprocess.PIPE,
                               env=environment, timeout=120, check=False, **more)
@@ -44,7 +44,7 @@ class Harness:
 
     def expect(self, args, code=0, out="", err="", **more):
         """Runs and compares. `out` and `err`: exact text, a compiled pattern for the whole, or None for anything. An
-        error is given without its 'dqrun: ' and newline. More is subprocess.run's."""
+        error is given without its 'dqrun: ' and newline. More is run's."""
         done = self.run(args, **more)
         got_out, got_err = done.stdout.decode(), done.stderr.decode()
         if isinstance(err, str) and err:
