@@ -109,6 +109,8 @@ static step_fn *step_of(size_t width)
             PICK(uint32_t, to_at, from_at);                                                                  \
         case 8:                                                                                              \
             PICK(uint64_t, to_at, from_at);                                                                  \
+        case 16:                                                                                             \
+            PICK(b16, to_at, from_at);                                                                       \
         default:                                                                                             \
             for (size_t i = 0; i < n; i++)                                                                   \
                 memcpy((char *)to + (to_at)*width, (const char *)from + (from_at)*width, width);             \

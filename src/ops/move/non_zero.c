@@ -61,13 +61,16 @@ static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
 }
 
-/* Where those of n <= DQ_ROW elements from `first` on stand that are not zero; returns their number. */
-static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t *at)
+/* Room for places of DQ_ROW elements: of those that are not there, too. */
+enum { PLACES = DQ_ROW + sizeof(uint64_t) };
+
+/* Numbers, from `first` on, of those of n <= DQ_ROW elements that have a 1 in some[PLACES], which of `sum`
+ * are there. */
+static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, size_t *at)
 {
     enum { RARE = 16 }; /* of so many one is rare: where there is none, none is looked for */
-    uint8_t some[DQ_ROW + sizeof(uint64_t)];
     size_t count = 0;
-    const bool rare = find_some(call, first, n, some) * RARE < n;
+    const bool rare = sum * RARE < n;
     memset(some + n, 0, sizeof(uint64_t));
     for (size_t j = 0; j < n; j += sizeof(uint64_t)) {
         uint64_t any;
@@ -80,6 +83,14 @@ static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t
         }
     }
     return count;
+}
+
+/* Where those of n <= DQ_ROW elements from `first` on stand that are not zero; returns their number. */
+static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t *at)
+{
+    uint8_t some[PLACES];
+    const size_t sum = find_some(call, first, n, some);
+    return list_places(some, n, sum, first, at);
 }
 
 /* An element's number by dims[d], which is small as a rule: much faster so on processors of some years ago.
@@ -110,7 +121,7 @@ static void place_rows(const dq_op_call *call, int64_t *out, size_t n)
     size_t coord[DQ_MAX_RANK] = {0}, found = 0, last = in->rank - 1, row = (size_t)in->dims[last];
     for (size_t i = 0; i < in->count && found < n; i += row, dq_next_coord(last, in->dims, coord))
         for (size_t k = 0; k < row; k += DQ_ROW) {
-            size_t at[DQ_ROW + sizeof(uint64_t)];
+            size_t at[PLACES];
             const size_t count = find_places(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW, at);
             for (size_t d = 0; d < last; d++)
                 for (size_t j = 0; j < count; j++)
@@ -133,7 +144,7 @@ static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     }
     for (size_t i = 0, found = 0; i < in->count && found < n; i += DQ_ROW) {
-        size_t at[DQ_ROW + sizeof(uint64_t)];
+        size_t at[PLACES];
         const size_t count = find_places(call, i, in->count - i < DQ_ROW ? in->count - i : DQ_ROW, at);
         place_each(in, at, count, out + found, n);
         found += count;
@@ -162,9 +173,10 @@ static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t 
     return DQ_OK;
 }
 
-static bool wanted(const dq_tensor *condition, size_t i)
+/* As many as the condition names of n slices. */
+static size_t named(const dq_tensor *condition, size_t n)
 {
-    return i < condition->count && dq_data(condition, uint8_t)[i] != 0;
+    return n < condition->count ? n : condition->count;
 }
 
 static dq_status compress_infer(dq_op_call *call, dq_error *err)
@@ -176,27 +188,46 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
         return dq_call_fail_input(call, err, 1, "has rank %u, wanted 1", condition->rank);
     DQ_TRY(dq_call_need(call, 1));
     int64_t dims[DQ_MAX_RANK], kept = 0;
-    for (size_t i = 0; i < n && i < condition->count; i++)
-        kept += wanted(condition, i);
+    for (size_t i = 0; i < named(condition, n); i++)
+        kept += dq_data(condition, uint8_t)[i] != 0;
     for (size_t d = 0; d < in->rank; d++)
         dims[d] = d == axis ? kept : in->dims[d];
     return axis == DQ_MAX_RANK ? dq_call_output(call, 0, in->dtype, 1, &kept, err)
                                : dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
+/* Which of `few` <= DQ_ROW slices from `first` on are wanted; returns their number. */
+static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t *at)
+{
+    const uint8_t *wanted = dq_data(condition, uint8_t) + first;
+    uint8_t some[PLACES];
+    size_t sum = 0;
+    for (size_t i = 0; i < few; i++) {
+        some[i] = wanted[i] != 0;
+        sum += some[i];
+    }
+    return list_places(some, few, sum, first, at);
+}
+
 static dq_status compress_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0], *condition = call->in[1];
+    dq_tensor *out = call->out[0];
     size_t outer, n, inner, axis, to = 0;
     DQ_TRY(split(call, &outer, &n, &inner, &axis, err));
-    if (call->out[0]->count == 0)
-        return DQ_OK;
-    for (size_t o = 0; o < outer; o++)
-        for (size_t i = 0; i < n && i < condition->count; i++)
-            if (wanted(condition, i)) {
-                dq_copy_elements(in, (o * n + i) * inner, call->out[0], to, inner);
-                to += inner;
-            }
+    const size_t slice = dq_move_width(in->dtype) * inner, end = named(condition, n);
+    for (size_t o = 0; o < outer && out->count; o++)
+        for (size_t i = 0, few, count; i < end; i += few, to += count) {
+            size_t at[PLACES];
+            few = end - i < DQ_ROW ? end - i : DQ_ROW;
+            count = find_wanted(condition, i, few, at);
+            for (size_t j = 0; j < count; j++)
+                at[j] += o * n;
+            if (slice)
+                dq_move_pick(slice, (char *)out->data + to * slice, in->data, at, count);
+            for (size_t j = 0; j < count && !slice; j++)
+                dq_copy_elements(in, at[j] * inner, out, (to + j) * inner, inner);
+        }
     return DQ_OK;
 }
 
