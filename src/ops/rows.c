@@ -1,5 +1,6 @@
 #include "ops/rows.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LOAD(type)                                                                                           \
@@ -161,6 +162,19 @@ void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const d
     unsigned bits = dq_dtype_get(dtype)->bits;
     for (size_t i = 0; i < n; i++)
         dq_put_bits(data, bits, first + i, dq_encode_float(dtype, dq_round_to_odd(in[i]), saturate, round));
+}
+
+/* In a loop that becomes vectors. */
+void dq_round_all_to_odd(const double *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float nearest = (float)x[i];
+        const double back = (double)nearest;
+        uint32_t bits;
+        memcpy(&bits, &nearest, sizeof bits);
+        bits = (bits - (fabs(back) > fabs(x[i]))) | (back != x[i]);
+        memcpy(&y[i], &bits, sizeof bits);
+    }
 }
 
 void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_t first, size_t n, float *out)

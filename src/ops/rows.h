@@ -40,6 +40,8 @@ void dq_store_ints(dq_dtype dtype, void *data, size_t first, size_t n, const int
 void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const double *in, bool saturate,
                      dq_round round);
 
+/** dq_round_to_odd of each: what the next function then rounds is as if rounded once. */
+void dq_round_all_to_odd(const double *x, size_t n, float *y);
 /** Each value rounded once into any float type up to 32 bits. */
 void dq_store_from_floats(const dq_kernels *k, dq_dtype dtype, void *data, size_t first, size_t n,
                           const float *in, bool saturate);

@@ -98,6 +98,31 @@ START_TEST(axes_by_attribute_and_input)
 }
 END_TEST
 
+/* Just above the middle of two numbers of the type: a float between sum and result would be the middle. */
+START_TEST(sums_are_rounded_once)
+{
+    static double x[2 * 300] = {2048, 1, 0x1p-14};
+    x[300] = -2048;
+    x[301] = -1;
+    x[302] = -0x1p-14;
+    for (int64_t n = 3; n <= 300; n += 297) {
+        ops_case c;
+        ops_begin(&c, "", "ReduceSum", 13);
+        ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, n), x);
+        ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1), OPS_VALUES(2050));
+        ops_end(&c);
+        ops_begin(&c, "", "ReduceSum", 13);
+        ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, n), x + 300);
+        ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1), OPS_VALUES(-2050));
+        ops_end(&c);
+    }
+}
+END_TEST
+
 enum { MOST = 270 * 2 };
 
 static double scaled(dq_dtype dtype, size_t i)
@@ -319,6 +344,7 @@ int main(void)
     tcase_add_test(tests, axes_by_attribute_and_input);
     tcase_add_test(tests, shapes_and_types);
     tcase_add_test(tests, long_sums);
+    tcase_add_test(tests, sums_are_rounded_once);
     tcase_add_test(tests, where_extremes_are);
     tcase_add_test(tests, where_extremes_of_many_are);
     return ops_main(tests);

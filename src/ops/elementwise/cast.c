@@ -194,25 +194,12 @@ static inline int32_t double_to_32(double a)
     return (int32_t)(fabs(a) < 0x1p31 ? a : -0x1p31);
 }
 
-/* dq_round_to_odd, likewise. */
-static inline float to_odd(double a)
-{
-    float nearest = (float)a;
-    const double back = (double)nearest;
-    uint32_t bits;
-    memcpy(&bits, &nearest, sizeof bits);
-    bits = (bits - (fabs(back) > fabs(a))) | (back != a);
-    memcpy(&nearest, &bits, sizeof nearest);
-    return nearest;
-}
-
 static void doubles_to_halves(const dq_kernels *k, const double *x, size_t n, uint16_t *y)
 {
     for (size_t few; n; x += few, y += few, n -= few) {
         float room[DQ_ROW];
         few = n < DQ_ROW ? n : DQ_ROW;
-        for (size_t i = 0; i < few; i++)
-            room[i] = to_odd(x[i]);
+        dq_round_all_to_odd(x, few, room);
         k->convert_f32_f16(room, few, y);
     }
 }

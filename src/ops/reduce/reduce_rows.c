@@ -72,12 +72,17 @@ static const float *floats_at(const job *j, size_t at, size_t n, float *room)
     return room;
 }
 
-static void put(const job *j, size_t i, double value)
+/* n <= BLOCK results from number i on. */
+static void put(const job *j, size_t i, const double *values, size_t n)
 {
-    if (j->out->dtype == DQ_FLOAT)
-        dq_data(j->out, float)[i] = (float)value;
-    else
-        dq_tensor_put_double(j->out, i, value);
+    float room[BLOCK], *to = dq_data(j->out, float) + i;
+    if (j->out->dtype == DQ_FLOAT) {
+        for (size_t k = 0; k < n; k++)
+            to[k] = (float)values[k];
+        return;
+    }
+    dq_round_all_to_odd(values, n, room);
+    dq_store_from_floats(j->kernels, j->out->dtype, j->out->data, i, n, room, true);
 }
 
 /* What becomes of n sums: results from number i on. */
@@ -91,14 +96,7 @@ static void put_all(const job *j, size_t i, double *sums, const float *shift, si
         sums[k] = sqrt(sums[k]);
     for (size_t k = 0; k < n && (kind == DQ_REDUCE_LOG_SUM || kind == DQ_REDUCE_LOG_SUM_EXP); k++)
         sums[k] = dq_reduce_finish(kind, (double)shift[k], sums[k], 0);
-    if (j->out->dtype == DQ_FLOAT) {
-        float *y = dq_data(j->out, float) + i;
-        for (size_t k = 0; k < n; k++)
-            y[k] = (float)sums[k];
-        return;
-    }
-    for (size_t k = 0; k < n; k++)
-        dq_tensor_put_double(j->out, i + k, sums[k]);
+    put(j, i, sums, n);
 }
 
 static bool extreme(dq_reduce_kind kind)
@@ -300,6 +298,16 @@ static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
     return fold_places(j, kind, n, most, sum);
 }
 
+static double row_value(const job *j, bool by_places, size_t base)
+{
+    const dq_reduce_kind kind = j->s->kind;
+    const size_t count = j->s->reduced.count;
+    if (by_places)
+        return dq_reduce_finish(kind, 0, fold_by_places(j, kind, base), count);
+    const double most = kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
+    return isfinite(most) ? dq_reduce_finish(kind, most, fold_row(j, kind, base, (float)most), count) : most;
+}
+
 static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -307,18 +315,12 @@ static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_reduction *s = j->s;
     const bool by_places = s->kind == DQ_REDUCE_PROD || s->kind == DQ_REDUCE_L1 ||
                            (places(&s->reduced) && s->kind != DQ_REDUCE_LOG_SUM_EXP);
-    for (size_t i = begin; i < end; i++) {
-        size_t base = dq_walk_at(&s->kept, i);
-        if (by_places) {
-            put(j, i, dq_reduce_finish(s->kind, 0, fold_by_places(j, s->kind, base), s->reduced.count));
-            continue;
-        }
-        double most = s->kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
-        if (isfinite(most))
-            put(j, i,
-                dq_reduce_finish(s->kind, most, fold_row(j, s->kind, base, (float)most), s->reduced.count));
-        else
-            put(j, i, most);
+    for (size_t i = begin, n; i < end; i += n) {
+        double values[BLOCK];
+        n = end - i < BLOCK ? end - i : BLOCK;
+        for (size_t k = 0; k < n; k++)
+            values[k] = row_value(j, by_places, dq_walk_at(&s->kept, i + k));
+        put(j, i, values, n);
     }
 }
 
