@@ -1,7 +1,7 @@
 /* What the fusion patterns share. Private to src/plan.
  *
  * Patterns look at the graph from the node that would come last: a function for each kind of last node, that
- * gives a new node for its place (dq_fuser_replace) or leaves it. Nodes that nothing needs any more are left
+ * puts a new node in its place in the list or leaves it. Nodes that nothing needs any more are left
  * out when the plan is made. */
 #ifndef DQ_PLAN_FUSER_H
 #define DQ_PLAN_FUSER_H

@@ -151,7 +151,9 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
                                .b = part_weights,
                                .c = part_sums,
                                .done = part_done};
-    DQ_TRY(dq_fpanels_constant(call, w, shape->group, shape->group_out, k, k, 1, &c->panels, err));
+    const dq_fpanels_of weights = {
+        .batches = shape->group, .n = shape->group_out, .k = k, .col_stride = k, .step_stride = 1};
+    DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_fproduct_prepare(call, &c->product, err));
     if (!dq_call_place(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
         !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &room))

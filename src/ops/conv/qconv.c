@@ -232,19 +232,22 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_qimage *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
     uint8_t flip = flip_of(run->call, conv);
-    uint8_t pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip;
+    dq_qimage_fill fill = {.kernels = run->call->kernels,
+                           .image = image,
+                           .s = &conv->s,
+                           .flip = flip,
+                           .pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip};
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
         size_t part = i % f->parts, number = i / f->parts / image->rows, row = i / f->parts % image->rows;
-        const uint8_t *from = (const uint8_t *)x->data + (run->first + number) * x_size;
+        fill.x = (const uint8_t *)x->data + (run->first + number) * x_size;
         uint8_t *to = run->images + number * image->size + row * image->width * image->unit;
         size_t some = image->unit / TOGETHER, last = some * (part + 1) / f->parts * TOGETHER;
         if (f->parts == 1)
-            dq_qimage_row(run->call->kernels, image, &conv->s, from, row, flip, pad, to);
+            dq_qimage_row(&fill, row, to);
         else
-            dq_qimage_planes(run->call->kernels, image, &conv->s, from, row,
-                             some * part / f->parts * TOGETHER, part + 1 < f->parts ? last : image->unit,
-                             flip, to);
+            dq_qimage_planes(&fill, row, some * part / f->parts * TOGETHER,
+                             part + 1 < f->parts ? last : image->unit, to);
     }
 }
 

@@ -184,14 +184,19 @@ ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t)
 size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p);
 /** Where in a plane of x row `row` of the padded image begins (not cut into pieces); false: all padding. */
 bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at);
-/** Fills row `row` of a padded image from `unit` planes (or pixels) at `x` of one image: each byte ^ flip,
- * padding `pad`. */
-void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
-                   const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out);
+/** What a padded image is filled from: `unit` planes (or pixels) of one image, each byte ^ flip. */
+typedef struct dq_qimage_fill {
+    const dq_kernels *kernels;
+    const dq_qimage *image;
+    const dq_conv_shape *s;
+    const uint8_t *x;
+    uint8_t flip, pad; /* pad: as it stands in the image */
+} dq_qimage_fill;
 
+/** Row `row` of the padded image. */
+void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out);
 /** Of a whole image whose x has channels first: channels first … end - 1 of row `row`. */
-void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
-                      const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out);
+void dq_qimage_planes(const dq_qimage_fill *fill, size_t row, size_t first, size_t end, uint8_t *out);
 
 /** What columns of sums begin with, those of a group `width` apart: the biases, and (zero not NULL) the zero
  * points of w as dq_qgemm_zero has them. What no output channel has stays 0. */

@@ -80,33 +80,34 @@ bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, si
     return true;
 }
 
-void dq_qimage_planes(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
-                      const uint8_t *x, size_t row, size_t first, size_t end, uint8_t flip, uint8_t *out)
+void dq_qimage_planes(const dq_qimage_fill *fill, size_t row, size_t first, size_t end, uint8_t *out)
 {
-    size_t from = row * image->width, left = s->in_size - from;
-    kernels->transpose_x8(x + first * s->in_size + from, s->in_size, end - first,
-                          left < image->width ? left : image->width, flip, out + first, image->unit);
+    const dq_qimage *image = fill->image;
+    size_t plane = fill->s->in_size, from = row * image->width;
+    fill->kernels->transpose_x8(fill->x + first * plane + from, plane, end - first,
+                                dq_least(plane - from, image->width), fill->flip, out + first, image->unit);
 }
 
-void dq_qimage_row(const dq_kernels *kernels, const dq_qimage *image, const dq_conv_shape *s,
-                   const uint8_t *x, size_t row, uint8_t flip, uint8_t pad, uint8_t *out)
+void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out)
 {
+    const dq_qimage *image = fill->image;
+    const dq_conv_shape *s = fill->s;
     const dq_window *w = &s->window;
     size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside = width;
     if (image->whole) {
-        width = inside = s->in_size - from < width ? s->in_size - from : width;
+        width = inside = dq_least(s->in_size - from, width);
     } else {
-        size_t last = image->rank - 1, in = (size_t)w->in[last];
-        begin = (size_t)w->begin[last] < width ? (size_t)w->begin[last] : width;
-        inside = in < width - begin ? in : width - begin;
+        size_t last = image->rank - 1;
+        begin = dq_least((size_t)w->begin[last], width);
+        inside = dq_least((size_t)w->in[last], width - begin);
         if (!dq_qimage_source(image, w, row, &from))
             inside = 0;
     }
-    memset(out, pad, begin * unit);
+    memset(out, fill->pad, begin * unit);
     out += begin * unit;
     if (image->pixels)
-        dq_qgemm_copy(x + from * unit, inside * unit, flip, out);
+        dq_qgemm_copy(fill->x + from * unit, inside * unit, fill->flip, out);
     else if (inside)
-        kernels->transpose_x8(x + from, s->in_size, unit, inside, flip, out, unit);
-    memset(out + inside * unit, pad, (width - begin - inside) * unit);
+        fill->kernels->transpose_x8(fill->x + from, s->in_size, unit, inside, fill->flip, out, unit);
+    memset(out + inside * unit, fill->pad, (width - begin - inside) * unit);
 }

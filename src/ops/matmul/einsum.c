@@ -384,10 +384,14 @@ static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
 {
     const uint32_t b = s->b == LEFT ? 0 : 1;
     dq_fproduct *f = &s->blocks;
+    const dq_fpanels_of of = {.batches = 1,
+                              .n = f->n,
+                              .k = f->k,
+                              .col_stride = s->even[s->cols][s->b],
+                              .step_stride = s->even[STEPS][s->b]};
     if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
         call->in[b]->count % f->n == 0)
-        DQ_TRY(dq_fpanels_constant(call, b, 1, f->n, f->k, s->even[s->cols][s->b], s->even[STEPS][s->b],
-                                   &s->panels, err));
+        DQ_TRY(dq_fpanels_constant(call, b, &of, &s->panels, err));
     f->laid_out = s->panels != NULL;
     return dq_fproduct_prepare(call, f, err);
 }

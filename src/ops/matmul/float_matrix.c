@@ -93,9 +93,11 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
                                .a = part_a,
                                .b = part_b,
                                .c = part_c};
+    const dq_fpanels_of of = {
+        .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};
     f->product.laid_out = panels;
     if (f->product.laid_out)
-        DQ_TRY(dq_fpanels_constant(call, b, 1, f->n, f->k, f->b_col, f->b_step, &f->panels, err));
+        DQ_TRY(dq_fpanels_constant(call, b, &of, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }
 

@@ -303,34 +303,35 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const floa
     block->b_panel = DQ_FPANEL;
 }
 
-typedef struct matrix {
+typedef struct panels_key {
     dq_transpose_x32_fn *transpose;
     dq_convert_f16_f32_fn *widen;
-    size_t batches, n, k, col_stride, step_stride;
-} matrix;
+    dq_fpanels_of of;
+} panels_key;
 
 enum { STEPS = 64 /* of a panel at a time */ };
 
 /* Columns and steps of a matrix of elements of `size` bytes, which may be loose, from element `first` on,
  * side by side in `room` as they are in memory. */
-static void gather(const char *from, size_t size, size_t first, const matrix *m, bool along, size_t cols,
+static void gather(const char *from, size_t size, size_t first, const panels_key *m, bool along, size_t cols,
                    size_t steps, char *room)
 {
     size_t lines = along ? cols : steps, length = along ? steps : cols;
-    size_t apart = along ? m->col_stride : m->step_stride, each = along ? m->step_stride : m->col_stride;
+    size_t apart = along ? m->of.col_stride : m->of.step_stride,
+           each = along ? m->of.step_stride : m->of.col_stride;
     for (size_t i = 0; i < lines; i++, first += apart, room += length * size)
         for (size_t j = 0, n = each == 1 ? length : 1; j < length; j += n)
             memcpy(room + j * size, from + (first + j * each) * size, n * size);
 }
 
-static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
+static void make_part(const panels_key *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
                       float *packed)
 {
     float room[DQ_FPANEL * STEPS];
-    bool along = m->step_stride == 1 && m->col_stride != 1;
-    size_t cols = dq_least(DQ_FPANEL, m->n - col), steps = dq_least(STEPS, m->k - p);
-    size_t first = batch * m->n * m->k + col * m->col_stride + p * m->step_stride;
-    float *to = packed + (batch * pieces(m->n, DQ_FPANEL) * DQ_FPANEL + col) * m->k + p * DQ_FPANEL;
+    bool along = m->of.step_stride == 1 && m->of.col_stride != 1;
+    size_t cols = dq_least(DQ_FPANEL, m->of.n - col), steps = dq_least(STEPS, m->of.k - p);
+    size_t first = batch * m->of.n * m->of.k + col * m->of.col_stride + p * m->of.step_stride;
+    float *to = packed + (batch * pieces(m->of.n, DQ_FPANEL) * DQ_FPANEL + col) * m->of.k + p * DQ_FPANEL;
     if (from->loose || from->dtype != DQ_FLOAT) {
         uint16_t halves[DQ_FPANEL * STEPS];
         const bool single = from->dtype == DQ_FLOAT;
@@ -340,8 +341,8 @@ static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size
             dq_half_floats_row(m->widen, from->dtype, halves, cols * steps, room);
         panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
     } else {
-        panel(m->transpose, (const float *)from->data + first, m->col_stride, m->step_stride, cols, steps,
-              to);
+        panel(m->transpose, (const float *)from->data + first, m->of.col_stride, m->of.step_stride, cols,
+              steps, to);
     }
 }
 
@@ -349,12 +350,12 @@ static void make_part(const matrix *m, const dq_tensor *from, size_t batch, size
  * there. */
 static void make_panels(void *packed, const dq_tensor *from, const void *key)
 {
-    const matrix *m = key;
-    bool by_steps = m->step_stride > m->col_stride;
-    size_t lines = by_steps ? m->k : m->n, others = by_steps ? m->n : m->k, given_back = 0;
+    const panels_key *m = key;
+    bool by_steps = m->of.step_stride > m->of.col_stride;
+    size_t lines = by_steps ? m->of.k : m->of.n, others = by_steps ? m->of.n : m->of.k, given_back = 0;
     size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
-    size_t line = (by_steps ? m->step_stride : m->col_stride) * (dq_dtype_get(from->dtype)->bits / 8);
-    for (size_t batch = 0; batch < m->batches; batch++)
+    size_t line = (by_steps ? m->of.step_stride : m->of.col_stride) * (dq_dtype_get(from->dtype)->bits / 8);
+    for (size_t batch = 0; batch < m->of.batches; batch++)
         for (size_t i = 0; i < lines; i += piece) {
             for (size_t j = 0; j < others; j += other)
                 make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
@@ -364,22 +365,18 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
         }
 }
 
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
-                              size_t col_stride, size_t step_stride, const float **panels, dq_error *err)
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_fpanels_of *of, const float **panels,
+                              dq_error *err)
 {
     size_t cols, size;
-    matrix key;
-    if (!dq_align_size(n, DQ_FPANEL, &cols) || !dq_mul_size(cols, k, &size) ||
-        !dq_mul_size(size, batches, &size) || !dq_mul_size(size, sizeof(float), &size))
+    panels_key key;
+    if (!dq_align_size(of->n, DQ_FPANEL, &cols) || !dq_mul_size(cols, of->k, &size) ||
+        !dq_mul_size(size, of->batches, &size) || !dq_mul_size(size, sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     memset(&key, 0, sizeof key); /* compared as bytes */
     key.transpose = call->kernels->transpose_x32;
     key.widen = call->kernels->convert_f16_f32;
-    key.batches = batches;
-    key.n = n;
-    key.k = k;
-    key.col_stride = col_stride;
-    key.step_stride = step_stride;
+    key.of = *of;
     const void *packed;
     DQ_TRY(dq_call_pack_loose(call, i, make_panels, &key, sizeof key, size, &packed, err));
     *panels = packed;

@@ -49,9 +49,15 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const float *image,
                 const dq_fpart *part, float *room, dq_fblock *block);
 
-/** Constant input i, matrices of floats or of 16 bits, of n columns and k steps behind each other, in panels
- * for all runs: panel j of them all begins at j * DQ_FPANEL * k, and a matrix with a panel. In prepare. */
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, size_t batches, size_t n, size_t k,
-                              size_t col_stride, size_t step_stride, const float **panels, dq_error *err);
+/** Matrices of n columns and k steps, one behind the other. */
+typedef struct dq_fpanels_of {
+    size_t batches, n, k;
+    size_t col_stride, step_stride; /* in elements */
+} dq_fpanels_of;
+
+/** Constant input i, such matrices of floats or of 16 bits, in panels for all runs: panel j of them all
+ * begins at j * DQ_FPANEL * k, and a matrix with a panel. In prepare. */
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_fpanels_of *of, const float **panels,
+                              dq_error *err);
 
 #endif

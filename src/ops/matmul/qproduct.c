@@ -1,19 +1,20 @@
 #include "ops/matmul/qproduct.h"
 
-dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, size_t matrices, size_t k,
-                              size_t n, size_t rows, dq_qproduct *p, dq_error *err)
+dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weights, size_t rows,
+                              dq_qproduct *p, dq_error *err)
 {
+    const size_t k = weights->k, n = weights->n;
     dq_qweights *w = &p->w;
-    p->input = input;
+    p->input = weights->input;
     w->b.cols = n;
     w->b.runs = 1;
     w->b.run = w->b.inner = k;
-    w->b.col_stride = turned ? k : 1;
-    w->b.inner_stride = turned ? 1 : n;
-    w->b.flip = dq_qgemm_flip(call->in[input]->dtype, true);
-    w->matrices = matrices;
+    w->b.col_stride = weights->turned ? k : 1;
+    w->b.inner_stride = weights->turned ? 1 : n;
+    w->b.flip = dq_qgemm_flip(call->in[p->input]->dtype, true);
+    w->matrices = weights->matrices;
     w->matrix_step = k * n;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, input), rows, DQ_UINT8);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, p->input), rows, DQ_UINT8);
     p->block_rows = dq_qgemm_block_rows(w->kernel);
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
@@ -24,7 +25,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, siz
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (call->worker_scratch_size < p->layout.size)
         call->worker_scratch_size = p->layout.size;
-    return dq_qweights_constant(call, input, w, &p->packed, err);
+    return dq_qweights_constant(call, p->input, w, &p->packed, err);
 }
 
 void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)

@@ -8,7 +8,7 @@
 typedef struct dq_qproduct {
     dq_qweights w;
     uint32_t input;     /* the weights: [matrices, k, n] or, of one matrix, [k, n] */
-    const void *packed; /* NULL: dq_qproduct_ready packs in each run */
+    const void *packed; /* NULL: dq_qweights_ready packs in each run */
     size_t block_rows, chunk, chunks;
     dq_qscratch layout;
 } dq_qproduct;
@@ -17,11 +17,17 @@ typedef struct dq_qproduct {
 typedef void dq_qproduct_store_fn(void *arg, size_t row, size_t rows, size_t col, size_t cols,
                                   const int32_t *c, size_t c_stride);
 
+/** Input `input`: matrices of k rows and n columns, or `turned`, [n, k]. */
+typedef struct dq_qproduct_weights {
+    uint32_t input;
+    bool turned;
+    size_t matrices, k, n;
+} dq_qproduct_weights;
+
 /** Fills in *p, which stood in zeroed memory, for runs of up to `rows` rows; raises call->worker_scratch_size
- * to what it needs. `turned`: matrices stand as [n, k]. p->w.size bytes of scratch are for dq_qproduct_ready
- * where p->packed is NULL. */
-dq_status dq_qproduct_prepare(dq_op_call *call, uint32_t input, bool turned, size_t matrices, size_t k,
-                              size_t n, size_t rows, dq_qproduct *p, dq_error *err);
+ * to what it needs. */
+dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weights, size_t rows,
+                              dq_qproduct *p, dq_error *err);
 /** The sums of the columns of constant weights, as the kernel's sign has these. */
 static inline const int32_t *dq_qproduct_sums(const dq_qproduct *p)
 {

@@ -21,7 +21,8 @@ dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t 
         !dq_place_size(used, bytes, 1, ALIGN, &b->codes_at) ||
         !dq_place_size(used, n, 3 * sizeof(double), ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
-    return dq_qproduct_prepare(call, DQ_WIDE_W, turned, 1, k, n, 2 * rows, &b->p, err);
+    const dq_qproduct_weights w = {.input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n};
+    return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */

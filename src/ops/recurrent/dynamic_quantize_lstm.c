@@ -115,8 +115,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     size_t columns = GATES * s->hidden;
     if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(s->batch, s->hidden, &cells))
         return dq_no_memory(err, SIZE_MAX, "sequences");
-    DQ_TRY(dq_qproduct_prepare(call, W, false, s->directions, s->input, columns, rows, &s->from_x, err));
-    DQ_TRY(dq_qproduct_prepare(call, R, false, s->directions, s->hidden, columns, s->batch, &s->from_h, err));
+    const dq_qproduct_weights w = {.input = W, .matrices = s->directions, .k = s->input, .n = columns};
+    const dq_qproduct_weights r = {.input = R, .matrices = s->directions, .k = s->hidden, .n = columns};
+    DQ_TRY(dq_qproduct_prepare(call, &w, rows, &s->from_x, err));
+    DQ_TRY(dq_qproduct_prepare(call, &r, s->batch, &s->from_h, err));
     return place_all(call, s, rows) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "sequences");
 }
 
