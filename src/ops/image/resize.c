@@ -536,8 +536,12 @@ static void halved_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    dq_average_rows(call->kernels, &s->halves, false, dq_data(call->in[0], float),
-                    dq_data(call->out[0], float), begin, end, dq_call_worker_scratch(call, worker));
+    const dq_pool_rows rows = {.kernels = call->kernels,
+                               .window = &s->halves,
+                               .begin = begin,
+                               .end = end,
+                               .room = dq_call_worker_scratch(call, worker)};
+    dq_average_rows(&rows, false, call->in[0]->data, call->out[0]->data);
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)

@@ -328,20 +328,27 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static dq_pool_rows rows_of(const job *j, size_t begin, size_t end, unsigned worker)
+{
+    return (dq_pool_rows){.kernels = j->call->kernels,
+                          .window = &j->s->window,
+                          .begin = begin,
+                          .end = end,
+                          .room = dq_call_worker_scratch(j->call, worker)};
+}
+
 static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const state *s = j->s;
-    const dq_kernels *kernels = j->call->kernels;
     const dq_tensor *in = j->call->in[0], *out = j->call->out[0];
-    void *room = dq_call_worker_scratch(j->call, worker);
+    const dq_pool_rows rows = rows_of(j, begin, end, worker);
     if (s->kind == MAX)
-        dq_max_rows(kernels, &s->window, in->dtype, in->data, out->data, begin, end, room);
+        dq_max_rows(&rows, in->dtype, in->data, out->data);
     else if (s->kind == LP)
-        dq_norm_rows(kernels, &s->window, dq_data(in, float), dq_data(out, float), begin, end, room);
+        dq_norm_rows(&rows, in->data, out->data);
     else
-        dq_average_rows(kernels, &s->window, s->count_pads, dq_data(in, float), dq_data(out, float), begin,
-                        end, room);
+        dq_average_rows(&rows, s->count_pads, in->data, out->data);
 }
 
 /* Places count from the first plane on, where rows have them from their own on. */
@@ -351,9 +358,8 @@ static void places_piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = j->s;
     size_t columns = (size_t)s->window.out[s->window.rank - 1];
     int64_t *places = dq_data(j->call->out[1], int64_t);
-    dq_max_places(j->call->kernels, &s->window, dq_data(j->call->in[0], float),
-                  j->call->out[0] ? dq_data(j->call->out[0], float) : NULL, places, begin, end,
-                  dq_call_worker_scratch(j->call, worker));
+    const dq_pool_rows rows = rows_of(j, begin, end, worker);
+    dq_max_places(&rows, j->call->in[0]->data, j->call->out[0] ? j->call->out[0]->data : NULL, places);
     for (size_t row = begin; row < end; row++) {
         const size_t plane = row * columns / s->out_size * s->in_size;
         for (size_t i = row * columns; i < (row + 1) * columns; i++)

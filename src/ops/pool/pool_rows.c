@@ -230,11 +230,12 @@ static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t
 }
 
 /* 8-bit codes. Rows that are not evenly apart are brought to their line one by one. */
-static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_signed, const uint8_t *in,
-                      uint8_t *out, size_t begin, size_t end, uint8_t *line)
+static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
 {
+    const dq_window *w = r->window;
     const size_t last = w->rank - 1;
-    size_t from, length, step;
+    uint8_t *line = r->room;
+    size_t from, length, step = 0;
     dq_max_windows rows = {.n = reach(w, &from),
                            .line = line,
                            .from = from,
@@ -246,11 +247,11 @@ static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_sig
     if (!line_room(w, &length))
         return;
     memset(line, is_signed ? 0x80 : 0, length);
-    for (size_t row = begin; row < end; row += rows.rows) {
+    for (size_t row = r->begin; row < r->end; row += rows.rows) {
         under u = find_rows(w, row);
         rows.out = out + row * rows.width;
         rows.under = w->rank == 2 ? u.rows : 0;
-        rows.rows = w->rank == 2 ? even_rows(w, &u, end - row, &step) : 1;
+        rows.rows = w->rank == 2 ? even_rows(w, &u, r->end - row, &step) : 1;
         if (rows.under) {
             rows.x = in + row_offset(w, &u, 0);
             rows.x_step = (size_t)(w->dilation[0] * w->in[1]);
@@ -260,7 +261,7 @@ static void code_rows(const dq_kernels *kernels, const dq_window *w, bool is_sig
             for (size_t i = 0; i < u.rows; i++)
                 join_codes(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
         }
-        kernels->max_windows(&rows);
+        r->kernels->max_windows(&rows);
     }
 }
 
@@ -310,16 +311,15 @@ static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t
 }
 
 /* 16-bit codes: padded rows under some rows of results become their maxima as one line. */
-static void max_words(const dq_window *w, uint16_t flip, const int16_t *in, int16_t *out, size_t begin,
-                      size_t end, int16_t *line)
+static void max_words(const dq_pool_rows *r, uint16_t flip, const int16_t *in, int16_t *out)
 {
+    const dq_window *w = r->window;
     const size_t height = (size_t)w->out[0], width = (size_t)w->out[1], most = rows_of_words(w);
     const size_t length = line_length(w), plane = (size_t)(w->in[0] * w->in[1]);
-    int16_t *all = line + padded_rows(w, most) * length;
-    for (size_t rows; begin < end; begin += rows) {
-        const size_t row = begin % height, left = height - row;
-        rows = end - begin < left ? end - begin : left;
-        rows = rows < most ? rows : most;
+    int16_t *line = r->room, *all = line + padded_rows(w, most) * length;
+    for (size_t begin = r->begin, rows; begin < r->end; begin += rows) {
+        const size_t row = begin % height;
+        rows = dq_least(dq_least(r->end - begin, height - row), most);
         const size_t padded = padded_rows(w, rows);
         pad_words(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded, flip,
                   line);
@@ -327,25 +327,26 @@ static void max_words(const dq_window *w, uint16_t flip, const int16_t *in, int1
         join_taps(all, line, n, (size_t)w->kernel[1], (size_t)w->dilation[1]);
         n -= (size_t)(dq_window_span(w, 0) - 1) * length;
         join_taps(line, all, n, (size_t)w->kernel[0], (size_t)w->dilation[0] * length);
-        for (size_t r = 0; r < rows; r++)
-            put_words(line + r * (size_t)w->stride[0] * length, (size_t)w->stride[1], width, flip,
-                      out + (begin + r) * width);
+        for (size_t i = 0; i < rows; i++)
+            put_words(line + i * (size_t)w->stride[0] * length, (size_t)w->stride[1], width, flip,
+                      out + (begin + i) * width);
     }
 }
 
-static void max_floats(const dq_float_pool *kernels, const dq_window *w, const float *in, float *out,
-                       size_t begin, size_t end, size_t *at, size_t most)
+static void max_floats(const dq_pool_rows *r, const float *in, float *out)
 {
-    float *line = (float *)(void *)(at + most);
-    size_t from, n = reach(w, &from), apart;
+    const dq_float_pool *kernels = r->kernels->float_pool;
+    const dq_window *w = r->window;
+    size_t from, n = reach(w, &from), most, apart, *at = r->room, begin = r->begin;
     under u = find_rows(w, begin);
-    if (!line_room(w, &apart))
+    if (!most_rows(w, &most) || !line_room(w, &apart))
         return;
+    float *line = (float *)(void *)(at + most);
     dq_line_windows windows = line_windows(w, apart);
     for (size_t i = 0; i < lines_at_once(apart) * apart; i++)
         line[i] = -INFINITY;
-    while (begin < end) {
-        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
+    while (begin < r->end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, r->end - begin);
         if (p.under)
             kernels->max_rows(&p, line + from);
         for (size_t i = 0; i < n && p.under == 0; i++) /* then it is one line */
@@ -357,16 +358,14 @@ static void max_floats(const dq_float_pool *kernels, const dq_window *w, const f
     }
 }
 
-void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
-                 size_t begin, size_t end, void *room)
+void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void *out)
 {
-    size_t most;
     if (dtype == DQ_UINT16 || dtype == DQ_INT16)
-        max_words(w, dtype == DQ_UINT16 ? 0x8000 : 0, in, out, begin, end, room);
+        max_words(rows, dtype == DQ_UINT16 ? 0x8000 : 0, in, out);
     else if (dtype != DQ_FLOAT)
-        code_rows(kernels, w, dtype == DQ_INT8, in, out, begin, end, room);
-    else if (most_rows(w, &most))
-        max_floats(kernels->float_pool, w, in, out, begin, end, room, most);
+        code_rows(rows, dtype == DQ_INT8, in, out);
+    else
+        max_floats(rows, in, out);
 }
 
 /* ---- Maxima and their places --------------------------------------------------------------------------- */
@@ -426,24 +425,25 @@ static void join_tap(const dq_kernels *kernels, const dq_window *w, const float 
     join_found(line, end - begin, (uint32_t)at, (uint32_t)stride, f->highest + begin, f->best + begin);
 }
 
-void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *in, float *out,
-                   int64_t *places, size_t begin, size_t end, size_t *at)
+void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_t *places)
 {
+    const dq_window *w = rows->window;
     const size_t last = w->rank - 1, columns = (size_t)w->out[last];
     const size_t plane = dq_dims_product(w->in, 0, w->rank);
-    under u = find_rows(w, begin);
-    for (size_t i = begin * columns; begin < end; begin++, next_rows(w, 1, &u)) {
+    size_t *at = rows->room, i = rows->begin * columns;
+    under u = find_rows(w, rows->begin);
+    for (size_t row = rows->begin; row < rows->end; row++, next_rows(w, 1, &u)) {
         const float *x = in + u.plane * plane;
         under here = u;
         here.plane = 0;
         row_offsets(w, &here, at);
         for (size_t c = 0, n; c < columns; c += n, i += n) {
             found f;
-            n = columns - c < STRIP ? columns - c : STRIP;
+            n = dq_least(columns - c, STRIP);
             begin_found(w, x, u.rows ? at : NULL, c, n, &f);
             for (size_t r = 0; r < u.rows; r++)
                 for (int64_t tap = 0; tap < w->kernel[last]; tap++)
-                    join_tap(kernels, w, x, at[r], tap, c, n, &f);
+                    join_tap(rows->kernels, w, x, at[r], tap, c, n, &f);
             if (out)
                 memcpy(out + i, f.highest, n * sizeof *out);
             for (size_t k = 0; k < n; k++)
@@ -463,10 +463,11 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 }
 
 /* `root`: norms, which nothing is divided by */
-static void sum_rows(const dq_kernels *kernels, const dq_window *w, bool root, bool pads, const float *in,
-                     float *out, size_t begin, size_t end, void *room)
+static void sum_rows(const dq_pool_rows *r, bool root, bool pads, const float *in, float *out)
 {
-    size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = room;
+    const dq_float_pool *kernels = r->kernels->float_pool;
+    const dq_window *w = r->window;
+    size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = r->room, begin = r->begin;
     under u = find_rows(w, begin);
     if (!most_rows(w, &most) || !line_room(w, &apart))
         return;
@@ -478,30 +479,28 @@ static void sum_rows(const dq_kernels *kernels, const dq_window *w, bool root, b
     for (size_t x = 0; x < windows.count; x++)
         shares[x] =
             root ? 1 : 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
-    while (begin < end) {
-        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, end - begin);
+    while (begin < r->end) {
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, r->end - begin);
         double count = 1;
         if (root)
-            kernels->float_pool->square_rows(&p, line + from);
+            kernels->square_rows(&p, line + from);
         else
-            kernels->float_pool->sum_rows(&p, line + from);
+            kernels->sum_rows(&p, line + from);
         for (size_t d = 0; d < last && !root; d++)
             count *= (double)counted(w, d, u.origin[d], pads);
         windows.lines = p.lines;
-        kernels->float_pool->mean_windows(line, &windows, 1 / count, shares, out + begin * windows.count);
+        kernels->mean_windows(line, &windows, 1 / count, shares, out + begin * windows.count);
         next_rows(w, p.lines, &u);
         begin += p.lines;
     }
 }
 
-void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
-                     size_t begin, size_t end, void *room)
+void dq_average_rows(const dq_pool_rows *rows, bool pads, const float *in, float *out)
 {
-    sum_rows(kernels, w, false, pads, in, out, begin, end, room);
+    sum_rows(rows, false, pads, in, out);
 }
 
-void dq_norm_rows(const dq_kernels *kernels, const dq_window *w, const float *in, float *out, size_t begin,
-                  size_t end, void *room)
+void dq_norm_rows(const dq_pool_rows *rows, const float *in, float *out)
 {
-    sum_rows(kernels, w, true, false, in, out, begin, end, room);
+    sum_rows(rows, true, false, in, out);
 }

@@ -9,28 +9,31 @@
  * line of room is as long as they reach. */
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max);
 
-/** Bytes of room that the functions below want; false when they cannot be counted. */
+/** Bytes of room that such rows want; false when they cannot be counted. */
 bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes);
 
-/** Rows begin … end - 1 of all planes' results, a row being w->out of the last axis. Padding is never a
- * maximum; a NaN is. */
-void dq_max_rows(const dq_kernels *kernels, const dq_window *w, dq_dtype dtype, const void *in, void *out,
-                 size_t begin, size_t end, void *room);
+/** Rows begin … end - 1 of all planes' results, a row being window->out of the last axis. `in` and `out` are
+ * the first planes. */
+typedef struct dq_pool_rows {
+    const dq_kernels *kernels;
+    const dq_window *window;
+    size_t begin, end;
+    void *room; /* of dq_pool_rows_room bytes */
+} dq_pool_rows;
+
+/** Padding is never a maximum; a NaN is. */
+void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void *out);
 
 /** The maxima of floats (`out` may be NULL) and where each lies in its plane, the first of equals; a window
- * in the padding has -infinity and 0. Planes have at most UINT32_MAX elements; `room` is that of
- * dq_pool_rows_room. */
-void dq_max_places(const dq_kernels *kernels, const dq_window *w, const float *in, float *out,
-                   int64_t *places, size_t begin, size_t end, size_t *room);
+ * in the padding has -infinity and 0. Planes have at most UINT32_MAX elements. */
+void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_t *places);
 
-/** The same for averages: sums in double, of each column of a window along its axes first, then of the
- * columns. `pads`: padding counts as elements, but not what windows reach over behind it. */
-void dq_average_rows(const dq_kernels *kernels, const dq_window *w, bool pads, const float *in, float *out,
-                     size_t begin, size_t end, void *room);
+/** Averages: sums in double, of each column of a window along its axes first, then of the columns. `pads`:
+ * padding counts as elements, but not what windows reach over behind it. */
+void dq_average_rows(const dq_pool_rows *rows, bool pads, const float *in, float *out);
 
 /** The square roots of the sums of squares, likewise. */
-void dq_norm_rows(const dq_kernels *kernels, const dq_window *w, const float *in, float *out, size_t begin,
-                  size_t end, void *room);
+void dq_norm_rows(const dq_pool_rows *rows, const float *in, float *out);
 
 /** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
 size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
