@@ -47,7 +47,13 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     const operands *o = arg;
     const dq_conv_shape *s = &o->s->shape;
     size_t k = o->s->mm.k, channel = batch % s->group * s->group_out + row;
-    dq_fmm_pack_strided(o->w->data, o->w->dtype, channel * k, k, 1, count, DQ_FMM_ROWS, k, to);
+    const dq_fmm_lanes rows = {.data = o->w->data,
+                               .dtype = o->w->dtype,
+                               .lane_stride = k,
+                               .step_stride = 1,
+                               .lanes = DQ_FMM_ROWS,
+                               .k = k};
+    dq_fmm_pack_strided(&rows, channel * k, count, to);
 }
 
 /* Columns: the output positions. Steps: channels of the group, and the kernel's elements in each. */

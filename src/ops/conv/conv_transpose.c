@@ -144,10 +144,16 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     const operands *o = arg;
     const dq_transposed *s = &o->s->s;
     size_t strip = s->kernel_size * DQ_FMM_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
+    const dq_fmm_lanes rows = {.data = o->w->data,
+                               .dtype = o->w->dtype,
+                               .lane_stride = s->kernel_size,
+                               .step_stride = 1,
+                               .lanes = DQ_FMM_ROWS,
+                               .k = s->kernel_size};
     for (size_t c = 0; c < s->group_in; c++) {
         size_t channel = batch % s->group * s->group_in + c;
-        dq_fmm_pack_strided(o->w->data, o->w->dtype, (channel * s->group_out + row) * s->kernel_size,
-                            s->kernel_size, 1, count, DQ_FMM_ROWS, s->kernel_size, (char *)to + c * strip);
+        dq_fmm_pack_strided(&rows, (channel * s->group_out + row) * s->kernel_size, count,
+                            (char *)to + c * strip);
     }
 }
 

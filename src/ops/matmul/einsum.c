@@ -279,7 +279,13 @@ static void pack(const operands *o, int side, group lane_group, size_t batch, si
     const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
     size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
     if (lane_step != UNEVEN && steps != UNEVEN) {
-        dq_fmm_pack_strided(from, DQ_FLOAT, first * lane_step, lane_step, steps, count, lanes, s->mm.k, to);
+        const dq_fmm_lanes even = {.data = from,
+                                   .dtype = DQ_FLOAT,
+                                   .lane_stride = lane_step,
+                                   .step_stride = steps,
+                                   .lanes = lanes,
+                                   .k = s->mm.k};
+        dq_fmm_pack_strided(&even, first * lane_step, count, to);
         return;
     }
     for (size_t p = 0; p < s->mm.k; p++, to += lanes) {

@@ -79,9 +79,14 @@ typedef struct strips {
 static void make_strips(void *packed, const dq_tensor *from, const void *key)
 {
     const strips *s = key;
+    const dq_fmm_lanes lanes = {.data = from->data,
+                                .dtype = s->dtype,
+                                .lane_stride = s->col_stride,
+                                .step_stride = s->step_stride,
+                                .lanes = DQ_FMM_COLS,
+                                .k = s->k};
     for (size_t col = 0; col < s->n; col += DQ_FMM_COLS)
-        dq_fmm_pack_strided(from->data, s->dtype, col * s->col_stride, s->col_stride, s->step_stride,
-                            s->n - col < DQ_FMM_COLS ? s->n - col : DQ_FMM_COLS, DQ_FMM_COLS, s->k,
+        dq_fmm_pack_strided(&lanes, col * s->col_stride, dq_least(s->n - col, DQ_FMM_COLS),
                             (float *)packed + col * s->k);
 }
 
@@ -189,10 +194,11 @@ void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
 /* ---- Packing and storing ------------------------------------------------------------------------------ */
 
 #define PACK(name, S, T, value)                                                                              \
-    static void name(const void *data, size_t base, size_t lane_stride, size_t step_stride, size_t count,    \
-                     size_t lanes, size_t k, void *to)                                                       \
+    static void name(const dq_fmm_lanes *at, size_t base, size_t count, void *to)                            \
     {                                                                                                        \
-        const S *from = data;                                                                                \
+        const S *from = at->data;                                                                            \
+        const size_t lane_stride = at->lane_stride, step_stride = at->step_stride;                           \
+        const size_t lanes = at->lanes, k = at->k;                                                           \
         T *out = to;                                                                                         \
         if (count == lanes && lane_stride == 1) {                                                            \
             for (size_t p = 0; p < k; p++, out += lanes)                                                     \
@@ -228,28 +234,27 @@ PACK(pack_u64, uint64_t, uint64_t, x)
 PACK(pack_f16, uint16_t, float, dq_f16_to_f32(x))
 PACK(pack_bf16, uint16_t, float, dq_bf16_to_f32(x))
 
-void dq_fmm_pack_strided(const void *data, dq_dtype dtype, size_t base, size_t lane_stride,
-                         size_t step_stride, size_t count, size_t lanes, size_t k, void *to)
+void dq_fmm_pack_strided(const dq_fmm_lanes *from, size_t base, size_t count, void *to)
 {
-    switch (dtype) {
+    switch (from->dtype) {
     case DQ_FLOAT:
-        pack_f32(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_f32(from, base, count, to);
         break;
     case DQ_DOUBLE:
-        pack_f64(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_f64(from, base, count, to);
         break;
     case DQ_FLOAT16:
-        pack_f16(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_f16(from, base, count, to);
         break;
     case DQ_BFLOAT16:
-        pack_bf16(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_bf16(from, base, count, to);
         break;
     case DQ_INT32:
     case DQ_UINT32:
-        pack_u32(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_u32(from, base, count, to);
         break;
     default:
-        pack_u64(data, base, lane_stride, step_stride, count, lanes, k, to);
+        pack_u64(from, base, count, to);
         break;
     }
 }

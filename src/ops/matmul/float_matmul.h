@@ -41,10 +41,17 @@ dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, siz
 dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err);
 void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg);
 
-/** A pack function's work for lanes at fixed strides (in elements, negative ones never): lane i, step p is
- * element base + i * lane_stride + p * step_stride of `data`. */
-void dq_fmm_pack_strided(const void *data, dq_dtype dtype, size_t base, size_t lane_stride,
-                         size_t step_stride, size_t count, size_t lanes, size_t k, void *to);
+/** Rows or columns at fixed strides, in elements: lane i, step p of those from `base` on is element base + i
+ * * lane_stride + p * step_stride of `data`. */
+typedef struct dq_fmm_lanes {
+    const void *data;
+    dq_dtype dtype;
+    size_t lane_stride, step_stride;
+    size_t lanes, k; /* lanes of a strip: DQ_FMM_ROWS or DQ_FMM_COLS */
+} dq_fmm_lanes;
+
+/** A pack function's work for `count` of them. */
+void dq_fmm_pack_strided(const dq_fmm_lanes *from, size_t base, size_t count, void *to);
 
 /** Writes n numbers of the computing type as elements of `dtype` from element `at` of `data` on, rounded
  * once. */

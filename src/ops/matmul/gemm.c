@@ -139,8 +139,13 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    dq_fmm_pack_strided(o->a->data, o->a->dtype, row * s->a_row, s->a_row, s->a_step, count, DQ_FMM_ROWS,
-                        s->mm.k, to);
+    const dq_fmm_lanes rows = {.data = o->a->data,
+                               .dtype = o->a->dtype,
+                               .lane_stride = s->a_row,
+                               .step_stride = s->a_step,
+                               .lanes = DQ_FMM_ROWS,
+                               .k = s->mm.k};
+    dq_fmm_pack_strided(&rows, row * s->a_row, count, to);
 }
 
 static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
@@ -148,8 +153,13 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    dq_fmm_pack_strided(o->b->data, o->b->dtype, col * s->b_col, s->b_col, s->b_step, count, DQ_FMM_COLS,
-                        s->mm.k, to);
+    const dq_fmm_lanes columns = {.data = o->b->data,
+                                  .dtype = o->b->dtype,
+                                  .lane_stride = s->b_col,
+                                  .step_stride = s->b_step,
+                                  .lanes = DQ_FMM_COLS,
+                                  .k = s->mm.k};
+    dq_fmm_pack_strided(&columns, col * s->b_col, count, to);
 }
 
 static int64_t cut(double x)

@@ -37,7 +37,13 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->a;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.a_strides) * v->matrix + row * v->row;
-    dq_fmm_pack_strided(o->a->data, o->a->dtype, base, v->row, v->col, count, DQ_FMM_ROWS, o->s->shape.k, to);
+    const dq_fmm_lanes rows = {.data = o->a->data,
+                               .dtype = o->a->dtype,
+                               .lane_stride = v->row,
+                               .step_stride = v->col,
+                               .lanes = DQ_FMM_ROWS,
+                               .k = o->s->shape.k};
+    dq_fmm_pack_strided(&rows, base, count, to);
 }
 
 static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
@@ -45,7 +51,13 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->b;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.b_strides) * v->matrix + col * v->col;
-    dq_fmm_pack_strided(o->b->data, o->b->dtype, base, v->col, v->row, count, DQ_FMM_COLS, o->s->shape.k, to);
+    const dq_fmm_lanes columns = {.data = o->b->data,
+                                  .dtype = o->b->dtype,
+                                  .lane_stride = v->col,
+                                  .step_stride = v->row,
+                                  .lanes = DQ_FMM_COLS,
+                                  .k = o->s->shape.k};
+    dq_fmm_pack_strided(&columns, base, count, to);
 }
 
 static const void *scale(const state *s, const void *sums, size_t n, double *room)
