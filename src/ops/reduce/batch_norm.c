@@ -1,14 +1,15 @@
 /* BatchNormalization for inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (or,
  * before version 9 with `spatial` 0, per element of an image). The statistics are joined in double into one
- * factor. Rows of floats are computed in float, the mean in two parts (the kernel's `normalize`); everything
- * else in double, rounded once. */
+ * factor. Floats are computed in float: rows of a channel with the mean in two parts (the kernel's
+ * `normalize`), channels side by side as one difference and one fused product; everything else in double,
+ * rounded once. */
 #include "ops/op.h"
 #include "ops/widened.h"
 
 #include <math.h>
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, INPUTS };
-enum { WORK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 128 };
+enum { WORK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 256 };
 
 typedef struct state {
     double epsilon;
@@ -70,21 +71,21 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
-    const size_t channels = ((const state *)call->state)->channels, rows = call->in[X]->count / channels;
+    const dq_float_rows *rows = call->kernels->float_rows;
+    const size_t channels = ((const state *)call->state)->channels, count = call->in[X]->count;
     for (size_t first = begin, n; first < end; first += n) {
-        double mean[BLOCK], factor[BLOCK], bias[BLOCK];
+        float mean[BLOCK], factor[BLOCK], bias[BLOCK];
         n = end - first < BLOCK ? end - first : BLOCK;
         for (size_t i = 0; i < n; i++) {
             const affine a = affine_of(call, first + i);
-            mean[i] = a.mean;
-            factor[i] = a.factor;
-            bias[i] = a.bias;
+            mean[i] = (float)a.mean;
+            factor[i] = (float)a.factor;
+            bias[i] = (float)a.bias;
         }
-        for (size_t row = 0; row < rows; row++) {
-            const float *x = dq_data(call->in[X], float) + row * channels + first;
-            float *y = dq_data(call->out[0], float) + row * channels + first;
-            for (size_t i = 0; i < n; i++)
-                y[i] = (float)(((double)x[i] - mean[i]) * factor[i] + bias[i]);
+        for (size_t at = first; at < count; at += channels) {
+            float *y = dq_data(call->out[0], float) + at;
+            rows->sub(dq_data(call->in[X], float) + at, 1, mean, 1, n, y);
+            rows->normalize(y, n, 0, 0, 1, factor, bias, 1, y);
         }
     }
 }
@@ -117,7 +118,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     const size_t count = call->out[0]->count;
-    if (count && s->inner == 1 && call->in[X]->dtype == DQ_FLOAT)
+    if (count && s->inner == 1 && call->in[X]->dtype == DQ_FLOAT && call->in[MEAN]->dtype == DQ_FLOAT)
         dq_parallel(call->threads, s->channels, WORK / (count / s->channels) + LINE, columns, &call);
     else
         dq_parallel(call->threads, count, WORK, piece, &call);
