@@ -257,7 +257,7 @@ static inline __attribute__((always_inline)) void square(const tile *t, const in
         const int32_t *from[QUAD];
         for (size_t e = 0; e < QUAD; e++)
             from[e] = acc + (k * QUAD + e < n ? k * QUAD + e : n - 1) * acc_stride;
-        x[k] = quad(t, from, half);
+        x[k] = k * QUAD < n ? quad(t, from, half) : x[0];
     }
     for (size_t k = 0; k < QUAD; k += 2) {
         y[k] = _mm256_unpacklo_epi32(x[k], x[k + 1]);

@@ -46,7 +46,8 @@ static void describe_weights(const dq_op_call *call, dq_qconv *conv)
         w->b.runs = 1;
         w->b.run = w->b.col_stride;
     }
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->out_size, call->in[conv->x]->dtype);
+    dq_qweights_use(w, call->kernels, dq_call_constant(call, conv->w), s->batch * s->out_size,
+                    call->in[conv->x]->dtype);
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err)
@@ -103,18 +104,26 @@ static size_t rows_of_block(const dq_qconv *conv)
     return (rows / width + blocks - 1) / blocks * width;
 }
 
+/* Images of so few results that a block has those of several. */
+static size_t images_together(const dq_qconv *conv)
+{
+    const size_t some = dq_least(dq_qgemm_block_rows(conv->weights.kernel) / conv->s.out_size, conv->pass);
+    return some ? some : 1;
+}
+
 static void cut_rows(const dq_op_call *call, dq_qconv *conv)
 {
     const dq_qweights *w = &conv->weights;
-    size_t rows = conv->s.out_size;
-    conv->block_rows = rows_of_block(conv);
-    conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
+    size_t rows = conv->s.out_size, sets;
     conv->pass = dq_qconv_images(conv);
+    conv->together = images_together(conv);
+    conv->block_rows = conv->together > 1 ? conv->together * rows : rows_of_block(conv);
+    conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
+    sets = (conv->pass + conv->together - 1) / conv->together;
     if (dq_threads_count(call->threads) == 1)
         conv->chunk = w->panels; /* a block's rows are made ready once */
     else
-        conv->chunk =
-            dq_qgemm_chunk(w, call->threads, conv->blocks * conv->pass * conv->s.group, conv->block_rows);
+        conv->chunk = dq_qgemm_chunk(w, call->threads, conv->blocks * sets * conv->s.group, conv->block_rows);
     conv->chunks = (w->panels + conv->chunk - 1) / conv->chunk;
     if (conv->rows != DQ_QCONV_WINDOWS || conv->s.kernel_size != 1 || !conv->image.whole)
         return;
@@ -150,7 +159,7 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
 
 dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
-    const dq_conv_shape *s = &conv->s;
+    dq_conv_shape *s = &conv->s;
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK; /* nothing to run; the rest may be of any size */
     conv->depthwise = s->group_in == 1 && s->group > 1;
@@ -158,6 +167,8 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->by_beside = conv->by_planes && dq_qconv_beside_suits(call, conv);
     if (conv->by_beside)
         return dq_qconv_beside_prepare(call, conv, err);
+    if (s->in_size == 1 && !conv->depthwise)
+        s->x_last = true; /* as well as first */
     if (!dq_qimage_layout(s, conv->by_planes ? 1 : s->in_channels, !conv->by_planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     if (conv->depthwise) {
@@ -198,7 +209,7 @@ void dq_conv_sums_turn(const dq_conv_sums *sums, void *out)
 
 typedef struct where {
     const dq_qconv_pass *run;
-    size_t image, group, first; /* image of the batch */
+    size_t image, images, group, first; /* images of the batch; first result of each */
 } where;
 
 static void store_block(const dq_qblock *block, size_t first, size_t cols)
@@ -211,10 +222,11 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
                          .channel = at->group * conv->s.group_out + first,
                          .channels = cols,
                          .first = at->first,
-                         .count = block->rows,
+                         .count = block->rows / at->images,
                          .c_stride = block->c_stride,
                          .c = block->c};
-    conv->store(&sums);
+    for (size_t i = 0; i < at->images; i++, sums.batch++, sums.c += sums.count * sums.c_stride)
+        conv->store(&sums);
 }
 
 typedef struct filling {
@@ -307,19 +319,27 @@ static void set_columns(dq_qconv_pass *run)
     dq_qblock_terms(all);
 }
 
+/* Rows of a block that are of one image: `row` is the first. */
+typedef struct part {
+    const dq_qconv_pass *run;
+    dq_qblock *block;
+    size_t image, group, first, row, rows;
+} part;
+
 /* Corners of the windows, counted up rather than divided out for each. */
-static void set_windows(const dq_qconv *conv, const uint8_t *image, size_t first, dq_qblock *block)
+static void set_windows(const part *p, const uint8_t *image)
 {
+    const dq_qconv *conv = p->run->conv;
     const dq_window *w = &conv->s.window;
-    size_t last = w->rank - 1, width = (size_t)w->out[last], column = first % width;
+    size_t last = w->rank - 1, width = (size_t)w->out[last], column = p->first % width;
     size_t step = (size_t)w->stride[last] * conv->image.step[last];
-    const uint8_t *corner = image + dq_qimage_corner(&conv->image, w, first);
-    for (size_t i = 0; i < block->rows; i++) {
+    const uint8_t *corner = image + dq_qimage_corner(&conv->image, w, p->first);
+    for (size_t i = 0; i < p->rows; i++) {
         if (column == width) {
-            corner = image + dq_qimage_corner(&conv->image, w, first + i);
+            corner = image + dq_qimage_corner(&conv->image, w, p->first + i);
             column = 0;
         }
-        block->row_pointers[i] = corner;
+        p->block->row_pointers[p->row + i] = corner;
         corner += step;
         column++;
     }
@@ -340,35 +360,35 @@ static void gather(const dq_qconv *conv, dq_qblock *block)
 }
 
 /* Pixels first … of a group's planes. */
-static void turn(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+static void turn(const part *p)
 {
+    const dq_qconv_pass *run = p->run;
     const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *x = run->call->in[run->conv->x];
-    uint8_t *to = (uint8_t *)block->extra, flip = flip_of(run->call, run->conv);
-    size_t plane = at->image * s->in_channels + at->group * s->group_in;
-    run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + at->first, s->in_size,
-                                     s->group_in, block->rows, flip, to, s->group_in);
-    for (size_t i = 0; i < block->rows; i++)
-        block->row_pointers[i] = to + i * s->group_in;
+    uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in, flip = flip_of(run->call, run->conv);
+    size_t plane = p->image * s->in_channels + p->group * s->group_in;
+    run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + p->first, s->in_size,
+                                     s->group_in, p->rows, flip, to, s->group_in);
+    for (size_t i = 0; i < p->rows; i++)
+        p->block->row_pointers[p->row + i] = to + i * s->group_in;
 }
 
 /* Pixels first … of x. Those that have another sign, and the last ones, behind which nothing may be read, are
  * copied. */
-static void place(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+static void place(const part *p)
 {
-    const dq_qconv *conv = run->conv;
+    const dq_qconv *conv = p->run->conv;
     const dq_conv_shape *s = &conv->s;
-    const dq_tensor *x = run->call->in[conv->x];
-    const uint8_t *from = x->data, *end = from + x->size, flip = flip_of(run->call, conv);
-    uint8_t *to = (uint8_t *)block->extra;
-    set_windows(conv, from + at->image * s->in_channels * s->in_size + at->group * s->group_in, at->first,
-                block);
-    for (size_t i = 0; i < block->rows; i++, to += s->group_in) {
-        const uint8_t *pixel = block->row_pointers[i];
-        if (flip == 0 && (size_t)(end - pixel) >= s->group_in + DQ_QGEMM_SLACK)
+    const dq_tensor *x = p->run->call->in[conv->x];
+    const uint8_t *from = x->data, *end = from + x->size, flip = flip_of(p->run->call, conv);
+    const uint8_t **pixels = p->block->row_pointers + p->row;
+    uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in;
+    set_windows(p, from + p->image * s->in_channels * s->in_size + p->group * s->group_in);
+    for (size_t i = 0; i < p->rows; i++, to += s->group_in) {
+        if (flip == 0 && (size_t)(end - pixels[i]) >= s->group_in + DQ_QGEMM_SLACK)
             continue;
-        dq_qgemm_copy(pixel, s->group_in, flip, to);
-        block->row_pointers[i] = to;
+        dq_qgemm_copy(pixels[i], s->group_in, flip, to);
+        pixels[i] = to;
     }
 }
 
@@ -376,20 +396,21 @@ static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *bloc
 {
     static const ptrdiff_t no_offset = 0;
     const dq_qconv *conv = run->conv;
-    const uint8_t *image = run->images + (at->image - run->first) * conv->image.size;
+    const size_t rows = block->rows / at->images;
     block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
     block->a.runs = conv->weights.b.runs;
     block->a.run = conv->weights.b.run;
     block->a.far = at->first == 0;
-    if (conv->rows == DQ_QCONV_TURNED) {
-        turn(run, at, block);
-        return;
+    for (size_t i = 0; i < at->images; i++) {
+        const part p = {run, block, at->image + i, at->group, at->first, i * rows, rows};
+        if (conv->rows == DQ_QCONV_TURNED)
+            turn(&p);
+        else if (conv->rows == DQ_QCONV_PLACED)
+            place(&p);
+        else
+            set_windows(&p, run->images + (p.image - run->first) * conv->image.size +
+                                at->group * conv->s.group_in);
     }
-    if (conv->rows == DQ_QCONV_PLACED) {
-        place(run, at, block);
-        return;
-    }
-    set_windows(conv, image + at->group * conv->s.group_in, at->first, block);
     if (conv->rows == DQ_QCONV_GATHERED)
         gather(conv, block);
 }
@@ -404,7 +425,9 @@ static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
     at.first = rest % conv->blocks * conv->block_rows;
     rest /= conv->blocks;
     at.group = rest % conv->s.group;
-    at.image = run->first + rest / conv->s.group;
+    at.image = rest / conv->s.group * conv->together;
+    at.images = dq_least(conv->together, run->count - at.image);
+    at.image += run->first;
     block.kernels = run->call->kernels;
     block.w = w;
     block.packed = run->packed;
@@ -412,8 +435,7 @@ static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
     block.first_panel = chunk * conv->chunk;
     block.end_panel =
         w->panels - block.first_panel < conv->chunk ? w->panels : block.first_panel + conv->chunk;
-    block.rows =
-        conv->s.out_size - at.first < conv->block_rows ? conv->s.out_size - at.first : conv->block_rows;
+    block.rows = dq_least(at.images * conv->s.out_size - at.first, conv->block_rows);
     column = (at.group * w->panels + block.first_panel) * w->kernel->nr;
     block.init = run->columns.init + column;
     block.zero = run->columns.zero + column;
@@ -446,9 +468,10 @@ static void run_pass(dq_qconv_pass *run)
         dq_qconv_winograd_run(run);
         return;
     }
+    size_t sets = (run->count + conv->together - 1) / conv->together;
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
-    dq_parallel(run->call->threads, run->count * conv->s.group * conv->blocks * conv->chunks,
+    dq_parallel(run->call->threads, sets * conv->s.group * conv->blocks * conv->chunks,
                 dq_qgemm_grain(products), run_tasks, run);
 }
 

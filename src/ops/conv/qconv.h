@@ -127,7 +127,7 @@ struct dq_qconv {
     dq_qweights weights;
     const void *packed; /* NULL: made in each run at packed_offset of call->scratch */
     size_t packed_offset, columns_offset;
-    size_t block_rows, blocks, chunk, chunks;
+    size_t together, block_rows, blocks, chunk, chunks; /* together: images whose rows make a block */
     dq_qconv_rows rows;
     size_t runs, run, run_step; /* of a window in the image; kernel positions from one run to the next */
     dq_qscratch layout;
