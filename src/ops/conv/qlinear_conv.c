@@ -4,6 +4,11 @@
 
 enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
 
+typedef struct state {
+    dq_qconv conv;
+    double *scales; /* of each output channel; NULL: found in each run, at the start of the scratch */
+} state;
+
 static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     conv->x = X;
@@ -38,10 +43,9 @@ static double scale_of(const dq_op_call *call, size_t channel)
     return x_scale * (double)dq_data(w, float)[w->count == 1 ? 0 : channel] / y_scale;
 }
 
-/* Of each output channel, at the start of the scratch. A division each would show. */
-static void find_scales(const dq_op_call *call, size_t channels)
+/* Of each output channel: a division each would show. */
+static void find_scales(const dq_op_call *call, size_t channels, double *scales)
 {
-    double *scales = call->scratch;
     for (size_t j = 0; j < channels; j++)
         scales[j] = j && call->in[W_SCALE]->count == 1 ? scales[0] : scale_of(call, j);
 }
@@ -52,12 +56,16 @@ static dq_requantize_to codes_of(const dq_op_call *call)
     return (dq_requantize_to){.zero_point = dq_qconv_zero(call, Y_ZERO, 0), .lo = lo, .hi = lo + 255};
 }
 
+static bool knows_scales(const dq_op_call *call)
+{
+    return dq_call_constant(call, X_SCALE) && dq_call_constant(call, W_SCALE) &&
+           dq_call_constant(call, Y_SCALE);
+}
+
 static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
 {
-    static const uint32_t known[] = {X_SCALE, W_SCALE, Y_SCALE, Y_ZERO};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!dq_call_constant(call, known[i]))
-            return false;
+    if (!knows_scales(call) || !dq_call_constant(call, Y_ZERO))
+        return false;
     *scale = scale_of(call, channel);
     *to = codes_of(call);
     to->scale = scale;
@@ -66,10 +74,11 @@ static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requ
 
 static void store(const dq_conv_sums *sums)
 {
-    const dq_conv_shape *s = &sums->conv->s;
+    const state *st = (const state *)(const void *)sums->conv;
+    const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
     dq_requantize_to to = codes_of(call);
-    to.scale = (const double *)call->scratch + sums->channel;
+    to.scale = (st->scales ? st->scales : (const double *)call->scratch) + sums->channel;
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
@@ -83,7 +92,7 @@ static void store(const dq_conv_sums *sums)
         to.out = sums->codes;
         to.out_stride = DQ_QLANES_OUTS;
     }
-    const float *sure = sums->conv->lanes.sure;
+    const float *sure = st->conv.lanes.sure;
     if (sure && sure[sums->channel] > 0)
         call->kernels->qlanes->codes(sums->c, sums->count, sure[sums->channel], &to);
     else if (sums->lanes)
@@ -96,22 +105,30 @@ static void store(const dq_conv_sums *sums)
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(dq_qconv), err));
-    dq_qconv *conv = call->state;
-    conv->store = store;
-    conv->codes = codes;
-    DQ_TRY(check(call, conv, err));
-    conv->own = sizeof(double);
-    return dq_qconv_prepare(call, conv, err);
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    st->conv.store = store;
+    st->conv.codes = codes;
+    DQ_TRY(check(call, &st->conv, err));
+    const size_t channels = st->conv.s.out_channels;
+    if (!knows_scales(call)) {
+        st->conv.own = sizeof(double);
+    } else if (channels) {
+        st->scales = DQ_NEW_ARRAY(call->arena, channels, double);
+        if (!st->scales)
+            return dq_no_memory(err, channels, "scales of a convolution");
+        find_scales(call, channels, st->scales);
+    }
+    return dq_qconv_prepare(call, &st->conv, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    const dq_qconv *conv = call->state;
-    if (call->scratch_size) /* else there is nothing to compute */
-        find_scales(call, conv->s.out_channels);
-    dq_qconv_run(call, conv);
+    const state *st = call->state;
+    if (st->conv.own && call->scratch_size) /* else there is nothing to compute */
+        find_scales(call, st->conv.s.out_channels, call->scratch);
+    dq_qconv_run(call, &st->conv);
     return DQ_OK;
 }
 
