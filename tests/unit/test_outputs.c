@@ -1,4 +1,4 @@
-/* Outputs in the caller's memory, and inputs that they overlap. */
+/* Outputs in the caller's memory, inputs that they overlap, and traces that show them. */
 #include "onnx_writer.h"
 #include "small_model.h"
 
@@ -433,6 +433,38 @@ START_TEST(outputs_of_control_flow)
 }
 END_TEST
 
+/* ---- What a trace shows of them ------------------------------------------------------------------------ */
+
+static void take_event(void *arg, const dq_trace_event *event)
+{
+    unsigned *events = arg;
+    const char *value = *events == 0 ? "y" : "z";
+    const float wanted[2][4] = {{0, 4, -1, -4}, {0, 4, 0, 0}};
+    ck_assert_str_eq(event->node, value); /* the nodes of small models have the names of their outputs */
+    ck_assert_str_eq(event->op, *events == 0 ? "Add-14" : "Relu-14");
+    ck_assert(event->seconds >= 0);
+    ck_assert_uint_eq(event->output_count, 1);
+    ck_assert_str_eq(event->output_names[0], value);
+    ck_assert_uint_eq(dq_tensor_size(event->outputs[0]), sizeof wanted[0]);
+    ck_assert_mem_eq(dq_tensor_data(event->outputs[0]), wanted[*events], sizeof wanted[0]);
+    ++*events;
+}
+
+START_TEST(a_trace_shows_the_outputs_of_each_step)
+{
+    float s[4] = {-1, 2, -3, 4}, x[4] = {1, 2, 2, -8};
+    unsigned events = 0;
+    const dq_session_options options = {.threads = 1, .no_fuse = true, .trace = take_event, .arg = &events};
+    make_sum();
+    dq_session_free(session);
+    must(dq_session_create(model, &options, &session, &err));
+    must(dq_session_set_input(session, "s", row(4, s), &err));
+    must(dq_session_set_input(session, "x", row(4, x), &err));
+    must(dq_session_run(session, &err));
+    ck_assert_uint_eq(events, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("outputs");
@@ -451,6 +483,7 @@ int main(void)
     tcase_add_test(c, late_outputs);
     tcase_add_test(c, outputs_of_control_flow);
     tcase_add_loop_test(c, outputs_of_slices_overlap_their_input, 0, 2);
+    tcase_add_test(c, a_trace_shows_the_outputs_of_each_step);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
