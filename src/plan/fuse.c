@@ -218,7 +218,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
         /* tables before elements: x * x is cheaper and exact as a table */
         (void)(dq_fuse_products(f) || dq_fuse_table(f) || dq_fuse_elements(f) || dq_fuse_on_codes(f) ||
                dq_fuse_dynamic(f, f->at) || dq_fuse_dynamic_conv(f, f->at) || dq_fuse_conv(f, f->at) ||
-               dq_fuse_blocks(f, f->at) || dq_fuse_operands(f) || dq_fuse_normalization(f) ||
+               dq_fuse_weights(f) || dq_fuse_operands(f) || dq_fuse_normalization(f) ||
                dq_fuse_code_table(f));
     }
     if (!f->failed)

@@ -220,8 +220,8 @@ bool dq_fuse_table(dq_fuser *f);         /* fuse_table.c: functions of one 8-bit
 bool dq_fuse_code_table(dq_fuser *f);    /* fuse_table.c: the same of quantized operators */
 bool dq_fuse_on_codes(dq_fuser *f);      /* fuse_codes.c: what stays in float, some slices at a time */
 bool dq_fuse_operands(dq_fuser *f);      /* fuse_operands.c: transposed operands of float products */
+bool dq_fuse_weights(dq_fuser *f);       /* fuse_weights.c: float products with weights in codes */
 bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization written out */
-bool dq_fuse_blocks(dq_fuser *f, uint32_t at);       /* fuse_blocks.c: blocked weights of 4 bits */
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
 bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follows float convolutions */
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */

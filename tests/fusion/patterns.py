@@ -520,32 +520,50 @@ def dynamic(case):
     case.expect("product", "into MatMulIntegerToFloat" if shared else "into DynamicQuantizeMatMul")
 
 
-# ---- Blocked weights ---------------------------------------------------------------------------------------------
+# ---- Weights in codes --------------------------------------------------------------------------------------------
 
-def blocks(case):
-    """4-bit weights with scales of blocks; opset 21 has them."""
-    m, k, n, block = case.size(1, 6), case.size(1, 100), case.size(1, 40), case.pick(16, 32, 64)
-    count = -(-k // block)
-    x = case.fed("x", case.rng.normal(0, 1, case.pick((m, k), (2, m, k))).astype(np.float32))
-    if case.opset < 21:
-        case.output(case.node("Neg", [x], "y"), np.dtype(np.float32))
-        return
-    kind, low = case.pick((TensorProto.INT4, -8), (TensorProto.UINT4, 0))
+def packed(case, name, kind, shape):
+    """Codes of 4 or 8 bits, any."""
+    bits, low = (4, 8)[kind in (TensorProto.INT8, TensorProto.UINT8)], kind in (TensorProto.INT4, TensorProto.INT8)
+    values = case.rng.integers(0, 1 << bits, shape) - (low << (bits - 1))
+    case.constants.append(helper.make_tensor(case.prefix + name, kind, shape, values.flatten().tolist()))
+    return case.prefix + name
 
-    def packed(name, shape):
-        values = case.rng.integers(low, low + 16, shape)
-        case.constants.append(helper.make_tensor(case.prefix + name, kind, shape, values.flatten().tolist()))
-        return case.prefix + name
 
-    scale = case.constant("scale", np.exp(case.rng.normal(-3, 1, (count, n))).astype(np.float32))
-    inputs = [packed("w", (k, n)), scale] + ([packed("zero", (count, n))] if case.chance(0.6) else [])
-    w = case.node("DequantizeLinear", inputs, "weights", axis=case.pick(0, -2), block_size=block)
-    y = case.node("MatMul", [x, w], "matmul")
-    case.output(y, np.dtype(np.float32))
-    case.rtol, case.atol = 1e-5, 1e-4
-    case.expect("matmul", "into MatMulNBits")
+def weights(case):
+    """Weights of 4 and 8 bits with a scale for all of them, for columns or blocks; opset 21 has 4 bits and blocks."""
+    wide = case.opset < 21 or case.chance(0.5)
+    large, gemm, turned = wide and case.chance(0.8), case.chance(0.5), case.chance(0.5)
+    m = case.size(1, 4) if case.chance(0.6) else case.size(5, 40)
+    k, n = (case.size(256, 300), case.size(256, 300)) if large else (case.size(1, 100), case.size(1, 40))
+    kind = case.pick(*((TensorProto.INT8, TensorProto.UINT8) if wide else (TensorProto.INT4, TensorProto.UINT4)))
+    form = case.pick("all", "column") if case.opset < 21 else case.pick("all", "column", "block", "block")
+    block, dtype = case.pick(16, 32, 40, 64), case.pick(np.float32, np.float32, np.float16) if case.opset >= 19 else np.float32
+    x = case.fed("x", case.rng.normal(0, 1, (m, k) if gemm else case.pick((m, k), (2, m, k))).astype(dtype))
+    shape = {"all": (), "column": (n,), "block": (-(-k // block), n)}[form]
+    shape = shape[::-1] if turned else shape
+    scales = np.exp(case.rng.normal(-3, 1, shape)).astype(dtype)
+    inputs = [packed(case, "w", kind, (n, k) if turned else (k, n)), case.constant("scale", scales)]
+    inputs += [packed(case, "zero", kind, shape)] if case.chance(0.6) else []
+    w = case.node("DequantizeLinear", inputs, "weights",
+                  **{"all": {}, "column": {"axis": int(not turned) - case.pick(0, 2)},
+                     "block": {"axis": int(turned) - case.pick(0, 2), "block_size": block}}[form])
+    if case.chance(0.3):
+        w, turned = case.node("Transpose", [w], "moved", **case.pick({}, {"perm": [1, 0]})), not turned
+    bias = [case.constant("bias", case.rng.normal(0, 1, n).astype(dtype))] if case.chance(0.6) else []
+    if gemm:
+        y = case.node("Gemm", [x, w, *bias], "product", transB=int(turned))
+    else:
+        w = case.node("Transpose", [w], "back") if turned else w
+        y = case.node("MatMul", [x, w], "product")
+        y = case.node("Add", case.pick([y, *bias], [*bias, y]), "biased") if bias else y
+    case.output(y, np.dtype(dtype))
+    size = np.sqrt(k) * float(scales.max()) * (256 if wide else 16)
+    case.rtol, case.atol = (1e-5, 1e-6 * size) if dtype == np.float32 else (2e-3, 1e-3 * size)
+    case.note = f"{m} {k} {n} {kind} {form} {block} {dtype.__name__} {gemm} {turned}"
+    case.expect("product", "into DequantizeMatMul", large or not wide)
 
 
 PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
                                     shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
-                                    dynamic, blocks)}
+                                    dynamic, weights)}

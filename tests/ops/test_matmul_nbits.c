@@ -1,4 +1,5 @@
-/* MatMulNBits whose activations may be rounded to 8 bits; the rest is compared with numpy elsewhere. */
+/* MatMulNBits whose activations may be rounded to 8 bits; the rest is compared with numpy elsewhere. And
+ * DequantizeMatMul, whose codes have either sign, and lie either way. */
 #include "harness.h"
 
 #include <math.h>
@@ -156,6 +157,108 @@ START_TEST(columns_of_many_strips)
 }
 END_TEST
 
+typedef struct plain {
+    dq_dtype dtype;
+    bool turned, zeros, bias;
+    int64_t block; /* 0: none, -1: one scale for all */
+} plain;
+
+enum { DEEP = 70, WIDE = 67, MOST_ROWS = 12, MOST_BLOCKS = 5 };
+
+typedef struct plain_numbers {
+    double a[MOST_ROWS * DEEP], codes[DEEP * WIDE], want[MOST_ROWS * WIDE], bias[WIDE];
+    double scales[WIDE * MOST_BLOCKS], zeros[WIDE * MOST_BLOCKS];
+    size_t block, blocks;
+} plain_numbers;
+
+/* Adds what column j has of element k. */
+static void fill_plain(const plain *p, size_t rows, size_t j, size_t k, plain_numbers *x)
+{
+    const dq_dtype_row *row = dq_dtype_get(p->dtype);
+    const size_t g = k / x->block, at = p->block < 0 ? 0 : p->turned ? j * x->blocks + g : g * WIDE + j;
+    const int64_t code = row->min + (int64_t)(j * 7 + k * 5) % (row->max - row->min + 1);
+    x->codes[p->turned ? j * DEEP + k : k * WIDE + j] = (double)code;
+    x->scales[at] = p->block < 0 ? 0.5 : ldexp(1, (int)(j + g) % 4);
+    x->zeros[at] = (double)(row->min + (int64_t)(p->block < 0 ? 3 : (j + 2 * g) % 4));
+    for (size_t i = 0; i < rows; i++)
+        x->want[i * WIDE + j] +=
+            x->a[i * DEEP + k] * ((double)code - (p->zeros ? x->zeros[at] : 0)) * x->scales[at];
+}
+
+static void run_plain(const plain *p, size_t rows)
+{
+    static plain_numbers x;
+    memset(&x, 0, sizeof x);
+    x.block = p->block > 0 ? (size_t)p->block : DEEP;
+    x.blocks = (DEEP + x.block - 1) / x.block;
+    for (size_t i = 0; i < rows * DEEP; i++)
+        x.a[i] = (double)(i * 31 % 41) - 20;
+    for (size_t j = 0; j < WIDE; j++) {
+        x.bias[j] = (double)j - 30;
+        for (size_t i = 0; i < rows; i++)
+            x.want[i * WIDE + j] = p->bias ? x.bias[j] : 0;
+        for (size_t k = 0; k < DEEP; k++)
+            fill_plain(p, rows, j, k, &x);
+    }
+    const int64_t by_row[] = {WIDE, p->block ? (int64_t)x.blocks : DEEP}, by_column[] = {by_row[1], WIDE};
+    const int64_t codes[] = {p->turned ? WIDE : DEEP, p->turned ? DEEP : WIDE};
+    const int64_t *dims = p->turned || p->block == 0 ? by_row : by_column;
+    const size_t rank = p->block < 0 ? 0 : p->block == 0 ? 1 : 2;
+    ops_case c;
+    ops_begin(&c, "dqrun", "DequantizeMatMul", 1);
+    ops_int(&c, "block_size", p->block > 0 ? p->block : 0);
+    ops_int(&c, "transB", p->turned);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)rows, DEEP), x.a);
+    ops_in(&c, p->dtype, 2, codes, x.codes);
+    ops_in(&c, DQ_FLOAT, rank, dims, x.scales);
+    if (p->zeros)
+        ops_in(&c, p->dtype, rank, dims, x.zeros);
+    else
+        ops_skip(&c);
+    if (p->bias)
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(WIDE), x.bias);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS((int64_t)rows, WIDE), x.want);
+    ops_end(&c);
+}
+
+/* Few rows and many, of every type, way and form. */
+START_TEST(codes_as_they_lie)
+{
+    static const dq_dtype types[] = {DQ_UINT8, DQ_INT8, DQ_UINT4, DQ_INT4, DQ_UINT2, DQ_INT2};
+    static const int64_t blocks[] = {-1, 0, 16, 24};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
+            for (int way = 0; way < 8; way++) {
+                const plain p = {types[t], way & 1, way & 2, way & 4, blocks[b]};
+                run_plain(&p, 1 + (size_t)(way + (int)t) % 3);
+                run_plain(&p, MOST_ROWS);
+            }
+}
+END_TEST
+
+static void refuse_plain(size_t rank, int64_t scales, int64_t biases, const char *sentence)
+{
+    const int64_t dims[] = {4, 3, 1};
+    ops_case c;
+    ops_begin(&c, "dqrun", "DequantizeMatMul", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 4), NULL);
+    ops_in(&c, DQ_INT8, rank, dims, NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(scales), NULL);
+    ops_skip(&c);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(biases), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_end(&c);
+}
+
+START_TEST(refuses)
+{
+    refuse_plain(3, 3, 3, "input 1 is no matrix that can be cut into blocks");
+    refuse_plain(2, 4, 3, "input 2 has 4 elements, wanted 3 (one, or one a block)");
+    refuse_plain(2, 3, 4, "input 4 has 4 elements, wanted 3 (one a column)");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("MatMulNBits");
@@ -163,5 +266,7 @@ int main(void)
     tcase_add_test(t, rows_with_infinities);
     tcase_add_test(t, blocks_of_zeros);
     tcase_add_test(t, columns_of_many_strips);
+    tcase_add_test(t, codes_as_they_lie);
+    tcase_add_test(t, refuses);
     return ops_main(t);
 }

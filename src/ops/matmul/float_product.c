@@ -14,8 +14,8 @@ enum {
     RESIDENT = 128 * 1536,
     LITTLE_ROWS = 32,
     LITTLE_DEPTH = 384,
-    MADE_ROWS = 8, /* of a B that is made for so few rows a block stays in the first cache */
-    MADE_DEPTH = 64,
+    MADE_ROWS = 32, /* of a B that is made for so few rows a block stays in the first cache */
+    MADE_DEPTH = 96,
     DEEP = 1024, /* steps of blocks that are narrow, where all of A stays */
     NARROW = COLS / 2,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */

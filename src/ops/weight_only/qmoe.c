@@ -228,7 +228,8 @@ static dq_weights weights_of(const state *s, const layer *l)
     w.form.k = w.form.code_row = l->cols;
     w.form.code_step = 1;
     w.form.block = l->block;
-    w.form.groups = l->blocks;
+    w.form.groups = w.form.scale_row = l->blocks;
+    w.form.scale_block = 1;
     w.form.zero_row = l->by_block ? l->zero_bytes : 0;
     w.form.zero_matrix = l->zero_bytes;
     w.form.bits = l->bits;

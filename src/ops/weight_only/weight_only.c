@@ -99,16 +99,17 @@ static uint32_t code_at(const dq_weight_form *f, const uint8_t *codes, size_t i)
     return codes[i / each] >> place * f->bits & ((1u << f->bits) - 1);
 }
 
-/* Word number `word` of a piece, row `row` of all matrices' rows. */
+/* Word number `word` of a piece, row `row` of all matrices' rows, as the file has its codes. */
 static uint32_t read_word(const dq_weight_form *f, const uint8_t *codes, size_t row, const piece *p,
                           size_t word)
 {
     size_t fields = fields_of(f), first = p->begin + word * fields;
     size_t count = dq_least(fields, p->begin + p->count - first), at = row * f->code_row + first;
     uint32_t value = 0;
-    if (count == fields && !f->sorted && f->code_step == 1 && at * f->bits % 8 == 0) {
-        const uint8_t *bytes = codes + at / (8 / f->bits);
-        value = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+    if (count == fields && !f->sorted && (f->bits == 8 || (f->code_step == 1 && at * f->bits % 8 == 0))) {
+        const size_t step = f->bits == 8 ? f->code_step : 1;
+        const uint8_t *b = codes + (f->bits == 8 ? at + first * (step - 1) : at / (8 / f->bits));
+        value = b[0] | (uint32_t)b[step] << 8 | (uint32_t)b[2 * step] << 16 | (uint32_t)b[3 * step] << 24;
         return f->high_first ? (value & 0x0f0f0f0f) << 4 | (value >> 4 & 0x0f0f0f0f) : value;
     }
     for (size_t t = 0; t < count; t++)
@@ -125,19 +126,23 @@ static void make_words(void *packed, const dq_tensor *from, const void *key)
         for (piece p = {0}; next_piece(f, &p);)
             for (size_t word = 0; word < words_of(f, &p); word++, to += COLS)
                 for (size_t j = 0; j < cols; j++)
-                    to[j] = read_word(f, from->data, matrix * f->n + col + j, &p, word);
+                    to[j] = read_word(f, from->data, matrix * f->n + col + j, &p, word) ^ f->sign;
     }
 }
 
 static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
 {
     size_t code = row * f->code_row + source_of(f, p->begin) * f->code_step;
-    return dq_nbits_float(from, f->scale_run ? code / f->scale_run : row * f->groups + p->group);
+    size_t place = row * f->scale_row + p->group * f->scale_block;
+    return dq_nbits_float(from, f->scale_run ? code / f->scale_run : place);
 }
 
 static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
 {
     const uint8_t *codes = from->data;
+    const size_t place = row * f->scale_row + p->group * f->scale_block, highest = 1u << (f->bits - 1);
+    if (f->zeros_as_scales)
+        return (float)(dq_get_bits(codes, f->bits, place) ^ (f->sign ? highest : 0));
     if (from->dtype != DQ_UINT8)
         return dq_nbits_float(from, row * f->groups + p->group);
     if (f->zero_row)
@@ -367,7 +372,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     *packed = NULL;
     if (w->ordered && dq_call_constant(call, i))
-        return dq_call_pack(call, i, make, &w->form, sizeof w->form, size, packed, err);
+        return dq_call_pack_later(call, i, make, &w->form, sizeof w->form, size, packed, err);
     return dq_place_size(&w->scratch_size, size, 1, ALIGN, at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "packed weights");
@@ -388,7 +393,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
     size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
     size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE
                  : w->table ? 0
-                            : dq_least(w->rows, DQ_WEIGHTS_FEW);
+                            : dq_least(w->rows, dq_weights_few(&w->form));
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
         !dq_place_size(&w->scratch_size, few, w->row_bytes, ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
@@ -421,10 +426,12 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
                  w->form.bits != 2 && !w->table;
     DQ_TRY(prepare_order(call, w, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
-    w->middle = w->table ? 0 : (float)(1 << (w->form.bits - 1));
+    /* where codes of any sign stand as the operator has them, those without one begin at 0 */
+    w->middle = w->table || (w->form.zeros_as_scales && !w->form.sign) ? 0 : (float)(1 << (w->form.bits - 1));
     if (w->with_zeros && same_zeros(call, w, &w->middle))
         w->with_zeros = false;
-    w->fractions = w->with_zeros ? call->in[w->zeros]->dtype != DQ_UINT8 : !is_code(&w->form, w->middle);
+    const bool codes = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
+    w->fractions = w->with_zeros ? !codes : !is_code(&w->form, w->middle);
     DQ_TRY(prepare_form(call, w, w->scales, make_scales, w->blocks, &w->packed_scales, &w->scales_at, err));
     if (w->with_zeros)
         DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, w->blocks, &w->packed_zeros, &w->zeros_at, err));
@@ -446,18 +453,12 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
     }
     job j = job_of(call, w, scratch);
     size_t lines = w->form.matrices * strips_of(&w->form) * COLS * sizeof(float);
-    if (!w->packed) {
-        memset(base + w->words_at, 0, lines * w->words);
-        make_words(base + w->words_at, call->in[w->codes], &j.form);
-    }
-    if (!w->packed_scales) {
-        memset(base + w->scales_at, 0, lines * w->blocks);
-        make_scales(base + w->scales_at, call->in[w->scales], &j.form);
-    }
-    if (w->with_zeros && !w->packed_zeros) {
-        memset(base + w->zeros_at, 0, lines * w->blocks);
-        make_zeros(base + w->zeros_at, call->in[w->zeros], &j.form);
-    }
+    if (!w->packed)
+        make_words(memset(base + w->words_at, 0, lines * w->words), call->in[w->codes], &j.form);
+    if (!w->packed_scales)
+        make_scales(memset(base + w->scales_at, 0, lines * w->blocks), call->in[w->scales], &j.form);
+    if (w->with_zeros && !w->packed_zeros)
+        make_zeros(memset(base + w->zeros_at, 0, lines * w->blocks), call->in[w->zeros], &j.form);
     return DQ_OK;
 }
 
@@ -580,7 +581,7 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     job j = job_of(call, w, scratch);
     j.strip = matrix * strips_of(&w->form);
     j.ends = ends;
-    j.few = w->rounded || (m <= DQ_WEIGHTS_FEW && !w->table);
+    j.few = w->rounded || (m <= dq_weights_few(&w->form) && !w->table);
     bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = dq_least(CHUNK, m - j.first);

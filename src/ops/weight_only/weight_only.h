@@ -7,7 +7,7 @@
  *
  * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
  * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
- * MatMul. Up to DQ_WEIGHTS_FEW rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
+ * MatMul. Up to dq_weights_few rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
  * largest has 22 bits; the sum of a piece is exact, and what x loses is less than the sum in floats
  * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
  * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
@@ -32,23 +32,33 @@ typedef struct dq_weight_form {
     size_t matrices, n, k;
     size_t code_row, code_step; /* codes from one n to the next (matrices follow), from one k to the next */
     size_t block, groups;       /* codes of a block; blocks of a row */
+    size_t scale_row, scale_block; /* scales from one n to the next, from one block to the next */
     size_t scale_run;       /* 0, or: scales stand for runs of codes as they lie, not for blocks of rows */
     size_t zero_row;        /* packed zero points: bytes of a row, one a block … */
-    size_t zero_matrix;     /* … or, with zero_row 0, bytes of a matrix, one a row */
+    size_t zero_matrix;     /* … or, with zero_row 0, bytes of a matrix, one a row … */
+    bool zeros_as_scales;   /* … or codes that stand as scales do */
     const uint32_t *sorted; /* set by prepare */
     uint32_t bits;
     uint32_t high_first; /* of two codes in a byte the first is the upper one */
+    uint32_t sign;       /* of codes that have one: its bits in a word */
 } dq_weight_form;
 
-enum { DQ_NO_INPUT = 63, DQ_WEIGHTS_FEW = 8 };
+enum { DQ_NO_INPUT = 63 };
+
+/** Rows that take less time as integers. */
+static inline size_t dq_weights_few(const dq_weight_form *form)
+{
+    return form->bits == 8 ? 3 : 8;
+}
 
 typedef struct dq_weights {
     /* filled in by the operator: */
     dq_weight_form form;
-    const float *table;                       /* values of 4-bit codes, or NULL */
-    uint32_t codes, scales, zeros, group_idx; /* inputs, the last two may be DQ_NO_INPUT or left out */
-    size_t rows;                              /* of x, at most */
-    bool straight;                            /* whether runs give a place for results of many rows */
+    const float *table;                             /* values of 4-bit codes, or NULL */
+    uint32_t codes, scales, zeros, group_idx, bias; /* inputs, from zeros on they may be DQ_NO_INPUT or left
+                                                       out; the bias is the operator's */
+    size_t rows;                                    /* of x, at most */
+    bool straight;                                  /* whether runs give a place for results of many rows */
     /* by prepare: */
     bool ordered;                                      /* the order of codes is known */
     size_t blocks, words, pieces;                      /* of a column */

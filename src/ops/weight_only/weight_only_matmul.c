@@ -1,11 +1,13 @@
-/* com.microsoft MatMulNBits and MatMulBnb4: products of float activations with weights of 2, 4 or 8 bits
- * (ops/weight_only/weight_only.h): in float precision, unless `accuracy_level` allows less and the session
- * honors it.
+/* com.microsoft MatMulNBits and MatMulBnb4, and dqrun DequantizeMatMul: products of float activations with
+ * weights of 2, 4 or 8 bits (ops/weight_only/weight_only.h): in float precision, unless `accuracy_level`
+ * allows less and the session honors it.
  *
  *   MatMulNBits: w[n][k] = (code - zero point) * scale, the last two of block g_idx[k], by default
  *                k / block_size; codes of a row in blocks of block_size, low bits first
  *   MatMulBnb4:  w = table[code] * absmax[i / block_size], i the place in the flat matrix ([N, K], or [K, N]
- *                with transB 0), high bits of a byte first */
+ *                with transB 0), high bits of a byte first
+ *   DequantizeMatMul: w = DequantizeLinear(b), with parameters for all of it, for columns, or for blocks of
+ *                columns */
 #include "base/checked.h"
 #include "ops/rows.h"
 #include "ops/weight_only/nbits.h"
@@ -14,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { A, B, SCALES, ZEROS, GROUPS, BIAS }; /* MatMulBnb4 has the first three */
+enum { A, B, SCALES, ZEROS, GROUPS, BIAS, PLAIN_BIAS = GROUPS }; /* MatMulBnb4 has the first three */
 
 /* bitsandbytes' FP4: sign, then 0, 1/192, 2/3, 1, 1/3, 1/2, 1/6, 1/4. */
 static const float fp4[16] = {0.0f,         0.0052083333f, 0.6666667f,   1.0f,           0.33333334f, 0.5f,
@@ -60,25 +62,37 @@ static dq_status check_count(const dq_op_call *call, uint32_t i, size_t wanted, 
     return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (%s)", t->count, wanted, what);
 }
 
-static dq_status resolve_common(const dq_op_call *call, dq_weights *w, dq_error *err)
+/* What follows from the sizes of the matrix. */
+static dq_status resolve_rows(const dq_op_call *call, dq_weights *w, dq_error *err)
 {
     dq_weight_form *f = &w->form;
     const dq_tensor *a = call->in[A];
-    memset(w, 0, sizeof *w);
-    DQ_TRY(positive(call, "K", &f->k, err));
-    DQ_TRY(positive(call, "N", &f->n, err));
-    DQ_TRY(positive(call, "block_size", &f->block, err));
     char text[DQ_SHAPE_TEXT];
     if (a->rank < 1 || (size_t)a->dims[a->rank - 1] != f->k)
         return dq_call_fail_input(call, err, A, "has shape %s, wanted %zu (K) in the last axis",
                                   dq_shape_text(a->rank, a->dims, text), f->k);
-    f->matrices = f->code_step = 1;
-    f->bits = 4;
+    f->matrices = 1;
+    f->groups = (f->k + f->block - 1) / f->block;
     w->codes = B;
     w->scales = SCALES;
-    w->zeros = w->group_idx = DQ_NO_INPUT;
+    w->zeros = ZEROS;
+    w->group_idx = w->bias = DQ_NO_INPUT;
     w->rows = dq_dims_product(a->dims, 0, a->rank - 1);
     w->straight = a->dtype == DQ_FLOAT;
+    return DQ_OK;
+}
+
+static dq_status resolve_common(const dq_op_call *call, dq_weights *w, dq_error *err)
+{
+    dq_weight_form *f = &w->form;
+    memset(w, 0, sizeof *w);
+    DQ_TRY(positive(call, "K", &f->k, err));
+    DQ_TRY(positive(call, "N", &f->n, err));
+    DQ_TRY(positive(call, "block_size", &f->block, err));
+    DQ_TRY(resolve_rows(call, w, err));
+    f->code_step = f->scale_block = 1;
+    f->scale_row = f->groups;
+    f->bits = 4;
     return DQ_OK;
 }
 
@@ -99,7 +113,6 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'block_size' is %zu, wanted whole bytes of %u-bit codes", f->block,
                             f->bits);
-    f->groups = (f->k + f->block - 1) / f->block;
     f->zero_row = (f->groups * f->bits + 7) / 8;
     if (!dq_mul_size(f->groups, f->block, &f->code_row) ||
         !dq_mul_size(n, f->code_row / (8 / f->bits), &all) || !dq_mul_size(n, f->groups, &groups))
@@ -107,8 +120,8 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
     DQ_TRY(check_count(call, B, all, "N rows of whole blocks", err));
     DQ_TRY(check_count(call, SCALES, groups, "one a block", err));
     const dq_tensor *zeros = dq_call_in(call, ZEROS);
-    w->zeros = ZEROS;
     w->group_idx = GROUPS;
+    w->bias = BIAS;
     if (zeros)
         DQ_TRY(check_count(call, ZEROS, zeros->dtype == DQ_UINT8 ? n * f->zero_row : groups, "one a block",
                            err));
@@ -141,6 +154,7 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
     DQ_TRY(check_count(call, SCALES, count / f->block + (count % f->block != 0), "one a block", err));
     bool rows = dq_node_int(call->node, "transB", 1) != 0;
     w->table = type == 0 ? fp4 : nf4;
+    w->zeros = DQ_NO_INPUT;
     f->high_first = 1;
     f->scale_run = f->block;
     f->code_row = rows ? f->k : 1;
@@ -148,6 +162,35 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
     f->block = rows ? common_divisor(f->k, f->block) : 1; /* whole in every row */
     f->groups = (f->k + f->block - 1) / f->block;
     return DQ_OK;
+}
+
+/* A matrix [K, N], or [N, K], as DequantizeLinear takes it. */
+static dq_status resolve_plain(const dq_op_call *call, dq_weights *w, dq_error *err)
+{
+    const dq_tensor *b = call->in[B];
+    const size_t turned = dq_node_int(call->node, "transB", 0) != 0, scales = call->in[SCALES]->count;
+    const int64_t block = dq_node_int(call->node, "block_size", 0);
+    dq_weight_form *f = &w->form;
+    memset(w, 0, sizeof *w);
+    if (b->rank != 2 || b->count == 0 || block < 0)
+        return dq_call_fail_input(call, err, B, "is no matrix that can be cut into blocks");
+    f->n = (size_t)b->dims[!turned];
+    f->k = (size_t)b->dims[turned];
+    f->block = block ? dq_least((size_t)block, f->k) : f->k;
+    f->bits = dq_dtype_get(b->dtype)->bits;
+    f->sign = dq_dtype_get(b->dtype)->min < 0 ? UINT32_MAX / ((1u << f->bits) - 1) << (f->bits - 1) : 0;
+    f->zeros_as_scales = true;
+    f->code_row = turned ? f->k : 1;
+    f->code_step = turned ? 1 : f->n;
+    DQ_TRY(resolve_rows(call, w, err));
+    w->bias = PLAIN_BIAS;
+    if (scales != 1) {
+        f->scale_row = turned ? f->groups : 1;
+        f->scale_block = turned || f->groups == 1 ? 1 : f->n;
+        DQ_TRY(check_count(call, SCALES, f->n * f->groups, "one, or one a block", err));
+    }
+    DQ_TRY(check_count(call, ZEROS, scales, "as scales", err));
+    return check_count(call, PLAIN_BIAS, f->n, "one a column", err);
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------------- */
@@ -162,7 +205,7 @@ static void load_row(const void *arg, size_t row, float *to)
 
 static const dq_tensor *bias_of(const dq_op_call *call)
 {
-    return ((const dq_weights *)call->state)->table ? NULL : dq_call_in(call, BIAS);
+    return dq_call_in(call, ((const dq_weights *)call->state)->bias);
 }
 
 static void store(const void *arg, size_t row, size_t col, size_t rows, size_t cols, const float *tile,
@@ -242,5 +285,16 @@ static dq_status prepare_bnb4(dq_op_call *call, dq_error *err)
     return prepare_with(call, resolve_bnb4, err);
 }
 
+static dq_status infer_plain(dq_op_call *call, dq_error *err)
+{
+    return infer_with(call, resolve_plain, err);
+}
+
+static dq_status prepare_plain(dq_op_call *call, dq_error *err)
+{
+    return prepare_with(call, resolve_plain, err);
+}
+
+const dq_op_impl dq_op_dequantize_matmul = {infer_plain, prepare_plain, run, 0};
 const dq_op_impl dq_op_matmul_nbits = {infer_nbits, prepare_nbits, run, 0};
 const dq_op_impl dq_op_matmul_bnb4 = {infer_bnb4, prepare_bnb4, run, 0};
