@@ -141,7 +141,9 @@ static double fraction(uint64_t *state)
 /* The contract: one chain of fused multiply-adds a sum, then alpha, then C. The harness runs each case with
  * portable kernels on one thread and constant operands (packed for all runs), and with the best kernels on
  * three threads. */
-static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_b, float alpha, bool with_c)
+enum { NO_C, C_ROW, C_COLUMN };
+
+static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_b, float alpha, int with_c)
 {
     enum { MOST = 50000 };
     static double a[MOST], b[MOST], c_values[MOST], want[MOST];
@@ -151,7 +153,7 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
         a[i] = fraction(&state);
     for (int64_t i = 0; i < k * n; i++)
         b[i] = fraction(&state);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < m + n; i++)
         c_values[i] = fraction(&state);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -162,7 +164,7 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
             if (alpha != 1)
                 sum = alpha * sum;
             if (with_c)
-                sum += (float)c_values[j];
+                sum += (float)c_values[with_c == C_ROW ? j : i];
             want[i * n + j] = (double)sum;
         }
     ops_case c;
@@ -172,8 +174,10 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
     ops_float(&c, "alpha", alpha);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(trans_a ? k : m, trans_a ? m : k), a);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(trans_b ? n : k, trans_b ? k : n), b);
-    if (with_c)
+    if (with_c == C_ROW)
         ops_in(&c, DQ_FLOAT, OPS_DIMS(n), c_values);
+    else if (with_c)
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(m, 1), c_values);
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(m, n), want);
     ops_end(&c);
@@ -182,11 +186,14 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
 START_TEST(gemm_to_the_bit)
 {
     for (int flags = 0; flags < 16; flags++) {
-        bool trans_a = flags & 1, trans_b = flags & 2, with_c = flags & 4;
+        bool trans_a = flags & 1, trans_b = flags & 2;
+        int with_c = flags & 4 ? C_ROW : NO_C;
         float alpha = flags & 8 ? 0.7f : 1;
         gemm_bits(1, 37, 45, trans_a, trans_b, alpha, with_c);
         gemm_bits(1, 600, 70, trans_a, trans_b, alpha, with_c);
         gemm_bits(23, 19, 1, trans_a, trans_b, alpha, with_c);
+        gemm_bits(700, 70, 1, trans_a, trans_b, alpha, with_c);
+        gemm_bits(700, 70, 1, trans_a, trans_b, alpha, C_COLUMN);
         gemm_bits(7, 5, 16, trans_a, trans_b, alpha, with_c);
         gemm_bits(200, 40, 131, trans_a, trans_b, alpha, with_c);
         gemm_bits(13, 530, 33, trans_a, trans_b, alpha, with_c);

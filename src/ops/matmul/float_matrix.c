@@ -80,8 +80,10 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
     const dq_tensor *t = call->in[b];
     const bool panels =
         dq_half_floats_take(t->dtype) && dq_call_constant(call, b) && t->count && t->count == f->n * f->k;
-    f->by_columns = f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1 && !panels;
-    if (f->by_columns)
+    const bool along = f->a_step == 1 && f->b_step == 1;
+    f->by_rows = along && f->n == 1 && f->m > 1;
+    f->by_columns = along && f->m == 1 && f->b_col != 1 && !panels;
+    if (f->by_rows || f->by_columns)
         return DQ_OK;
     f->product = (dq_fproduct){.batches = f->batches,
                                .m = f->m,
@@ -101,22 +103,31 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
     return dq_fproduct_prepare(call, &f->product, err);
 }
 
-/* Columns of B, each a row of its transpose. Those of all batches are counted through. */
-static void columns(void *arg, size_t begin, size_t end, unsigned worker)
+/* Columns of B, each a row of its transpose, times the only row of A; or rows of A times the only column of
+ * B. Those of all batches are counted through. */
+static void vectors(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
     const dq_fmatrix *f = j->f;
+    const size_t n = f->m * f->n;
     for (size_t i = begin, count; i < end; i += count) {
-        size_t batch = i / f->n, col = i % f->n;
-        count = f->n - col < end - i ? f->n - col : end - i;
-        dq_fpart part = {.batch = batch, .rows = 1, .col = col, .cols = count};
+        const size_t batch = i / n, at = i % n;
+        const float *a = matrix_a(j, batch), *b = matrix_b(j, batch);
+        count = dq_least(n - at, end - i);
+        /* results are one row in memory either way */
+        dq_fpart part = {.batch = batch, .row = f->by_rows ? at : 0, .col = f->by_rows ? 0 : at};
         dq_fblock rest = {.rows = 1, .cols = count, .more = true, .last = true};
         part_c(j, &part, NULL, &rest);
-        j->call->kernels->fgemv(matrix_b(j, batch) + col * f->b_col, f->b_col, count, f->k,
-                                matrix_a(j, batch), rest.c);
+        if (f->by_rows && rest.z && rest.z_row == 0) {
+            rest.bias = rest.z;
+            rest.z = NULL;
+        }
+        const float *lines = f->by_rows ? a : b, *x = f->by_rows ? b : a;
+        const size_t apart = f->by_rows ? f->a_row : f->b_col;
+        j->call->kernels->fgemv(lines + at * apart, apart, count, f->k, x, rest.c);
         rest.b_panel = DQ_FPANEL;
-        if (rest.alpha != 1 || rest.z || rest.low > -INFINITY || rest.high < INFINITY)
+        if (rest.alpha != 1 || rest.z || rest.bias || rest.low > -INFINITY || rest.high < INFINITY)
             j->call->kernels->fblock(&rest);
     }
 }
@@ -124,9 +135,9 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_fmatrix_run(const dq_op_call *call, const dq_fmatrix *f, const dq_fmatrix_operands *o)
 {
     job j = {call, f, o};
-    if (f->by_columns)
-        dq_parallel(call->threads, f->batches * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL,
-                    columns, &j);
+    if (f->by_rows || f->by_columns)
+        dq_parallel(call->threads, f->batches * f->m * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL,
+                    vectors, &j);
     else
         dq_fproduct_run(call, &f->product, &j);
 }

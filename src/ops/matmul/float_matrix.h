@@ -13,13 +13,14 @@ typedef struct dq_fmatrix {
     dq_fproduct product;
     const float *panels; /* B, when it is constant and serves several rows */
     bool by_columns;     /* one row, and B's columns are contiguous */
+    bool by_rows;        /* one column, as A's rows are */
 } dq_fmatrix;
 
 typedef struct dq_fmatrix_operands {
     const float *a, *b;
     float *c; /* matrices of m by n, one after the other */
     const float *z;
-    size_t z_row; /* z[i * z_row + j], the same for all batches */
+    size_t z_row; /* z[i * z_row + j], the same for all batches; of one column 0 or 1 */
     /* Where the matrices of a batch begin; NULL: there is only one. */
     void (*offsets)(const void *arg, size_t batch, size_t *a, size_t *b);
     const void *arg;
