@@ -29,7 +29,7 @@ const dq_tensor *dq_fuser_constant(const dq_value *v)
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v)
 {
     const dq_tensor *constant = dq_fuser_constant(v);
-    dq_dtype known = v->id < f->use_count ? f->dtypes[v->id] : DQ_UNDEFINED;
+    dq_dtype known = v->id < f->program->ir->value_count ? f->dtypes[v->id] : DQ_UNDEFINED;
     return constant ? constant->dtype : known ? known : v->type.dtype;
 }
 
@@ -143,21 +143,28 @@ bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, con
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
-static void count_uses(dq_fuser *f, const dq_graph *g)
+static void count_graph_uses(dq_fuser *f, const dq_graph *g);
+
+static void count_uses(dq_fuser *f, dq_node *const *nodes, uint32_t count)
 {
     dq_graph *const *graphs;
-    for (uint32_t n = 0; n < g->node_count; n++) {
-        const dq_node *node = g->nodes[n];
+    for (uint32_t n = 0; n < count; n++) {
+        const dq_node *node = nodes[n];
         for (uint32_t i = 0; i < node->in_count; i++)
             if (node->in[i]) {
                 f->uses[node->in[i]->id]++;
                 f->reader[node->in[i]->id] = node;
             }
         for (uint32_t a = 0; a < node->attr_count; a++)
-            for (size_t count = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < count; k++)
-                count_uses(f, graphs[k]);
+            for (size_t held = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < held; k++)
+                count_graph_uses(f, graphs[k]);
     }
-    for (uint32_t i = 0; g != f->graph && i < g->output_count; i++)
+}
+
+static void count_graph_uses(dq_fuser *f, const dq_graph *g)
+{
+    count_uses(f, g->nodes, g->node_count);
+    for (uint32_t i = 0; i < g->output_count; i++)
         f->uses[g->outputs[i]->id]++;
 }
 
@@ -190,25 +197,32 @@ static dq_status refine_types(dq_fuser *f, dq_dtype *dtypes, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
+static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
 {
     const dq_graph *g = f->graph;
     f->use_count = f->program->ir->value_count;
-    f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
-    f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
-    f->instead = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
     dq_dtype *dtypes = DQ_NEW_ARRAY(f->passing, f->use_count, dq_dtype);
     f->capacity = g->node_count + 16;
     f->nodes = DQ_NEW_ARRAY(f->arena, f->capacity, dq_node *);
-    if (!f->uses || !f->reader || !f->instead || !f->nodes || !dtypes)
+    if (!f->nodes || !dtypes)
         return dq_no_memory(err, f->capacity * sizeof *f->nodes, "fused nodes");
     DQ_TRY(refine_types(f, dtypes, err));
     f->count = g->node_count;
     if (g->node_count)
         memcpy(f->nodes, g->nodes, g->node_count * sizeof *g->nodes);
-    count_uses(f, g);
-    if (!dq_fuser_settle_constants(f))
-        return DQ_OUT_OF_MEMORY;
+    dq_fuse_half(f, wanted, wanted_count);
+    f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
+    f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
+    f->instead = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
+    if (f->failed || !f->uses || !f->reader || !f->instead)
+        return dq_no_memory(err, f->use_count * sizeof *f->uses, "fused nodes");
+    count_uses(f, f->nodes, f->count);
+    return dq_fuser_settle_constants(f) ? DQ_OK : DQ_OUT_OF_MEMORY;
+}
+
+static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
+{
+    DQ_TRY(begin(f, wanted, wanted_count, err));
     for (uint32_t i = 0; i < wanted_count; i++)
         if (wanted[i]->id < f->use_count)
             f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */

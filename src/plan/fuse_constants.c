@@ -62,6 +62,8 @@ static bool compute(dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq
     const dq_plan_request request = {.graph = f->graph,
                                      .nodes = nodes,
                                      .node_count = count,
+                                     .made = f->values,
+                                     .made_count = f->value_count,
                                      .given = given,
                                      .given_count = outer,
                                      .wanted = wanted,
@@ -79,16 +81,15 @@ static bool compute(dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq
 
 bool dq_fuser_settle_constants(dq_fuser *f)
 {
-    const dq_graph *g = f->graph;
     uint32_t count = 0, wanted_count = 0;
     bool *fixed = DQ_NEW_ARRAY(f->passing, f->use_count, bool);
-    dq_node **nodes = DQ_NEW_ARRAY(f->passing, g->node_count, dq_node *);
-    const dq_value **wanted = DQ_NEW_ARRAY(f->passing, (size_t)g->node_count * 3, const dq_value *);
+    dq_node **nodes = DQ_NEW_ARRAY(f->passing, f->count, dq_node *);
+    const dq_value **wanted = DQ_NEW_ARRAY(f->passing, (size_t)f->count * 3, const dq_value *);
     f->settled = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
     if (!fixed || !nodes || !wanted || !f->settled)
         return dq_fuser_no_memory(f);
-    for (uint32_t n = 0; n < g->node_count; n++) {
-        dq_node *node = g->nodes[n];
+    for (uint32_t n = 0; n < f->count; n++) {
+        dq_node *node = f->nodes[n];
         wanted_count += want(f, fixed, node, wanted + wanted_count);
         if (!follows(f, fixed, node))
             continue;

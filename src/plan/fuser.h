@@ -20,10 +20,10 @@ typedef struct dq_fuser {
     dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
     const dq_node **instead; /* by value id: a DequantizeLinear made to give it; or NULL */
     dq_value **settled;      /* by value id: the constant that stands for it; or NULL */
-    const dq_dtype *dtypes;  /* by value id: element types, as far as they follow */
+    const dq_dtype *dtypes;  /* by id of the model's values: element types, as far as they follow */
     const dq_node **reader;  /* by value id: the last node of the graph that reads the value */
     uint32_t *uses;          /* by value id: readers of the value in the graph, and callers that want it */
-    uint32_t use_count;      /* length of uses */
+    uint32_t use_count;      /* length of uses, of the model's values and those that fuse_half.c makes */
     dq_value **values;
     uint32_t value_count, value_capacity;
     size_t deepest; /* convolutions of deeper windows turn planes into pixels; SIZE_MAX: none does */
@@ -225,6 +225,8 @@ bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization wri
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
 bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follows float convolutions */
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
+/** fuse_half.c: in the whole graph, before all others: puts a new list and new values in their place. */
+void dq_fuse_half(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
 /** fuse_chain.c: in the whole graph, behind the others. */
 void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
 /** fuse_layout.c: in the whole graph, behind all others. */

@@ -6,11 +6,13 @@
 Random small quantized graphs, the same for the same seed, many in one model. Each pattern says what --why must tell
 about it, and how far the fused result may be from the result with --no-fuse: nothing where src/plan/fuse_*.c call a
 pattern exact, else one quantum (floats: the rounding of a sum). The fused result must also have the same bits with one
-thread, with two, and with portable C. Some patterns are tried once more with schemas that lack a type (narrowed.py).
+thread, with two, and with portable C. Some patterns are tried once more with schemas that lack a type (narrowed.py),
+and many in half floats (half.py).
 The last line is "N passed, N failed, N skipped".
 """
 
 import argparse
+import functools
 import pathlib
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from onnx import helper
 import patterns
 import patterns_float
 from chains import CHAINS
+from half import HALF, halve
 from layout import LAYOUT
 from narrowed import NARROWED, expect_narrowed, write_narrowed
 from patterns import Case
@@ -137,6 +140,17 @@ def run_narrowed(names, options, runner):
     return counts
 
 
+def run_half(names, options, runner):
+    """The patterns of these names in half floats."""
+    counts = [0, 0]
+    for name, dtype, opset, quanta in HALF:
+        make, prepare = PATTERNS[name], functools.partial(halve, dtype=dtype, quanta=quanta)
+        if name in names:
+            passed, failed = run_pattern(name, make, opset, options, runner, prepare)
+            counts = [counts[0] + passed, counts[1] + failed]
+    return counts
+
+
 def main():
     parser = argparse.ArgumentParser(description="Hold fused models against the same models as they are written.")
     parser.add_argument("dqrun", type=pathlib.Path)
@@ -149,6 +163,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options.dqrun, options.keep or folder)
         total_passed, total_failed = run_narrowed([n for n in options.pattern or NARROWED if n in NARROWED], options, runner)
+        passed, failed = run_half(options.pattern or PATTERNS, options, runner)
+        total_passed, total_failed = total_passed + passed, total_failed + failed
         for name in options.pattern or PATTERNS:
             for opset in OPSETS.get(name, (13, 19, 23)):
                 passed, failed = run_pattern(name, PATTERNS[name], opset, options, runner)
