@@ -7,6 +7,7 @@
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
+#include "base/copy.h"
 #include "kernels/fgate_body.h"
 #include "kernels/fproduct.h"
 
@@ -423,24 +424,26 @@ static __attribute__((noinline)) void strip_half(const strip *s)
 /* A tile of the last panel, of fewer columns than it has: in rooms that are whole. */
 static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 {
-    float c[MOST_ROWS * DQ_FPANEL] = {0}, z[MOST_ROWS * DQ_FPANEL] = {0};
-    size_t bytes = cols * sizeof *c;
+    float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];
+    const size_t bytes = cols * sizeof *c;
     strip room = *s;
     room.c = c;
     room.z = s->z ? z : NULL;
     room.c_row = room.z_row = DQ_FPANEL;
-    for (size_t i = 0; i < s->rows; i++) {
-        if (s->g->more)
-            memcpy(c + i * DQ_FPANEL, s->c + i * s->c_row, bytes);
-        if (s->z)
-            memcpy(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
-    }
+    if (s->g->more)
+        memset(c, 0, sizeof c);
+    if (s->z)
+        memset(z, 0, sizeof z);
+    for (size_t i = 0; i < s->rows && s->g->more; i++)
+        dq_copy_row(c + i * DQ_FPANEL, s->c + i * s->c_row, bytes);
+    for (size_t i = 0; i < s->rows && s->z; i++)
+        dq_copy_row(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
     if (VECTORS > 1 && cols <= TILE_COLS / 2)
         strip_half(&room);
     else
         strip_whole(&room);
     for (size_t i = 0; i < s->rows; i++)
-        memcpy(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
+        dq_copy_row(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
 }
 
 static void tile_block(const dq_fblock *g)
