@@ -1,7 +1,7 @@
 /* Range: start, start + delta, start + 2 delta … up to but not with limit. Floats are computed in their own
  * type (float16 and bfloat16 in float), each from its index: no error piles up. */
-#include "base/codec.h"
 #include "ops/op.h"
+#include "ops/rows.h"
 
 #include <math.h>
 
@@ -68,16 +68,22 @@ static dq_status run(const dq_op_call *call, dq_error *err)
             dq_data(out, double)[i] = first + (double)i * step;
     } else if (dq_dtype_is_float(out->dtype)) {
         float first = (float)dq_tensor_get_double(start, 0), step = (float)dq_tensor_get_double(delta, 0);
-        unsigned bits = dq_dtype_get(out->dtype)->bits;
-        for (size_t i = 0; i < out->count; i++)
-            dq_put_bits(out->data, bits, i,
-                        dq_encode_float(out->dtype, first + (float)i * step, true, DQ_ROUND_UP));
+        for (size_t i = 0, n; i < out->count; i += n) {
+            float row[DQ_ROW];
+            n = out->count - i < DQ_ROW ? out->count - i : DQ_ROW;
+            for (size_t k = 0; k < n; k++)
+                row[k] = first + (float)(int64_t)(i + k) * step;
+            dq_store_from_floats(call->kernels, out->dtype, out->data, i, n, row, true);
+        }
     } else {
-        uint64_t first = (uint64_t)dq_tensor_get_int(start, 0), step = (uint64_t)dq_tensor_get_int(delta, 0);
-        for (size_t i = 0; i < out->count && out->dtype == DQ_INT64; i++)
-            dq_data(out, uint64_t)[i] = first + i * step;
-        for (size_t i = 0; i < out->count && out->dtype != DQ_INT64; i++)
-            dq_tensor_put_int(out, i, (int64_t)(first + i * step));
+        uint64_t next = (uint64_t)dq_tensor_get_int(start, 0), step = (uint64_t)dq_tensor_get_int(delta, 0);
+        for (size_t i = 0, n; i < out->count; i += n) {
+            int64_t row[DQ_ROW];
+            n = out->count - i < DQ_ROW ? out->count - i : DQ_ROW;
+            for (size_t k = 0; k < n; k++, next += step)
+                row[k] = (int64_t)next;
+            dq_store_ints(out->dtype, out->data, i, n, row);
+        }
     }
     return DQ_OK;
 }
