@@ -263,10 +263,12 @@ static dq_status col2im_run(const dq_op_call *call, dq_error *err)
     if (cls == DQ_CLASS_STRING || cls == DQ_CLASS_COMPLEX)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "adds up %s, which has no arithmetic here",
                             dq_dtype_name(in->dtype));
-    size_t plane = dq_dims_product(out->dims, 2, out->rank);
-    dq_move_fill(out->dtype, out->data, out->count, NULL);
-    for (size_t i = 0; b.count && i < in->count / b.count; i++)
+    const size_t plane = dq_dims_product(out->dims, 2, out->rank), width = dq_move_width(in->dtype);
+    for (size_t i = 0; b.count && i < in->count / b.count; i++) {
+        if (i % b.taps == 0) /* one after the other, as it stays in the cache for its taps */
+            dq_move_fill(out->dtype, (char *)out->data + i / b.taps * plane * width, plane, NULL);
         add_tap(in, &b, i, i % b.taps, out, i / b.taps * plane);
+    }
     return DQ_OK;
 }
 
