@@ -1,6 +1,6 @@
 /* Stands in for the compiler's header when kernels are compiled for a plain x86-64: SIMDe gives the
  * intrinsics in portable C, and what follows it gives those that SIMDe 0.7.4 (Debian 12) lacks and kernels
- * use. Each group is left out where a newer SIMDe has it. */
+ * use. What stands under #ifndef is left out where a newer SIMDe (0.8.2 in Debian 13) has it. */
 #ifndef DQ_TESTS_SIMDE_IMMINTRIN_H
 #define DQ_TESTS_SIMDE_IMMINTRIN_H
 
@@ -56,28 +56,71 @@
                 memcpy((char *)to + i * sizeof v[0], v + i, sizeof v[0]);                                    \
     }
 
-#ifndef _mm512_mask_storeu_ps
+/* A newer SIMDe has some of them, each version others: these stand in for all. */
+#undef _mm512_mask_loadu_ps
+#undef _mm512_maskz_loadu_ps
+#undef _mm512_mask_storeu_ps
+#undef _mm512_mask_loadu_pd
+#undef _mm512_maskz_loadu_pd
+#undef _mm512_mask_storeu_pd
+#undef _mm512_mask_loadu_epi8
+#undef _mm512_maskz_loadu_epi8
+#undef _mm512_mask_storeu_epi8
+#undef _mm512_mask_loadu_epi16
+#undef _mm512_maskz_loadu_epi16
+#undef _mm512_mask_storeu_epi16
+#undef _mm512_mask_loadu_epi32
+#undef _mm512_maskz_loadu_epi32
+#undef _mm512_mask_storeu_epi32
+#undef _mm512_mask_loadu_epi64
+#undef _mm512_maskz_loadu_epi64
+#undef _mm512_mask_storeu_epi64
+#undef _mm256_mask_loadu_ps
+#undef _mm256_maskz_loadu_ps
+#undef _mm256_mask_storeu_ps
+#undef _mm256_mask_loadu_pd
+#undef _mm256_maskz_loadu_pd
+#undef _mm256_mask_storeu_pd
+#undef _mm256_mask_loadu_epi8
+#undef _mm256_maskz_loadu_epi8
+#undef _mm256_mask_storeu_epi8
+#undef _mm256_mask_loadu_epi16
+#undef _mm256_maskz_loadu_epi16
+#undef _mm256_mask_storeu_epi16
+#undef _mm256_mask_loadu_epi32
+#undef _mm256_maskz_loadu_epi32
+#undef _mm256_mask_storeu_epi32
+#undef _mm256_mask_loadu_epi64
+#undef _mm256_maskz_loadu_epi64
+#undef _mm256_mask_storeu_epi64
+#undef _mm_mask_loadu_ps
+#undef _mm_maskz_loadu_ps
+#undef _mm_mask_storeu_ps
+#undef _mm_mask_loadu_epi8
+#undef _mm_maskz_loadu_epi8
+#undef _mm_mask_storeu_epi8
+#undef _mm_mask_loadu_epi16
+#undef _mm_maskz_loadu_epi16
+#undef _mm_mask_storeu_epi16
+#undef _mm_mask_loadu_epi32
+#undef _mm_maskz_loadu_epi32
+#undef _mm_mask_storeu_epi32
 SHIM_MASKED(_mm512, ps, __m512, float, 16, __mmask16)
 SHIM_MASKED(_mm512, pd, __m512d, double, 8, __mmask8)
 SHIM_MASKED(_mm512, epi8, __m512i, int8_t, 64, __mmask64)
 SHIM_MASKED(_mm512, epi16, __m512i, int16_t, 32, __mmask32)
 SHIM_MASKED(_mm512, epi32, __m512i, int32_t, 16, __mmask16)
 SHIM_MASKED(_mm512, epi64, __m512i, int64_t, 8, __mmask8)
-#endif
-#ifndef _mm256_mask_storeu_ps
 SHIM_MASKED(_mm256, ps, __m256, float, 8, __mmask8)
 SHIM_MASKED(_mm256, pd, __m256d, double, 4, __mmask8)
 SHIM_MASKED(_mm256, epi8, __m256i, int8_t, 32, __mmask32)
 SHIM_MASKED(_mm256, epi16, __m256i, int16_t, 16, __mmask16)
 SHIM_MASKED(_mm256, epi32, __m256i, int32_t, 8, __mmask8)
 SHIM_MASKED(_mm256, epi64, __m256i, int64_t, 4, __mmask8)
-#endif
-#ifndef _mm_mask_storeu_ps
 SHIM_MASKED(_mm, ps, __m128, float, 4, __mmask8)
 SHIM_MASKED(_mm, epi8, __m128i, int8_t, 16, __mmask16)
 SHIM_MASKED(_mm, epi16, __m128i, int16_t, 8, __mmask8)
 SHIM_MASKED(_mm, epi32, __m128i, int32_t, 4, __mmask8)
-#endif
 
 #ifndef _mm512_mask_i32gather_ps
 static inline __m512 _mm512_mask_i32gather_ps(__m512 other, __mmask16 m, __m512i places, const void *from,
@@ -176,7 +219,9 @@ SHIM_CONVERT(_mm256_cvtepi32_epi8, __m128i, int8_t, __m256i, int32_t, 8)
 SHIM_CONVERT(_mm256_cvtepi32_epi16, __m128i, int16_t, __m256i, int32_t, 8)
 #endif
 
-#ifndef _mm512_mask_cvtepi32_storeu_epi8
+#undef _mm512_mask_cvtepi32_storeu_epi8
+#undef _mm512_mask_cvtepi32_storeu_epi16
+#undef _mm256_mask_cvtepi32_storeu_epi8
 static inline void _mm512_mask_cvtepi32_storeu_epi8(void *to, __mmask16 m, __m512i value)
 {
     _mm_mask_storeu_epi8(to, m, _mm512_cvtepi32_epi8(value));
@@ -189,7 +234,6 @@ static inline void _mm256_mask_cvtepi32_storeu_epi8(void *to, __mmask8 m, __m256
 {
     _mm_mask_storeu_epi8(to, m, _mm256_cvtepi32_epi8(value));
 }
-#endif
 
 /* SIMDe's float16 loses what a NaN carries; the processor and the library's own codec keep it. */
 #undef _mm_cvtph_ps
