@@ -63,13 +63,18 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
 
 typedef struct extent {
     float low[2], high[2], area;
-    int64_t number;
 } extent;
 
-static extent extent_of(const rules *r, const float *boxes, size_t number)
+/* Chosen boxes that are looked at together; those that are not there yet have no area. */
+enum { GROUP = 8 };
+typedef struct group {
+    float low[2][GROUP], high[2][GROUP], area[GROUP];
+    int64_t number[GROUP];
+} group;
+
+static extent extent_of(const rules *r, const float *box)
 {
-    const float *box = boxes + number * 4;
-    extent e = {.area = 1, .number = (int64_t)number};
+    extent e = {.area = 1};
     for (int d = 0; d < 2; d++) {
         float a = r->centred ? box[d] - box[2 + d] / 2 : box[d];
         float b = r->centred ? box[d] + box[2 + d] / 2 : box[2 + d];
@@ -81,42 +86,79 @@ static extent extent_of(const rules *r, const float *boxes, size_t number)
     return e;
 }
 
-static inline bool overlaps(const rules *r, const extent *x, const extent *y)
+/* Whether one of the group does; without jumps but for groups that have nothing in common with it. */
+static bool overlaps(const rules *r, const extent *x, const group *g)
 {
-    float common = 1;
-    for (int d = 0; d < 2; d++) {
-        float low = x->low[d] > y->low[d] ? x->low[d] : y->low[d];
-        float high = x->high[d] < y->high[d] ? x->high[d] : y->high[d];
-        if (!(high > low))
-            return false;
-        common *= high - low;
+    float common[GROUP];
+    int any = 0;
+    for (int k = 0; k < GROUP; k++) {
+        const float left = x->low[0] > g->low[0][k] ? x->low[0] : g->low[0][k];
+        const float right = x->high[0] < g->high[0][k] ? x->high[0] : g->high[0][k];
+        const float top = x->low[1] > g->low[1][k] ? x->low[1] : g->low[1][k];
+        const float bottom = x->high[1] < g->high[1][k] ? x->high[1] : g->high[1][k];
+        const bool meet = (right > left) & (bottom > top);
+        common[k] = meet ? (right - left) * (bottom - top) : -1;
+        any |= meet;
     }
-    float all = x->area + y->area - common;
-    return x->area > 0 && y->area > 0 && all > 0 && common / all > r->overlap;
+    if (!any || !(x->area > 0))
+        return false;
+    any = 0;
+    for (int k = 0; k < GROUP; k++) {
+        const float all = x->area + g->area[k] - common[k];
+        any |= (common[k] >= 0) & (g->area[k] > 0) & (all > 0) & (common[k] / all > r->overlap);
+    }
+    return any;
 }
 
-/* The boxes of one class, in order of choice, into chosen[0 … most-1]; their number. `heap` has room for all.
- */
-static size_t choose(const rules *r, size_t batch, size_t class, dq_ranked *heap, extent *chosen)
+static void add(group *chosen, size_t found, const extent *e, size_t number)
 {
-    const float *scores = r->scores + (batch * r->classes + class) * r->count;
-    const float lowest = r->has_lowest ? r->lowest : -INFINITY;
-    size_t n = 0, found = 0;
-    /* upside down: of a heap the last in order is on top */
-    for (size_t i = 0; i < r->count; i++)
-        if (scores[i] > lowest || (!r->has_lowest && scores[i] == lowest))
-            heap[n++] = (dq_ranked){~dq_rank_float(scores[i]), ~(uint64_t)i};
+    group *g = &chosen[found / GROUP];
+    const size_t k = found % GROUP;
+    if (k == 0)
+        *g = (group){0};
+    for (int d = 0; d < 2; d++) {
+        g->low[d][k] = e->low[d];
+        g->high[d][k] = e->high[d];
+    }
+    g->area[k] = e->area;
+    g->number[k] = (int64_t)number;
+}
+
+/* Boxes whose scores are high enough, as a heap with the first in order on top; their number. Most are not,
+ * as a rule: where none of several is, none is looked at. */
+static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
+{
+    enum { SOME = 16 };
+    size_t n = 0;
+    for (size_t i = 0, few; i < r->count; i += few) {
+        int any = !r->has_lowest;
+        few = dq_least(r->count - i, SOME);
+        for (size_t k = 0; few == SOME && k < SOME; k++)
+            any |= scores[i + k] > r->lowest;
+        for (size_t k = i; k < i + few && (any || few < SOME); k++) { /* upside down */
+            heap[n] = (dq_ranked){~dq_rank_float(scores[k]), ~(uint64_t)k};
+            n += r->has_lowest ? scores[k] > r->lowest : scores[k] >= -INFINITY;
+        }
+    }
     for (size_t i = n / 2; i-- > 0;)
         dq_rank_sink(heap, n, i);
+    return n;
+}
+
+/* The boxes of one class, in order of choice, into chosen; their number. `heap` has room for all. */
+static size_t choose(const rules *r, size_t batch, size_t class, dq_ranked *heap, group *chosen)
+{
+    size_t n = candidates(r, r->scores + (batch * r->classes + class) * r->count, heap), found = 0;
     while (n > 0 && found < r->most) {
-        extent best = extent_of(r, r->boxes + batch * r->count * 4, (size_t)~heap[0].number);
+        const size_t number = (size_t)~heap[0].number;
+        const extent best = extent_of(r, r->boxes + (batch * r->count + number) * 4);
         heap[0] = heap[--n];
         dq_rank_sink(heap, n, 0);
         bool free = true;
-        for (size_t k = 0; free && k < found; k++)
-            free = !overlaps(r, &best, &chosen[k]);
+        for (size_t k = 0; free && k < found; k += GROUP)
+            free = !overlaps(r, &best, &chosen[k / GROUP]);
         if (free)
-            chosen[found++] = best;
+            add(chosen, found++, &best, number);
     }
     return found;
 }
@@ -131,7 +173,7 @@ typedef struct found {
 } found;
 
 /* Keeps what was chosen of a class; where the next one goes, or NULL. */
-static found **keep(dq_op_call *call, found **at, size_t batch, size_t class, const extent *chosen,
+static found **keep(dq_op_call *call, found **at, size_t batch, size_t class, const group *chosen,
                     size_t count)
 {
     found *f = dq_arena_alloc(call->arena, sizeof *f + count * sizeof f->boxes[0], sizeof(int64_t));
@@ -139,7 +181,7 @@ static found **keep(dq_op_call *call, found **at, size_t batch, size_t class, co
         return NULL;
     *f = (found){NULL, batch, class, count};
     for (size_t i = 0; i < count; i++)
-        f->boxes[i] = chosen[i].number;
+        f->boxes[i] = chosen[i / GROUP].number[i % GROUP];
     *at = f;
     return &f->next;
 }
@@ -150,7 +192,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(read_rules(call, &r, err));
     int64_t dims[2] = {0, 3};
     dq_ranked *heap = calloc(r.count + 1, sizeof *heap);
-    extent *chosen = calloc(r.most + 1, sizeof *chosen);
+    group *chosen = calloc(r.most / GROUP + 1, sizeof *chosen);
     found *first = NULL, **at = &first;
     for (size_t i = 0; heap && chosen && at && r.most && i < r.batches * r.classes; i++) {
         size_t batch = i / r.classes, class = i % r.classes, count = choose(&r, batch, class, heap, chosen);
@@ -163,7 +205,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     free(heap);
     free(chosen);
     return done ? dq_call_output(call, 0, DQ_INT64, 2, dims, err)
-                : dq_no_memory(err, r.count * (sizeof *heap + sizeof *chosen), "the choice of boxes");
+                : dq_no_memory(err, r.count * (sizeof *heap + sizeof *chosen / GROUP), "the choice of boxes");
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
