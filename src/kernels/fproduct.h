@@ -60,11 +60,11 @@ typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, co
 typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
                            size_t step, float *to);
 
-/** A convolution without a matrix product: y[r * y_row + i] = the sum over t < taps of w[t] * x[offsets[t] +
- * r * x_row + i], for r < rows and i < n; `more`: on top of the sum that stands in y. `last`: then clamp(sum
- * + bias), and `gate`, as in a block. `across`, where it is not 0, divides taps, and each tap but the first
- * so many is x_row behind the one that is as many before it.
- */
+/** A convolution without a matrix product: for r < rows and i < n
+ *      y[r * y_row + i] = the sum over t < taps of w[t] * x[offsets[t] + r * x_row + i],
+ * with `more` on top of the sum that stands in y. `last`: then clamp(sum + bias), and `gate`, as in a block.
+ * `across`, where it is not 0, divides taps, and offsets[t] is offsets[t - across] + x_row from tap `across`
+ * on. */
 typedef struct dq_fconv {
     const float *x, *w;
     const size_t *offsets;
@@ -81,11 +81,11 @@ typedef void dq_fconv_plane_fn(const dq_fconv *f);
 
 enum { DQ_FCONV_CHANNELS = 16, DQ_FCONV_PLACES = 8 };
 
-/** A depthwise convolution of DQ_FCONV_CHANNELS channels side by side, each with weights of its own: y[i *
- * pitch
- * + c] = clamp(sum + bias[c]), the sum over t < taps of w[t * DQ_FCONV_CHANNELS + c] * x[offsets[t * n + i] +
- * c]; for i < n, a multiple of DQ_FCONV_PLACES. The clamp is that of a block.
- */
+/** A depthwise convolution of DQ_FCONV_CHANNELS channels c side by side, each with weights of its own: for
+ * i < n, a multiple of DQ_FCONV_PLACES,
+ *      y[i * pitch + c] = clamp(sum + bias[c]),
+ *      sum over t < taps of w[t * DQ_FCONV_CHANNELS + c] * x[offsets[t * n + i] + c].
+ * The clamp is that of a block. */
 typedef struct dq_fconv_beside {
     const float *x, *w, *bias;
     const uint32_t *offsets;

@@ -89,10 +89,10 @@ typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, 
  * overlap. */
 typedef void dq_twice_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
 
-/** An image between its pixels, at n places: y[i] = 0 + ((w0 · x[at] + w1 · x[at + 1]) + (w2 · x[at + below]
- * + w3 · x[at + below + 1])), with at[i] and the weights w0 = weight[i], w1 = weight[room + i], w2 = weight[2
- * · room + i] and w3 = weight[3 · room + i]. All in double, nothing fused; y is of double or, with `narrow`,
- * rounded to float. Returns whether any is no number. */
+/** An image between its pixels: for i < n, with p = x + at[i] and the weights w[k] = weight[k * room + i],
+ *      y[i] = 0 + ((w[0] * p[0] + w[1] * p[1]) + (w[2] * p[below] + w[3] * p[below + 1])).
+ * All in double, nothing fused; y is of double or, with `narrow`, rounded to float. Returns whether any is no
+ * number. */
 typedef bool dq_sample_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
                               size_t room, size_t n, bool narrow, void *y);
 

@@ -80,8 +80,8 @@ typedef void dq_nbits_rounded_fn(const dq_nbits *b, const dq_nbits_rounded *x, f
 
 /** Weights as floats, (value - zero) * scale with a rounding each, where a value is a code's number or what
  * the table has for it: of `count` words from number `first` on, all of block `block`, and all columns j.
- * They go to panels of DQ_FPANEL = 16
- * columns: that of code t of word first + n is out[j / 16 * panel + (n * (32 / bits) + t) * 16 + j % 16]. */
+ * They go to panels of DQ_FPANEL = 16 columns, that of code t of word first + n to
+ *      out[j / 16 * panel + (n * (32 / bits) + t) * 16 + j % 16]. */
 typedef void dq_nbits_floats_fn(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
                                 size_t panel);
 

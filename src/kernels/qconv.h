@@ -23,20 +23,20 @@ enum { DQ_REQUANTIZE_COLS = 16 };
 typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                                    const dq_requantize_to *to);
 
-/** Elements of an image row beside each other as dq_qconv_rows_fn takes them: out[2j] = x[j * stride] and
- * out[2j
- * + 1] = x[j * stride + distance] for j < n. x may be read up to DQ_QGEMM_SLACK bytes past the last of them.
- */
+/** Elements of an image row beside each other as dq_qconv_rows_fn takes them: for j < n
+ *      out[2j] = x[j * stride],   out[2j + 1] = x[j * stride + distance].
+ * x may be read up to DQ_QGEMM_SLACK bytes past the last of them. */
 typedef void dq_qconv_pairs_fn(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out);
 
-/** Convolution of one channel, rows of outputs. For i < rows and j < n, modulo 2^32:
- *  out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1], z = x + offsets[t] + i
- * * step. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
+/** Convolution of one channel, rows of outputs. For i < rows and j < n
+ *      out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1]
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * bytes past the last element used. */
 typedef void dq_qconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
-/** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n:
- *  out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
+/** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n
+ *      out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
  * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
  */
 typedef void dq_qconv_3x3_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,

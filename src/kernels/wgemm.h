@@ -21,9 +21,10 @@ typedef void dq_wgemm_fn(const int16_t *a, size_t pairs, const int16_t *const b[
  * with z = b[o] + p * 2 * DQ_WGEMM_OCTET, modulo 2^32. */
 typedef void dq_wrow_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c);
 
-/** Convolution of one channel, rows of outputs. For i < rows and j < n, modulo 2^32:
- *  out[i * n + j] = init + sum over t < taps of w[2t] * z[j] + w[2t + 1] * z[j + 1], z = x + offsets[t] + i *
- * step. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK bytes past the last element used. */
+/** Convolution of one channel, rows of outputs. For i < rows and j < n
+ *      out[i * n + j] = init + sum over t < taps of w[2t] * z[j] + w[2t + 1] * z[j + 1]
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * bytes past the last element used. */
 typedef void dq_wconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 

@@ -23,9 +23,8 @@ enum {
 };
 
 /** B d B' of `tiles` tiles side by side, each two pixels after the one before it: element p of tile i and
- * channel c goes to v[p * point + i * channels + c]. Pixel (y, x) of the first tile's channels is at x + y *
- * row
- * + x * pixel; `channels` is a multiple of DQ_WINOGRAD_STEP. */
+ * channel c goes to v[p * point + i * channels + c]. The channels of the first tile's pixel in row i and
+ * column j begin at x + i * row + j * pixel; `channels` is a multiple of DQ_WINOGRAD_STEP. */
 typedef void dq_winograd_input_fn(const uint8_t *x, size_t row, size_t pixel, size_t tiles, size_t channels,
                                   int16_t *v, size_t point);
 

@@ -1,9 +1,10 @@
-/* Sums to codes by floats. Fused float products decide nearly all roundings. The sum r = acc * scale + (768.5
- * + 2^-13) is taken times 2^-75, so that its bits, an integer, count steps of 2^-14 from below where |acc *
- * scale| is under 256: bits 14 and up are then the rounded product and a constant, which fits in 16 bits
- * (that is what the power of two is for), and the lower 14 say how far it was from the next half quantum. acc
- * and scale are each off by at most 2^-24 of their size and r by half a step, one step in all, so that the
- * result is sure unless fewer than four steps are left; those few are done in double. From 256 on all results
+/* Sums to codes by floats. Fused float products decide nearly all roundings. The sum
+ *     r = acc * scale + (768.5 + 2^-13)
+ * is taken times 2^-75, so that its bits, an integer, count steps of 2^-14 from below where the product is
+ * under 256 in size: bits 14 and up are then the rounded product and a constant, which fits in 16 bits (that
+ * is what the power of two is for), and the lower 14 say how far it was from the next half quantum. acc and
+ * scale are each off by at most 2^-24 of their size and r by half a step, one step in all, so that the result
+ * is sure unless fewer than four steps are left; those few are done in double. From 256 on all results
  * saturate, whatever the zero point, and bits of floats go up with them (those of negative ones are
  * negative). */
 #ifndef DQ_KERNELS_X86_REQUANTIZE_FLOAT_H

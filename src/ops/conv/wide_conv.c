@@ -1,6 +1,6 @@
-/* dqrun.WideConv: QLinearConv's arithmetic where codes have 16 bits: y = saturate(round((sum + bias /
- * (x_scale * w_scale)) * (x_scale * w_scale / y_scale)) + y_zero_point), the sum that of (x - x_zero_point)(w
- * - w_zero_point), exact, the bias a float.
+/* dqrun.WideConv: QLinearConv's arithmetic where codes have 16 bits:
+ *     y = saturate(round((sum + bias / (x_scale * w_scale)) * (x_scale * w_scale / y_scale)) + y_zero_point)
+ * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats.
  *
  * Rows of the product are output channels, its columns output positions. A task copies the input under a band
  * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */

@@ -41,8 +41,8 @@ dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, siz
 dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err);
 void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg);
 
-/** Rows or columns at fixed strides, in elements: lane i, step p of those from `base` on is element base + i
- * * lane_stride + p * step_stride of `data`. */
+/** Rows or columns at fixed strides, in elements: of the lanes from `base` on, lane i has at step p the
+ * element base + i * lane_stride + p * step_stride of `data`. */
 typedef struct dq_fmm_lanes {
     const void *data;
     dq_dtype dtype;
