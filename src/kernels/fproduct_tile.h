@@ -253,7 +253,12 @@ static inline coming coming_rows(const strip *s, size_t row, size_t tall, size_t
 {
     const bool below = row < tall;
     const size_t c = below ? row * s->c_row : TILE_COLS, z = below ? row * s->z_row : TILE_COLS;
-    return (coming){s->c + c, s->z ? s->z + z : NULL, s->c_row, s->z_row, HEIGHT, each};
+    return (coming){.c = s->c + c,
+                    .z = s->z ? s->z + z : NULL,
+                    .c_row = s->c_row,
+                    .z_row = s->z_row,
+                    .rows = HEIGHT,
+                    .each = each};
 }
 
 INLINE void fetch_coming(coming *to, size_t most)

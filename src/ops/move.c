@@ -310,7 +310,12 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
         return;
     }
     size_t run = m->rank ? m->dims[m->rank - 1] : 1;
-    job j = {m, width, dq_dtype_get(dtype)->bits, step_of(width), to, from};
+    job j = {.m = m,
+             .width = width,
+             .bits = dq_dtype_get(dtype)->bits,
+             .step = step_of(width),
+             .to = to,
+             .from = from};
     /* Neighbours of a packed type share bytes: one thread writes them all. */
     size_t grain = width == 0 ? rows : run < GRAIN ? GRAIN / run : 1;
     dq_parallel(call->threads, rows, grain, piece, &j);

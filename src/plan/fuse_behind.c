@@ -157,7 +157,7 @@ static const dq_node *read_sigmoid(const dq_fuser *f, dq_chain *c, const dq_node
 {
     dq_fgate *g = &c->gate;
     dq_clip clip = {-INFINITY, INFINITY};
-    *g = (dq_fgate){1, 0, 0, 1, 1, 1, -0.0f};
+    *g = (dq_fgate){.scale = 1, .shift = 0, .low = 0, .high = 1, .divisor = 1, .factor = 1, .term = -0.0f};
     if (dq_fuser_is(node, "HardSigmoid")) {
         g->scale = dq_node_float(node, "alpha", 0.2f);
         g->shift = dq_node_float(node, "beta", 0.5f);
@@ -185,7 +185,13 @@ static bool join_gate(const dq_fuser *f, dq_chain *c)
     dq_value *x = c->last, *other;
     const dq_node *whole = dq_chain_next(f, c, "HardSwish", &at, &other);
     if (whole) {
-        c->gate = (dq_fgate){1.0f / 6.0f, 0.5f, 0, 1, 1, 1, -0.0f};
+        c->gate = (dq_fgate){.scale = 1.0f / 6.0f,
+                             .shift = 0.5f,
+                             .low = 0,
+                             .high = 1,
+                             .divisor = 1,
+                             .factor = 1,
+                             .term = -0.0f};
         dq_chain_go_on(c, whole, at);
         return true;
     }

@@ -426,10 +426,20 @@ dq_status dq_schema_read(dq_arena *arena, const dq_yaml *root, const char *sourc
     DQ_TRY(read_head(&r, fields, schema));
     DQ_TRY(read_constraints(&r, fields[TYPE_CONSTRAINTS].value, schema));
     DQ_TRY(read_attrs(&r, fields[ATTRIBUTES].value, schema));
-    const side inputs = {&fields[INPUTS],      &fields[MIN_INPUT], &fields[MAX_INPUT], &schema->inputs,
-                         &schema->input_count, &schema->min_input, &schema->max_input};
-    const side outputs = {&fields[OUTPUTS],      &fields[MIN_OUTPUT], &fields[MAX_OUTPUT], &schema->outputs,
-                          &schema->output_count, &schema->min_output, &schema->max_output};
+    const side inputs = {.list = &fields[INPUTS],
+                         .min_field = &fields[MIN_INPUT],
+                         .max_field = &fields[MAX_INPUT],
+                         .formals = &schema->inputs,
+                         .count = &schema->input_count,
+                         .min = &schema->min_input,
+                         .max = &schema->max_input};
+    const side outputs = {.list = &fields[OUTPUTS],
+                          .min_field = &fields[MIN_OUTPUT],
+                          .max_field = &fields[MAX_OUTPUT],
+                          .formals = &schema->outputs,
+                          .count = &schema->output_count,
+                          .min = &schema->min_output,
+                          .max = &schema->max_output};
     DQ_TRY(read_formals(&r, schema, &inputs));
     DQ_TRY(read_formals(&r, schema, &outputs));
     *out = schema;

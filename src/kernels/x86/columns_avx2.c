@@ -191,5 +191,15 @@ ARG(arg_32, int32_t, __m256i, load_ints, _mm256_set1_epi32((int)flip), _mm256_xo
 ARG(arg_f32, float, __m256, _mm256_loadu_ps, _mm256_castsi256_ps(_mm256_set1_epi32((int)flip)), _mm256_xor_ps,
     _mm256_max_ps, floats, _mm256_castps_si256)
 
-const dq_columns dq_columns_avx2 = {max_8,   max_32,      max_64,       add_32, add_64, mul_f32,
-                                    abs_f32, squares_f32, cumulate_f32, arg_8,  arg_32, arg_f32};
+const dq_columns dq_columns_avx2 = {.max_8 = max_8,
+                                    .max_32 = max_32,
+                                    .max_64 = max_64,
+                                    .add_32 = add_32,
+                                    .add_64 = add_64,
+                                    .mul_f32 = mul_f32,
+                                    .abs_f32 = abs_f32,
+                                    .squares_f32 = squares_f32,
+                                    .cumulate_f32 = cumulate_f32,
+                                    .arg_8 = arg_8,
+                                    .arg_32 = arg_32,
+                                    .arg_f32 = arg_f32};

@@ -275,15 +275,15 @@ static __attribute__((noinline)) void any_wide_row(const dq_wide_sums *s, size_t
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i zero = _mm512_set1_epi32(s->zero_point);
     const size_t cols = s->cols;
-    const wide_row r = {s->sums + i * s->stride,
-                        s->high ? s->high + i * s->stride : NULL,
-                        s->extra ? s->extra + i * s->extra_stride : NULL,
-                        s->offset + i * s->row_step,
-                        s->scale + i * s->row_step,
-                        s->col_step != 0,
-                        s->high && s->narrow,
-                        _mm512_set1_pd(s->lo - s->zero_point),
-                        _mm512_set1_pd(s->hi - s->zero_point)};
+    const wide_row r = {.sums = s->sums + i * s->stride,
+                        .high = s->high ? s->high + i * s->stride : NULL,
+                        .extra = s->extra ? s->extra + i * s->extra_stride : NULL,
+                        .offset = s->offset + i * s->row_step,
+                        .scale = s->scale + i * s->row_step,
+                        .each = s->col_step != 0,
+                        .joined = s->high && s->narrow,
+                        .least = _mm512_set1_pd(s->lo - s->zero_point),
+                        .most = _mm512_set1_pd(s->hi - s->zero_point)};
     for (size_t j = 0; j < cols; j += LANES) {
         const __mmask16 some = (__mmask16)(cols - j < LANES ? (1u << (cols - j)) - 1 : 0xffff);
         __m512i low = _mm512_castpd_si512(eight_wide(&r, j, (__mmask8)some));

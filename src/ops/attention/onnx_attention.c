@@ -285,12 +285,12 @@ static void lay_out(const dq_op_call *call, uint32_t now, uint32_t before, uint3
                     size_t at)
 {
     const state *s = call->state;
-    layout l = {call,
-                call->in[now],
-                dq_call_in(call, before),
-                present < call->out_count ? call->out[present] : NULL,
-                size,
-                used_in_place(s, call->in[now], s->past) ? NULL : (char *)call->scratch + at};
+    layout l = {.call = call,
+                .fresh = call->in[now],
+                .past = dq_call_in(call, before),
+                .present = present < call->out_count ? call->out[present] : NULL,
+                .size = size,
+                .to = used_in_place(s, call->in[now], s->past) ? NULL : (char *)call->scratch + at};
     if (l.to || l.present)
         dq_parallel(call->threads, s->batch * s->kv_heads, 1, lay_out_heads, &l);
 }

@@ -255,15 +255,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         return dq_conv_winograd_prepare(call, W, &s->floats, &s->winograd, err);
     }
     s->way = BY_CALLBACKS;
-    s->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
-                     shape->batch * shape->group,
-                     shape->group_out,
-                     shape->out_size,
-                     shape->group_in * shape->kernel_size,
-                     pack_weights,
-                     pack_windows,
-                     store,
-                     NULL};
+    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
+                     .batches = shape->batch * shape->group,
+                     .m = shape->group_out,
+                     .n = shape->out_size,
+                     .k = shape->group_in * shape->kernel_size,
+                     .pack_a = pack_weights,
+                     .pack_b = pack_windows,
+                     .store = store};
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
@@ -271,13 +270,13 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {s,
-                  call->in[X],
-                  call->in[W],
-                  dq_call_in(call, BIAS),
-                  dq_call_in(call, Z),
-                  call->out[0],
-                  call->kernels};
+    operands o = {.s = s,
+                  .x = call->in[X],
+                  .w = call->in[W],
+                  .bias = dq_call_in(call, BIAS),
+                  .z = dq_call_in(call, Z),
+                  .out = call->out[0],
+                  .kernels = call->kernels};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
     if (s->way == BY_CALLBACKS) {

@@ -224,7 +224,13 @@ static __attribute__((noinline)) void each_copy(const dq_conv_rows *r, size_t fi
     size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
     for (size_t q = 0; q < r->step[last]; q++) {
         const stretch s = find_stretch(r, q, first);
-        const rows_copy line = {s.from, 0, s.step, s.begin, 0, 1, s.count};
+        const rows_copy line = {.from = s.from,
+                                .from_row = 0,
+                                .step = s.step,
+                                .to = s.begin,
+                                .to_row = 0,
+                                .rows = 1,
+                                .count = s.count};
         for (size_t i = 0; i < (last ? r->run_count : 1) && s.count; i++) {
             rows_copy c = last ? copy_of(r, &r->runs[i], &s, size, first) : line;
             c.to += q * r->plane;

@@ -227,15 +227,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         DQ_TRY(dq_transposed_prepare(call, W, s, &st->floats, err));
         return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);
     }
-    st->mm = (dq_fmm){dq_fmm_type(call->in[X]->dtype),
-                      s->batch * s->group,
-                      s->group_out,
-                      s->out_size,
-                      s->group_in * s->kernel_size,
-                      pack_weights,
-                      pack_sources,
-                      store,
-                      NULL};
+    st->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
+                      .batches = s->batch * s->group,
+                      .m = s->group_out,
+                      .n = s->out_size,
+                      .k = s->group_in * s->kernel_size,
+                      .pack_a = pack_weights,
+                      .pack_b = pack_sources,
+                      .store = store};
     return dq_fmm_prepare(call, &st->mm, err);
 }
 
@@ -243,7 +242,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {s, call->in[X], call->in[W], dq_call_in(call, BIAS), call->out[0]};
+    operands o = {
+        .s = s, .x = call->in[X], .w = call->in[W], .bias = dq_call_in(call, BIAS), .out = call->out[0]};
     if (o.out->count == 0)
         return DQ_OK;
     if (!s->by_phases) {

@@ -399,7 +399,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
 void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
                        const float *bias, dq_bounds bounds, float *out)
 {
-    job j = {call, f, NULL, x, f->weights, bias, bounds, out};
+    job j = {.call = call, .f = f, .x = x, .w = f->weights, .bias = bias, .bounds = bounds, .out = out};
     if (!j.w) {
         float *room = (float *)(void *)((char *)call->scratch + f->weights_at);
         arrange(f->shape, (elements){w, NULL}, room);

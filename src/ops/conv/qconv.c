@@ -402,7 +402,13 @@ static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *bloc
     block->a.run = conv->weights.b.run;
     block->a.far = at->first == 0;
     for (size_t i = 0; i < at->images; i++) {
-        const part p = {run, block, at->image + i, at->group, at->first, i * rows, rows};
+        const part p = {.run = run,
+                        .block = block,
+                        .image = at->image + i,
+                        .group = at->group,
+                        .first = at->first,
+                        .row = i * rows,
+                        .rows = rows};
         if (conv->rows == DQ_QCONV_TURNED)
             turn(&p);
         else if (conv->rows == DQ_QCONV_PLACED)

@@ -90,8 +90,13 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
         !dq_place_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), ALIGN, &c->sums_at) ||
         !dq_mul_size(s->out_channels, 2 * sizeof(double), &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
-    const form key = {s->group,    s->group_out,   c->panels,     c->blocks,
-                      s->group_in, s->kernel_size, c->sums_offset};
+    const form key = {.groups = s->group,
+                      .rows = s->group_out,
+                      .panels = c->panels,
+                      .blocks = c->blocks,
+                      .depth = s->group_in,
+                      .taps = s->kernel_size,
+                      .sums_offset = c->sums_offset};
     return dq_call_pack_later(call, DQ_WIDE_W, pack, &key, sizeof key, size, &c->packed, err);
 }
 

@@ -57,12 +57,12 @@ static dq_status read_how(const dq_op_call *call, dq_resize *how, dq_error *err)
                   coordinates, 7, &coordinate, err));
     DQ_TRY(choice(call, "nearest_mode", call->version == 10 ? "floor" : "round_prefer_floor", nearests, 4,
                   &nearest, err));
-    *how = (dq_resize){(dq_resize_mode)mode,
-                       (dq_resize_coordinate)coordinate,
-                       (dq_resize_nearest)nearest,
-                       (double)dq_node_float(call->node, "cubic_coeff_a", -0.75f),
-                       dq_node_int(call->node, "antialias", 0) != 0,
-                       dq_node_int(call->node, "exclude_outside", 0) != 0};
+    *how = (dq_resize){.mode = (dq_resize_mode)mode,
+                       .coordinate = (dq_resize_coordinate)coordinate,
+                       .nearest = (dq_resize_nearest)nearest,
+                       .cubic_a = (double)dq_node_float(call->node, "cubic_coeff_a", -0.75f),
+                       .antialias = dq_node_int(call->node, "antialias", 0) != 0,
+                       .exclude_outside = dq_node_int(call->node, "exclude_outside", 0) != 0};
     return DQ_OK;
 }
 
@@ -176,8 +176,10 @@ static dq_status read_upsample(const dq_op_call *call, state *s, dq_error *err)
     static const char *const modes[] = {"nearest", "linear", "bilinear"};
     unsigned mode = 0;
     DQ_TRY(choice(call, "mode", "nearest", modes, 3, &mode, err));
-    s->how = (dq_resize){
-        mode ? DQ_RESIZE_LINEAR : DQ_RESIZE_NEAREST, DQ_ASYMMETRIC, DQ_NEAREST_FLOOR, -0.75, false, false};
+    s->how = (dq_resize){.mode = mode ? DQ_RESIZE_LINEAR : DQ_RESIZE_NEAREST,
+                         .coordinate = DQ_ASYMMETRIC,
+                         .nearest = DQ_NEAREST_FLOOR,
+                         .cubic_a = -0.75};
     s->rank = in->rank;
     DQ_TRY(dq_call_need(call, 1));
     size_t count = scales ? scales->count : list ? list->count : 4;

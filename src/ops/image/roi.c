@@ -282,8 +282,13 @@ static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_er
             return dq_call_fail(call, err, DQ_BAD_INPUT, "takes %g samples of a bin, and at most %d run",
                                 samples[d], MOST_SAMPLES);
     }
-    *r = (region){
-        0, edge[1], edge[0], size[1] / bins[1], size[0] / bins[0], (size_t)samples[1], (size_t)samples[0]};
+    *r = (region){.plane = 0,
+                  .top = edge[1],
+                  .left = edge[0],
+                  .bin_high = size[1] / bins[1],
+                  .bin_wide = size[0] / bins[0],
+                  .samples_high = (size_t)samples[1],
+                  .samples_wide = (size_t)samples[0]};
     return DQ_OK;
 }
 

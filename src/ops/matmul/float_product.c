@@ -200,7 +200,11 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
 {
-    job j = {f, call, arg, pieces(f->m, f->row_block), pieces(f->n, f->col_block), false, {0}};
+    job j = {.f = f,
+             .call = call,
+             .arg = arg,
+             .row_blocks = pieces(f->m, f->row_block),
+             .col_blocks = pieces(f->n, f->col_block)};
     const size_t workers = dq_threads_count(call->threads);
     j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
                 (!f->laid_out || f->batches * j.col_blocks % workers != 0);

@@ -236,7 +236,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
     DQ_TRY(read_activation(call, s, err));
-    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype), 1, sh.m, sh.n, sh.k, pack_a, pack_b, store, NULL};
+    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[0]->dtype),
+                     .batches = 1,
+                     .m = sh.m,
+                     .n = sh.n,
+                     .k = sh.k,
+                     .pack_a = pack_a,
+                     .pack_b = pack_b,
+                     .store = store};
     s->a_row = sh.trans_a ? 1 : sh.k;
     s->a_step = sh.trans_a ? sh.m : 1;
     s->b_col = sh.trans_b ? sh.k : 1;
@@ -276,7 +283,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {s, call->in[0], call->in[1], dq_call_in(call, 2), call->out[0]};
+    operands o = {.s = s, .a = call->in[0], .b = call->in[1], .c = dq_call_in(call, 2), .out = call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
     dq_fmatrix_operands floats = {.z_row = s->c_row};

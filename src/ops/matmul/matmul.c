@@ -173,15 +173,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
         return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
-    s->mm = (dq_fmm){dq_fmm_type(call->in[0]->dtype),
-                     s->shape.batches,
-                     s->shape.m,
-                     s->shape.n,
-                     s->shape.k,
-                     pack_a,
-                     pack_b,
-                     store,
-                     NULL};
+    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[0]->dtype),
+                     .batches = s->shape.batches,
+                     .m = s->shape.m,
+                     .n = s->shape.n,
+                     .k = s->shape.k,
+                     .pack_a = pack_a,
+                     .pack_b = pack_b,
+                     .store = store};
     return dq_fmm_prepare(call, &s->mm, err);
 }
 

@@ -93,7 +93,12 @@ void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)
     const size_t n = b->p.w.b.cols, k = b->p.w.b.run;
     char *scratch = call->scratch;
     double *terms = (double *)(void *)(scratch + b->terms_at);
-    job j = {call, b, (uint8_t *)scratch + b->codes_at, terms, terms + n, terms + 2 * n};
+    job j = {.call = call,
+             .b = b,
+             .codes = (uint8_t *)scratch + b->codes_at,
+             .offset = terms,
+             .scale = terms + n,
+             .middle = terms + 2 * n};
     find_terms(&j);
     dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,

@@ -242,7 +242,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_rnn *s = &own->shape;
     double *scratch = dq_call_worker_scratch(call, worker);
     for (size_t i = begin; i < end; i++) {
-        sequence q = {call, s, i / s->batch, i % s->batch, NULL, scratch, NULL, NULL, NULL, NULL};
+        sequence q = {.call = call, .s = s, .direction = i / s->batch, .item = i % s->batch, .gate = scratch};
         q.functions = s->functions + q.direction * s->functions_each;
         q.h = q.gate + s->gates * s->hidden;
         q.c = q.h + s->hidden;

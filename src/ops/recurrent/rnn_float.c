@@ -363,7 +363,7 @@ void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_floa
 {
     char *scratch = call->scratch;
     float *sums = (float *)(void *)(scratch + f->sums_at), *bias = (float *)(void *)(scratch + f->bias_at);
-    job j = {call, s, f, f->packed, sums, NULL};
+    job j = {.call = call, .s = s, .f = f, .packed = f->packed, .sums = sums};
     if (s->batch == 0 || s->hidden == 0)
         return;
     if (!f->packed) {

@@ -261,7 +261,8 @@ static void reduce_one(const job *j, size_t i, size_t base)
     unsigned cls = dq_dtype_get(dtype)->cls;
     bool in_double = cls == DQ_CLASS_FLOAT || s->kind == DQ_REDUCE_L2 || s->kind == DQ_REDUCE_LOG_SUM ||
                      s->kind == DQ_REDUCE_LOG_SUM_EXP;
-    accumulator a = {s->kind, dtype, in_double, cls == DQ_CLASS_INT, 0, {0}};
+    accumulator a = {
+        .kind = s->kind, .dtype = dtype, .is_float = in_double, .is_signed = cls == DQ_CLASS_INT, .shift = 0};
     if (s->kind == DQ_REDUCE_LOG_SUM_EXP) {
         accumulator highest = a;
         highest.kind = DQ_REDUCE_MAX;
