@@ -113,6 +113,12 @@ struct dq_node {
     uint32_t position;              /* in dq_graph.nodes, after link */
 };
 
+/** Input i of a linked node; NULL: left out, or past the last. */
+static inline dq_value *dq_node_input(const dq_node *node, uint32_t i)
+{
+    return i < node->in_count ? node->in[i] : NULL;
+}
+
 typedef struct dq_opset {
     const char *domain;
     int version;

@@ -85,7 +85,8 @@ static int open_step(int folder, const char *step, bool last)
     return fd;
 }
 
-/* Walks down from the model's folder. The result is a descriptor, or negative with errno set. */
+/* Walks down from the model's folder; the path is cut at its slashes meanwhile. The result is a descriptor,
+ * or negative with errno set. */
 static int open_inside(const char *base_dir, char *path)
 {
     int fd = open(base_dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -94,8 +95,10 @@ static int open_inside(const char *base_dir, char *path)
         size_t length = strcspn(path, "/");
         char *rest = path + length + strspn(path + length, "/");
         bool last = *rest == '\0';
+        char end = path[length];
         path[length] = '\0';
         fd = open_step(fd, path, last);
+        path[length] = end;
         if (last)
             break;
         path = rest;
@@ -103,12 +106,9 @@ static int open_inside(const char *base_dir, char *path)
     return fd;
 }
 
-static dq_status map_inside(dq_externals *x, const char *location, dq_file *out, dq_error *err)
+static dq_status map_inside(const dq_externals *x, char *location, dq_file *out, dq_error *err)
 {
-    char *path = dq_arena_string(x->arena, location, strlen(location));
-    if (!path)
-        return dq_no_memory(err, strlen(location) + 1, "external data");
-    int fd = open_inside(x->base_dir, path);
+    int fd = open_inside(x->base_dir, location);
     if (fd < 0)
         return cannot_open(location, err);
     struct stat info;
@@ -141,10 +141,10 @@ dq_status dq_externals_map(dq_externals *x, const char *location, const dq_file 
         return dq_fail(err, DQ_BAD_MODEL,
                        "external data '%s' is not the path of a file inside the model's folder", location);
     m = DQ_NEW(x->arena, mapped);
-    const char *key = dq_arena_string(x->arena, location, strlen(location));
+    char *key = dq_arena_string(x->arena, location, strlen(location));
     if (!m || !key)
         return dq_no_memory(err, sizeof *m, "external data");
-    DQ_TRY(map_inside(x, location, &m->file, err));
+    DQ_TRY(map_inside(x, key, &m->file, err));
     m->next = x->first;
     x->first = m;
     if (!dq_namemap_put(&x->by_location, key, m))

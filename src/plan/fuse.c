@@ -57,7 +57,7 @@ static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, d
         return false;
     *out = (dq_dequantized){
         .node = node, .codes = dq_fuser_settled(f, node->in[0]), .scale = dq_fuser_settled(f, node->in[1])};
-    out->zero = node->in_count > 2 ? dq_fuser_settled(f, node->in[2]) : NULL;
+    out->zero = dq_fuser_settled(f, dq_node_input(node, 2));
     out->scale_t = dq_fuser_constant(out->scale);
     out->zero_t = dq_fuser_constant(out->zero);
     out->dtype = dq_fuser_dtype(f, out->codes);
@@ -94,7 +94,7 @@ bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_qua
         dq_node_int(node, "precision", 0) != 0)
         return false;
     *out = (dq_quantized){.node = node, .scale = dq_fuser_settled(f, node->in[1])};
-    out->zero = node->in_count > 2 ? dq_fuser_settled(f, node->in[2]) : NULL;
+    out->zero = dq_fuser_settled(f, dq_node_input(node, 2));
     out->scale_t = dq_fuser_constant(out->scale);
     out->zero_t = dq_fuser_constant(out->zero);
     int64_t declared = dq_node_int(node, "output_dtype", 0);
@@ -184,10 +184,10 @@ static dq_status refine_types(dq_fuser *f, dq_dtype *dtypes, dq_error *err)
         bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
         if (dequantizes || strcmp(node->op_type, "QuantizeLinear") == 0) {
             dq_dtype given = (dq_dtype)dq_node_int(node, "output_dtype", 0);
-            bool zero = node->in_count > 2 && node->in[2];
+            const dq_value *zero = dq_node_input(node, 2);
             dtypes[out->id] = given         ? given
                               : dequantizes ? dq_fuser_dtype(f, node->in[1])
-                              : zero        ? dq_fuser_dtype(f, node->in[2])
+                              : zero        ? dq_fuser_dtype(f, zero)
                                             : DQ_UINT8;
             open = true;
         } else if (open && dq_fuser_bind_types(f, node, dtypes, &unfit) == DQ_OUT_OF_MEMORY) {

@@ -35,7 +35,7 @@ static dq_node *reader_of(const dq_fuser *f, uint32_t at, const dq_value *v, uin
 const dq_node *dq_chain_next(const dq_fuser *f, const dq_chain *c, const char *op, uint32_t *at,
                              dq_value **other)
 {
-    if (!dq_fuser_once(f, c->last) || c->inner_count == DQ_CHAIN_STEPS)
+    if (!dq_fuser_once(f, c->last) || c->inner_count == DQ_BEHIND_STEPS)
         return NULL;
     dq_node *node = reader_of(f, c->at, c->last, at);
     if (!node || !dq_fuser_is(node, op) || !node->out[0])
@@ -132,9 +132,8 @@ void dq_chain_clips(const dq_fuser *f, dq_chain *c)
     const dq_node *node;
     uint32_t at;
     dq_clip own = {-INFINITY, INFINITY};
-    while (dq_fuser_once(f, c->last) && c->inner_count < DQ_CHAIN_STEPS &&
-           (node = reader_of(f, c->at, c->last, &at)) && node->in[0] == c->last &&
-           dq_fuser_read_clip(node, &own)) {
+    while (dq_fuser_once(f, c->last) && c->inner_count < DQ_BEHIND_STEPS &&
+           (node = reader_of(f, c->at, c->last, &at)) && dq_fuser_read_clip(node, &own)) {
         /* the earlier bounds pass the later ones */
         c->clip =
             (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
@@ -214,7 +213,7 @@ void dq_chain_gate(const dq_fuser *f, dq_chain *c)
 {
     static const char *const ops[] = {"Div", "Mul", "Add"};
     enum { MOST = 6 /* values that it takes in */ };
-    if (c->inner_count + MOST > DQ_CHAIN_STEPS || !join_gate(f, c))
+    if (c->inner_count + MOST > DQ_BEHIND_STEPS || !join_gate(f, c))
         return;
     c->gated = true;
     float *const to[] = {&c->gate.divisor, &c->gate.factor, &c->gate.term};

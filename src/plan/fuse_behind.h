@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { DQ_CHAIN_STEPS = 12 };
+enum { DQ_BEHIND_STEPS = 12 };
 
 /** What has been read so far: the last value, and where its node stands. Begins with the convolution's. */
 typedef struct dq_chain {
@@ -15,7 +15,7 @@ typedef struct dq_chain {
     size_t behind;         /* axes behind that of the channels */
     dq_value *last;
     uint32_t at;
-    dq_value *inner[DQ_CHAIN_STEPS]; /* values that only the chain reads */
+    dq_value *inner[DQ_BEHIND_STEPS]; /* values that only the chain reads */
     uint32_t inner_count;
     /* what was found */
     dq_value *z;

@@ -24,7 +24,7 @@ static bool stretches(const dq_node *node)
  * planned as it is written. */
 static bool resizes_planes(const dq_node *node)
 {
-    const dq_tensor *scales = node->in_count > 2 ? dq_fuser_constant(node->in[2]) : NULL;
+    const dq_tensor *scales = dq_fuser_constant(dq_node_input(node, 2));
     const dq_tensor *sizes = node->in_count > 3 ? dq_fuser_constant(node->in[3]) : NULL;
     if (!stretches(node))
         return false;

@@ -128,8 +128,7 @@ bool dq_fuser_weights(dq_fuser *f, const dq_value *v, dq_dequantized *out)
         const dq_tensor *scale = dq_fuser_is(node, "DequantizeLinear") && v->graph == f->graph
                                      ? dq_fuser_constant(dq_fuser_settled(f, node->in[1]))
                                      : NULL;
-        if (!scale || scale->rank > 1 || !widen(f, node->in[0]) ||
-            (node->in_count > 2 && !widen(f, node->in[2])))
+        if (!scale || scale->rank > 1 || !widen(f, node->in[0]) || !widen(f, dq_node_input(node, 2)))
             return false;
         if (!dq_fuser_dequantized(f, v, true, out))
             return false;

@@ -25,7 +25,7 @@ typedef struct affine {
 
 static bool constant_floats(const dq_node *node, uint32_t i, size_t count, const float **data)
 {
-    const dq_tensor *t = i < node->in_count ? dq_fuser_constant(node->in[i]) : NULL;
+    const dq_tensor *t = dq_fuser_constant(dq_node_input(node, i));
     bool fits = t && t->dtype == DQ_FLOAT && t->rank == 1 && t->count == count;
     *data = fits ? dq_data(t, float) : NULL;
     return fits;
@@ -148,7 +148,7 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
  * the channels. */
 static bool read_bias(const product *p, const dq_tensor **bias)
 {
-    dq_value *v = p->node->in_count > 2 ? p->node->in[2] : NULL;
+    dq_value *v = dq_node_input(p->node, 2);
     *bias = dq_fuser_constant(v);
     if (!v)
         return true;
@@ -226,7 +226,7 @@ static dq_node *make(dq_fuser *f, const product *p, dq_value *const *in)
     if (bounded && !(conv ? set_activation(f, c, more) : dq_chain_bounds(f, c, "clip", more)))
         return NULL;
     for (uint32_t i = 0; i < node->attr_count; i++) /* it is in the bias */
-        if (in[2] != (node->in_count > 2 ? node->in[2] : NULL) && strcmp(made->attrs[i].name, "beta") == 0)
+        if (in[2] != dq_node_input(node, 2) && strcmp(made->attrs[i].name, "beta") == 0)
             made->attrs[i].u.f = 1;
     return made;
 }
@@ -251,7 +251,7 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
         dq_chain_gate(f, c);
     if (c->inner_count == 0)
         return false;
-    dq_value *in[4] = {node->in[0], node->in[1], node->in_count > 2 ? node->in[2] : NULL, c->z};
+    dq_value *in[4] = {node->in[0], node->in[1], dq_node_input(node, 2), c->z};
     if (a.moved && !apply(f, &p, &a, in))
         return false;
     dq_node *made = make(f, &p, in);

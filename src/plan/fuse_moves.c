@@ -52,7 +52,7 @@ static bool is_pad(const dq_node *node, float *value)
     *value = 0;
     if (!dq_fuser_is(node, "Pad") || node->opset < 11)
         return false;
-    const dq_value *given = node->in_count > 2 ? node->in[2] : NULL;
+    const dq_value *given = dq_node_input(node, 2);
     if (strcmp(dq_node_string(node, "mode", "constant"), "constant") != 0 || !given)
         return true;
     const dq_tensor *t = dq_fuser_constant(given);
@@ -211,9 +211,10 @@ bool dq_fuser_move_axis(const dq_value *v, const dq_value *from, size_t rank, in
 
 static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
 {
-    if (node->in_count <= i || !node->in[i])
+    const dq_value *v = dq_node_input(node, i);
+    if (!v)
         return true;
-    const dq_tensor *t = dq_fuser_constant(node->in[i]);
+    const dq_tensor *t = dq_fuser_constant(v);
     if (!t || t->dtype != DQ_FLOAT || t->count != 1)
         return false;
     *bound = dq_data(t, float)[0];

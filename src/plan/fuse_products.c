@@ -47,14 +47,14 @@ static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
     if (!node || v->graph != f->graph)
         return false;
     if (dq_fuser_is_product(node)) {
-        p->bias = node->in_count > 2 ? node->in[2] : NULL;
+        p->bias = dq_node_input(node, 2);
         return true;
     }
     for (int side = 0; side < 2 && dq_fuser_is(node, "Add"); side++) {
         const dq_value *sum = node->in[side];
         const dq_node *by = sum->producer;
         if (!by || !dq_fuser_is_product(by) || sum->graph != f->graph || !dq_fuser_once(f, sum) ||
-            (by->in_count > 2 && by->in[2]))
+            dq_node_input(by, 2))
             continue;
         p->node = by;
         p->bias = node->in[1 - side];

@@ -128,7 +128,7 @@ static dq_status fill_table(dq_fuser *f, const region *r, const dq_value *v, con
 {
     dq_node *nodes[MOST_NODES + 1];
     dq_given given[MOST_LEAVES];
-    dq_value *in[3] = {(dq_value *)(uintptr_t)v, last->in[1], last->in_count > 2 ? last->in[2] : NULL};
+    dq_value *in[3] = {(dq_value *)(uintptr_t)v, last->in[1], dq_node_input(last, 2)};
     float all[CODES], scale = dq_fuser_scale(r->source.scale_t, 0);
     int64_t zero = dq_fuser_zero(r->source.zero_t, 0), first = r->source.dtype == DQ_INT8 ? -128 : 0;
     dq_tensor x = {.data = all};

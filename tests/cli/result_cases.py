@@ -210,6 +210,39 @@ def scans(h):
                 out=re.compile(rf"[^\n]+\nplaces +int64 +\[{trips}\] .*\nrows +float +\[{shape}\] .*\n"))
 
 
+def optionals(h):
+    """A Loop's value that goes in as an optional and comes back plain: the body hands the optional on, so that what it
+    held must still be there when the value itself has gone on."""
+    n, rounds = 6, 5
+    plain = helper.make_tensor_type_proto(FLOAT, [n])
+    optional = helper.make_optional_type_proto(plain)
+
+    def held(value, name):
+        """Nodes for the tensor in an optional, or zeros."""
+        branches = [helper.make_graph([node], f"{name}_{kind}", [], [helper.make_tensor_value_info(node.output[0], FLOAT, [n])])
+                    for kind, node in (("there", helper.make_node("OptionalGetElement", [value], [f"{name}_got"])),
+                                       ("none", helper.make_node("Constant", [], [f"{name}_zero"], value_floats=[0.0] * n)))]
+        return [helper.make_node("OptionalHasElement", [value], [f"{name}_is"]),
+                helper.make_node("If", [f"{name}_is"], [name], then_branch=branches[0], else_branch=branches[1])]
+    body = helper.make_graph(
+        [*held("state", "now"), *held("before", "old"), helper.make_node("Add", ["now", "x"], ["next"]),
+         helper.make_node("Identity", ["state"], ["passed"]), helper.make_node("Identity", ["go"], ["on"]),
+         helper.make_node("Identity", ["old"], ["row"])], "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         helper.make_value_info("state", optional), helper.make_value_info("before", optional)],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("next", FLOAT, [n]),
+         helper.make_value_info("passed", optional), helper.make_tensor_value_info("row", FLOAT, [n])])
+    nodes = [helper.make_node("Optional", [], ["nothing"], type=plain),
+             helper.make_node("Loop", ["trips", "", "nothing", "nothing"], ["last", "handed", "rows"], body=body)]
+    save_model(h.path("handed.onnx"), nodes, [("trips", TensorProto.INT64, []), ("x", FLOAT, [n])],
+               [("last", FLOAT, None), ("rows", FLOAT, None)])
+    x = np.arange(1, n + 1, dtype="f4")
+    np.savez(h.path("handed.npz"), trips=np.int64(rounds), x=x)
+    np.savez(h.path("wanted.npz"), last=rounds * x, rows=np.array([max(i - 1, 0) * x for i in range(rounds)]))
+    h.check("an optional that a loop hands on", ["handed.onnx", "handed.npz", "--expect", "wanted.npz"],
+            out="last: equal (6 elements)\nrows: equal (30 elements)\n")
+
+
 def random(h):
     """--random against SplitMix64 and FNV-1a written anew."""
     mask = 2**64 - 1
@@ -390,23 +423,37 @@ def interrupted(h):
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", h.path("signal_at.so"),
                     Path(__file__).with_name("signal_at.c"), "-ldl"], check=True)
 
-    def stop(number, place):
-        folder = h.path(f"stop{number}{place}")
+    def run_with(number, place, handler, name):
+        """The folder and the process of a run that gets the signal, which is handled so when the process begins."""
+        folder = h.path(f"stop{number}{place}{name}")
         folder.mkdir()
         (folder / "out.npz").write_text("old")
         environment = {**os.environ, "LD_PRELOAD": str(h.path("signal_at.so")), "SIGNAL_AT": place,
                        "SIGNAL_NUMBER": str(number)}
         done = subprocess.run([h.program, "q.onnx", "q.npz", "-o", folder / "out.npz"], cwd=h.folder, env=environment,
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=60, check=False,
+                              preexec_fn=lambda: signal.signal(number, handler))
+        return folder, done
+
+    def stop(number, place):
+        folder, done = run_with(number, place, signal.SIG_DFL, "")
         assert done.returncode == -number and not done.stdout and not done.stderr, done
         assert files_left(h, folder.name) == ["out.npz"], files_left(h, folder.name)
         assert (folder / "out.npz").read_bytes() == b"old"
+
+    def ignore(number):
+        """As below nohup."""
+        folder, done = run_with(number, "fsync", signal.SIG_IGN, "ignored")
+        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+        assert files_left(h, folder.name) == ["out.npz"], files_left(h, folder.name)
+        assert (folder / "out.npz").read_bytes() == h.path("one.npz").read_bytes()
 
     def stop_in_pipe(number):
         pipe = h.path(f"pipe{number}")
         os.mkfifo(pipe)
         with subprocess.Popen([h.program, "big.onnx", "--random", "1", "-o", pipe], cwd=h.folder,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, open(pipe, "rb") as reader:
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process, open(pipe, "rb") as reader:
             assert reader.read(1)
             process.send_signal(number)
             out, err = process.communicate(timeout=60)
@@ -417,11 +464,12 @@ def interrupted(h):
         for place in "fchmod", "fsync", "rename":
             h.case(f"{name} at {place}", lambda place=place: stop(number, place))
         h.case(f"{name} while a pipe is full", lambda: stop_in_pipe(number))
+        h.case(f"{name} where it is ignored", lambda: ignore(number))
 
 
 def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
     save_identity(h.path("big.onnx"), FLOAT, [1_000_000])
-    for part in table, expect, tolerance, labels, misfits, scans, random, writing, targets, full_disk, interrupted:
+    for part in table, expect, tolerance, labels, misfits, scans, optionals, random, writing, targets, full_disk, interrupted:
         part(h)

@@ -179,6 +179,27 @@ def float_conv(case):
     case.output(end, FLOAT)
 
 
+def many_bounds(case):
+    """As many bounds in a row as a chain takes and more, some apart; sometimes one of them is read twice, and the chain
+    ends there, wherever its other reader stands."""
+    w = case.constant("w", case.rng.normal(0, 1, (4, 3, 1, 1)).astype(np.float32))
+    y = case.node("Conv", [image(case, "x", (1, 3, 5, 5)), w], "conv")
+    count, shared, late = case.pick(2, 9, 12, 13, 16), case.size(0, 20), case.chance(0.5)
+    clips = [y]
+    for i in range(count):
+        low, high = sorted(case.rng.uniform(-3, 3, 2) / np.sqrt(i + 1))
+        bounds = [case.constant(f"low{i}", np.float32(low)), case.constant(f"high{i}", np.float32(high))]
+        y = case.node("Clip", [y, *bounds], f"clip{i}")
+        clips.append(y)
+        if i + 1 == shared and not late:
+            case.output(case.node("Neg", [y], "negative"), FLOAT)
+    if shared < len(clips) and (late or not shared):
+        case.output(case.node("Neg", [clips[shared]], "negative"), FLOAT)
+    case.note = f"{count} {shared} {late}"
+    case.expect("conv", "bounds behind it", told=shared > 0)
+    case.output(y, FLOAT)
+
+
 def float_product(case):
     """MatMul, Gemm or ConvTranspose of constant weights; then factors and terms of the columns or channels, and bounds;
     sometimes the product is wanted itself, or a term is not constant: fusion stops there."""
@@ -318,4 +339,5 @@ def moved_keys(case):
     case.expect("product", "Transpose of its right operand", told=more != "flat" and turned)
 
 
-PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv)}
+PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv,
+                                     many_bounds)}
