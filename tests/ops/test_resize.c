@@ -135,6 +135,35 @@ START_TEST(planes)
 }
 END_TEST
 
+/* Fewer rows, at and between those of the input, of fewer and of more columns. */
+START_TEST(shrunk_planes)
+{
+    enum { PLANES = 3, ROWS = 13, COLS = 9, FEWER = 9 };
+    static const int64_t widths[] = {5, 17};
+    static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
+    for (size_t t = 0; t < 6; t++) {
+        const int64_t n = widths[t / 3];
+        double x[PLANES * ROWS * COLS], want[PLANES * FEWER * 17];
+        for (size_t i = 0; i < PLANES * ROWS * COLS; i++)
+            x[i] = (double)(i % COLS) + 16 * (double)(i / COLS);
+        for (int64_t i = 0; i < PLANES * FEWER * n; i++)
+            want[i] = (double)(i % n) * 8 / (double)(n - 1) + 16 * (double)(i / n % FEWER) * 1.5 +
+                      16 * ROWS * (double)(i / n / FEWER);
+        ops_case c;
+        ops_begin(&c, "", "Resize", 19);
+        ops_string(&c, "mode", "linear");
+        ops_string(&c, "coordinate_transformation_mode", "align_corners");
+        ops_in(&c, types[t % 3], OPS_DIMS(PLANES, ROWS, COLS), x);
+        ops_skip(&c);
+        ops_skip(&c);
+        ops_in(&c, DQ_INT64, OPS_DIMS(3), OPS_VALUES(PLANES, FEWER, (double)n));
+        ops_must_run(&c);
+        ops_want(&c, 0, types[t % 3], OPS_DIMS(PLANES, FEWER, n), want);
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(by_sizes_on_some_axes)
 {
     ops_case c;
@@ -207,6 +236,7 @@ int main(void)
     tcase_add_test(tests, channels_last);
     tcase_add_test(tests, halves);
     tcase_add_test(tests, planes);
+    tcase_add_test(tests, shrunk_planes);
     tcase_add_test(tests, by_sizes_on_some_axes);
     tcase_add_test(tests, crops);
     tcase_add_test(tests, version_10);

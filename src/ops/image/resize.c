@@ -1,6 +1,7 @@
 /* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
  * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
- * for integers). Halved floats are means as AveragePool's. */
+ * for integers): along the last axis first, but for floats whose rows become fewer. Halved floats are means
+ * as AveragePool's. */
 #include "base/checked.h"
 #include "ops/image/resize_axis.h"
 #include "ops/lists.h"
@@ -353,16 +354,6 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
         r->level[d] = room;
 }
 
-/* An element made of `taps` others. */
-static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
-{
-    double sum = 0;
-#pragma GCC unroll 4
-    for (size_t t = 0; t < taps; t++)
-        sum += weight[t] * x[index[t]];
-    return sum;
-}
-
 static const double *kept_row(const worker_rows *r, size_t at)
 {
     for (size_t k = 0; k < KEPT; k++)
@@ -379,23 +370,28 @@ static const double *along(worker_rows *r, size_t at)
     const double *kept = kept_row(r, at);
     if (kept)
         return kept;
-    double *restrict to = r->kept[r->next], *restrict x = r->source;
-    const size_t *restrict index = a->index, taps = a->taps, n = a->out;
-    const double *restrict weight = a->weight;
+    double *to = r->kept[r->next];
     r->kept_at[r->next] = at;
     r->next = (r->next + 1) % KEPT;
-    dq_load_doubles(in->dtype, in->data, at, a->in, x);
-    x[a->in] = 0;
-    if (taps == 2)
-        for (size_t i = 0; i < n; i++)
-            to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
-    else if (taps == 4)
-        for (size_t i = 0; i < n; i++)
-            to[i] = weigh(x, index + 4 * i, weight + 4 * i, 4);
-    else
-        for (size_t i = 0; i < n; i++)
-            to[i] = taps == 1 ? x[index[i]] : weigh(x, index + i * taps, weight + i * taps, taps);
+    dq_load_doubles(in->dtype, in->data, at, a->in, r->source);
+    dq_resize_along(a, r->source, to);
     return to;
+}
+
+/* What `blend` gives of the last axis but one where it becomes shorter, of floats: two input rows are blended
+ * before they are resampled. */
+static const double *blend_before(worker_rows *r, size_t d, const size_t *index, const double *weight,
+                                  size_t at)
+{
+    const float *restrict x = dq_data(r->call->in[0], float) + at;
+    const size_t stride = r->s->strides[d], first = index[0] * stride, second = index[1] * stride;
+    const dq_resize_axis *a = &r->s->axis[d + 1];
+    const double w0 = weight[0], w1 = weight[1];
+    double *restrict sum = r->source;
+    for (size_t i = 0, n = a->in; i < n; i++)
+        sum[i] = 0 + w0 * (double)x[first + i] + w1 * (double)x[second + i];
+    dq_resize_along(a, r->source, r->level[d]);
+    return r->level[d];
 }
 
 /* What `blend` gives of the last axis but one where two or four input rows have weights: in one pass. NULL:
@@ -437,6 +433,9 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     const dq_resize_axis *a = &s->axis[d];
     const size_t *index = a->index + coord[d] * a->taps;
     const double *weights = a->weight + coord[d] * a->taps;
+    if (d + 1 == last_of(s) && a->taps == 2 && a->out < a->in && weights[0] != 0 && weights[1] != 0 &&
+        r->call->in[0]->dtype == DQ_FLOAT)
+        return blend_before(r, d, index, weights, at);
     const bool some = d + 1 == last_of(s) && (a->taps == 2 || a->taps == 4);
     const double *rows = some ? blend_rows(r, d, index, weights, at) : NULL;
     if (rows)

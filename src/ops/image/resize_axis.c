@@ -174,6 +174,32 @@ static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
     }
 }
 
+/* An element made of `taps` others. */
+static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
+{
+    double sum = 0;
+#pragma GCC unroll 4
+    for (size_t t = 0; t < taps; t++)
+        sum += weight[t] * x[index[t]];
+    return sum;
+}
+
+void dq_resize_along(const dq_resize_axis *a, double *restrict x, double *restrict to)
+{
+    const size_t *restrict index = a->index, taps = a->taps, n = a->out;
+    const double *restrict weight = a->weight;
+    x[a->in] = 0;
+    if (taps == 2)
+        for (size_t i = 0; i < n; i++)
+            to[i] = 0 + weight[2 * i] * x[index[2 * i]] + weight[2 * i + 1] * x[index[2 * i + 1]];
+    else if (taps == 4)
+        for (size_t i = 0; i < n; i++)
+            to[i] = weigh(x, index + 4 * i, weight + 4 * i, 4);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = taps == 1 ? x[index[i]] : weigh(x, index + i * taps, weight + i * taps, taps);
+}
+
 void dq_resize_put(dq_tensor *out, size_t at, const double *row, size_t n)
 {
     if (out->dtype == DQ_FLOAT)

@@ -59,6 +59,9 @@ bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps);
  */
 void dq_resize_leave_out(dq_resize_axis *a);
 
+/** Resamples a row of `in` elements along the axis; one behind them is written. */
+void dq_resize_along(const dq_resize_axis *a, double *x, double *to);
+
 /** n results from element `at` on, rounded once; integers are cut and held within their range. */
 void dq_resize_put(dq_tensor *out, size_t at, const double *row, size_t n);
 
