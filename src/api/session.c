@@ -42,11 +42,14 @@ static const dq_graph *graph_of(const dq_session *session)
 
 static dq_status choose_isa(dq_session *session, const dq_session_options *options, dq_error *err)
 {
-    const char *name = options && options->isa ? options->isa : getenv("DQRUN_ISA");
-    if (name && *name)
-        DQ_TRY(dq_isa_from_name(name, &session->isa, err));
-    else
-        session->isa = dq_cpu_isa();
+    const char *own = options ? options->isa : NULL, *name = own ? own : getenv("DQRUN_ISA");
+    session->isa = dq_cpu_isa();
+    dq_status status = name && *name ? dq_isa_from_name(name, &session->isa, err) : DQ_OK;
+    if (status != DQ_OK) {
+        if (!own)
+            dq_error_prefix(err, "environment variable DQRUN_ISA: ");
+        return status;
+    }
     dq_kernels_select(session->isa, &session->kernels);
     return DQ_OK;
 }

@@ -87,9 +87,14 @@ def mistakes(h):
         "NAME=FILE.pb or a folder with input_0.pb…")
     bad("an .npz for one input", ["q.onnx", "image=picture.npz"], "'image=picture.npz' is no input: wanted FILE.npz, "
         "NAME=FILE.npy, NAME=FILE.pb or a folder with input_0.pb…")
+    np.save(h.path("bare.npy"), np.zeros((1, 4), "f4"))
+    bad("an array without a name", ["q.onnx", "bare.npy"], "'bare.npy' needs its input's name in front of it, "
+        "NAME=bare.npy; the model wants image: float[N,4]")
     bad("unknown --output", ["q.onnx", "q.npz", "--output", "scores"], "q.onnx: has no value 'scores'")
     h.check("unknown --isa", ["q.onnx", "q.npz", "--isa", "quantum"], code=2,
             err=re.compile(r"dqrun: ISA level 'quantum' is unknown, wanted one of c, .*\n"))
+    h.check("unknown DQRUN_ISA", ["q.onnx", "q.npz"], code=2, environment={"DQRUN_ISA": "quantum"}, err=re.compile(
+        r"dqrun: environment variable DQRUN_ISA: ISA level 'quantum' is unknown, wanted one of c, .*\n"))
     bad("--dim of no input", ["q.onnx", "--random", "1", "--dim", "M=2"],
         "--dim names 'M', which no input has; the model wants image: float[N,4]")
 

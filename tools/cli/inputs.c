@@ -283,6 +283,11 @@ static dq_status take_argument(const char *argument, cli_inputs *inputs, dq_erro
         return take_npz(argument, inputs, err);
     if (named && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
         return take_named(argument, inputs, err);
+    char text[WANTS_TEXT];
+    if (there && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
+        return io_fail(err, DQ_INVALID_ARGUMENT,
+                       "'%s' needs its input's name in front of it, NAME=%s; the model wants %s", argument,
+                       argument, wants(inputs, text));
     return io_fail(
         err, DQ_INVALID_ARGUMENT,
         "'%s' is no input: wanted FILE.npz, NAME=FILE.npy, NAME=FILE.pb or a folder with input_0.pb…",
