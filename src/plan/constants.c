@@ -1,6 +1,6 @@
 /* Constants, and steps that are computed while planning. */
-#include "plan/builder.h"
 #include "plan/fold.h"
+#include "plan/planner.h"
 
 void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool lasting)
 {
@@ -12,17 +12,17 @@ void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool la
     slot->lasting = lasting;
 }
 
-dq_status dq_builder_align(dq_builder *b, const dq_node *node, uint64_t except, dq_error *err)
+dq_status dq_planner_align(dq_planner *p, const dq_node *node, uint64_t except, dq_error *err)
 {
     for (uint32_t i = 0; i < node->in_count; i++) {
-        dq_slot *slot = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL;
+        dq_slot *slot = node->in[i] ? dq_planner_slot(p, node->in[i]) : NULL;
         if (slot && slot->where == DQ_AT_CONSTANT && !(i < 64 && (except >> i & 1)))
-            DQ_TRY(dq_packs_align(b->plan->program->packs, &slot->t, err));
+            DQ_TRY(dq_packs_align(p->plan->program->packs, &slot->t, err));
     }
     return DQ_OK;
 }
 
-bool dq_builder_can_fold(const dq_builder *b, const dq_step *step)
+bool dq_planner_can_fold(const dq_planner *p, const dq_step *step)
 {
     unsigned flags = step->node->op->impl->flags;
     if (flags & (DQ_OP_IMPURE | DQ_OP_SUBGRAPH))
@@ -30,20 +30,20 @@ bool dq_builder_can_fold(const dq_builder *b, const dq_step *step)
     if (flags & DQ_OP_SHAPE_ONLY)
         return true;
     for (uint32_t i = 0; i < step->node->in_count; i++)
-        if (step->node->in[i] && dq_builder_slot(b, step->node->in[i])->where != DQ_AT_CONSTANT)
+        if (step->node->in[i] && dq_planner_slot(p, step->node->in[i])->where != DQ_AT_CONSTANT)
             return false;
     return true;
 }
 
-static bool take_folded(dq_builder *b, const dq_step *step)
+static bool take_folded(dq_planner *p, const dq_step *step)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++)
-        if (step->call.out[i] && !dq_folded_get(b->plan->program->folded, step->node->out[i]->id))
+        if (step->call.out[i] && !dq_folded_get(p->plan->program->folded, step->node->out[i]->id))
             return false;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i])
-            dq_slot_set_constant(dq_builder_slot(b, step->node->out[i]),
-                                 dq_folded_get(b->plan->program->folded, step->node->out[i]->id), true, true);
+            dq_slot_set_constant(dq_planner_slot(p, step->node->out[i]),
+                                 dq_folded_get(p->plan->program->folded, step->node->out[i]->id), true, true);
     return true;
 }
 
@@ -69,23 +69,23 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
     return impl->run(call, err);
 }
 
-dq_status dq_builder_fold(dq_builder *b, dq_step *step, dq_error *err)
+dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err)
 {
     dq_arena temporary = {0};
-    bool fixed = dq_builder_all_fixed(b, step->node);
+    bool fixed = dq_planner_all_fixed(p, step->node);
     dq_status status = DQ_OK;
-    if (fixed && take_folded(b, step))
+    if (fixed && take_folded(p, step))
         return DQ_OK;
-    step->call.arena = fixed ? &temporary : &b->plan->shaped;
+    step->call.arena = fixed ? &temporary : &p->plan->shaped;
     step->call.honor_accuracy_level = false; /* what is folded is for all sessions */
     status = run_now(step, step->call.arena, err);
     for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {
-        dq_slot *slot = dq_builder_out(b, step, i);
+        dq_slot *slot = dq_planner_out(p, step, i);
         const dq_tensor *kept = slot ? &slot->t : NULL;
         if (!slot)
             continue;
         if (fixed)
-            status = dq_folded_put(b->plan->program->folded, step->node->out[i]->id, &slot->t, &kept, err);
+            status = dq_folded_put(p->plan->program->folded, step->node->out[i]->id, &slot->t, &kept, err);
         if (status == DQ_OK)
             dq_slot_set_constant(slot, kept, fixed, fixed);
     }

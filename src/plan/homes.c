@@ -1,14 +1,14 @@
 /* Which of the wanted values can be computed in memory of the caller's: those that have a piece of the buffer
  * for themselves, or for them and what lies there before, or as a part of them; and those of late steps. */
-#include "plan/builder.h"
+#include "plan/planner.h"
 
 /* The piece that a slot of the buffer lies in, or of which its piece is a part. */
-static dq_piece *whole_of(const dq_builder *b, const dq_slot *slot)
+static dq_piece *whole_of(const dq_planner *p, const dq_slot *slot)
 {
-    dq_piece *p = &b->pieces[b->plan->slots[slot->root].piece];
-    while (p->within)
-        p = &b->pieces[p->within - 1];
-    return p;
+    dq_piece *piece = &p->pieces[p->plan->slots[slot->root].piece];
+    while (piece->within)
+        piece = &p->pieces[piece->within - 1];
+    return piece;
 }
 
 static void add_slot(dq_plan *plan, dq_home *home, uint32_t i)
@@ -18,12 +18,12 @@ static void add_slot(dq_plan *plan, dq_home *home, uint32_t i)
 }
 
 /* Of several wanted values in one piece, the first has it. */
-static void find_home(const dq_builder *b, uint32_t number)
+static void find_home(const dq_planner *p, uint32_t number)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     dq_home *home = &plan->homes[number];
-    const dq_slot *slot = dq_builder_slot(b, home->value);
-    dq_piece *piece = slot->where == DQ_AT_BUFFER ? &b->pieces[plan->slots[slot->root].piece] : NULL;
+    const dq_slot *slot = dq_planner_slot(p, home->value);
+    dq_piece *piece = slot->where == DQ_AT_BUFFER ? &p->pieces[plan->slots[slot->root].piece] : NULL;
     if (slot->where == DQ_AT_LATE) {
         home->first = slot->touched;
         if (!(plan->steps[home->first]->node->op->impl->flags & DQ_OP_SUBGRAPH))
@@ -35,21 +35,21 @@ static void find_home(const dq_builder *b, uint32_t number)
     }
 }
 
-dq_status dq_builder_list_homes(dq_builder *b, dq_error *err)
+dq_status dq_planner_list_homes(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
-    const uint32_t count = plan->graph->outer ? 0 : b->request->wanted_count;
+    dq_plan *plan = p->plan;
+    const uint32_t count = plan->graph->outer ? 0 : p->request->wanted_count;
     plan->homes = DQ_NEW_ARRAY(&plan->shaped, count, dq_home);
     if (!plan->homes)
         return dq_no_memory(err, count * sizeof(dq_home), "a plan's outputs");
     plan->home_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        plan->homes[i].value = b->request->wanted[i];
-        find_home(b, i);
+        plan->homes[i].value = p->request->wanted[i];
+        find_home(p, i);
     }
     for (uint32_t i = 0; count && i < plan->slot_count; i++) {
         const dq_slot *slot = &plan->slots[i];
-        const uint32_t own = slot->where == DQ_AT_BUFFER ? whole_of(b, slot)->home : 0;
+        const uint32_t own = slot->where == DQ_AT_BUFFER ? whole_of(p, slot)->home : 0;
         if (own)
             add_slot(plan, &plan->homes[own - 1], i);
     }

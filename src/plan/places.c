@@ -1,60 +1,60 @@
 /* The third part of a plan: which steps run, what they want, and where values and scratch stand in memory. */
-#include "plan/builder.h"
+#include "plan/planner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static dq_status add_piece(dq_builder *b, size_t size, uint32_t first, uint32_t *index, dq_error *err)
+static dq_status add_piece(dq_planner *p, size_t size, uint32_t first, uint32_t *index, dq_error *err)
 {
-    if (b->piece_count == b->piece_capacity) {
-        uint32_t wanted = b->piece_capacity ? b->piece_capacity * 2 : 64;
-        dq_piece *grown = realloc(b->pieces, wanted * sizeof *grown);
+    if (p->piece_count == p->piece_capacity) {
+        uint32_t wanted = p->piece_capacity ? p->piece_capacity * 2 : 64;
+        dq_piece *grown = realloc(p->pieces, wanted * sizeof *grown);
         if (!grown)
             return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
-        b->pieces = grown;
-        b->piece_capacity = wanted;
+        p->pieces = grown;
+        p->piece_capacity = wanted;
     }
-    *index = b->piece_count;
-    b->pieces[b->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
+    *index = p->piece_count;
+    p->pieces[p->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
     return DQ_OK;
 }
 
 /* ---- One step after the other ------------------------------------------------------------------------- */
 
 typedef struct use {
-    dq_builder *b;
+    dq_planner *p;
     uint32_t at;
 } use;
 
 static void use_at(void *arg, dq_value *v)
 {
     const use *u = arg;
-    dq_slot *root = &u->b->plan->slots[dq_builder_slot(u->b, v)->root];
+    dq_slot *root = &u->p->plan->slots[dq_planner_slot(u->p, v)->root];
     if (root->where == DQ_AT_BUFFER)
-        u->b->pieces[root->piece].last = u->at;
+        u->p->pieces[root->piece].last = u->at;
     if (root->where != DQ_AT_INPUT)
         return;
     root->touched = u->at + 1;
     root->read_from = root->read_from ? root->read_from : root->touched;
 }
 
-static void use_inputs(dq_builder *b, const dq_step *step, uint32_t at)
+static void use_inputs(dq_planner *p, const dq_step *step, uint32_t at)
 {
-    use u = {b, at};
+    use u = {p, at};
     dq_node_each_use(step->node, use_at, &u);
 }
 
-static dq_status place_outputs(dq_builder *b, dq_step *step, uint32_t at, dq_error *err)
+static dq_status place_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
-        dq_slot *slot = dq_builder_out(b, step, i);
+        dq_slot *slot = dq_planner_out(p, step, i);
         if (!slot)
             continue;
         slot->touched = at;
-        if (!step->late && !dq_builder_take_over(b, step, slot))
-            DQ_TRY(add_piece(b, slot->t.size, at, &slot->piece, err));
+        if (!step->late && !dq_planner_take_over(p, step, slot))
+            DQ_TRY(add_piece(p, slot->t.size, at, &slot->piece, err));
     }
     return DQ_OK;
 }
@@ -63,88 +63,88 @@ static dq_status place_outputs(dq_builder *b, dq_step *step, uint32_t at, dq_err
  * cache. Where it wanders over memory that another core has written it comes as slowly as that. */
 enum { OWN_SCRATCH = 1 << 20, OWN_ALIGN = 4096 /* what one core fetches ahead is not the other's */ };
 
-static dq_status prepare(dq_builder *b, dq_step *step, uint32_t at, dq_error *err)
+static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t workers = dq_threads_count(call->threads), all = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
-    DQ_TRY(dq_builder_align(b, step->node,
+    DQ_TRY(dq_planner_align(p, step->node,
                             step->node->op->impl->flags & DQ_OP_LOOSE ? 1 : call->packed_inputs, err));
     if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
         return dq_no_memory(err, call->worker_scratch_size, "an operator's scratch");
-    DQ_TRY(add_piece(b, call->scratch_size, at, &step->scratch_piece, err));
+    DQ_TRY(add_piece(p, call->scratch_size, at, &step->scratch_piece, err));
     if (workers > 1 && call->worker_scratch_size <= OWN_SCRATCH) {
-        size_t *size = &b->pieces[b->own_scratch].size;
+        size_t *size = &p->pieces[p->own_scratch].size;
         *size = *size > call->worker_scratch_size ? *size : call->worker_scratch_size;
-        step->worker_piece = b->own_scratch;
+        step->worker_piece = p->own_scratch;
         return DQ_OK;
     }
-    return add_piece(b, all, at, &step->worker_piece, err);
+    return add_piece(p, all, at, &step->worker_piece, err);
 }
 
-static void tell(const dq_builder *b, const dq_node *node, const char *decision)
+static void tell(const dq_planner *p, const dq_node *node, const char *decision)
 {
     char text[DQ_NODE_TEXT], sentence[DQ_NODE_TEXT + 128];
-    if (!b->request->why || !decision)
+    if (!p->request->why || !decision)
         return;
     snprintf(sentence, sizeof sentence, "%s: %s", dq_node_text(node, text), decision);
-    b->request->why(b->request->why_arg, sentence);
+    p->request->why(p->request->why_arg, sentence);
 }
 
-static dq_status place_step(dq_builder *b, dq_step *step, dq_error *err)
+static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     if (step->constant)
         return DQ_OK;
-    if (!step->late && dq_builder_share(b, step)) {
+    if (!step->late && dq_planner_share(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
         return DQ_OK;
     }
-    if (!step->late && step->call.parts && dq_builder_slot(b, step->node->in[0])->where == DQ_AT_BUFFER)
+    if (!step->late && step->call.parts && dq_planner_slot(p, step->node->in[0])->where == DQ_AT_BUFFER)
         step->decision = "copies, so that its input need not stay in memory for a small part of it";
     const uint32_t at = plan->step_count;
     plan->steps[plan->step_count++] = step;
-    use_inputs(b, step, at);
-    DQ_TRY(place_outputs(b, step, at, err));
+    use_inputs(p, step, at);
+    DQ_TRY(place_outputs(p, step, at, err));
     if (step->late)
         return DQ_OK;
-    DQ_TRY(dq_step_fault(plan, step, prepare(b, step, at, err), err));
-    if (dq_builder_join(b, step)) {
+    DQ_TRY(dq_step_fault(plan, step, prepare(p, step, at, err), err));
+    if (dq_planner_join(p, step)) {
         step->decision = "takes no step: its inputs are computed where they stand in its output";
         plan->step_count--;
     }
     return DQ_OK;
 }
 
-static dq_status place_steps(dq_builder *b, dq_error *err)
+static dq_status place_steps(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
-        b->at = step->position;
-        DQ_TRY(place_step(b, step, err));
-        tell(b, step->node, step->decision);
+        p->at = step->position;
+        DQ_TRY(place_step(p, step, err));
+        tell(p, step->node, step->decision);
     }
-    for (uint32_t n = 0; n < b->node_count; n++)
-        if (!b->request->nodes && !plan->needed[n]) /* fusion has told what it made needless */
-            tell(b, b->nodes[n], "left out: no output needs it");
+    for (uint32_t n = 0; n < p->node_count; n++)
+        if (!p->request->nodes && !plan->needed[n]) /* fusion has told what it made needless */
+            tell(p, p->nodes[n], "left out: no output needs it");
     return DQ_OK;
 }
 
 /* ---- Outputs and places ------------------------------------------------------------------------------- */
 
-static dq_status keep_output(dq_builder *b, const dq_value *v, dq_error *err)
+static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
 {
-    dq_plan *plan = b->plan;
-    dq_slot *slot = dq_builder_slot(b, v);
+    dq_plan *plan = p->plan;
+    dq_slot *slot = dq_planner_slot(p, v);
     if (slot->where == DQ_AT_CONSTANT)
         DQ_TRY(dq_packs_align(plan->program->packs, &slot->t, err));
     dq_slot *root = &plan->slots[slot->root];
     if (slot->where == DQ_AT_NONE)
         return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no place", plan->program->ir->path, v->name);
     if (root->where == DQ_AT_BUFFER)
-        b->pieces[root->piece].last = plan->step_count;
+        p->pieces[root->piece].last = plan->step_count;
     if (root->where != DQ_AT_INPUT)
         return DQ_OK;
     root->touched = UINT32_MAX;
@@ -152,24 +152,24 @@ static dq_status keep_output(dq_builder *b, const dq_value *v, dq_error *err)
     *copy = (dq_copy){.from = dq_plan_index(plan, v), .t = slot->t};
     if (!slot->shaped)
         return DQ_OK;
-    DQ_TRY(add_piece(b, slot->t.size, plan->step_count, &copy->piece, err));
+    DQ_TRY(add_piece(p, slot->t.size, plan->step_count, &copy->piece, err));
     return DQ_OK;
 }
 
-static dq_status keep_outputs(dq_builder *b, dq_error *err)
+static dq_status keep_outputs(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
-    plan->copies = DQ_NEW_ARRAY(&plan->shaped, b->request->wanted_count, dq_copy);
+    dq_plan *plan = p->plan;
+    plan->copies = DQ_NEW_ARRAY(&plan->shaped, p->request->wanted_count, dq_copy);
     if (!plan->copies)
         return dq_no_memory(err, sizeof(dq_copy), "a plan's outputs");
-    for (uint32_t i = 0; i < b->request->wanted_count; i++)
-        DQ_TRY(keep_output(b, b->request->wanted[i], err));
+    for (uint32_t i = 0; i < p->request->wanted_count; i++)
+        DQ_TRY(keep_output(p, p->request->wanted[i], err));
     return DQ_OK;
 }
 
-static dq_status list_moving(dq_builder *b, dq_error *err)
+static dq_status list_moving(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     uint32_t slots = plan->slot_count, moving = 0;
     for (uint32_t i = 0; i < slots; i++)
         moving += plan->slots[i].where == DQ_AT_INPUT;
@@ -186,23 +186,23 @@ static dq_status list_moving(dq_builder *b, dq_error *err)
 }
 
 /* The largest of all steps is each one's. */
-static void size_own_scratch(dq_builder *b)
+static void size_own_scratch(dq_planner *p)
 {
-    dq_plan *plan = b->plan;
-    dq_piece *own = &b->pieces[b->own_scratch];
+    dq_plan *plan = p->plan;
+    dq_piece *own = &p->pieces[p->own_scratch];
     const size_t each = (own->size + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN;
     own->size = each * dq_threads_count(plan->threads);
     own->last = plan->step_count;
     for (uint32_t i = 0; i < plan->step_count; i++)
-        if (!plan->steps[i]->late && plan->steps[i]->worker_piece == b->own_scratch)
+        if (!plan->steps[i]->late && plan->steps[i]->worker_piece == p->own_scratch)
             plan->steps[i]->call.worker_scratch_size = each;
 }
 
-static dq_status place_all(dq_builder *b, dq_error *err)
+static dq_status place_all(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
-    size_own_scratch(b);
-    DQ_TRY(dq_place(b->pieces, b->piece_count, &plan->buffer_size, err));
+    dq_plan *plan = p->plan;
+    size_own_scratch(p);
+    DQ_TRY(dq_place(p->pieces, p->piece_count, &plan->buffer_size, err));
     uint64_t limit = plan->program->ir->limits.session_bytes;
     if (plan->buffer_size > limit)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
@@ -211,35 +211,35 @@ static dq_status place_all(dq_builder *b, dq_error *err)
     for (uint32_t i = 0; i < plan->slot_count; i++) {
         dq_slot *slot = &plan->slots[i];
         if (slot->where == DQ_AT_BUFFER)
-            slot->offset = b->pieces[plan->slots[slot->root].piece].offset + slot->shift;
+            slot->offset = p->pieces[plan->slots[slot->root].piece].offset + slot->shift;
     }
-    plan->ahead_offset = b->pieces[b->ahead].offset;
+    plan->ahead_offset = p->pieces[p->ahead].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
-            plan->copies[i].offset = b->pieces[plan->copies[i].piece].offset;
+            plan->copies[i].offset = p->pieces[plan->copies[i].piece].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = plan->steps[i];
         if (step->late)
             continue;
-        step->scratch_offset = b->pieces[step->scratch_piece].offset;
-        step->worker_offset = b->pieces[step->worker_piece].offset;
+        step->scratch_offset = p->pieces[step->scratch_piece].offset;
+        step->worker_offset = p->pieces[step->worker_piece].offset;
     }
     return DQ_OK;
 }
 
-dq_status dq_builder_place(dq_builder *b, dq_error *err)
+dq_status dq_planner_place(dq_planner *p, dq_error *err)
 {
-    DQ_TRY(add_piece(b, 0, 0, &b->own_scratch, err));
-    DQ_TRY(add_piece(b, b->request->ahead, 0, &b->ahead, err));
-    for (uint32_t i = 0; i < b->request->given_count; i++) {
-        dq_slot *slot = dq_builder_slot(b, b->request->given[i].value);
+    DQ_TRY(add_piece(p, 0, 0, &p->own_scratch, err));
+    DQ_TRY(add_piece(p, p->request->ahead, 0, &p->ahead, err));
+    for (uint32_t i = 0; i < p->request->given_count; i++) {
+        dq_slot *slot = dq_planner_slot(p, p->request->given[i].value);
         if (slot->where == DQ_AT_BUFFER)
-            DQ_TRY(add_piece(b, slot->t.size, 0, &slot->piece, err));
+            DQ_TRY(add_piece(p, slot->t.size, 0, &slot->piece, err));
     }
-    DQ_TRY(place_steps(b, err));
-    DQ_TRY(keep_outputs(b, err));
-    DQ_TRY(list_moving(b, err));
-    DQ_TRY(place_all(b, err));
-    DQ_TRY(dq_builder_list_homes(b, err));
-    return b->request->part ? DQ_OK : dq_packs_finish(b->plan->program->packs, b->plan->threads, err);
+    DQ_TRY(place_steps(p, err));
+    DQ_TRY(keep_outputs(p, err));
+    DQ_TRY(list_moving(p, err));
+    DQ_TRY(place_all(p, err));
+    DQ_TRY(dq_planner_list_homes(p, err));
+    return p->request->part ? DQ_OK : dq_packs_finish(p->plan->program->packs, p->plan->threads, err);
 }

@@ -1,4 +1,4 @@
-#include "plan/builder.h"
+#include "plan/planner.h"
 #include "plan/slices.h"
 
 #include <stdio.h>
@@ -9,40 +9,40 @@
 
 static void want(void *arg, dq_value *v)
 {
-    dq_builder *b = arg;
-    dq_builder_slot(b, v)->wanted = true;
-    uint32_t *last = dq_builder_last_read(b, v);
+    dq_planner *p = arg;
+    dq_planner_slot(p, v)->wanted = true;
+    uint32_t *last = dq_planner_last_read(p, v);
     if (*last == 0)
-        *last = b->at;
+        *last = p->at;
 }
 
 /* Outputs that the operator's schema requires are computed with the others: operators need not look whether
  * somebody reads them. */
-static void want_required_outputs(const dq_builder *b, const dq_node *node)
+static void want_required_outputs(const dq_planner *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_formal *formal = dq_schema_output(node->schema, i);
         if (node->out[i] && formal && formal->option == DQ_SINGLE)
-            dq_builder_slot(b, node->out[i])->wanted = true;
+            dq_planner_slot(p, node->out[i])->wanted = true;
     }
 }
 
 /* Backwards from what is wanted: the nodes are in topological order. */
-static void find_needed(dq_builder *b)
+static void find_needed(dq_planner *p)
 {
-    for (uint32_t i = 0; i < b->request->wanted_count; i++) {
-        dq_builder_slot(b, b->request->wanted[i])->wanted = true;
-        *dq_builder_last_read(b, b->request->wanted[i]) = UINT32_MAX;
+    for (uint32_t i = 0; i < p->request->wanted_count; i++) {
+        dq_planner_slot(p, p->request->wanted[i])->wanted = true;
+        *dq_planner_last_read(p, p->request->wanted[i]) = UINT32_MAX;
     }
-    for (uint32_t n = b->node_count; n-- > 0;) {
-        const dq_node *node = b->nodes[n];
-        b->at = n;
+    for (uint32_t n = p->node_count; n-- > 0;) {
+        const dq_node *node = p->nodes[n];
+        p->at = n;
         for (uint32_t i = 0; i < node->out_count; i++)
-            if (node->out[i] && dq_builder_slot(b, node->out[i])->wanted)
-                b->plan->needed[n] = true;
-        if (b->plan->needed[n]) {
-            want_required_outputs(b, node);
-            dq_node_each_use(node, want, b);
+            if (node->out[i] && dq_planner_slot(p, node->out[i])->wanted)
+                p->plan->needed[n] = true;
+        if (p->plan->needed[n]) {
+            want_required_outputs(p, node);
+            dq_node_each_use(node, want, p);
         }
     }
 }
@@ -66,10 +66,10 @@ static void set_given(dq_slot *slot, const dq_given *given)
 }
 
 /* A value that nobody has given. */
-static dq_status take_value(const dq_builder *b, const dq_value *v, dq_error *err)
+static dq_status take_value(const dq_planner *p, const dq_value *v, dq_error *err)
 {
-    dq_slot *slot = dq_builder_slot(b, v);
-    bool made = v->id >= b->plan->program->ir->value_count;
+    dq_slot *slot = dq_planner_slot(p, v);
+    bool made = v->id >= p->plan->program->ir->value_count;
     if (slot->where != DQ_AT_NONE)
         return DQ_OK;
     /* a default of an input: another session may feed another value; what follows from a fused node's
@@ -77,35 +77,35 @@ static dq_status take_value(const dq_builder *b, const dq_value *v, dq_error *er
     if (v->constant)
         dq_slot_set_constant(slot, v->constant, !v->is_input && !made, true);
     else if (v->is_input && slot->wanted)
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", b->plan->program->ir->path, v->name);
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", p->plan->program->ir->path, v->name);
     return DQ_OK;
 }
 
-static dq_status take_values(dq_builder *b, dq_error *err)
+static dq_status take_values(dq_planner *p, dq_error *err)
 {
-    const dq_plan *plan = b->plan;
+    const dq_plan *plan = p->plan;
     const dq_graph *g = plan->graph;
-    for (uint32_t i = 0; i < b->request->given_count; i++)
-        set_given(dq_builder_slot(b, b->request->given[i].value), &b->request->given[i]);
+    for (uint32_t i = 0; i < p->request->given_count; i++)
+        set_given(dq_planner_slot(p, p->request->given[i].value), &p->request->given[i]);
     for (uint32_t i = 0; plan->values && i < plan->slot_count; i++)
         if (plan->values[i]->graph == g)
-            DQ_TRY(take_value(b, plan->values[i], err));
+            DQ_TRY(take_value(p, plan->values[i], err));
     for (uint32_t i = 0; !plan->values && i < g->value_count; i++)
-        DQ_TRY(take_value(b, g->all[i], err));
-    for (uint32_t i = 0; !plan->values && i < b->request->made_count; i++)
-        DQ_TRY(take_value(b, b->request->made[i], err));
+        DQ_TRY(take_value(p, g->all[i], err));
+    for (uint32_t i = 0; !plan->values && i < p->request->made_count; i++)
+        DQ_TRY(take_value(p, p->request->made[i], err));
     return DQ_OK;
 }
 
 /* ---- The outline -------------------------------------------------------------------------------------- */
 
-static dq_status make_step(dq_builder *b, const dq_node *node, dq_error *err)
+static dq_status make_step(dq_planner *p, const dq_node *node, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     dq_step *step = &plan->all[plan->all_count++];
     dq_op_call *call = &step->call;
     step->node = node;
-    step->position = b->at;
+    step->position = p->at;
     call->in = DQ_NEW_ARRAY(&plan->outline, node->in_count, const dq_tensor *);
     call->out = DQ_NEW_ARRAY(&plan->outline, node->out_count, dq_tensor *);
     const char **formals = DQ_NEW_ARRAY(&plan->outline, node->in_count, const char *);
@@ -115,36 +115,36 @@ static dq_status make_step(dq_builder *b, const dq_node *node, dq_error *err)
     for (uint32_t i = 0; i < node->in_count; i++) {
         const dq_formal *formal = dq_schema_input(node->schema, i);
         formals[i] = formal ? formal->name : NULL;
-        call->in[i] = node->in[i] ? &dq_builder_slot(b, node->in[i])->t : NULL;
+        call->in[i] = node->in[i] ? &dq_planner_slot(p, node->in[i])->t : NULL;
     }
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && dq_builder_slot(b, node->out[i])->wanted)
-            call->out[i] = &dq_builder_slot(b, node->out[i])->t;
+        if (node->out[i] && dq_planner_slot(p, node->out[i])->wanted)
+            call->out[i] = &dq_planner_slot(p, node->out[i])->t;
     return DQ_OK;
 }
 
-static dq_status make_outline(dq_builder *b, dq_error *err)
+static dq_status make_outline(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     size_t count = 1;
-    DQ_TRY(dq_builder_make_slots(b, err));
-    plan->needed = DQ_NEW_ARRAY(&plan->outline, (size_t)b->node_count + 1, bool);
+    DQ_TRY(dq_planner_make_slots(p, err));
+    plan->needed = DQ_NEW_ARRAY(&plan->outline, (size_t)p->node_count + 1, bool);
     plan->reads = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, uint32_t);
     plan->last_read = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, uint32_t);
     if (!plan->needed || !plan->reads || !plan->last_read)
         return dq_no_memory(err, plan->slot_count * sizeof *plan->reads, "a plan");
-    find_needed(b);
+    find_needed(p);
     memcpy(plan->reads, plan->last_read, plan->slot_count * sizeof *plan->reads);
-    for (uint32_t n = 0; n < b->node_count; n++)
+    for (uint32_t n = 0; n < p->node_count; n++)
         count += plan->needed[n];
     plan->all = DQ_NEW_ARRAY(&plan->outline, count, dq_step);
     plan->steps = DQ_NEW_ARRAY(&plan->outline, count, dq_step *);
     if (!plan->all || !plan->steps)
         return dq_no_memory(err, count * sizeof *plan->all, "a plan");
-    for (b->at = 0; b->at < b->node_count; b->at++)
-        if (plan->needed[b->at])
-            DQ_TRY(make_step(b, b->nodes[b->at], err));
-    return take_values(b, err);
+    for (p->at = 0; p->at < p->node_count; p->at++)
+        if (plan->needed[p->at])
+            DQ_TRY(make_step(p, p->nodes[p->at], err));
+    return take_values(p, err);
 }
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
@@ -174,16 +174,16 @@ static void begin_call(dq_plan *plan, dq_step *step)
 }
 
 /* Gives outputs types and shapes, or computes them. */
-static dq_status find_shape(dq_builder *b, dq_step *step, dq_error *err)
+static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
 {
     const dq_node *node = step->node;
     const unsigned flags = node->op->impl->flags;
     const uint64_t may_be_loose = flags & DQ_OP_PACKS                  ? UINT64_MAX
                                   : flags & (DQ_OP_LOOSE | DQ_OP_VIEW) ? 1
                                                                        : 0;
-    begin_call(b->plan, step);
-    DQ_TRY(dq_builder_align(b, node, may_be_loose, err));
-    const dq_status status = dq_step_infer(b->plan, step, err);
+    begin_call(p->plan, step);
+    DQ_TRY(dq_planner_align(p, node, may_be_loose, err));
+    const dq_status status = dq_step_infer(p->plan, step, err);
     if (status != DQ_OK && status != DQ_LATE)
         return status;
     step->late = status == DQ_LATE;
@@ -198,28 +198,28 @@ static dq_status find_shape(dq_builder *b, dq_step *step, dq_error *err)
     if (step->late) {
         step->decision = "planned in each run, as a shape depends on data";
         step->call.arena = NULL;
-        return dq_builder_align(b, node, flags & DQ_OP_LOOSE ? 1 : 0, err);
+        return dq_planner_align(p, node, flags & DQ_OP_LOOSE ? 1 : 0, err);
     }
-    if (dq_builder_share_constant(b, step)) {
+    if (dq_planner_share_constant(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
         step->constant = true;
-    } else if (dq_builder_can_fold(b, step)) {
+    } else if (dq_planner_can_fold(p, step)) {
         step->decision = "computed while planning, as all that it needs is constant";
         step->constant = true;
-        DQ_TRY(dq_builder_align(b, node, 0, err));
-        return dq_builder_fold(b, step, err);
+        DQ_TRY(dq_planner_align(p, node, 0, err));
+        return dq_planner_fold(p, step, err);
     }
     return DQ_OK;
 }
 
-static dq_status find_shapes(dq_builder *b, dq_error *err)
+static dq_status find_shapes(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     plan->round++;
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
-        b->at = step->position;
-        DQ_TRY(dq_step_fault(plan, step, find_shape(b, step, err), err));
+        p->at = step->position;
+        DQ_TRY(dq_step_fault(plan, step, find_shape(p, step, err), err));
     }
     return DQ_OK;
 }
@@ -281,11 +281,11 @@ static void forget_shapes(dq_plan *plan)
     plan->bound = NULL;
 }
 
-static dq_status take_given_again(const dq_builder *b, dq_error *err)
+static dq_status take_given_again(const dq_planner *p, dq_error *err)
 {
-    for (uint32_t i = 0; i < b->request->given_count; i++) {
-        const dq_given *given = &b->request->given[i];
-        dq_slot *slot = dq_builder_slot(b, given->value);
+    for (uint32_t i = 0; i < p->request->given_count; i++) {
+        const dq_given *given = &p->request->given[i];
+        dq_slot *slot = dq_planner_slot(p, given->value);
         if (slot->fixed && !(given->constant && given->fixed))
             return dq_fail(err, DQ_INTERNAL, "what is settled changes");
         *slot = (dq_slot){.wanted = slot->wanted, .root = slot->root};
@@ -296,30 +296,30 @@ static dq_status take_given_again(const dq_builder *b, dq_error *err)
 
 /* ---- The whole ---------------------------------------------------------------------------------------- */
 
-static dq_builder builder_of(dq_plan *plan, const dq_plan_request *request)
+static dq_planner planner_of(dq_plan *plan, const dq_plan_request *request)
 {
-    return (dq_builder){.plan = plan,
+    return (dq_planner){.plan = plan,
                         .request = request,
                         .nodes = request->nodes ? request->nodes : plan->graph->nodes,
                         .node_count = request->nodes ? request->node_count : plan->graph->node_count};
 }
 
 /* The second and the third part, if the first came to `status`. */
-static dq_status finish(dq_builder *b, dq_status status, dq_plan **out, dq_error *err)
+static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error *err)
 {
-    *out = b->plan;
+    *out = p->plan;
     if (status == DQ_OK)
-        status = find_shapes(b, err);
-    if (status == DQ_OK && b->request->by_slices) {
-        status = dq_slices_make(out, b->request, err);
-        if (status == DQ_OK && *out != b->plan)
+        status = find_shapes(p, err);
+    if (status == DQ_OK && p->request->by_slices) {
+        status = dq_slices_make(out, p->request, err);
+        if (status == DQ_OK && *out != p->plan)
             return DQ_OK;
     }
     if (status == DQ_OK)
-        status = dq_builder_place(b, err);
-    free(b->pieces);
+        status = dq_planner_place(p, err);
+    free(p->pieces);
     if (status != DQ_OK) {
-        dq_plan_free(b->plan);
+        dq_plan_free(p->plan);
         *out = NULL;
     }
     return status;
@@ -338,16 +338,16 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->honor_accuracy_level = request->honor_accuracy_level;
     plan->why = request->why;
     plan->why_arg = request->why_arg;
-    dq_builder b = builder_of(plan, request);
-    return finish(&b, make_outline(&b, err), out, err);
+    dq_planner p = planner_of(plan, request);
+    return finish(&p, make_outline(&p, err), out, err);
 }
 
 dq_status dq_plan_again(dq_plan **plan, const dq_plan_request *request, dq_error *err)
 {
     dq_plan *whole = dq_slices_whole(*plan);
-    dq_builder b = builder_of(whole, request);
+    dq_planner p = planner_of(whole, request);
     forget_shapes(whole);
-    return finish(&b, take_given_again(&b, err), plan, err);
+    return finish(&p, take_given_again(&p, err), plan, err);
 }
 
 void dq_plan_free(dq_plan *plan)

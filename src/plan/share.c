@@ -1,20 +1,20 @@
-#include "plan/builder.h"
+#include "plan/planner.h"
 
-bool dq_builder_all_fixed(const dq_builder *b, const dq_node *node)
+bool dq_planner_all_fixed(const dq_planner *p, const dq_node *node)
 {
     if (node->made)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && !dq_builder_slot(b, node->in[i])->fixed)
+        if (node->in[i] && !dq_planner_slot(p, node->in[i])->fixed)
             return false;
     return true;
 }
 
 /* A value is read as long as its views are. */
-static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, size_t shift)
+static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, size_t shift)
 {
-    dq_slot *out = dq_builder_slot(b, v);
-    uint32_t *read = &b->plan->last_read[in->root], own = *dq_builder_last_read(b, v);
+    dq_slot *out = dq_planner_slot(p, v);
+    uint32_t *read = &p->plan->last_read[in->root], own = *dq_planner_last_read(p, v);
     *read = own > *read ? own : *read;
     out->root = in->root;
     out->shift = in->shift + shift;
@@ -31,28 +31,28 @@ static void become_view(dq_builder *b, const dq_value *v, const dq_slot *in, siz
 }
 
 /* The last position that reads the value, or a view of it. */
-static uint32_t read_until(const dq_builder *b, const dq_value *v)
+static uint32_t read_until(const dq_planner *p, const dq_value *v)
 {
-    uint32_t last = *dq_builder_last_read(b, v), until = last;
-    for (uint32_t n = b->at + 1; n < b->node_count && n <= last; n++) {
-        const dq_node *node = b->nodes[n];
-        if (!b->plan->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
+    uint32_t last = *dq_planner_last_read(p, v), until = last;
+    for (uint32_t n = p->at + 1; n < p->node_count && n <= last; n++) {
+        const dq_node *node = p->nodes[n];
+        if (!p->plan->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
             !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
             continue;
         v = node->out[0];
-        last = *dq_builder_last_read(b, v);
+        last = *dq_planner_last_read(p, v);
         until = last > until ? last : until;
     }
-    return until < b->node_count ? until : b->node_count;
+    return until < p->node_count ? until : p->node_count;
 }
 
 /* Whether small parts would keep a large value in memory long after all else that reads it: they are copied.
  */
-static bool keep_too_much(const dq_builder *b, const dq_step *step, const dq_slot *in)
+static bool keep_too_much(const dq_planner *p, const dq_step *step, const dq_slot *in)
 {
     enum { SMALL = 8 /* times as large as they */, LARGE = 1 << 16, LONG = 8 /* nodes */ };
-    const dq_slot *root = &b->plan->slots[in->root];
-    uint32_t last = b->plan->last_read[in->root], until = 0;
+    const dq_slot *root = &p->plan->slots[in->root];
+    uint32_t last = p->plan->last_read[in->root], until = 0;
     size_t held = 0;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         held += step->call.out[i] ? step->call.out[i]->size : 0;
@@ -60,22 +60,22 @@ static bool keep_too_much(const dq_builder *b, const dq_step *step, const dq_slo
         return false;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i]) {
-            uint32_t own = read_until(b, step->node->out[i]);
+            uint32_t own = read_until(p, step->node->out[i]);
             until = own > until ? own : until;
         }
     return until > last && until - last > LONG;
 }
 
-static bool share_parts(dq_builder *b, const dq_step *step)
+static bool share_parts(dq_planner *p, const dq_step *step)
 {
     const dq_node *node = step->node;
     const size_t *parts = step->call.parts;
-    const dq_slot *in = parts ? dq_builder_slot(b, node->in[0]) : NULL;
-    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) || keep_too_much(b, step, in))
+    const dq_slot *in = parts ? dq_planner_slot(p, node->in[0]) : NULL;
+    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) || keep_too_much(p, step, in))
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (step->call.out[i])
-            become_view(b, node->out[i], in, parts[i] * (in->t.size / in->t.count));
+            become_view(p, node->out[i], in, parts[i] * (in->t.size / in->t.count));
     return true;
 }
 
@@ -91,63 +91,63 @@ static void count_use(void *arg, dq_value *v)
 }
 
 /* Whether all that read the value, or a view of it, may have it spread. */
-static bool all_take_spread(const dq_builder *b, const dq_value *v, int views)
+static bool all_take_spread(const dq_planner *p, const dq_value *v, int views)
 {
     enum { FAR = 512 /* nodes: where each is looked at for many values, that takes long */ };
-    uint32_t last = *dq_builder_last_read(b, v);
-    if (last >= b->node_count || last - b->at > FAR || views == 0)
+    uint32_t last = *dq_planner_last_read(p, v);
+    if (last >= p->node_count || last - p->at > FAR || views == 0)
         return false;
-    for (uint32_t n = b->at + 1; n <= last; n++) {
-        const dq_node *node = b->nodes[n];
+    for (uint32_t n = p->at + 1; n <= last; n++) {
+        const dq_node *node = p->nodes[n];
         const unsigned flags = node->op ? node->op->impl->flags : 0;
         const uint32_t input = flags & DQ_OP_VIEW ? 0 : 1;
         search s = {v, 0};
-        if (b->plan->needed[n])
+        if (p->plan->needed[n])
             dq_node_each_use(node, count_use, &s);
         if (s.count == 0)
             continue;
         if (!(flags & DQ_OP_SPREAD) || s.count > 1 || input >= node->in_count || node->in[input] != v ||
-            (input == 0 && !all_take_spread(b, node->out[0], views - 1)))
+            (input == 0 && !all_take_spread(p, node->out[0], views - 1)))
             return false;
     }
     return true;
 }
 
 /* Runs that are only repeated. */
-static bool share_spread(dq_builder *b, const dq_step *step)
+static bool share_spread(dq_planner *p, const dq_step *step)
 {
     enum { VIEWS = 4 };
     const dq_node *node = step->node;
-    const dq_slot *in = dq_builder_slot(b, node->in[0]);
-    dq_slot *out = dq_builder_out(b, step, 0);
+    const dq_slot *in = dq_planner_slot(p, node->in[0]);
+    dq_slot *out = dq_planner_out(p, step, 0);
     if (!out || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) ||
-        (out->t.dtype != DQ_FLOAT && out->t.dtype != DQ_FLOAT16) || !all_take_spread(b, node->out[0], VIEWS))
+        (out->t.dtype != DQ_FLOAT && out->t.dtype != DQ_FLOAT16) || !all_take_spread(p, node->out[0], VIEWS))
         return false;
-    become_view(b, node->out[0], in, 0);
+    become_view(p, node->out[0], in, 0);
     out->t.run = step->call.run;
     out->t.times = step->call.times;
     return true;
 }
 
-bool dq_builder_share(dq_builder *b, const dq_step *step)
+bool dq_planner_share(dq_planner *p, const dq_step *step)
 {
     if (step->call.times)
-        return b->plan->fuse && share_spread(b, step);
+        return p->plan->fuse && share_spread(p, step);
     if (!(step->node->op->impl->flags & DQ_OP_VIEW))
-        return share_parts(b, step);
-    const dq_slot *in = dq_builder_slot(b, step->node->in[0]), *out = dq_builder_out(b, step, 0);
+        return share_parts(p, step);
+    const dq_slot *in = dq_planner_slot(p, step->node->in[0]), *out = dq_planner_out(p, step, 0);
     if (!out || in->where == DQ_AT_LATE || out->t.size != in->t.size)
         return false;
-    become_view(b, step->node->out[0], in, 0);
+    become_view(p, step->node->out[0], in, 0);
     return true;
 }
 
-bool dq_builder_share_constant(dq_builder *b, const dq_step *step)
+bool dq_planner_share_constant(dq_planner *p, const dq_step *step)
 {
     if (!(step->node->op->impl->flags & DQ_OP_VIEW) ||
-        dq_builder_slot(b, step->node->in[0])->where != DQ_AT_CONSTANT || !dq_builder_share(b, step))
+        dq_planner_slot(p, step->node->in[0])->where != DQ_AT_CONSTANT || !dq_planner_share(p, step))
         return false;
-    dq_builder_out(b, step, 0)->fixed = dq_builder_all_fixed(b, step->node);
+    dq_planner_out(p, step, 0)->fixed = dq_planner_all_fixed(p, step->node);
     return true;
 }
 
@@ -159,10 +159,10 @@ static bool join_too_early(const dq_piece *in, const dq_piece *out)
     return others > LARGE && others >= in->size && out->last - in->first > LONG;
 }
 
-static bool join(const dq_builder *b, const dq_slot *in, const dq_slot *out, size_t shift)
+static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, size_t shift)
 {
-    const dq_slot *root = &b->plan->slots[in->root];
-    dq_piece *whole = &b->pieces[out->piece], *part = &b->pieces[root->piece];
+    const dq_slot *root = &p->plan->slots[in->root];
+    dq_piece *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
     /* kernels write to what is aligned, and has the last of its cache lines for itself */
     if (shift == DQ_NOT_JOINED || shift % DQ_PLACE_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
         in->t.size != root->t.size || part->within || join_too_early(part, whole))
@@ -173,38 +173,38 @@ static bool join(const dq_builder *b, const dq_slot *in, const dq_slot *out, siz
     return true;
 }
 
-bool dq_builder_join(dq_builder *b, const dq_step *step)
+bool dq_planner_join(dq_planner *p, const dq_step *step)
 {
     const dq_node *node = step->node;
     const size_t *joins = step->call.joins;
-    dq_slot *out = joins ? dq_builder_out(b, step, 0) : NULL;
+    dq_slot *out = joins ? dq_planner_out(p, step, 0) : NULL;
     size_t joined = 0;
     bool read = false; /* an input is, behind this step */
     if (!out)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
-        const dq_slot *in = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL;
-        if (!in || !join(b, in, out, joins[i]))
+        const dq_slot *in = node->in[i] ? dq_planner_slot(p, node->in[i]) : NULL;
+        if (!in || !join(p, in, out, joins[i]))
             continue;
         joined += in->t.size;
-        read = read || b->plan->last_read[in->root] > b->at;
-        b->plan->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
+        read = read || p->plan->last_read[in->root] > p->at;
+        p->plan->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
     }
     if (read)
-        b->plan->last_read[out->root] = UINT32_MAX;
+        p->plan->last_read[out->root] = UINT32_MAX;
     return joined == out->t.size;
 }
 
-static bool overlaps_another(const dq_builder *b, const dq_node *node, uint32_t input)
+static bool overlaps_another(const dq_planner *p, const dq_node *node, uint32_t input)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
         if (i != input && node->in[i] &&
-            dq_builder_slot(b, node->in[i])->root == dq_builder_slot(b, node->in[input])->root)
+            dq_planner_slot(p, node->in[i])->root == dq_planner_slot(p, node->in[input])->root)
             return true;
     return false;
 }
 
-bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out)
+bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
 {
     const dq_node *node = step->node;
     unsigned flags = node->op->impl->flags;
@@ -212,13 +212,13 @@ bool dq_builder_take_over(dq_builder *b, const dq_step *step, dq_slot *out)
                       : flags & DQ_OP_IN_ANY_PLACE            ? node->in_count
                                                               : 1;
     for (uint32_t i = 0; i < inputs; i++) {
-        const dq_slot *in = node->in[i] ? dq_builder_slot(b, node->in[i]) : NULL,
-                      *root = in ? &b->plan->slots[in->root] : NULL;
-        if (!in || root->where != DQ_AT_BUFFER || b->plan->last_read[in->root] > b->at ||
+        const dq_slot *in = node->in[i] ? dq_planner_slot(p, node->in[i]) : NULL,
+                      *root = in ? &p->plan->slots[in->root] : NULL;
+        if (!in || root->where != DQ_AT_BUFFER || p->plan->last_read[in->root] > p->at ||
             in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
-            in->t.size != root->t.size || overlaps_another(b, node, i))
+            in->t.size != root->t.size || overlaps_another(p, node, i))
             continue;
-        b->plan->last_read[in->root] = UINT32_MAX; /* not for two outputs */
+        p->plan->last_read[in->root] = UINT32_MAX; /* not for two outputs */
         out->piece = root->piece;
         return true;
     }

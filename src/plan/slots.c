@@ -1,7 +1,7 @@
 /* Which values have a slot. A plan of the main graph has one for each value of the model; one of an inner
  * graph, or of a few nodes, only for those that it names: thousands of small plans beside a large model would
  * else be as large as it, each. */
-#include "plan/builder.h"
+#include "plan/planner.h"
 
 #include <stdlib.h>
 
@@ -18,11 +18,11 @@ static void add(void *arg, dq_value *v)
     l->count++;
 }
 
-static void add_all(const dq_builder *b, list *l)
+static void add_all(const dq_planner *p, list *l)
 {
-    const dq_plan_request *r = b->request;
-    for (uint32_t n = 0; n < b->node_count; n++) {
-        const dq_node *node = b->nodes[n];
+    const dq_plan_request *r = p->request;
+    for (uint32_t n = 0; n < p->node_count; n++) {
+        const dq_node *node = p->nodes[n];
         dq_node_each_use(node, add, l);
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i])
@@ -34,26 +34,26 @@ static void add_all(const dq_builder *b, list *l)
         add(l, (dq_value *)(uintptr_t)r->wanted[i]);
 }
 
-static int by_id(const void *a, const void *b)
+static int by_id(const void *a, const void *p)
 {
-    const dq_value *const *x = a, *const *y = b;
+    const dq_value *const *x = a, *const *y = p;
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
 /* Few of the model's values: lists them. */
-static dq_status list_values(dq_builder *b, uint32_t all, dq_error *err)
+static dq_status list_values(dq_planner *p, uint32_t all, dq_error *err)
 {
     enum { FEW = 4 /* for one that has a slot */ };
-    dq_plan *plan = b->plan;
+    dq_plan *plan = p->plan;
     list l = {0};
-    add_all(b, &l);
+    add_all(p, &l);
     if (l.count >= all / FEW)
         return DQ_OK;
     l.values = DQ_NEW_ARRAY(&plan->outline, l.count, const dq_value *);
     if (!l.values)
         return dq_no_memory(err, l.count * sizeof *l.values, "a plan");
     l.count = 0;
-    add_all(b, &l);
+    add_all(p, &l);
     qsort(l.values, l.count, sizeof *l.values, by_id);
     plan->slot_count = 0;
     for (size_t i = 0; i < l.count; i++)
@@ -63,12 +63,12 @@ static dq_status list_values(dq_builder *b, uint32_t all, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_builder_make_slots(dq_builder *b, dq_error *err)
+dq_status dq_planner_make_slots(dq_planner *p, dq_error *err)
 {
-    dq_plan *plan = b->plan;
-    plan->slot_count = plan->program->ir->value_count + b->request->made_count;
-    if (b->request->nodes || plan->graph->outer)
-        DQ_TRY(list_values(b, plan->slot_count, err));
+    dq_plan *plan = p->plan;
+    plan->slot_count = plan->program->ir->value_count + p->request->made_count;
+    if (p->request->nodes || plan->graph->outer)
+        DQ_TRY(list_values(p, plan->slot_count, err));
     plan->slots = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, dq_slot);
     if (!plan->slots)
         return dq_no_memory(err, plan->slot_count * sizeof *plan->slots, "a plan");
