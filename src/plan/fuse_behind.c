@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-dq_chain dq_chain_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
+dq_behind dq_behind_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
 {
-    return (dq_chain){.rank = weights->rank,
-                      .behind = weights->rank - 2,
-                      .channels = (size_t)weights->dims[0],
-                      .last = (dq_value *)(uintptr_t)conv_out,
-                      .at = at,
-                      .clip = {-INFINITY, INFINITY}};
+    return (dq_behind){.rank = weights->rank,
+                       .behind = weights->rank - 2,
+                       .channels = (size_t)weights->dims[0],
+                       .last = (dq_value *)(uintptr_t)conv_out,
+                       .at = at,
+                       .clip = {-INFINITY, INFINITY}};
 }
 
 static bool is_needed(const dq_fuser *f, const dq_node *node)
@@ -32,8 +32,8 @@ static dq_node *reader_of(const dq_fuser *f, uint32_t at, const dq_value *v, uin
     return NULL;
 }
 
-const dq_node *dq_chain_next(const dq_fuser *f, const dq_chain *c, const char *op, uint32_t *at,
-                             dq_value **other)
+const dq_node *dq_behind_next(const dq_fuser *f, const dq_behind *c, const char *op, uint32_t *at,
+                              dq_value **other)
 {
     if (!dq_fuser_once(f, c->last) || c->inner_count == DQ_BEHIND_STEPS)
         return NULL;
@@ -44,7 +44,7 @@ const dq_node *dq_chain_next(const dq_fuser *f, const dq_chain *c, const char *o
     return node;
 }
 
-void dq_chain_go_on(dq_chain *c, const dq_node *node, uint32_t at)
+void dq_behind_go_on(dq_behind *c, const dq_node *node, uint32_t at)
 {
     c->inner[c->inner_count++] = c->last;
     c->last = node->out[0];
@@ -53,7 +53,7 @@ void dq_chain_go_on(dq_chain *c, const dq_node *node, uint32_t at)
 
 /* Whether dims broadcast along the channels alone: one element, or one a channel. An entry -1 is a Reshape's
  * "the rest". */
-static bool along_channels(const dq_chain *c, size_t rank, const int64_t *dims, size_t count)
+static bool along_channels(const dq_behind *c, size_t rank, const int64_t *dims, size_t count)
 {
     if (rank > c->rank || (count != 1 && count != c->channels))
         return false;
@@ -65,7 +65,7 @@ static bool along_channels(const dq_chain *c, size_t rank, const int64_t *dims, 
     return count == 1 || rank > c->behind;
 }
 
-dq_value *dq_chain_channels(const dq_chain *c, dq_value *v)
+dq_value *dq_behind_channels(const dq_behind *c, dq_value *v)
 {
     const dq_tensor *t = dq_fuser_constant(v);
     if (t)
@@ -114,20 +114,20 @@ static bool is_image(const dq_value *v, const dq_value *like)
     return false;
 }
 
-void dq_chain_sum(const dq_fuser *f, dq_chain *c)
+void dq_behind_sum(const dq_fuser *f, dq_behind *c)
 {
     dq_value *other;
     uint32_t at;
-    const dq_node *node = dq_chain_next(f, c, "Add", &at, &other);
+    const dq_node *node = dq_behind_next(f, c, "Add", &at, &other);
     if (!node)
-        node = dq_chain_next(f, c, "Sum", &at, &other);
+        node = dq_behind_next(f, c, "Sum", &at, &other);
     if (node && other && !dq_fuser_constant(other) && is_image(other, c->last)) {
         c->z = other;
-        dq_chain_go_on(c, node, at);
+        dq_behind_go_on(c, node, at);
     }
 }
 
-void dq_chain_clips(const dq_fuser *f, dq_chain *c)
+void dq_behind_clips(const dq_fuser *f, dq_behind *c)
 {
     const dq_node *node;
     uint32_t at;
@@ -138,21 +138,21 @@ void dq_chain_clips(const dq_fuser *f, dq_chain *c)
         c->clip =
             (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
         own = (dq_clip){-INFINITY, INFINITY};
-        dq_chain_go_on(c, node, at);
+        dq_behind_go_on(c, node, at);
     }
 }
 
 /* A constant float that spreads over all of the values. */
-static bool is_scalar(const dq_chain *c, dq_value *v, float *to)
+static bool is_scalar(const dq_behind *c, dq_value *v, float *to)
 {
     const dq_tensor *t = v ? dq_fuser_constant(v) : NULL;
-    bool is = t && t->count == 1 && dq_chain_channels(c, v) == v;
+    bool is = t && t->count == 1 && dq_behind_channels(c, v) == v;
     *to = is ? dq_fuser_float(t, 0) : 0;
     return is && isfinite(*to);
 }
 
 /* The hard sigmoid that the node begins, as far as its last node, whose position is *at then. */
-static const dq_node *read_sigmoid(const dq_fuser *f, dq_chain *c, const dq_node *node, uint32_t *at)
+static const dq_node *read_sigmoid(const dq_fuser *f, dq_behind *c, const dq_node *node, uint32_t *at)
 {
     dq_fgate *g = &c->gate;
     dq_clip clip = {-INFINITY, INFINITY};
@@ -177,12 +177,12 @@ static const dq_node *read_sigmoid(const dq_fuser *f, dq_chain *c, const dq_node
 /* Over the product with the sigmoid; what was taken from the values on the way is given back where there is
  * none.
  */
-static bool join_gate(const dq_fuser *f, dq_chain *c)
+static bool join_gate(const dq_fuser *f, dq_behind *c)
 {
     const uint32_t inner = c->inner_count;
     uint32_t at = c->at, product_at;
     dq_value *x = c->last, *other;
-    const dq_node *whole = dq_chain_next(f, c, "HardSwish", &at, &other);
+    const dq_node *whole = dq_behind_next(f, c, "HardSwish", &at, &other);
     if (whole) {
         c->gate = (dq_fgate){.scale = 1.0f / 6.0f,
                              .shift = 0.5f,
@@ -191,7 +191,7 @@ static bool join_gate(const dq_fuser *f, dq_chain *c)
                              .divisor = 1,
                              .factor = 1,
                              .term = -0.0f};
-        dq_chain_go_on(c, whole, at);
+        dq_behind_go_on(c, whole, at);
         return true;
     }
     if (x->id >= f->use_count || f->uses[x->id] != 2)
@@ -205,11 +205,11 @@ static bool join_gate(const dq_fuser *f, dq_chain *c)
         return false;
     }
     c->inner[c->inner_count++] = t;
-    dq_chain_go_on(c, product, product_at);
+    dq_behind_go_on(c, product, product_at);
     return true;
 }
 
-void dq_chain_gate(const dq_fuser *f, dq_chain *c)
+void dq_behind_gate(const dq_fuser *f, dq_behind *c)
 {
     static const char *const ops[] = {"Div", "Mul", "Add"};
     enum { MOST = 6 /* values that it takes in */ };
@@ -221,11 +221,11 @@ void dq_chain_gate(const dq_fuser *f, dq_chain *c)
         dq_value *other;
         uint32_t at;
         float number;
-        const dq_node *node = dq_chain_next(f, c, ops[i], &at, &other);
+        const dq_node *node = dq_behind_next(f, c, ops[i], &at, &other);
         if (!node || !is_scalar(c, other, &number) || (i == 0 && node->in[0] != c->last))
             continue;
         *to[i] = number;
-        dq_chain_go_on(c, node, at);
+        dq_behind_go_on(c, node, at);
     }
 }
 
@@ -239,19 +239,19 @@ static bool set_floats(dq_fuser *f, const char *name, size_t count, const float 
     return true;
 }
 
-bool dq_chain_bounds(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+bool dq_behind_bounds(dq_fuser *f, const dq_behind *c, const char *name, dq_attr *attr)
 {
     return set_floats(f, name, 2, (const float[]){c->clip.lo, c->clip.hi}, attr);
 }
 
-bool dq_chain_gate_params(dq_fuser *f, const dq_chain *c, const char *name, dq_attr *attr)
+bool dq_behind_gate_params(dq_fuser *f, const dq_behind *c, const char *name, dq_attr *attr)
 {
     const dq_fgate *g = &c->gate;
     const float params[] = {g->scale, g->shift, g->low, g->high, g->divisor, g->factor, g->term};
     return set_floats(f, name, sizeof params / sizeof *params, params, attr);
 }
 
-void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made)
+void dq_behind_replace(dq_fuser *f, const dq_behind *c, dq_node *made)
 {
     f->nodes[c->at] = made;
     for (uint32_t i = 0; i < c->inner_count; i++)
@@ -259,17 +259,18 @@ void dq_chain_replace(dq_fuser *f, const dq_chain *c, dq_node *made)
             f->uses[c->inner[i]->id] = 0; /* its one reader has become part of `made` */
 }
 
-bool dq_chain_to_float(dq_fuser *f, const dq_chain *c, const dq_node *conv, uint32_t in_count, dq_value **in)
+bool dq_behind_to_float(dq_fuser *f, const dq_behind *c, const dq_node *conv, uint32_t in_count,
+                        dq_value **in)
 {
-    const bool bounded = dq_chain_bounded(c);
+    const bool bounded = dq_behind_bounded(c);
     dq_node *made = dq_fuser_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, in_count, in, c->last,
                                   conv->attr_count + bounded);
     if (!made)
         return false;
     dq_fuser_copy_attrs(conv, made);
-    if ((bounded && !dq_chain_bounds(f, c, "clip", &made->attrs[conv->attr_count])) ||
+    if ((bounded && !dq_behind_bounds(f, c, "clip", &made->attrs[conv->attr_count])) ||
         !dq_fuser_bind(f, made))
         return false;
-    dq_chain_replace(f, c, made);
+    dq_behind_replace(f, c, made);
     return true;
 }

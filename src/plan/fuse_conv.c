@@ -41,7 +41,7 @@ static bool is_inference(const dq_node *node)
 }
 
 /* Joins what BatchNormalization does; false when it is another node, or its numbers are not finite. */
-static bool join_normalization(const dq_node *node, const dq_chain *c, affine *a)
+static bool join_normalization(const dq_node *node, const dq_behind *c, affine *a)
 {
     const float *scale, *bias, *mean, *variance;
     double epsilon = (double)dq_node_float(node, "epsilon", 1e-5f);
@@ -63,7 +63,7 @@ static bool join_normalization(const dq_node *node, const dq_chain *c, affine *a
     return true;
 }
 
-static bool join_constant(const dq_value *constant, bool factor, const dq_chain *c, affine *a)
+static bool join_constant(const dq_value *constant, bool factor, const dq_behind *c, affine *a)
 {
     const dq_tensor *t = dq_fuser_constant(constant);
     for (size_t i = 0; i < t->count; i++)
@@ -80,22 +80,22 @@ static bool join_constant(const dq_value *constant, bool factor, const dq_chain 
 
 /* One node more. A term behind another one would be rounded once where the graph rounds twice: as good, not
  * the same bits. */
-static bool join_next(const dq_fuser *f, dq_chain *c, affine *a)
+static bool join_next(const dq_fuser *f, dq_behind *c, affine *a)
 {
     dq_value *other;
     uint32_t at;
-    const dq_node *node = dq_chain_next(f, c, "BatchNormalization", &at, &other);
+    const dq_node *node = dq_behind_next(f, c, "BatchNormalization", &at, &other);
     /* it normalizes along axis 1 */
     bool joined =
         node && node->in[0] == c->last && c->rank == c->behind + 2 && join_normalization(node, c, a);
     static const char *const ops[] = {"Mul", "Add"};
     for (int i = 0; i < 2 && !joined; i++) {
-        node = dq_chain_next(f, c, ops[i], &at, &other);
-        dq_value *constant = node ? dq_chain_channels(c, other) : NULL;
+        node = dq_behind_next(f, c, ops[i], &at, &other);
+        dq_value *constant = node ? dq_behind_channels(c, other) : NULL;
         joined = constant && join_constant(constant, i == 0, c, a);
     }
     if (joined)
-        dq_chain_go_on(c, node, at);
+        dq_behind_go_on(c, node, at);
     a->moved = a->moved || joined;
     return joined;
 }
@@ -106,7 +106,7 @@ typedef struct product {
     enum { CONV, TRANSPOSED, GEMM, MATMUL } kind;
     const dq_node *node;
     const dq_tensor *w;
-    dq_chain chain;
+    dq_behind chain;
     size_t outer, inner, group_in; /* weight i is of channel i / inner % outer, and of group i / (inner *
                                       outer) / group_in */
 } product;
@@ -131,7 +131,7 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
         return false;
     *p = (product){.kind = kind, .node = node, .w = w, .outer = (size_t)w->dims[axis], .group_in = SIZE_MAX};
     p->inner = dq_dims_product(w->dims, axis + 1, w->rank);
-    p->chain = dq_chain_begin(node->out[0], at, w);
+    p->chain = dq_behind_begin(node->out[0], at, w);
     p->chain.channels = p->outer;
     if (kind == TRANSPOSED) {
         p->group_in = (size_t)(w->dims[0] / group);
@@ -154,7 +154,7 @@ static bool read_bias(const product *p, const dq_tensor **bias)
         return true;
     if (!*bias || (*bias)->dtype != DQ_FLOAT)
         return false;
-    return p->kind == GEMM ? dq_chain_channels(&p->chain, v) == v
+    return p->kind == GEMM ? dq_behind_channels(&p->chain, v) == v
                            : (*bias)->rank == 1 && (*bias)->count == p->chain.channels;
 }
 
@@ -199,20 +199,20 @@ static bool begin_affine(dq_fuser *f, const product *p, affine *a)
 }
 
 /* The activation function of FusedConv: what bounds a result, or gates it. */
-static bool set_activation(dq_fuser *f, const dq_chain *c, dq_attr *attrs)
+static bool set_activation(dq_fuser *f, const dq_behind *c, dq_attr *attrs)
 {
     bool relu = c->clip.lo == 0 && c->clip.hi == INFINITY;
     dq_string name = {c->gated ? "Gate" : relu ? "Relu" : "Clip", 4};
     attrs[0] = (dq_attr){.name = "activation", .kind = DQ_ATTR_STRING, .u.s = name};
-    return c->gated ? dq_chain_gate_params(f, c, "activation_params", &attrs[1])
-                    : dq_chain_bounds(f, c, "activation_params", &attrs[1]);
+    return c->gated ? dq_behind_gate_params(f, c, "activation_params", &attrs[1])
+                    : dq_behind_bounds(f, c, "activation_params", &attrs[1]);
 }
 
 static dq_node *make(dq_fuser *f, const product *p, dq_value *const *in)
 {
     const dq_node *node = p->node;
-    const dq_chain *c = &p->chain;
-    bool bounded = dq_chain_bounded(c) || c->gated, conv = p->kind == CONV;
+    const dq_behind *c = &p->chain;
+    bool bounded = dq_behind_bounded(c) || c->gated, conv = p->kind == CONV;
     bool own = bounded || c->z || (p->kind == MATMUL && in[2]);
     uint32_t inputs = c->z ? 4 : in[2] ? 3 : 2;
     const char *domain = !own ? "" : conv ? "com.microsoft" : "dqrun";
@@ -223,7 +223,7 @@ static dq_node *make(dq_fuser *f, const product *p, dq_value *const *in)
     made->attr_count = node->attr_count + bounded * (conv ? 2 : 1);
     dq_fuser_copy_attrs(node, made);
     dq_attr *more = made->attrs + node->attr_count;
-    if (bounded && !(conv ? set_activation(f, c, more) : dq_chain_bounds(f, c, "clip", more)))
+    if (bounded && !(conv ? set_activation(f, c, more) : dq_behind_bounds(f, c, "clip", more)))
         return NULL;
     for (uint32_t i = 0; i < node->attr_count; i++) /* it is in the bias */
         if (in[2] != dq_node_input(node, 2) && strcmp(made->attrs[i].name, "beta") == 0)
@@ -238,17 +238,17 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
     if (!read_product(f->nodes[at], at, &p))
         return false;
     const dq_node *node = p.node;
-    dq_chain *c = &p.chain;
+    dq_behind *c = &p.chain;
     bool can_join = begin_affine(f, &p, &a);
     if (f->failed)
         return false;
     while (can_join && join_next(f, c, &a))
         continue;
     if (p.kind == CONV)
-        dq_chain_sum(f, c);
-    dq_chain_clips(f, c);
-    if (p.kind == CONV && !dq_chain_bounded(c))
-        dq_chain_gate(f, c);
+        dq_behind_sum(f, c);
+    dq_behind_clips(f, c);
+    if (p.kind == CONV && !dq_behind_bounded(c))
+        dq_behind_gate(f, c);
     if (c->inner_count == 0)
         return false;
     dq_value *in[4] = {node->in[0], node->in[1], dq_node_input(node, 2), c->z};
@@ -257,12 +257,12 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
     dq_node *made = make(f, &p, in);
     if (!made || !dq_fuser_bind(f, made))
         return false;
-    dq_chain_replace(f, c, made);
+    dq_behind_replace(f, c, made);
     dq_fuser_tell(f, node, "fused with%s%s%s behind it into %s", a.moved ? " factors and terms" : "",
                   c->z ? " a sum" : "",
-                  c->gated              ? " a hard sigmoid"
-                  : dq_chain_bounded(c) ? " bounds"
-                                        : "",
+                  c->gated               ? " a hard sigmoid"
+                  : dq_behind_bounded(c) ? " bounds"
+                                         : "",
                   made->op_type);
     return true;
 }

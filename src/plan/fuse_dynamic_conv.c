@@ -13,25 +13,25 @@ typedef struct scales {
 } scales;
 
 /* Cast, and Mul by the product of the scales. */
-static bool read_scaling(const dq_fuser *f, dq_chain *c, scales *s)
+static bool read_scaling(const dq_fuser *f, dq_behind *c, scales *s)
 {
     dq_value *product = NULL;
     uint32_t at;
-    const dq_node *cast = dq_chain_next(f, c, "Cast", &at, &product);
+    const dq_node *cast = dq_behind_next(f, c, "Cast", &at, &product);
     if (!cast || dq_node_int(cast, "to", 0) != DQ_FLOAT)
         return false;
-    dq_chain_go_on(c, cast, at);
-    const dq_node *mul = dq_chain_next(f, c, "Mul", &at, &product);
+    dq_behind_go_on(c, cast, at);
+    const dq_node *mul = dq_behind_next(f, c, "Mul", &at, &product);
     if (!mul)
         return false;
-    dq_chain_go_on(c, mul, at);
+    dq_behind_go_on(c, mul, at);
     const dq_node *both = product->producer;
     s->both = product;
     if (!dq_fuser_is(both, "Mul"))
         return false;
     for (int side = 0; side < 2; side++) {
         s->x = both->in[side];
-        s->w = dq_chain_channels(c, both->in[1 - side]);
+        s->w = dq_behind_channels(c, both->in[1 - side]);
         if (s->w && dq_fuser_one_float(s->x, c->rank))
             return true;
     }
@@ -46,13 +46,13 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
     scales s;
     if (!w || w->rank < 3 || !conv->out[0])
         return false;
-    dq_chain c = dq_chain_begin(conv->out[0], at, w);
+    dq_behind c = dq_behind_begin(conv->out[0], at, w);
     if (!read_scaling(f, &c, &s))
         return false;
-    if ((add = dq_chain_next(f, &c, "Add", &at, &other)) && (bias = dq_chain_channels(&c, other)))
-        dq_chain_go_on(&c, add, at);
-    dq_chain_sum(f, &c);
-    dq_chain_clips(f, &c);
+    if ((add = dq_behind_next(f, &c, "Add", &at, &other)) && (bias = dq_behind_channels(&c, other)))
+        dq_behind_go_on(&c, add, at);
+    dq_behind_sum(f, &c);
+    dq_behind_clips(f, &c);
     const dq_node *quantize = dq_fuser_own_quantize(f, conv, s.x, s.both);
     dq_value *in[8] = {quantize ? quantize->in[0] : conv->in[0],
                        conv->in[1],
@@ -62,10 +62,10 @@ bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at)
                        s.w,
                        bias,
                        c.z};
-    if (!dq_chain_to_float(f, &c, conv, 8, in))
+    if (!dq_behind_to_float(f, &c, conv, 8, in))
         return false;
     dq_fuser_tell(f, conv, "fused with its %sscaling%s%s%s into ConvIntegerToFloat",
                   quantize ? "operand's quantization and its " : "", bias ? ", bias" : "", c.z ? ", sum" : "",
-                  dq_chain_bounded(&c) ? ", bounds" : "");
+                  dq_behind_bounded(&c) ? ", bounds" : "");
     return true;
 }

@@ -478,13 +478,13 @@ static bool fuse_conv_to_float(dq_fuser *f)
         !read_operands(f, &p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) || !conv_channels(&p) ||
         !dq_fuser_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
         return false;
-    dq_chain c = dq_chain_begin(conv->out[0], f->at, dq_fuser_constant(p.w.codes));
+    dq_behind c = dq_behind_begin(conv->out[0], f->at, dq_fuser_constant(p.w.codes));
     if (!dq_fuser_quantized_next(f, c.last)) /* which takes them into its own strips */
-        dq_chain_clips(f, &c);
+        dq_behind_clips(f, &c);
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
     if (p.bias && !(in[6] = float_bias(f, &p)))
         return false;
-    if (!dq_chain_to_float(f, &c, conv, 7, in))
+    if (!dq_behind_to_float(f, &c, conv, 7, in))
         return false;
     dq_fuser_tell(f, conv, "fused with the dequantization of its operands into ConvIntegerToFloat");
     return true;

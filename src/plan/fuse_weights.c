@@ -80,15 +80,15 @@ static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
 }
 
 /* The bias that is added behind a MatMul. */
-static dq_value *take_bias(const dq_fuser *f, const weights *w, dq_chain *c)
+static dq_value *take_bias(const dq_fuser *f, const weights *w, dq_behind *c)
 {
     dq_value *other;
     uint32_t at;
-    const dq_node *add = dq_chain_next(f, c, "Add", &at, &other);
-    dq_value *bias = add && other ? dq_chain_channels(c, other) : NULL;
+    const dq_node *add = dq_behind_next(f, c, "Add", &at, &other);
+    dq_value *bias = add && other ? dq_behind_channels(c, other) : NULL;
     if (!bias || (int64_t)dq_fuser_constant(bias)->count != w->columns)
         return NULL;
-    dq_chain_go_on(c, add, at);
+    dq_behind_go_on(c, add, at);
     return bias;
 }
 
@@ -105,7 +105,7 @@ bool dq_fuse_weights(dq_fuser *f)
         dq_fuser_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
         return false;
     const dq_type *type = &last->out[0]->type;
-    dq_chain c = dq_chain_begin(last->out[0], f->at, dq_fuser_constant(w.codes));
+    dq_behind c = dq_behind_begin(last->out[0], f->at, dq_fuser_constant(w.codes));
     c.rank = gemm ? 2 : type->has_shape ? type->rank : 1;
     c.channels = (size_t)w.columns;
     if (!gemm)
@@ -118,7 +118,7 @@ bool dq_fuse_weights(dq_fuser *f)
     made->attrs[1] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = w.turned};
     if (!dq_fuser_bind(f, made))
         return false;
-    dq_chain_replace(f, &c, made);
+    dq_behind_replace(f, &c, made);
     dq_fuser_tell(f, last, "fused with the dequantization of its weights into DequantizeMatMul");
     return true;
 }

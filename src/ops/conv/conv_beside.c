@@ -170,7 +170,7 @@ static void run_task(const job *j, const dq_conv_beside_task *t, float *room)
     dq_conv_beside_sums(j->call, c, t, o->bias, low, high, room);
     pass_gate(j, t->n, y);
     for (size_t m = 0; m < t->images; m++) {
-        const dq_conv_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
+        const dq_plane_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
         transpose((const uint32_t *)(const void *)(y + m * s->out_size * c->channels), c->channels,
                   s->out_size, t->n, (uint32_t *)(void *)(o->out + out.first), s->out_size);
         dq_conv_finish_sums(j->call, o, &out, NULL, !o->z);

@@ -2,7 +2,7 @@
 
 #include "kernels/kernels.h"
 
-void dq_conv_finish_sums(const dq_op_call *call, const dq_conv_floats *o, const dq_conv_sums *s,
+void dq_conv_finish_sums(const dq_op_call *call, const dq_conv_floats *o, const dq_plane_sums *s,
                          const float *bias, bool only_function)
 {
     const dq_conv_finish *to = o->finish;

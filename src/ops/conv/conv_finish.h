@@ -30,13 +30,13 @@ typedef struct dq_conv_floats {
 } dq_conv_floats;
 
 /** Sums that stand in their planes: `rows` of `cols`, `apart` from each other, from o->out + first on. */
-typedef struct dq_conv_sums {
+typedef struct dq_plane_sums {
     size_t first, rows, cols, apart;
-} dq_conv_sums;
+} dq_plane_sums;
 
 /** What is left to do upon such sums: a bias for the rows (NULL: the sums have it), Z, bounds and gate,
  * unless nothing of that is left (`only_function`), and the function. */
-void dq_conv_finish_sums(const dq_op_call *call, const dq_conv_floats *o, const dq_conv_sums *s,
+void dq_conv_finish_sums(const dq_op_call *call, const dq_conv_floats *o, const dq_plane_sums *s,
                          const float *bias, bool only_function);
 
 #endif

@@ -400,7 +400,7 @@ static void run_rest(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_conv_floats *o = j->o;
     const size_t row = j->g->row;
-    const dq_conv_sums sums = {begin * row, end - begin, row, row};
+    const dq_plane_sums sums = {begin * row, end - begin, row, row};
     dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 

@@ -337,7 +337,7 @@ static void sums(const job *j, const band *b, const float *copy, size_t in, size
 static void finish(const job *j, size_t channel, size_t at, size_t n)
 {
     const dq_conv_floats *o = j->o;
-    const dq_conv_sums sums = {at, 1, n, n};
+    const dq_plane_sums sums = {at, 1, n, n};
     if (o->z || o->finish->fn)
         dq_conv_finish_sums(j->call, o, &sums, o->bias ? o->bias + channel : NULL, !o->z);
 }

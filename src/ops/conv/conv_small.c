@@ -78,7 +78,7 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)(block->c + i * block->c_row),
                                         block->c_row, rows, part->cols, (uint32_t *)(void *)(o->out + at),
                                         s->out_size);
-        const dq_conv_sums sums = {at, part->cols, rows, s->out_size};
+        const dq_plane_sums sums = {at, part->cols, rows, s->out_size};
         dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z);
     }
 }

@@ -254,7 +254,7 @@ static void finish(const job *j, const dq_fpart *part)
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = j->g->shape;
     size_t first = (part->batch * s->group_out + part->row) * s->out_size + part->col;
-    const dq_conv_sums sums = {first, part->rows, part->cols, s->out_size};
+    const dq_plane_sums sums = {first, part->rows, part->cols, s->out_size};
     dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
