@@ -10,8 +10,8 @@
 #include "ops/conv/conv_small.h"
 #include "ops/conv/conv_winograd.h"
 #include "ops/half_floats.h"
-#include "ops/pool/window_walk.h"
 #include "ops/recurrent/rnn_activation.h"
+#include "ops/window.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "kernels/kernels.h"
 #include "ops/conv/conv_finish.h"
-#include "ops/pool/window_walk.h"
+#include "ops/window.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,31 +1,8 @@
-/* Sliding windows over any number of spatial axes: what convolutions and pools share. Attributes strides,
- * dilations, pads and auto_pad as the standard has them; lists that a node leaves out are ones (pads: zeros).
- */
+/* The shape of a convolution: its window, channels and groups. */
 #ifndef DQ_OPS_CONV_SHAPE_H
 #define DQ_OPS_CONV_SHAPE_H
 
-#include "ops/op.h"
-
-typedef struct dq_window {
-    size_t rank; /* spatial axes: at least 1 */
-    int64_t in[DQ_MAX_RANK], kernel[DQ_MAX_RANK];
-    int64_t stride[DQ_MAX_RANK], dilation[DQ_MAX_RANK];
-    int64_t begin[DQ_MAX_RANK], end[DQ_MAX_RANK]; /* padding; with auto_pad as it comes out */
-    int64_t out[DQ_MAX_RANK];
-} dq_window;
-
-/** Fills in the rest from rank, in, kernel and the node's attributes. Sentences about the length of an axis
- * name input `input`. `ceil_mode`: a window that reaches past the end padding counts, if it starts before
- * that. Every number in the result, and the span of windows (out - 1) * stride + (kernel - 1) * dilation + 1,
- * fits. */
-dq_status dq_window_infer(const dq_op_call *call, uint32_t input, bool ceil_mode, dq_window *w,
-                          dq_error *err);
-
-/** (kernel - 1) * dilation + 1 of an axis: elements that a window spans. */
-static inline int64_t dq_window_span(const dq_window *w, size_t axis)
-{
-    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
-}
+#include "ops/window.h"
 
 typedef struct dq_conv_shape {
     dq_window window;

@@ -5,9 +5,9 @@
 #include "base/codec.h"
 #include "ops/element.h"
 #include "ops/pool/pool_rows.h"
-#include "ops/pool/window_walk.h"
 #include "ops/reduce/reduce.h"
 #include "ops/widened.h"
+#include "ops/window.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -135,7 +135,7 @@ static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], p
     p->row_base = 0;
     for (size_t d = last; d-- > 0;) {
         int64_t first;
-        p->dims[d] = dq_pool_overlap(origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &first);
+        p->dims[d] = dq_window_overlap(origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &first);
         p->strides[d] = (size_t)w->dilation[d] * stride;
         p->rows *= p->dims[d];
         if (p->dims[d])
@@ -149,7 +149,7 @@ static inline void clip_last(const dq_window *w, int64_t origin, patch *p)
 {
     size_t last = w->rank - 1;
     int64_t first;
-    p->dims[last] = dq_pool_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first);
+    p->dims[last] = dq_window_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first);
     p->count = p->rows * p->dims[last];
     p->base = p->row_base + (p->dims[last] ? (size_t)first : 0);
 }
@@ -160,8 +160,8 @@ static size_t with_pads(const dq_window *w, const int64_t origin[DQ_MAX_RANK])
     size_t count = 1;
     for (size_t d = 0; d < w->rank; d++) {
         int64_t first;
-        count *= dq_pool_overlap(origin[d], w->kernel[d], w->dilation[d], -w->begin[d], w->in[d] + w->end[d],
-                                 &first);
+        count *= dq_window_overlap(origin[d], w->kernel[d], w->dilation[d], -w->begin[d],
+                                   w->in[d] + w->end[d], &first);
     }
     return count;
 }

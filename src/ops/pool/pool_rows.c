@@ -77,21 +77,6 @@ bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *byt
            dq_add_size(*bytes, rows, bytes);
 }
 
-size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
-                       int64_t *first)
-{
-    if (origin >= low && (kernel - 1) * step < high - origin) {
-        *first = origin;
-        return (size_t)kernel;
-    }
-    int64_t skipped = origin < low ? (low - origin - 1) / step + 1 : 0;
-    *first = origin + skipped * step;
-    if (*first >= high || skipped >= kernel)
-        return 0;
-    int64_t left = kernel - skipped, room = (high - *first - 1) / step + 1;
-    return (size_t)(left < room ? left : room);
-}
-
 /* The rows of a plane under the windows of a row of results. */
 typedef struct under {
     size_t plane, index[DQ_MAX_RANK]; /* of the row of results */
@@ -102,7 +87,7 @@ typedef struct under {
 static void find_axis(const dq_window *w, size_t d, under *u)
 {
     u->origin[d] = (int64_t)u->index[d] * w->stride[d] - w->begin[d];
-    u->counts[d] = dq_pool_overlap(u->origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u->first[d]);
+    u->counts[d] = dq_window_overlap(u->origin[d], w->kernel[d], w->dilation[d], 0, w->in[d], &u->first[d]);
 }
 
 static void count_rows(const dq_window *w, under *u)
@@ -385,7 +370,7 @@ static void begin_found(const dq_window *w, const float *x, const size_t *row, s
     for (size_t i = 0; i < n; i++) {
         int64_t first, origin = (int64_t)(c + i) * w->stride[last] - w->begin[last];
         bool some =
-            dq_pool_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first) && row;
+            dq_window_overlap(origin, w->kernel[last], w->dilation[last], 0, w->in[last], &first) && row;
         f->best[i] = some ? (uint32_t)(*row + (size_t)first) : 0;
         f->highest[i] = some ? x[f->best[i]] : -INFINITY;
     }
@@ -458,8 +443,8 @@ void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_
 static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 {
     int64_t first;
-    return dq_pool_overlap(origin, w->kernel[d], w->dilation[d], pads ? -w->begin[d] : 0,
-                           pads ? w->in[d] + w->end[d] : w->in[d], &first);
+    return dq_window_overlap(origin, w->kernel[d], w->dilation[d], pads ? -w->begin[d] : 0,
+                             pads ? w->in[d] + w->end[d] : w->in[d], &first);
 }
 
 /* `root`: norms, which nothing is divided by */

@@ -3,7 +3,7 @@
 #ifndef DQ_OPS_POOL_ROWS_H
 #define DQ_OPS_POOL_ROWS_H
 
-#include "ops/conv/conv_shape.h"
+#include "ops/window.h"
 
 /** Whether dq_max_rows (else dq_average_rows) takes the type, and windows do not reach far over the input: a
  * line of room is as long as they reach. */
@@ -34,9 +34,5 @@ void dq_average_rows(const dq_pool_rows *rows, bool pads, const float *in, float
 
 /** The square roots of the sums of squares, likewise. */
 void dq_norm_rows(const dq_pool_rows *rows, const float *in, float *out);
-
-/** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
-size_t dq_pool_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
-                       int64_t *first);
 
 #endif

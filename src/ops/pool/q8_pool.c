@@ -7,9 +7,8 @@
  * A window that holds nothing but padding has the mean 0, and as its greatest element the least one of the
  * type. */
 #include "ops/codes.h"
-#include "ops/conv/conv_shape.h"
-#include "ops/pool/window_walk.h"
 #include "ops/quantize/q8.h"
+#include "ops/window.h"
 
 #include "base/checked.h"
 

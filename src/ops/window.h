@@ -1,8 +1,31 @@
-/* Walking the windows of a dq_window: from an output's number to the input elements under it. */
-#ifndef DQ_OPS_WINDOW_WALK_H
-#define DQ_OPS_WINDOW_WALK_H
+/* Sliding windows over any number of spatial axes: what convolutions and pools share. Attributes strides,
+ * dilations, pads and auto_pad as the standard has them; lists that a node leaves out are ones (pads: zeros).
+ */
+#ifndef DQ_OPS_WINDOW_H
+#define DQ_OPS_WINDOW_H
 
-#include "ops/conv/conv_shape.h"
+#include "ops/op.h"
+
+typedef struct dq_window {
+    size_t rank; /* spatial axes: at least 1 */
+    int64_t in[DQ_MAX_RANK], kernel[DQ_MAX_RANK];
+    int64_t stride[DQ_MAX_RANK], dilation[DQ_MAX_RANK];
+    int64_t begin[DQ_MAX_RANK], end[DQ_MAX_RANK]; /* padding; with auto_pad as it comes out */
+    int64_t out[DQ_MAX_RANK];
+} dq_window;
+
+/** Fills in the rest from rank, in, kernel and the node's attributes. Sentences about the length of an axis
+ * name input `input`. `ceil_mode`: a window that reaches past the end padding counts, if it starts before
+ * that. Every number in the result, and the span of windows (out - 1) * stride + (kernel - 1) * dilation + 1,
+ * fits. */
+dq_status dq_window_infer(const dq_op_call *call, uint32_t input, bool ceil_mode, dq_window *w,
+                          dq_error *err);
+
+/** (kernel - 1) * dilation + 1 of an axis: elements that a window spans. */
+static inline int64_t dq_window_span(const dq_window *w, size_t axis)
+{
+    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+}
 
 /** Where the window of output number `index` (row-major over w->out) begins; negative inside the padding. */
 static inline void dq_window_origin(const dq_window *w, size_t index, int64_t origin[DQ_MAX_RANK])
@@ -41,5 +64,9 @@ static inline void dq_window_taps(const dq_window *w, size_t d, int64_t *first, 
     *end = high < 0 ? 0 : high / w->dilation[d] + 1;
     *end = *end < w->kernel[d] ? *end : w->kernel[d];
 }
+
+/** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
+size_t dq_window_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
+                         int64_t *first);
 
 #endif
