@@ -10,6 +10,8 @@
  * magnitudes: less than what the float sum of the graph as written is off by, where it has more than one
  * product.
  *
+ * Of a Conv of float16 the bounds, which are float16, too: before or behind the rounding, that is the same.
+ *
  * A value times its hard sigmoid goes into Conv, too, as its kernels end with it: the same bits. Functions
  * other than that and bounds stay chains of their own behind the product (fuse_chain.c): upon its blocks they
  * take longer, as the product's stores are no longer waited for in the background. */
@@ -118,8 +120,8 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
     while (kind <= MATMUL && !dq_fuser_is(node, names[kind]))
         kind++;
     const dq_tensor *w = kind <= MATMUL ? dq_fuser_constant(node->in[1]) : NULL;
-    if (!w || w->rank < (kind <= TRANSPOSED ? 3 : 2) || w->dtype != DQ_FLOAT || !node->out[0] ||
-        w->count == 0)
+    if (!w || w->rank < (kind <= TRANSPOSED ? 3 : 2) || !node->out[0] || w->count == 0 ||
+        (w->dtype != DQ_FLOAT && (w->dtype != DQ_FLOAT16 || kind != CONV)))
         return false;
     const dq_type *type = &node->out[0]->type;
     int64_t group = dq_node_int(node, "group", 1);
@@ -239,15 +241,16 @@ bool dq_fuse_conv(dq_fuser *f, uint32_t at)
         return false;
     const dq_node *node = p.node;
     dq_behind *c = &p.chain;
-    bool can_join = begin_affine(f, &p, &a);
+    const bool floats = p.w->dtype == DQ_FLOAT;
+    bool can_join = floats && begin_affine(f, &p, &a);
     if (f->failed)
         return false;
     while (can_join && join_next(f, c, &a))
         continue;
-    if (p.kind == CONV)
+    if (p.kind == CONV && floats)
         dq_behind_sum(f, c);
     dq_behind_clips(f, c);
-    if (p.kind == CONV && !dq_behind_bounded(c))
+    if (p.kind == CONV && floats && !dq_behind_bounded(c))
         dq_behind_gate(f, c);
     if (c->inner_count == 0)
         return false;

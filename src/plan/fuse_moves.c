@@ -7,6 +7,7 @@
  * Behind an operator, Relu and Clip may stand between the moves: they become one Clip of codes, which is
  * exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls away
  * where the type's range already clips. */
+#include "base/codec.h"
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -215,9 +216,10 @@ static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
     if (!v)
         return true;
     const dq_tensor *t = dq_fuser_constant(v);
-    if (!t || t->dtype != DQ_FLOAT || t->count != 1)
+    if (!t || (t->dtype != DQ_FLOAT && t->dtype != DQ_FLOAT16) || t->count != 1)
         return false;
-    *bound = dq_data(t, float)[0];
+    *bound =
+        t->dtype == DQ_FLOAT ? dq_fuser_float(t, 0) : dq_f16_to_f32((uint16_t)dq_get_bits(t->data, 16, 0));
     return true;
 }
 

@@ -200,6 +200,25 @@ def many_bounds(case):
     case.output(y, FLOAT)
 
 
+def half_conv(case):
+    """Convolutions of float16 with bounds behind them, and a sum, which stops fusion: rounded before it is added."""
+    channels, filters, kernel, half = case.size(1, 9), case.size(1, 9), case.pick(1, 3), np.dtype(np.float16)
+    w = case.constant("w", case.rng.normal(0, 1, (filters, channels, kernel, kernel)).astype(half))
+    x = case.fed("x", case.rng.normal(0, 1, (1, channels, 6, case.size(3, 12))).astype(half))
+    y = case.node("Conv", [x, w], "conv")
+    bounded = case.chance(0.7)
+    if not bounded:
+        y = case.node("Add", [y, y], "sum")
+    if case.chance(0.5):
+        y = case.node("Relu", [y], "relu")
+    else:
+        low, high = (case.constant(name, half.type(case.rng.normal(at, 0.3))) for name, at in (("low", -2), ("high", 2)))
+        y = case.node("Clip", [y, low, high], "clip")
+    case.output(y, half)
+    case.note = "bounds" if bounded else "sum"
+    case.expect("conv", "bounds behind it into FusedConv", told=bounded)
+
+
 def float_product(case):
     """MatMul, Gemm or ConvTranspose of constant weights; then factors and terms of the columns or channels, and bounds;
     sometimes the product is wanted itself, or a term is not constant: fusion stops there."""
@@ -340,4 +359,4 @@ def moved_keys(case):
 
 
 PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv,
-                                     many_bounds)}
+                                    many_bounds, half_conv)}
