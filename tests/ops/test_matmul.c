@@ -141,7 +141,7 @@ static double fraction(uint64_t *state)
 /* The contract: one chain of fused multiply-adds a sum, then alpha, then C. The harness runs each case with
  * portable kernels on one thread and constant operands (packed for all runs), and with the best kernels on
  * three threads. */
-enum { NO_C, C_ROW, C_COLUMN };
+enum { NO_C, C_ROW, C_COLUMN, C_WHOLE };
 
 static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_b, float alpha, int with_c)
 {
@@ -153,7 +153,7 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
         a[i] = fraction(&state);
     for (int64_t i = 0; i < k * n; i++)
         b[i] = fraction(&state);
-    for (int64_t i = 0; i < m + n; i++)
+    for (int64_t i = 0; i < m * n || i < m + n; i++)
         c_values[i] = fraction(&state);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -164,7 +164,7 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
             if (alpha != 1)
                 sum = alpha * sum;
             if (with_c)
-                sum += (float)c_values[with_c == C_ROW ? j : i];
+                sum += (float)c_values[with_c == C_ROW ? j : with_c == C_WHOLE ? i * n + j : i];
             want[i * n + j] = (double)sum;
         }
     ops_case c;
@@ -177,7 +177,7 @@ static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_
     if (with_c == C_ROW)
         ops_in(&c, DQ_FLOAT, OPS_DIMS(n), c_values);
     else if (with_c)
-        ops_in(&c, DQ_FLOAT, OPS_DIMS(m, 1), c_values);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(m, with_c == C_WHOLE ? n : 1), c_values);
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(m, n), want);
     ops_end(&c);
@@ -194,6 +194,9 @@ START_TEST(gemm_to_the_bit)
         gemm_bits(23, 19, 1, trans_a, trans_b, alpha, with_c);
         gemm_bits(700, 70, 1, trans_a, trans_b, alpha, with_c);
         gemm_bits(700, 70, 1, trans_a, trans_b, alpha, C_COLUMN);
+        gemm_bits(200, 3, 3, trans_a, trans_b, alpha, with_c);
+        gemm_bits(131, 16, 2, trans_a, trans_b, alpha, with_c ? C_WHOLE : NO_C);
+        gemm_bits(130, 300, 4, trans_a, trans_b, alpha, with_c);
         gemm_bits(7, 5, 16, trans_a, trans_b, alpha, with_c);
         gemm_bits(200, 40, 131, trans_a, trans_b, alpha, with_c);
         gemm_bits(13, 530, 33, trans_a, trans_b, alpha, with_c);

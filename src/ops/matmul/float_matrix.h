@@ -9,11 +9,12 @@ typedef struct dq_fmatrix {
     size_t a_row, a_step, b_col, b_step; /* strides in elements: row i, step p; column j, step p */
     float alpha;
     dq_bounds bounds;
+    bool z_apart; /* z_row will not be 0 */
     /* by dq_fmatrix_prepare */
     dq_fproduct product;
     const float *panels; /* B, when it is constant and serves several rows */
     bool by_columns;     /* one row, and B's columns are contiguous */
-    bool by_rows;        /* one column, as A's rows are */
+    bool turned;         /* A and B have changed places, and sizes and strides with them */
 } dq_fmatrix;
 
 typedef struct dq_fmatrix_operands {

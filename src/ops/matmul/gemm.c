@@ -271,7 +271,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                  .b_col = s->b_col,
                                  .b_step = s->b_step,
                                  .alpha = s->alpha,
-                                 .bounds = s->floats.bounds};
+                                 .bounds = s->floats.bounds,
+                                 .z_apart = s->c_row != 0};
         DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
         return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
