@@ -25,7 +25,6 @@ typedef struct ops_case {
     uint32_t out_count;           /* outputs wanted; 1 unless a test says otherwise */
     dq_dtype out_types[OPS_MAX];  /* types that the schema would decide; DQ_UNDEFINED: the operator does */
     const char *formals[OPS_MAX]; /* input names for sentences; NULL: none */
-    bool float_kernels_differ; /* float outputs may depend on the ISA: only the first run's are looked at */
     bool honor_accuracy_level;
     dq_tensor *out[OPS_MAX]; /* after ops_run */
     dq_error err;

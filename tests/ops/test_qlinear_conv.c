@@ -10,9 +10,9 @@ static const char *const linear_formals[] = {
 
 /* ---- Random convolutions ----------------------------------------------------------------------------- */
 
-static void add_attributes(ops_case *c, const geometry *g, uint64_t *state)
+static void add_attributes(ops_case *c, const naive_geometry *g, uint64_t *state)
 {
-    size_t strides = product(g->stride, g->axes);
+    size_t strides = naive_product(g->stride, g->axes);
     ops_int(c, "group", g->group);
     if (naive_random(state, 2))
         ops_ints(c, "kernel_shape", g->axes, g->kernel);
@@ -25,23 +25,23 @@ static void add_attributes(ops_case *c, const geometry *g, uint64_t *state)
         ops_ints(c, "pads", 2 * g->axes, g->pads);
 }
 
-static void tensor_dims(const geometry *g, int64_t channels, const int64_t *spatial, int64_t *dims)
+static void tensor_dims(const naive_geometry *g, int64_t channels, const int64_t *spatial, int64_t *dims)
 {
     dims[0] = g->batch;
     dims[g->last ? 1 + g->axes : 1] = channels;
     memcpy(dims + (g->last ? 1 : 2), spatial, g->axes * sizeof *dims);
 }
 
-static dq_tensor *add_x(ops_case *c, uint64_t *state, dq_dtype dtype, const geometry *g)
+static dq_tensor *add_x(ops_case *c, uint64_t *state, dq_dtype dtype, const naive_geometry *g)
 {
-    int64_t dims[2 + AXES];
+    int64_t dims[2 + NAIVE_AXES];
     tensor_dims(g, g->group * g->group_in, g->in, dims);
     return naive_codes(c, state, dtype, 2 + g->axes, dims);
 }
 
-static dq_tensor *add_w(ops_case *c, uint64_t *state, dq_dtype dtype, const geometry *g)
+static dq_tensor *add_w(ops_case *c, uint64_t *state, dq_dtype dtype, const naive_geometry *g)
 {
-    int64_t dims[2 + AXES] = {g->group * g->group_out, g->group_in};
+    int64_t dims[2 + NAIVE_AXES] = {g->group * g->group_out, g->group_in};
     memcpy(dims + 2, g->kernel, sizeof g->kernel);
     return naive_codes(c, state, dtype, 2 + g->axes, dims);
 }
@@ -54,9 +54,9 @@ static size_t channel_param(uint64_t *state, int64_t channels, int64_t *dim)
     return kind == 0 ? 0 : 1;
 }
 
-static void check_shape(const ops_case *c, const geometry *g)
+static void check_shape(const ops_case *c, const naive_geometry *g)
 {
-    int64_t dims[2 + AXES];
+    int64_t dims[2 + NAIVE_AXES];
     tensor_dims(g, g->group * g->group_out, g->out, dims);
     char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
     ck_assert_str_eq(dq_shape_text(c->out[0]->rank, c->out[0]->dims, got),
@@ -68,7 +68,7 @@ START_TEST(random_integer)
     static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
     uint64_t state = 2685821657736338717u;
     for (int round = 0; round < 400; round++) {
-        geometry g = random_geometry(&state);
+        naive_geometry g = naive_random_geometry(&state);
         dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1];
         const dq_tensor *zeros[2] = {NULL, NULL};
         const int64_t one = 1;
@@ -88,7 +88,7 @@ START_TEST(random_integer)
         ops_must_run(&c);
         check_shape(&c, &g);
         for (size_t i = 0; i < c.out[0]->count; i++) {
-            int64_t wanted = sum_of(&g, x, zeros[0], w, zeros[1], i);
+            int64_t wanted = naive_conv_sum(&g, x, zeros[0], w, zeros[1], i);
             ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
                           round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
         }
@@ -115,8 +115,8 @@ static double scale_at(const dq_tensor *scale, size_t channel)
 enum { WIDE = 3 }; /* of the standard, com.microsoft's with and without channels_last, and dqrun's */
 
 /* One output of `apart` or so is looked at; `extreme`: the largest sums. */
-static void check_linear(uint64_t *state, const geometry *g, int kind, const dq_dtype types[3], bool extreme,
-                         uint32_t apart, int round)
+static void check_linear(uint64_t *state, const naive_geometry *g, int kind, const dq_dtype types[3],
+                         bool extreme, uint32_t apart, int round)
 {
     static const char *const domains[] = {"", "com.microsoft", "com.microsoft", "dqrun"};
     dq_dtype tx = types[0], tw = types[1], ty = types[2];
@@ -156,12 +156,12 @@ static void check_linear(uint64_t *state, const geometry *g, int kind, const dq_
     double lo = (double)dq_dtype_get(ty)->min, hi = (double)dq_dtype_get(ty)->max;
     for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(state, apart)) {
         size_t channel, image, p;
-        place_of(g, i, &p, &channel, &image);
+        naive_conv_place(g, i, &p, &channel, &image);
         double scale = scale_at(x_scale, 0) * scale_at(w_scale, channel);
         double added = bias ? dq_tensor_get_double(bias, channel) / (kind == WIDE ? scale : 1) : 0;
-        double sum = (double)sum_of(g, x, x_zero, w, w_zero, i) + added;
+        double sum = (double)naive_conv_sum(g, x, x_zero, w, w_zero, i) + added;
         double v = rint(sum * (scale / scale_at(y_scale, 0)));
-        double wanted = fmin(fmax(v + (double)zero_of(y_zero, 0), lo), hi);
+        double wanted = fmin(fmax(v + (double)naive_zero(y_zero, 0), lo), hi);
         ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
                       round, i, dq_tensor_get_double(c.out[0], i), wanted);
     }
@@ -174,7 +174,7 @@ START_TEST(random_linear)
 {
     uint64_t state = 1442695040888963407u;
     for (int round = 0; round < 600; round++) {
-        geometry g = random_geometry(&state);
+        naive_geometry g = naive_random_geometry(&state);
         int kind = round % 4, each = kind == WIDE ? 4 : 2;
         g.last = kind == 2;
         if (g.last && g.axes < 3 && naive_random(&state, 8) == 0) /* more than is stored at a time */
@@ -192,7 +192,8 @@ START_TEST(wide_bands)
     uint64_t state = 2862933555777941757u;
     for (int round = 0; round < 16; round++) {
         bool depthwise = round % 4 == 0;
-        geometry g = {.axes = 1 + (round % 4 < 3), .batch = 1, .group = depthwise ? 2 : 1, .group_in = 1};
+        naive_geometry g = {
+            .axes = 1 + (round % 4 < 3), .batch = 1, .group = depthwise ? 2 : 1, .group_in = 1};
         if (!depthwise)
             g.group_in = 36 + naive_random(&state, 20);
         g.group_out = 1 + naive_random(&state, 20);
@@ -204,7 +205,7 @@ START_TEST(wide_bands)
             g.pads[i] = naive_random(&state, 3);
             g.pads[g.axes + i] = naive_random(&state, 3);
         }
-        ck_assert(finish(&g));
+        ck_assert(naive_finish(&g));
         const dq_dtype types[] = {linear_types[2 + round / 8], linear_types[round % 4],
                                   linear_types[round / 4 % 4]};
         check_linear(&state, &g, WIDE, types, round % 3 == 0, 200, round);
@@ -218,7 +219,7 @@ START_TEST(small_planes)
     static const uint32_t longest[] = {60, 7, 3};
     uint64_t state = 1181783497276652981u;
     for (int round = 0; round < 96; round++) {
-        geometry g = {.axes = 1 + naive_random(&state, 3), .group_in = 1, .group_out = 1};
+        naive_geometry g = {.axes = 1 + naive_random(&state, 3), .group_in = 1, .group_out = 1};
         g.batch = 1 + naive_random(&state, 2);
         g.group = 8 + naive_random(&state, 90);
         do {
@@ -230,7 +231,7 @@ START_TEST(small_planes)
                 g.pads[i] = naive_random(&state, 3);
                 g.pads[g.axes + i] = naive_random(&state, 3);
             }
-        } while (!finish(&g));
+        } while (!naive_finish(&g));
         const dq_dtype types[] = {linear_types[round % 2], linear_types[round / 2 % 2],
                                   linear_types[round / 4 % 2]};
         check_linear(&state, &g, 0, types, round % 3 == 0, 1, round);
@@ -244,7 +245,7 @@ START_TEST(many_pixels)
     static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
     uint64_t state = 88172645463325252u;
     for (int round = 0; round < 16; round++) {
-        geometry g = {.axes = 2, .batch = 1 + naive_random(&state, 2), .group = 1, .stride = {1, 1}};
+        naive_geometry g = {.axes = 2, .batch = 1 + naive_random(&state, 2), .group = 1, .stride = {1, 1}};
         g.group_in = 16 + naive_random(&state, 20);
         g.group_out = 1 + naive_random(&state, 36);
         for (size_t i = 0; i < 2; i++) {
@@ -254,7 +255,7 @@ START_TEST(many_pixels)
             g.pads[i] = naive_random(&state, 3);
             g.pads[2 + i] = naive_random(&state, 3);
         }
-        ck_assert(finish(&g));
+        ck_assert(naive_finish(&g));
         dq_dtype tx = types[round & 1], tw = types[round >> 1 & 1];
         const int64_t one = 1;
         ops_case c;
@@ -271,7 +272,7 @@ START_TEST(many_pixels)
         ops_must_run(&c);
         check_shape(&c, &g);
         for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(&state, 40)) {
-            int64_t wanted = sum_of(&g, x, x_zero, w, w_zero, i);
+            int64_t wanted = naive_conv_sum(&g, x, x_zero, w, w_zero, i);
             ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
                           round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
         }
