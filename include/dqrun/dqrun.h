@@ -284,9 +284,9 @@ DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info 
 DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why),
                                 void *arg, dq_error *err);
 
-/** Writes the model as a .onnx file, whole or not at all: what was loaded or built, with model-local
- * functions inlined, attributes that were left out written with their defaults, and all tensors inside the
- * file. Refused over protobuf's 2 GiB. DQ_IO: the file could not be written. */
+/** Writes the model as a .onnx file, whole or not at all, behind a link where path is one: what was loaded or
+ * built, with model-local functions inlined, attributes that were left out written with their defaults, and
+ * all tensors inside the file. Refused over protobuf's 2 GiB. DQ_IO: the file could not be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
 
 /* ---- Models from code -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* madvise */
+#define _DEFAULT_SOURCE /* madvise, realpath */
 #include "base/file.h"
 
 #include <errno.h>
@@ -84,14 +84,15 @@ dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
     *out = (dq_file_out){0};
     if (stat(path, &info) == 0) /* a device must not be renamed over */
         DQ_TRY(need_regular(info.st_mode, path, DQ_IO, err));
-    out->path = strdup(path);
-    out->temporary = malloc(strlen(path) + sizeof suffix);
-    if (!out->path || !out->temporary) {
+    out->path = realpath(path, NULL); /* where links lead: they stay */
+    if (!out->path)
+        out->path = strdup(path);
+    out->temporary = out->path ? malloc(strlen(out->path) + sizeof suffix) : NULL;
+    if (!out->temporary) {
         free(out->path);
-        free(out->temporary);
         return dq_no_memory(err, strlen(path) + sizeof suffix, "the name of a file");
     }
-    strcpy(out->temporary, path);
+    strcpy(out->temporary, out->path);
     strcat(out->temporary, suffix);
     int fd = mkstemp(out->temporary);
     if (fd >= 0)

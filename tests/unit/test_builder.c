@@ -195,6 +195,31 @@ START_TEST(saving_is_whole_or_not_at_all)
 }
 END_TEST
 
+START_TEST(saving_through_a_link_keeps_it)
+{
+    const char *codes;
+    char folder[] = "/tmp/dqrun-built-XXXXXX", file[sizeof folder + 8], link[sizeof folder + 8];
+    dq_model *model = NULL, *again = NULL;
+    struct stat info;
+    must(dq_builder_finish(per_column(&codes), NULL, &model, &err));
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/file", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    must(dq_model_save(model, file, &err));
+    ck_assert_int_eq(truncate(file, 0), 0);
+    ck_assert_int_eq(symlink("file", link), 0);
+    must(dq_model_save(model, link, &err));
+    ck_assert_int_eq(lstat(link, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    must(dq_model_load(file, NULL, &again, &err));
+    dq_model_free(again);
+    dq_model_free(model);
+    unlink(link);
+    unlink(file);
+    rmdir(folder);
+}
+END_TEST
+
 START_TEST(what_is_no_constant_is_refused)
 {
     dq_builder *b = NULL;
@@ -232,6 +257,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, links_are_checked_at_the_end);
     tcase_add_test(tests, types_by_name);
     tcase_add_test(tests, saving_is_whole_or_not_at_all);
+    tcase_add_test(tests, saving_through_a_link_keeps_it);
     tcase_add_test(tests, what_is_no_constant_is_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
