@@ -143,17 +143,29 @@ bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, con
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
+bool dq_fuser_is_read(const dq_fuser *f, const dq_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i] && (node->out[i]->id >= f->use_count || f->uses[node->out[i]->id]))
+            return true;
+    return false;
+}
+
 static void count_graph_uses(dq_fuser *f, const dq_graph *g);
 
+/* By the nodes that are needed for what callers want, which is counted before, and by all of inner graphs. */
 static void count_uses(dq_fuser *f, dq_node *const *nodes, uint32_t count)
 {
     dq_graph *const *graphs;
-    for (uint32_t n = 0; n < count; n++) {
+    for (uint32_t n = count; n-- > 0;) {
         const dq_node *node = nodes[n];
+        if (nodes == f->nodes && !dq_fuser_is_read(f, node))
+            continue;
         for (uint32_t i = 0; i < node->in_count; i++)
             if (node->in[i]) {
                 f->uses[node->in[i]->id]++;
-                f->reader[node->in[i]->id] = node;
+                if (!f->reader[node->in[i]->id])
+                    f->reader[node->in[i]->id] = node;
             }
         for (uint32_t a = 0; a < node->attr_count; a++)
             for (size_t held = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < held; k++)
@@ -216,6 +228,9 @@ static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t want
     f->instead = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
     if (f->failed || !f->uses || !f->reader || !f->instead)
         return dq_no_memory(err, f->use_count * sizeof *f->uses, "fused nodes");
+    for (uint32_t i = 0; i < wanted_count; i++)
+        if (wanted[i]->id < f->use_count)
+            f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */
     count_uses(f, f->nodes, f->count);
     return dq_fuser_settle_constants(f) ? DQ_OK : DQ_OUT_OF_MEMORY;
 }
@@ -223,11 +238,8 @@ static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t want
 static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
 {
     DQ_TRY(begin(f, wanted, wanted_count, err));
-    for (uint32_t i = 0; i < wanted_count; i++)
-        if (wanted[i]->id < f->use_count)
-            f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */
     for (f->at = 0; f->at < f->count && !f->failed; f->at++) {
-        if (f->nodes[f->at]->made)
+        if (f->nodes[f->at]->made || !dq_fuser_is_read(f, f->nodes[f->at]))
             continue;
         /* tables before elements: x * x is cheaper and exact as a table */
         (void)(dq_fuse_products(f) || dq_fuse_table(f) || dq_fuse_elements(f) || dq_fuse_on_codes(f) ||

@@ -12,20 +12,12 @@ dq_behind dq_behind_begin(const dq_value *conv_out, uint32_t at, const dq_tensor
                        .clip = {-INFINITY, INFINITY}};
 }
 
-static bool is_needed(const dq_fuser *f, const dq_node *node)
-{
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && (node->out[i]->id >= f->use_count || f->uses[node->out[i]->id]))
-            return true;
-    return false;
-}
-
 /* The first node behind position `at` that reads the value and is needed, and its position; NULL: none. */
 static dq_node *reader_of(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position)
 {
     for (uint32_t n = at + 1; n < f->count; n++)
         for (uint32_t i = 0; i < f->nodes[n]->in_count; i++)
-            if (f->nodes[n]->in[i] == v && is_needed(f, f->nodes[n])) {
+            if (f->nodes[n]->in[i] == v && dq_fuser_is_read(f, f->nodes[n])) {
                 *position = n;
                 return f->nodes[n];
             }

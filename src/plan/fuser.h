@@ -61,6 +61,8 @@ dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
 bool dq_fuser_is(const dq_node *node, const char *op);
 /** Whether only one node's one input reads the value, and no caller. */
 bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
+/** Whether anything reads a result of the node. */
+bool dq_fuser_is_read(const dq_fuser *f, const dq_node *node);
 /** Walks from a value on through Relu, Clip and moves that are each the only reader, to a QuantizeLinear;
  * NULL: to none. */
 const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);

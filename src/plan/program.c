@@ -3,6 +3,7 @@
 #include "plan/check.h"
 #include "plan/fold.h"
 #include "plan/fuse.h"
+#include "plan/twins.h"
 
 #include <stdlib.h>
 
@@ -35,6 +36,8 @@ dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, dq_program **out, dq
         status = dq_no_memory(err, ir->value_count * sizeof *dtypes, "a program");
     if (status == DQ_OK)
         status = dq_check_graph(ir->graph, schemas, add_fault, p, dtypes, err);
+    if (status == DQ_OK && !dq_merge_twins(ir))
+        status = dq_no_memory(err, ir->value_count * sizeof *dtypes, "a program");
     if (status != DQ_OK) {
         dq_program_free(p);
         return status;

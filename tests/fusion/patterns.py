@@ -285,6 +285,31 @@ def product_wanted(case):
     case.expect("gemm", "into MatMulIntegerToFloat")
 
 
+def twins(case):
+    """A product that is quantized for each of its readers, to the same codes or to others; sometimes a caller wants both,
+    and sometimes a reader is there that nobody needs."""
+    a, _, a_scale, _ = case.input("a", (3, 20))
+    w, w_scales = case.weights((20, 7), 1, False)
+    y = case.clip(case.node("MatMul", [a, w], "matmul"))
+    scale, dtype = np.float32(sum_scale(case, 20, a_scale, w_scales)), case.code_type()
+    zero, kind = case.zero(dtype), case.pick("same", "same", "one constant", "scale", "zero", "wanted", "needless")
+    zero = np.array(3, dtype) if zero is None else zero
+    parameters = [], []
+    for i in range(2):
+        own_scale, own_zero = scale * (1 + i * (kind == "scale")), zero ^ dtype.type(i * (kind == "zero"))
+        one = i and kind == "one constant"
+        parameters[i].extend(parameters[0] if one else case.parameters(f"q{i}", np.float32(own_scale), own_zero))
+        codes = case.node("QuantizeLinear", [y, *parameters[i]], f"q{i}")
+        back = case.node("DequantizeLinear", [codes, *parameters[i]], f"back{i}")
+        case.quantize(f"y{i}", case.node("Relu", [back], f"relu{i}"), own_scale, dtype, own_zero)
+    if kind == "wanted":
+        case.also.append(codes)
+    if kind == "needless":
+        case.node("Exp", [y], "exp")
+    case.note += f" {kind}"
+    case.expect("matmul", PRODUCT + "QLinearMatMul", kind in ("same", "one constant", "needless"))
+
+
 def shared(case):
     """One DequantizeLinear read by several nodes that fuse."""
     x, dtype, scale, zero = case.input("x", (2, 6, 5, 5))
@@ -565,5 +590,5 @@ def weights(case):
 
 
 PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
-                                    shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
+                                    twins, shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
                                     dynamic, weights)}

@@ -182,17 +182,19 @@ END_TEST
 /* A sum of codes takes the memory of the operand that nobody wants, be it the first or the second. */
 START_TEST(a_sum_of_codes_stands_in_an_operand)
 {
-    static float one = 1;
+    static float one = 1, half = 0.5f;
     static uint8_t zero = 0;
-    static dq_tensor scale = {.data = &one}, zero_point = {.data = &zero};
+    static dq_tensor scale = {.data = &one}, smaller = {.data = &half}, zero_point = {.data = &zero};
     ck_assert_int_eq(dq_tensor_set_shape(&scale, DQ_FLOAT, 0, NULL, 0, DQ_BAD_MODEL, &err), DQ_OK);
+    ck_assert_int_eq(dq_tensor_set_shape(&smaller, DQ_FLOAT, 0, NULL, 0, DQ_BAD_MODEL, &err), DQ_OK);
     ck_assert_int_eq(dq_tensor_set_shape(&zero_point, DQ_UINT8, 0, NULL, 0, DQ_BAD_MODEL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, "s", &scale, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_initializer(g, "h", &smaller, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, "z", &zero_point, &err), DQ_OK);
     float_input("x");
     add("", "QuantizeLinear", (const char *[]){"x", "s", "z", NULL}, "a", 0);
-    add("", "QuantizeLinear", (const char *[]){"x", "s", "z", NULL}, "b", 0);
-    add("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "s", "z", "s", "z", NULL}, "sum",
+    add("", "QuantizeLinear", (const char *[]){"x", "h", "z", NULL}, "b", 0);
+    add("com.microsoft", "QLinearAdd", (const char *[]){"a", "s", "z", "b", "h", "z", "s", "z", NULL}, "sum",
         0);
     ck_assert_int_eq(dq_graph_add_output(g, "sum", NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_output(g, _i ? "a" : "b", NULL, &err), DQ_OK);
@@ -200,7 +202,7 @@ START_TEST(a_sum_of_codes_stands_in_an_operand)
     const uint8_t *sum = (const uint8_t *)run_on_row(), *kept = dq_plan_output(plan, g->outputs[1])->data;
     ck_assert_uint_eq(plan->buffer_size, 64 + 16); /* places are multiples of 64 */
     for (int i = 0; i < 16; i++)
-        ck_assert(sum[i] == 2 * (i + 1) && kept[i] == i + 1);
+        ck_assert(sum[i] == 2 * (i + 1) && kept[i] == (_i ? 1 : 2) * (i + 1));
 }
 END_TEST
 
