@@ -249,13 +249,27 @@ static void make_room(dq_session *session, bool keep)
         put_first(session, PLANS - 1);
 }
 
-static uint32_t list_given(const dq_session *session)
+static void forget_plans(dq_session *session)
+{
+    session->fused = NULL;
+    for (int i = 0; i < PLANS; i++)
+        drop_plan(&session->plans[i]);
+}
+
+static uint32_t list_given(dq_session *session)
 {
     const dq_graph *g = graph_of(session);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < g->input_count; i++)
-        if (session->inputs[i])
-            session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        if (!session->inputs[i])
+            continue;
+        session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
+        if (!g->inputs[i]->constant)
+            continue;
+        uint32_t fed = dq_fusions_feed(session->model->program->fusions, g->inputs[i]);
+        if (session->fused && session->fused->fed != fed)
+            forget_plans(session); /* they may have its default for a constant */
+    }
     return count;
 }
 
@@ -427,9 +441,7 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     session->targets = targets;
     targets[session->wanted_count] = NULL;
     session->wanted[session->wanted_count++] = v;
-    session->fused = NULL;
-    for (int i = 0; i < PLANS; i++)
-        drop_plan(&session->plans[i]);
+    forget_plans(session);
     session->ran = false;
     return DQ_OK;
 }

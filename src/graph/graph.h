@@ -10,6 +10,8 @@
 #include "base/namemap.h"
 #include "tensor/tensor.h"
 
+#include <stdatomic.h>
+
 typedef struct dq_graph dq_graph;
 typedef struct dq_node dq_node;
 typedef struct dq_ir dq_ir;
@@ -89,6 +91,7 @@ typedef struct dq_value {
     uint32_t id;               /* below dq_ir.value_count, unique in the model */
     bool is_input;             /* a graph input (may also have `constant`: then that is its default) */
     bool is_output;
+    atomic_bool fed; /* an input of the main graph that has a constant: a run was once given another value */
 } dq_value;
 
 struct dq_schema; /* src/schema */
@@ -140,6 +143,13 @@ struct dq_graph {
     bool linked;
     dq_graph *made_before; /* the graph created before this one: dq_ir_free walks from dq_ir.last_made */
 };
+
+/** Whether the value has been its constant in all runs so far: an initializer that is no input, or an input
+ * of the main graph that nobody has fed. */
+static inline bool dq_value_holds(const dq_value *v)
+{
+    return v->constant && (!v->is_input || (!v->graph->outer && !atomic_load(&v->fed)));
+}
 
 /** A model-local function: a body that is copied in place of each node that calls it. */
 typedef struct dq_function {

@@ -21,7 +21,7 @@ const dq_tensor *dq_fuser_constant(const dq_value *v)
     if (!v)
         return NULL;
     if (v->constant)
-        return v->is_input ? NULL : v->constant;
+        return dq_value_holds(v) ? v->constant : NULL;
     const dq_attr *attr = dq_fuser_is(v->producer, "Constant") ? dq_node_attr(v->producer, "value") : NULL;
     return attr && attr->kind == DQ_ATTR_TENSOR ? attr->u.tensor : NULL;
 }
@@ -269,6 +269,7 @@ struct dq_fusions {
     pthread_mutex_t lock;
     dq_arena arena;
     kept *first;
+    uint32_t fed; /* defaults of inputs that once were not what runs had */
 };
 
 dq_status dq_fusions_create(dq_fusions **out, dq_error *err)
@@ -298,6 +299,7 @@ static kept *find(const dq_fusions *fusions, const dq_plan_request *request, siz
     const uint32_t count = request->wanted_count;
     for (kept *k = fusions->first; k; k = k->next)
         if (k->graph == request->graph && k->wanted_count == count && k->deepest == deepest &&
+            k->fused.fed == fusions->fed &&
             (count == 0 || memcmp(k->wanted, request->wanted, count * sizeof *k->wanted) == 0))
             return k;
     return NULL;
@@ -326,16 +328,28 @@ static dq_status make(dq_program *program, const dq_plan_request *request, size_
     DQ_TRY(status);
     if (count)
         memcpy(values, request->wanted, count * sizeof *values);
-    *k = (kept){
-        .next = fusions->first,
-        .fused = {.nodes = f.nodes, .node_count = f.count, .values = f.values, .made_count = f.value_count},
-        .graph = request->graph,
-        .wanted = values,
-        .wanted_count = count,
-        .deepest = deepest};
+    *k = (kept){.next = fusions->first,
+                .fused = {.nodes = f.nodes,
+                          .node_count = f.count,
+                          .values = f.values,
+                          .made_count = f.value_count,
+                          .fed = fusions->fed},
+                .graph = request->graph,
+                .wanted = values,
+                .wanted_count = count,
+                .deepest = deepest};
     fusions->first = k;
     *out = k;
     return DQ_OK;
+}
+
+uint32_t dq_fusions_feed(dq_fusions *fusions, dq_value *v)
+{
+    pthread_mutex_lock(&fusions->lock);
+    fusions->fed += !atomic_exchange(&v->fed, true);
+    const uint32_t fed = fusions->fed;
+    pthread_mutex_unlock(&fusions->lock);
+    return fed;
 }
 
 dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_fused **out, dq_error *err)

@@ -15,6 +15,7 @@ typedef struct dq_fused {
     uint32_t node_count;
     dq_value *const *values; /* made for them, ids from ir->value_count on */
     uint32_t made_count;
+    uint32_t fed; /* as dq_fusions_feed said then */
 } dq_fused;
 
 typedef void (*dq_why_fn)(void *arg, const char *sentence);
@@ -29,5 +30,9 @@ dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_
 typedef struct dq_fusions dq_fusions;
 dq_status dq_fusions_create(dq_fusions **out, dq_error *err);
 void dq_fusions_free(dq_fusions *fusions);
+/** Before a run is given a value for an input that has a default: fusion takes defaults for constants until
+ * then, as models before version 4 of the format list every initializer among their inputs. Returns how many
+ * have been fed; what was fused when it was another number is not for this run. Thread-safe. */
+uint32_t dq_fusions_feed(dq_fusions *fusions, dq_value *v);
 
 #endif

@@ -52,8 +52,8 @@ typedef struct dq_quantized {
     dq_dtype dtype;
 } dq_quantized;
 
-/** The constant tensor of a value: an initializer that no caller may override, or what a Constant node holds.
- * NULL: none. */
+/** The constant tensor of a value: an initializer that no caller has overridden, or what a Constant node
+ * holds. NULL: none. */
 const dq_tensor *dq_fuser_constant(const dq_value *v);
 /** The element type of a value as far as the model says, else DQ_UNDEFINED. */
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);

@@ -72,10 +72,10 @@ static dq_status take_value(const dq_planner *p, const dq_value *v, dq_error *er
     bool made = v->id >= p->plan->program->ir->value_count;
     if (slot->where != DQ_AT_NONE)
         return DQ_OK;
-    /* a default of an input: another session may feed another value; what follows from a fused node's
-     * constants: not what follows in the graph as written. Nothing of it is shared */
+    /* a default of an input that other runs feed; what follows from a fused node's constants: not what
+     * follows in the graph as written. Nothing of it is shared */
     if (v->constant)
-        dq_slot_set_constant(slot, v->constant, !v->is_input && !made, true);
+        dq_slot_set_constant(slot, v->constant, dq_value_holds(v) && !made, true);
     else if (v->is_input && slot->wanted)
         return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", p->plan->program->ir->path, v->name);
     return DQ_OK;

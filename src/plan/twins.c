@@ -10,8 +10,9 @@ enum { MOST = 8 }; /* quantizations of one value that are compared */
 static bool same_value(const dq_value *a, const dq_value *b)
 {
     const dq_tensor *s = dq_fuser_constant(a), *t = dq_fuser_constant(b);
-    return a == b || (s && t && s->dtype == t->dtype && dq_tensor_same_shape(s, t) && s->count > 0 &&
-                      memcmp(s->data, t->data, (s->count * dq_dtype_get(s->dtype)->bits + 7) / 8) == 0);
+    return a == b ||
+           (s && t && !a->is_input && !b->is_input && s->dtype == t->dtype && dq_tensor_same_shape(s, t) &&
+            s->count > 0 && memcmp(s->data, t->data, (s->count * dq_dtype_get(s->dtype)->bits + 7) / 8) == 0);
 }
 
 static bool same_attrs(const dq_node *a, const dq_node *b)
