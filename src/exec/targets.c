@@ -22,7 +22,7 @@ static dq_status check(const dq_plan *plan, const dq_value *v, const dq_tensor *
 /* Whether the step may write output `out` where its input k is. */
 static bool may_share(const dq_step *step, uint32_t out, uint32_t k)
 {
-    const unsigned flags = step->node->op->impl->flags, past = flags / DQ_OP_PAST_AT % 32;
+    const unsigned flags = step->node->op->impl->flags, past = dq_op_past(flags);
     if (past && (out == 1 || out == 2))
         return k == past + out - 1;
     return (flags & DQ_OP_IN_PLACE) && (k == 0 || (flags & DQ_OP_IN_ANY_PLACE));

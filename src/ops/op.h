@@ -52,21 +52,28 @@ enum {
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
     DQ_OP_REPEATS = 1 << 9, /* run in place once more, it gives the same: of the input, it writes only to what
                                it does not read, or as it was */
-    DQ_OP_PAST_AT = 1 << 10, /* times i < 32: outputs 1 and 2 may have the memory of inputs i and i + 1, where
-                                both have the same size and no other input overlaps it */
-    DQ_OP_SPREAD = 1 << 15,  /* input 1, of a view input 0, may be spread (dq_tensor) if it is of float or
-                                float16 */
-    DQ_OP_SLICED = 1 << 16,  /* times a mask of inputs, the last bit for all from there on: what stands at one
-                                place of the outputs' outermost axis follows from what stands there in these,
-                                which an attribute `axis` or `perm` may prevent, and from the other inputs.
-                                They broadcast, if at all. MaxPool's second output does not */
+    DQ_OP_SPREAD = 1 << 15, /* input 1, of a view input 0, may be spread (dq_tensor) if it is of float or
+                               float16 */
 };
 
-enum {
-    DQ_OP_SLICED_FIRST = 1u * DQ_OP_SLICED, /* along input 0 */
-    DQ_OP_SLICED_BITS = 15
-};
-#define DQ_OP_SLICED_ALL (0xFFFFu * DQ_OP_SLICED)
+/** Outputs 1 and 2 may have the memory of inputs i and i + 1, i being 1 … 31, where both have the same size
+ * and no other input overlaps it. */
+#define DQ_OP_PAST_AT(i) ((unsigned)(i) << 10)
+static inline uint32_t dq_op_past(unsigned flags)
+{
+    return flags >> 10 & 31; /* 0: none */
+}
+
+/** What stands at one place of the outputs' outermost axis follows from what stands there in the inputs of
+ * `mask`, whose last bit is for all from there on, and from the other inputs, which broadcast, if at all.
+ * An attribute `axis` or `perm`, or Resize that crops, may prevent it. MaxPool's second output does not. */
+#define DQ_OP_SLICED(mask) ((unsigned)(mask) << 16)
+#define DQ_OP_SLICED_FIRST DQ_OP_SLICED(1)
+#define DQ_OP_SLICED_ALL DQ_OP_SLICED(0xFFFF)
+static inline bool dq_op_sliced(unsigned flags, uint32_t i)
+{
+    return flags >> (i < 15 ? 16 + i : 31) & 1;
+}
 
 typedef struct dq_op_impl {
     dq_status (*infer)(dq_op_call *call, dq_error *err);

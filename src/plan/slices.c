@@ -82,7 +82,7 @@ static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
 static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r, const dq_tensor *out)
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
-    const bool along = node->op->impl->flags >> (16 + (i < DQ_OP_SLICED_BITS ? i : DQ_OP_SLICED_BITS)) & 1;
+    const bool along = dq_op_sliced(node->op->impl->flags, i);
     if (r == SLICED)
         return along && t->rank == out->rank;
     return r == WHOLE && !(along && t->rank == out->rank && t->dims[0] != 1);

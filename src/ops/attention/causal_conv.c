@@ -192,4 +192,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_causal_conv_with_state = {infer, prepare, run, PAST *DQ_OP_PAST_AT};
+const dq_op_impl dq_op_causal_conv_with_state = {infer, prepare, run, DQ_OP_PAST_AT(PAST)};

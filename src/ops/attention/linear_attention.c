@@ -250,4 +250,4 @@ static dq_status linear_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_linear_attention = {linear_infer, linear_prepare, linear_run, PAST *DQ_OP_PAST_AT};
+const dq_op_impl dq_op_linear_attention = {linear_infer, linear_prepare, linear_run, DQ_OP_PAST_AT(PAST)};
