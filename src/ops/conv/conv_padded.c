@@ -5,52 +5,91 @@
 
 #include <string.h>
 
-static size_t span(const dq_window *w, size_t d)
+/* Whether the places of a window's elements are dear beside the products that some channels have there. */
+static bool has_dear_places(const dq_conv_shape *s)
 {
-    return (size_t)dq_window_span(w, d);
+    enum { FEW = 4, MANY = 64, SOME = 32, DEEP = 16, LARGE = 1 << 22 /* elements */ };
+    const dq_window *w = &s->window;
+    if (s->in_channels <= FEW || s->kernel_size >= MANY)
+        return true;
+    /* along three axes, in rows of whole panels, where most places have a window */
+    return w->rank > 2 && s->in_channels <= SOME && s->kernel_size >= DEEP &&
+           w->out[w->rank - 1] >= DQ_FPANEL && s->out_size >= s->in_size / 2 &&
+           s->in_channels * s->in_size <= LARGE;
 }
 
 /* Padding is copied, too. */
 static bool suits(const dq_conv_shape *s)
 {
-    enum { FEW = 4, MANY = 64, MOST_STRIDE = 8, FAR = 64 };
+    enum { MOST_STRIDE = 8, FAR = 64 };
     const dq_window *w = &s->window;
-    if (w->rank != 2 || s->group != 1 || dq_conv_patches(w, s->in_channels) ||
-        (s->in_channels > FEW && s->kernel_size < MANY) || s->kernel_size == 1 || s->out_size == 0)
+    if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !has_dear_places(s) ||
+        dq_conv_patches(w, s->in_channels))
         return false;
-    for (size_t d = 0; d < 2; d++)
+    for (size_t d = 0; d < w->rank; d++)
         if (w->stride[d] > MOST_STRIDE ||
             (w->out[d] - 1) * w->stride[d] + dq_window_span(w, d) > w->in[d] + FAR)
             return false;
     return true;
 }
 
+/* Rows and their pitch; false: too many. */
+static bool lay_out(const dq_window *w, dq_conv_padded *p)
+{
+    const size_t last = w->rank - 1;
+    p->planes = (size_t)w->stride[last];
+    p->pitch = (size_t)w->out[last] + ((size_t)dq_window_span(w, last) - 1) / p->planes;
+    p->rows = p->lines = 1;
+    for (size_t d = 0; d < last; d++) {
+        p->extent[d] = (size_t)((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d));
+        p->lines *= (size_t)w->out[d];
+        if (!dq_mul_size(p->rows, p->extent[d], &p->rows))
+            return false;
+    }
+    return true;
+}
+
+/* The row of the copy for number `i` of rows, `count` of them along each axis and `far` apart. */
+static inline size_t row_at(const dq_conv_padded *p, size_t i, const int64_t *count, const int64_t *far)
+{
+    size_t row = 0, step = 1;
+    for (size_t d = p->shape->window.rank - 1; d-- > 1; step *= p->extent[d]) {
+        row += i % (size_t)count[d] * (size_t)far[d] * step;
+        i /= (size_t)count[d];
+    }
+    return row + i * (size_t)far[0] * step;
+}
+
+static void find_steps(const dq_conv_padded *p, size_t plane, uint32_t *steps)
+{
+    const dq_window *w = &p->shape->window;
+    const size_t last = w->rank - 1, kernel = (size_t)w->kernel[last];
+    for (size_t c = 0; c < p->shape->in_channels; c++)
+        for (size_t t = 0; t < p->shape->kernel_size; t++) {
+            const size_t row = row_at(p, t / kernel, w->kernel, w->dilation);
+            const size_t col = t % kernel * (size_t)w->dilation[last];
+            *steps++ =
+                (uint32_t)((c * p->planes + col % p->planes) * plane + row * p->pitch + col / p->planes);
+        }
+}
+
 dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_padded *p,
                                  dq_error *err)
 {
-    const dq_window *w = &shape->window;
-    *p = (dq_conv_padded){0};
-    if (!suits(shape))
+    size_t k, plane, floats;
+    *p = (dq_conv_padded){.shape = shape};
+    if (!suits(shape) || !lay_out(&shape->window, p) || !dq_mul_size(p->rows, p->pitch, &plane) ||
+        !dq_mul_size(shape->in_channels * p->planes, plane, &floats) || floats > UINT32_MAX) {
+        p->shape = NULL;
         return DQ_OK;
-    p->planes = (size_t)w->stride[1];
-    p->rows = (size_t)((w->out[0] - 1) * w->stride[0]) + span(w, 0);
-    p->pitch = (size_t)w->out[1] + (span(w, 1) - 1) / p->planes;
-    size_t k = shape->in_channels * shape->kernel_size, plane = p->rows * p->pitch, count = 0, floats;
-    if (!dq_mul_size(shape->in_channels * p->planes, plane, &floats) || floats > UINT32_MAX)
-        return DQ_OK;
+    }
+    k = shape->in_channels * shape->kernel_size;
     uint32_t *steps = DQ_NEW_ARRAY(call->arena, k, uint32_t);
     /* a stretch of a panel may go on behind the last row */
     if (!steps || !dq_call_place(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
         return dq_no_memory(err, k * sizeof *steps, "a padded image");
-    for (size_t c = 0; c < shape->in_channels; c++)
-        for (int64_t y = 0; y < w->kernel[0]; y++)
-            for (int64_t x = 0; x < w->kernel[1]; x++) {
-                size_t row = (size_t)(y * w->dilation[0]), col = (size_t)(x * w->dilation[1]);
-                steps[count++] =
-                    (uint32_t)((c * p->planes + col % p->planes) * plane + row * p->pitch + col / p->planes);
-            }
+    find_steps(p, plane, steps);
     p->steps = steps;
-    p->shape = shape;
     return DQ_OK;
 }
 
@@ -67,18 +106,37 @@ static float *copy_of(const dq_op_call *call, const dq_conv_padded *p)
     return (float *)(void *)((char *)call->scratch + p->copy_offset);
 }
 
+/* Where a row of the copy begins in a channel; false: all of it is padding. */
+static inline bool find_source(const dq_conv_padded *p, size_t row, size_t *at)
+{
+    const dq_window *w = &p->shape->window;
+    size_t step = (size_t)w->in[w->rank - 1];
+    *at = 0;
+    for (size_t d = w->rank - 1; d-- > 0;) {
+        const int64_t i = (int64_t)(d ? row % p->extent[d] : row) - w->begin[d];
+        if (i < 0 || i >= w->in[d])
+            return false;
+        *at += (size_t)i * step;
+        step *= (size_t)w->in[d];
+        row = d ? row / p->extent[d] : 0;
+    }
+    return true;
+}
+
 static void copy_row(const job *j, size_t channel, size_t row)
 {
     const dq_conv_padded *p = j->p;
     const dq_window *w = &p->shape->window;
-    const int64_t y = (int64_t)row - w->begin[0], step = (int64_t)p->planes;
-    const bool inside = y >= 0 && y < w->in[0];
-    const float *x = j->x + channel * p->shape->in_size + (inside ? (size_t)(y * w->in[1]) : 0);
+    const size_t last = w->rank - 1;
+    const int64_t step = (int64_t)p->planes, in = w->in[last];
+    size_t at = 0;
+    const bool inside = find_source(p, row, &at);
+    const float *x = j->x + channel * p->shape->in_size + (inside ? at : 0);
     for (int64_t q = 0; q < step; q++) {
         float *to = copy_of(j->call, p) + ((channel * p->planes + (size_t)q) * p->rows + row) * p->pitch;
-        const int64_t shift = q - w->begin[1]; /* place i is element i * step + shift of the row */
+        const int64_t shift = q - w->begin[last]; /* place i is element i * step + shift of the row */
         size_t begin = shift < 0 ? (size_t)((step - 1 - shift) / step) : 0;
-        size_t end = w->in[1] > shift ? (size_t)((w->in[1] - shift + step - 1) / step) : 0;
+        size_t end = in > shift ? (size_t)((in - shift + step - 1) / step) : 0;
         end = inside ? end : 0;
         end = end < p->pitch ? end : p->pitch;
         begin = begin < end ? begin : end;
@@ -115,15 +173,20 @@ typedef struct stretch {
     const float *from;
 } stretch;
 
-static size_t find_stretches(const dq_conv_padded *p, const float *copy, size_t col, size_t cols,
+/* Of the next columns, as many as a panel has: from place `col` of row `row` of the results on. */
+static size_t find_stretches(const dq_conv_padded *p, const float *copy, size_t *row, size_t *col,
                              stretch s[DQ_FPANEL])
 {
     const dq_window *w = &p->shape->window;
-    size_t width = (size_t)w->out[1], count = 0;
-    for (size_t lane = 0, n; lane < cols; lane += n, col += n) {
-        n = width - col % width;
+    const size_t width = (size_t)w->out[w->rank - 1];
+    size_t count = 0;
+    for (size_t lane = 0, n; lane < DQ_FPANEL && *row < p->lines; lane += n) {
+        n = dq_least(width - *col, DQ_FPANEL - lane);
         s[count].lane = lane;
-        s[count++].from = copy + col / width * (size_t)w->stride[0] * p->pitch + col % width;
+        s[count++].from = copy + row_at(p, *row, w->out, w->stride) * p->pitch + *col;
+        *col += n;
+        *row += *col == width;
+        *col = *col == width ? 0 : *col;
     }
     return count;
 }
@@ -142,12 +205,12 @@ static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t 
 void dq_conv_padded_panels(const dq_op_call *call, const dq_conv_padded *p, const dq_fpart *part, float *room,
                            dq_fblock *block)
 {
+    const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];
+    const float *copy = copy_of(call, p);
+    size_t row = part->col / width, col = part->col % width;
     for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
         stretch s[DQ_FPANEL];
-        size_t left = part->cols - j;
-        size_t count =
-            find_stretches(p, copy_of(call, p), part->col + j, left < DQ_FPANEL ? left : DQ_FPANEL, s);
-        panel(s, count, p->steps + part->p, part->k, room + j * part->k);
+        panel(s, find_stretches(p, copy, &row, &col, s), p->steps + part->p, part->k, room + j * part->k);
     }
     block->b = room;
     block->b_step = DQ_FPANEL;

@@ -10,7 +10,9 @@
 
 typedef struct dq_conv_padded {
     const dq_conv_shape *shape; /* NULL: it is not the better way */
-    size_t rows, pitch;         /* of a plane of the copy: rows, and floats of each */
+    size_t extent[DQ_MAX_RANK]; /* of a plane of the copy, along all axes but the last: … */
+    size_t rows, pitch;         /* … rows, and floats of each */
+    size_t lines;               /* rows of results */
     size_t planes;              /* of a channel: the stride along the last axis */
     const uint32_t *steps;      /* by step of the sums, where its first element is */
     size_t copy_offset;         /* in the scratch */
