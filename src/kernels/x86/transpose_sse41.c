@@ -75,6 +75,11 @@ void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, s
 {
     __m128i flips = _mm_set1_epi8((char)flip);
     size_t done = 0;
+    if (src_stride == 1 && cols == 1) { /* the channels of a single pixel */
+        for (size_t i = 0; i < rows; i++)
+            dst[i] = src[i] ^ flip;
+        return;
+    }
     if (rows >= SIDE8 && cols) {
         for (size_t c = 0; c<cols; c = cols> SIDE8 ? dq_next_square(c, SIDE8, cols) : cols)
             for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
