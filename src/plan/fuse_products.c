@@ -13,7 +13,8 @@
  * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
  * bias that is float, or quantized in another scale, is rounded to int32 in the scale of the products
  * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
- * half a quantum. Where codes have 16 bits it stays a float. */
+ * half a quantum. Where codes have 16 bits it stays a float. Scales of the channels before a depthwise
+ * convolution are multiplied with those of its filters and rounded to float. */
 #include "base/checked.h"
 #include "plan/fuse_behind.h"
 
@@ -64,11 +65,76 @@ static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
     return false;
 }
 
+/* A scale for each of the channels along `axis`, or one; the same of the zero point. */
+static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, size_t channels)
+{
+    if (w->per_tensor)
+        return true;
+    int64_t given = w->axis < 0 ? w->axis + (int64_t)rank : w->axis;
+    return given == axis && w->scale_t->count == channels;
+}
+
+static bool is_one_number(const dq_tensor *zero)
+{
+    for (size_t i = 1; zero && i < zero->count; i++)
+        if (dq_tensor_get_int(zero, i) != dq_tensor_get_int(zero, 0))
+            return false;
+    return true;
+}
+
+/* Constants in place of scale and zero point, of `count` numbers (1: a scalar) that are still to be filled
+ * in. */
+static bool remake_params(dq_fuser *f, dq_dequantized *x, size_t count, dq_tensor **scale, dq_tensor **zero)
+{
+    const int64_t dims[] = {(int64_t)count};
+    x->per_tensor = count == 1;
+    x->scale = dq_fuser_make_constant(f, DQ_FLOAT, count > 1, dims, scale);
+    if (x->zero)
+        x->zero = dq_fuser_make_constant(f, x->dtype, count > 1, dims, zero);
+    if (f->failed)
+        return false;
+    x->scale_t = *scale;
+    x->zero_t = x->zero ? *zero : NULL;
+    return true;
+}
+
+/* Makes scales of the channels of x, each of which only its own filters of a depthwise convolution read,
+ * scales of those filters. */
+static bool fold_channels(dq_fuser *f, product *p)
+{
+    const dq_tensor *codes = dq_fuser_constant(p->w.codes);
+    const dq_dequantized x = p->x, w = p->w;
+    const size_t channels = x.scale_t->count;
+    if (!codes || codes->rank < 3 || codes->dims[0] < 1 || codes->dims[1] != 1 || x.moved ||
+        (x.axis != 1 && x.axis + codes->rank != 1) || dq_node_int(p->node, "group", 1) != (int64_t)channels ||
+        codes->dims[0] % (int64_t)channels != 0 || !is_one_number(x.zero_t) ||
+        !channels_fit(&w, 0, codes->rank, (size_t)codes->dims[0]))
+        return false;
+    const size_t filters = (size_t)codes->dims[0];
+    dq_tensor *scale, *zero, *one, *one_zero;
+    if (!remake_params(f, &p->w, filters, &scale, &zero) || !remake_params(f, &p->x, 1, &one, &one_zero))
+        return false;
+    p->w.axis = 0;
+    dq_data(one, float)[0] = 1;
+    if (x.zero)
+        dq_tensor_put_int(one_zero, 0, dq_fuser_zero(x.zero_t, 0));
+    for (size_t i = 0; i < filters; i++) {
+        const float both = dq_fuser_scale(x.scale_t, i / (filters / channels)) * dq_fuser_scale(w.scale_t, i);
+        dq_data(scale, float)[i] = both;
+        if (!isnormal(both))
+            return false;
+        if (w.zero)
+            dq_tensor_put_int(zero, i, dq_fuser_zero(w.zero_t, i));
+    }
+    return true;
+}
+
 /* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
 static bool read_operands(dq_fuser *f, product *p)
 {
-    return dq_fuser_dequantized(f, p->node->in[0], true, &p->x) && p->x.per_tensor &&
-           p->x.dtype != DQ_INT32 && dq_fuser_settle(f, &p->x) && dq_fuser_weights(f, p->node->in[1], &p->w);
+    return dq_fuser_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
+           (p->x.per_tensor || dq_fuser_is(p->node, "Conv")) && dq_fuser_settle(f, &p->x) &&
+           dq_fuser_weights(f, p->node->in[1], &p->w) && (p->x.per_tensor || fold_channels(f, p));
 }
 
 static bool is_16_bits(dq_dtype dtype)
@@ -158,15 +224,6 @@ static dq_value *int32_bias(dq_fuser *f, const product *p)
 }
 
 /* ---- Conv and Gemm ------------------------------------------------------------------------------------ */
-
-/* A scale for each of the channels along `axis`, or one; the same of the zero point. */
-static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, size_t channels)
-{
-    if (w->per_tensor)
-        return true;
-    int64_t given = w->axis < 0 ? w->axis + (int64_t)rank : w->axis;
-    return given == axis && w->scale_t->count == channels;
-}
 
 static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
 {

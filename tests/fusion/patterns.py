@@ -198,6 +198,20 @@ def conv(case):
     case.expect("conv", PRODUCT + "QLinearConv")
 
 
+def depthwise(case):
+    """Scales of the channels before a depthwise convolution, whose filters take them."""
+    dtype, channels, each = case.code_type(), case.size(1, 9), case.size(1, 2)
+    scales = np.array([case.scale() for _ in range(channels)], np.float32)
+    zero = case.pick(None, np.full(channels, case.size(0, 9), dtype), case.codes(dtype, channels))
+    codes = case.fed("x_codes", case.codes(dtype, (case.size(1, 2), channels, case.size(4, 8), case.size(4, 8))))
+    x = case.dequantize("x", codes, scales, zero, axis=case.pick(1, -3))
+    w, w_scales = case.weights((channels * each, 1, 3, 3), 0, case.chance(0.5))
+    products = np.repeat(scales, each).astype(np.float64) * w_scales
+    y = case.node("Conv", [x, w, *case.bias(channels * each, products)], "conv", group=channels)
+    case.quantize("y", case.clip(y), sum_scale(case, 9, scales.max(), w_scales), case.code_type())
+    case.expect("conv", PRODUCT + "QLinearConv", zero is None or len(set(zero)) == 1)
+
+
 def gemm(case):
     m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
     turn_a, turn_b = case.size(0, 1), case.size(0, 1)
@@ -589,6 +603,6 @@ def weights(case):
     case.expect("product", "into DequantizeMatMul", large or not wide)
 
 
-PATTERNS = {p.__name__: p for p in (conv, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
+PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
                                     twins, shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
                                     dynamic, weights)}
