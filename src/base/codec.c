@@ -111,18 +111,17 @@ float dq_decode_float(dq_dtype dtype, uint32_t bits)
 
 /* ---- Encoding ----------------------------------------------------------------------------------------- */
 
-/* The pattern of a finite magnitude as if the exponent had no upper end. Below the normal numbers, a sum with
- * a power of two whose last bit is the format's smallest number rounds to it; above, integer arithmetic on
- * the bits does. */
+/* The pattern of a finite magnitude as if the exponent had no upper end. A sum with a power of two whose last
+ * bit is the last one that the format keeps of such a magnitude rounds to it; below the normal numbers that
+ * is the format's smallest number. */
 static inline uint32_t round_magnitude(const format *f, uint32_t bits)
 {
-    unsigned shift = 23u - f->man_bits;
-    uint32_t normal = (uint32_t)(127 + 1 - f->bias) << 23;
-    uint32_t sum = normal + (shift << 23);
-    if (bits < normal)
-        return bits_of(float_of(bits) + float_of(sum)) - sum;
-    uint32_t rounded = (bits + (1u << (shift - 1)) - 1 + (bits >> shift & 1)) >> shift;
-    return rounded - ((uint32_t)(127 - f->bias) << f->man_bits);
+    const int32_t normal = (int32_t)(127 + 1 - f->bias) << 23, beyond = (127 + 64) << 23 /* in all formats */;
+    int32_t rest = (int32_t)bits < beyond ? (int32_t)bits : beyond;
+    int32_t binade = rest & 0x7f800000, least = binade > normal ? binade : normal;
+    int32_t power = least + (int32_t)((23u - f->man_bits) << 23);
+    uint32_t sum = bits_of(float_of((uint32_t)rest) + float_of((uint32_t)power));
+    return sum - (uint32_t)power + ((uint32_t)(least - normal) >> (23u - f->man_bits));
 }
 
 static inline uint32_t encode(const format *f, float x, bool saturate)

@@ -179,7 +179,7 @@ static void store_small_floats(const quantize_job *job, size_t first, const dq_r
     if (job->zero) {
         dq_load_floats(job->kernels, job->zero->dtype, job->zero->data, run->scale,
                        run->step ? run->length : 1, zero);
-        for (size_t i = 0; i < run->length; i++)
+        for (size_t i = 0; i < run->length && (run->step || zero[0] != 0); i++)
             if (zero[i * run->step] != 0)
                 quotient[i] += zero[i * run->step];
     }
