@@ -196,17 +196,16 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
                                : dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
-/* Which of `few` <= DQ_ROW slices from `first` on are wanted; returns their number. */
-static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t *at)
+/* Of `few` <= DQ_ROW slices from `first` on those that are wanted, the numbers from `number` on; returns how
+ * many. */
+static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t number, size_t *at)
 {
     const uint8_t *wanted = dq_data(condition, uint8_t) + first;
     uint8_t some[PLACES];
     size_t sum = 0;
-    for (size_t i = 0; i < few; i++) {
-        some[i] = wanted[i] != 0;
-        sum += some[i];
-    }
-    return list_places(some, few, sum, first, at);
+    for (size_t i = 0; i < few; i++)
+        sum += some[i] = wanted[i] != 0;
+    return list_places(some, few, sum, number, at);
 }
 
 static dq_status compress_run(const dq_op_call *call, dq_error *err)
@@ -220,9 +219,7 @@ static dq_status compress_run(const dq_op_call *call, dq_error *err)
         for (size_t i = 0, few, count; i < end; i += few, to += count) {
             size_t at[PLACES];
             few = end - i < DQ_ROW ? end - i : DQ_ROW;
-            count = find_wanted(condition, i, few, at);
-            for (size_t j = 0; j < count; j++)
-                at[j] += o * n;
+            count = find_wanted(condition, i, few, o * n + i, at);
             if (slice)
                 dq_move_pick(slice, (char *)out->data + to * slice, in->data, at, count);
             for (size_t j = 0; j < count && !slice; j++)
