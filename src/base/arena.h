@@ -15,7 +15,7 @@ typedef struct dq_arena {
     size_t held;             /* of all blocks */
 } dq_arena;
 
-/** Zeroed memory aligned to `align` (a power of two, at most 64); NULL when memory ran out. */
+/** Zeroed memory aligned to `align` (a power of two, at most DQ_ALIGN); NULL when memory ran out. */
 void *dq_arena_alloc(dq_arena *arena, size_t size, size_t align);
 /** Zeroed array, NULL also when count * size overflows. */
 void *dq_arena_array(dq_arena *arena, size_t count, size_t size);

@@ -9,6 +9,10 @@
 /* Indices of 64 bits become sizes where they stand. */
 _Static_assert(SIZE_MAX == UINT64_MAX, "dqrun is for 64-bit processors");
 
+/** Bytes: where tensors' data, scratch and packed weights begin, at a multiple of a cache line and of the
+ * longest vector. */
+enum { DQ_ALIGN = 64 };
+
 /** The smaller one. */
 static inline size_t dq_least(size_t a, size_t b)
 {

@@ -24,7 +24,7 @@ dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t k
                           dq_error *err)
 {
     /* a large page of which more than half is used may as well be there whole */
-    size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_PLACE_ALIGN, wanted;
+    size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_ALIGN, wanted;
     if (*memory && *capacity >= size)
         return DQ_OK;
     /* what grows once will grow again, as a text does by a word each run: no new pages for each */
@@ -101,7 +101,7 @@ static dq_status reserve_late_scratch(dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t shared, workers, all;
-    if (!dq_align_size(call->scratch_size, DQ_PLACE_ALIGN, &shared) ||
+    if (!dq_align_size(call->scratch_size, DQ_ALIGN, &shared) ||
         !dq_mul_size(dq_threads_count(call->threads), call->worker_scratch_size, &workers) ||
         !dq_add_size(shared, workers, &all))
         return dq_no_memory(err, call->scratch_size, "an operator's scratch");

@@ -13,7 +13,7 @@ static size_t panel_size(size_t runs, size_t run)
 {
     size_t positions, bytes;
     if (!dq_mul_size(runs, run, &positions) || !dq_mul_size(positions, NR, &bytes) ||
-        !dq_align_size(bytes, 64, &bytes))
+        !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return 0;
     return bytes ? bytes : 64;
 }

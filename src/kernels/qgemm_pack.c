@@ -8,7 +8,7 @@ size_t dq_qgemm_panel_size(size_t runs, size_t run, size_t nr, size_t group)
 {
     size_t positions, bytes;
     if (!dq_align_size(run, group, &positions) || !dq_mul_size(runs, positions, &bytes) ||
-        !dq_mul_size(bytes, nr, &bytes) || !dq_align_size(bytes, 64, &bytes))
+        !dq_mul_size(bytes, nr, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return 0;
     return bytes ? bytes : 64;
 }

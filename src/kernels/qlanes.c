@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, ALIGN = 64 };
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS };
 
 void dq_qlanes_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
@@ -16,7 +16,8 @@ void dq_qlanes_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t
 static size_t panel_size(size_t steps)
 {
     size_t size;
-    return dq_mul_size(steps, OUTS * STEP, &size) && dq_align_size(size ? size : 1, ALIGN, &size) ? size : 0;
+    return dq_mul_size(steps, OUTS * STEP, &size) && dq_align_size(size ? size : 1, DQ_ALIGN, &size) ? size
+                                                                                                     : 0;
 }
 
 static size_t pack(const int8_t *w, size_t steps, void *panel)

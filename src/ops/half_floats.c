@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { PIECE = 1 << 14, ALIGN = 64 };
+enum { PIECE = 1 << 14 };
 
 bool dq_half_floats_take(dq_dtype dtype)
 {
@@ -89,7 +89,7 @@ static dq_status reserve(dq_op_call *call, size_t count, size_t *at, dq_error *e
 {
     size_t bytes;
     *at = call->scratch_size;
-    if (!dq_mul_size(count, sizeof(float), &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
+    if (!dq_mul_size(count, sizeof(float), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes) ||
         !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "operands as floats");
     return DQ_OK;

@@ -166,7 +166,7 @@ static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *wanted, co
         call->packed_inputs |= UINT64_C(1) << i;
     if (call->packs && i < 64 && (call->lasting_inputs >> i & 1))
         return dq_packs_get(call->packs, call->in[i], wanted, packed, err);
-    void *own = dq_arena_alloc(call->arena, wanted->size, 64);
+    void *own = dq_arena_alloc(call->arena, wanted->size, DQ_ALIGN);
     if (!own)
         return dq_no_memory(err, wanted->size, "packed weights");
     wanted->make(own, call->in[i], wanted->key);

@@ -161,8 +161,8 @@ static inline void *dq_call_worker_scratch(const dq_op_call *call, unsigned work
 static inline bool dq_call_place(dq_op_call *call, size_t a, size_t b, size_t size, size_t *at)
 {
     size_t count;
-    return dq_mul_size(a, b, &count) && dq_align_size(call->scratch_size, 64, &call->scratch_size) &&
-           dq_place_size(&call->scratch_size, count, size, 64, at);
+    return dq_mul_size(a, b, &count) && dq_align_size(call->scratch_size, DQ_ALIGN, &call->scratch_size) &&
+           dq_place_size(&call->scratch_size, count, size, DQ_ALIGN, at);
 }
 /** State of `size` bytes, zeroed, in call->arena. */
 dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err);

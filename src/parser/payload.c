@@ -1,5 +1,7 @@
 #include "parser/payload.h"
 
+#include "base/checked.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,7 +146,7 @@ static dq_status place_bytes(dq_arena *arena, const uint8_t *bytes, dq_tensor *t
         t->data = (void *)(uintptr_t)bytes;
     } else {
         t->loose = false;
-        t->data = dq_arena_alloc(arena, t->size ? t->size : 1, 64);
+        t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
         if (!t->data)
             return dq_no_memory(err, t->size, "a weight");
         copy_little_endian(t->data, bytes, t->size, word);
@@ -323,7 +325,7 @@ dq_status dq_payload_read(dq_arena *arena, dq_wire message, dq_tensor *t, dq_err
     if (entry_bytes(id) && p.chunks[id] == 1)
         return place_bytes(arena, p.last[id], t, err);
     t->loose = false;
-    t->data = dq_arena_alloc(arena, t->size ? t->size : 1, 64);
+    t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
     if (!t->data)
         return dq_no_memory(err, t->size, "a weight");
     if (id == DQ_PAYLOAD_STRING)

@@ -56,14 +56,14 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
     if (impl->prepare)
         DQ_TRY(impl->prepare(call, err));
     DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
-    call->scratch = dq_arena_alloc(arena, call->scratch_size, 64);
+    call->scratch = dq_arena_alloc(arena, call->scratch_size, DQ_ALIGN);
     call->worker_scratch = dq_arena_array(arena, workers, call->worker_scratch_size);
     if (!call->scratch || !call->worker_scratch)
         return dq_no_memory(err, call->scratch_size, "an operator's scratch");
     call->strings = arena;
     for (uint32_t i = 0; i < call->out_count; i++) {
         dq_tensor *out = call->out[i];
-        if (out && !(out->data = dq_arena_alloc(arena, out->size, 64)))
+        if (out && !(out->data = dq_arena_alloc(arena, out->size, DQ_ALIGN)))
             return dq_no_memory(err, out->size, "a constant");
     }
     return impl->run(call, err);

@@ -138,7 +138,7 @@ static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, 
         bool all = gather(&s, 0, steps);
         *t = (taken){.first = s.p->first, .last = s.p->last};
         t->offset = all ? lowest_gap(&s) : top_of(moments, s.p, 0, steps);
-        if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_PLACE_ALIGN, &t->end))
+        if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_ALIGN, &t->end))
             return dq_fail(err, DQ_OUT_OF_MEMORY, "the activations together do not fit an address space");
         order[i]->offset = t->offset;
         insert(moments, steps, t);

@@ -5,15 +5,13 @@
 
 #include "base/error.h"
 
-enum { DQ_PLACE_ALIGN = 64 };
-
 typedef struct dq_piece {
     size_t size;          /* bytes */
     uint32_t first, last; /* steps between which it lives, both included */
     uint32_t within;      /* 0, or 1 + index of a later piece of which it is a part … */
     uint32_t home;        /* for the planner, see homes.c */
     size_t shift;         /* … from this byte on */
-    size_t offset;        /* the result, a multiple of DQ_PLACE_ALIGN if `shift` is */
+    size_t offset;        /* the result, a multiple of DQ_ALIGN if `shift` is */
 } dq_piece;
 
 /** Places the pieces, largest first, each at the lowest offset that is free for its whole life and that of

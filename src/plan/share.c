@@ -164,7 +164,7 @@ static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, siz
     const dq_slot *root = &p->plan->slots[in->root];
     dq_piece *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
     /* kernels write to what is aligned, and has the last of its cache lines for itself */
-    if (shift == DQ_NOT_JOINED || shift % DQ_PLACE_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
+    if (shift == DQ_NOT_JOINED || shift % DQ_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
         in->t.size != root->t.size || part->within || join_too_early(part, whole))
         return false;
     part->within = out->piece + 1;

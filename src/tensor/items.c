@@ -1,5 +1,7 @@
 #include "tensor/items.h"
 
+#include "base/checked.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +30,7 @@ dq_status dq_tensor_keep(dq_arena *arena, const dq_tensor *t, const dq_tensor **
     copy->owned = false;
     *kept = copy;
     if (t->kind == DQ_KIND_TENSOR) {
-        copy->data = dq_arena_alloc(arena, t->size ? t->size : 1, 64);
+        copy->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
         if (!copy->data)
             return dq_no_memory(err, t->size, "an item");
         if (t->size)

@@ -64,7 +64,7 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
     if (!t)
         return dq_no_memory(err, sizeof *t, "a tensor");
     DQ_TRY(dq_tensor_set_shape(t, dtype, rank, dims, limit, DQ_BAD_MODEL, err));
-    t->data = dq_arena_alloc(arena, t->size ? t->size : 1, 64);
+    t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
     if (!t->data)
         return dq_no_memory(err, t->size, "a tensor");
     *out = t;

@@ -20,12 +20,12 @@ static void check_places(size_t count, uint32_t steps, uint32_t longest, uint32_
         uint32_t first = (seed >> 16) % steps;
         pieces[i] =
             (dq_piece){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 20) % longest};
-        sum += pieces[i].size + DQ_PLACE_ALIGN;
+        sum += pieces[i].size + DQ_ALIGN;
     }
     ck_assert_int_eq(dq_place(pieces, count, &total, &err), DQ_OK);
     ck_assert_uint_lt(total, sum / 2);
     for (size_t i = 0; i < count; i++) {
-        ck_assert_uint_eq(pieces[i].offset % DQ_PLACE_ALIGN, 0);
+        ck_assert_uint_eq(pieces[i].offset % DQ_ALIGN, 0);
         ck_assert_uint_le(pieces[i].offset + pieces[i].size, total);
         for (size_t k = 0; k < i; k++) {
             bool together = pieces[i].first <= pieces[k].last && pieces[k].first <= pieces[i].last;

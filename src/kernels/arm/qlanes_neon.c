@@ -9,13 +9,13 @@
 
 #define ISA(name) name##_neon
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, ALIGN = 64, HEAD = ALIGN, VECTORS = 2, PIXELS = 8 };
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, HEAD = DQ_ALIGN, VECTORS = 2, PIXELS = 8 };
 
 static size_t panel_size(size_t steps)
 {
     size_t size;
     return dq_mul_size(steps, OUTS * STEP, &size) && dq_add_size(size, HEAD, &size) &&
-                   dq_align_size(size, ALIGN, &size)
+                   dq_align_size(size, DQ_ALIGN, &size)
                ? size
                : 0;
 }

@@ -13,7 +13,7 @@ size_t dq_qlanes_panel_size_sse41(size_t steps)
     enum { EACH = sizeof(uint32_t) + OUTS * (STEP + 2 * sizeof(record)) };
     size_t size;
     return steps <= UINT32_MAX && dq_mul_size(steps, EACH, &size) && dq_add_size(size, sizeof(head), &size) &&
-                   dq_align_size(size, ALIGN, &size)
+                   dq_align_size(size, DQ_ALIGN, &size)
                ? size
                : 0;
 }
@@ -163,7 +163,7 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
         h->records[j] = (uint32_t)(next - first);
     }
     size_t used = sizeof *h + steps * (sizeof *order + OUTS * STEP) + (size_t)(next - records) * sizeof *next;
-    return (used + ALIGN - 1) / ALIGN * ALIGN;
+    return (used + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
 }
 
 /* ---- Pixels ------------------------------------------------------------------------------------------- */

@@ -11,18 +11,19 @@
 #ifndef DQ_KERNELS_X86_QLANES_SUMS_H
 #define DQ_KERNELS_X86_QLANES_SUMS_H
 
+#include "base/checked.h"
 #include "kernels/kernels.h"
 
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, ALIGN = 64, VECTORS = 2 /* of pixels */ };
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, VECTORS = 2 /* of pixels */ };
 enum { PIXELS = VECTORS * VF_LANES, BYTES = STEP * VF_LANES };
 
 /* Behind it the panel's steps, in the order of their safe parts, those, and records. */
 typedef struct head {
     uint32_t matched;       /* of the steps: one and the next are summed together */
     uint32_t records[OUTS]; /* even */
-    uint8_t unused[ALIGN - (OUTS + 1) * sizeof(uint32_t)];
+    uint8_t unused[DQ_ALIGN - (OUTS + 1) * sizeof(uint32_t)];
 } head;
 
 typedef struct record {

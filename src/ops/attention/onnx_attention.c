@@ -204,7 +204,7 @@ static bool take(size_t a, size_t b, size_t c, size_t width, size_t *end, size_t
     size_t bytes;
     *at = *end;
     return dq_mul_size(a, b, &bytes) && dq_mul_size(bytes, c, &bytes) && dq_mul_size(bytes, width, &bytes) &&
-           dq_align_size(bytes, 64, &bytes) && dq_add_size(*end, bytes, end);
+           dq_align_size(bytes, DQ_ALIGN, &bytes) && dq_add_size(*end, bytes, end);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -223,7 +223,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         take(own_queries ? s->batch * s->heads : 0, s->queries, s->size, s->width, &call->scratch_size,
              &s->queries_at) &&
         dq_add_size(s->size, s->value_size, &numbers) && dq_add_size(numbers, 2 * s->total, &numbers) &&
-        dq_mul_size(numbers, sizeof(double), &worker) && dq_align_size(worker, 64, &worker);
+        dq_mul_size(numbers, sizeof(double), &worker) && dq_align_size(worker, DQ_ALIGN, &worker);
     if (!fits)
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
     if (!s->wide)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    ALIGN = 64,
     POINTS = 4,
     MOST_TAPS = 15,
     MOST_TILES = 160,  /* of a strip … */
@@ -187,10 +186,10 @@ dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float
     DQ_TRY(find_starts(call, g, err));
     g->m_point = g->strip * s->group_out + ODD_LINE; /* points share no set of the first cache */
     if (!dq_call_place(call, s->batch * s->group, g->strips, 1, &g->odd_offset) ||
-        !dq_place_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), ALIGN, &g->row_offset) ||
-        !dq_place_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), ALIGN,
+        !dq_place_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), DQ_ALIGN, &g->row_offset) ||
+        !dq_place_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), DQ_ALIGN,
                        &g->v_offset) ||
-        !dq_place_size(&used, g->m_point, POINTS * sizeof(float), ALIGN, &g->m_offset))
+        !dq_place_size(&used, g->m_point, POINTS * sizeof(float), DQ_ALIGN, &g->m_offset))
         return dq_no_memory(err, SIZE_MAX, "transformed rows");
     if (call->worker_scratch_size < used)
         call->worker_scratch_size = used;

@@ -9,8 +9,7 @@ enum {
     FEW = 4,        /* output channels of a group, at most, of any number of input channels … */
     SOME = 6,       /* … and of no more than as many */
     COPY = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
-    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
-    ALIGN = 64
+    WORK = 1 << 17  /* products of a piece of parallel work, at least about */
 };
 
 typedef struct job {
@@ -84,7 +83,7 @@ static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
         if (!dq_mul_size(floats, r->step[d], &floats))
             return false;
     return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(*copy, sizeof(float), bytes) &&
-           dq_align_size(*bytes, ALIGN, bytes);
+           dq_align_size(*bytes, DQ_ALIGN, bytes);
 }
 
 /* Number `i` of the runs under a band; false: padding, whatever the band. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_PHASES = 64, ALIGN = 64, CHANNELS = 4 /* of a piece of parallel work */ };
+enum { MOST_PHASES = 64, CHANNELS = 4 /* of a piece of parallel work */ };
 
 /* Phases along an axis: remainders that some result has. */
 static int64_t phases_along(const dq_transposed *s, size_t d)
@@ -391,7 +391,8 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
         return DQ_OK;
     }
     f->weights_at = call->scratch_size;
-    if (!dq_align_size(bytes, ALIGN, &bytes) || !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
+    if (!dq_align_size(bytes, DQ_ALIGN, &bytes) ||
+        !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "weights of a transposed convolution");
     return DQ_OK;
 }

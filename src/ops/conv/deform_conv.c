@@ -114,7 +114,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     size_t numbers;
     if (!dq_mul_size(s->in, s->taps, &numbers) ||
         !dq_mul_size(numbers, sizeof(double), &call->worker_scratch_size) ||
-        !dq_align_size(call->worker_scratch_size, 64, &call->worker_scratch_size))
+        !dq_align_size(call->worker_scratch_size, DQ_ALIGN, &call->worker_scratch_size))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
     return DQ_OK;
 }

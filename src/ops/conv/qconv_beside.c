@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 64, FEW = 64 /* places of results, at most */ };
+enum { FEW = 64 /* places of results, at most */ };
 
 _Static_assert(DQ_CONV_BESIDE_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
 _Static_assert((int)DQ_CONV_BESIDE_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
@@ -52,9 +52,9 @@ dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *er
     size_t *used = &call->worker_scratch_size, at;
     DQ_TRY(dq_conv_beside_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
-        !dq_place_size(used, dq_conv_beside_room(c), sizeof(float), ALIGN, &at) ||
-        !dq_place_size(used, c->places * c->channels, sizeof(int32_t), ALIGN, &conv->sums_offset) ||
-        !dq_place_size(used, c->images * s->in_size, c->channels, ALIGN, &conv->images_offset))
+        !dq_place_size(used, dq_conv_beside_room(c), sizeof(float), DQ_ALIGN, &at) ||
+        !dq_place_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
+        !dq_place_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
     return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
                               dq_conv_beside_weights(s) * sizeof(float), (const void **)&c->weights, err);

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { ALIGN = 64, SUMS = 2048 /* about as many are stored together */ };
+enum { SUMS = 2048 /* about as many are stored together */ };
 enum { PADDED_MOST = 16 }; /* planes that are padded together */
 
 /* Kernels of 3×3 that dq_qconv_3x3 takes. */
@@ -65,7 +65,7 @@ static bool lay_out_planes(const dq_qimage *image, dq_qplanes *p)
     enum { TOGETHER = 4096 };
     bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
                 dq_add_size(p->size, p->distance + DQ_QGEMM_SLACK, &p->size) &&
-                dq_align_size(p->size, ALIGN, &p->size);
+                dq_align_size(p->size, DQ_ALIGN, &p->size);
     p->padded = fits ? TOGETHER / p->size : 0;
     p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
     return fits;
@@ -277,17 +277,17 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     bool codes = makes_codes(call, conv);
     p->as_bytes = is_3x3(call, &s->window) && (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
     bool fits = lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
-                dq_place_size(used, p->size, p->padded, ALIGN, &at) &&
+                dq_place_size(used, p->size, p->padded, DQ_ALIGN, &at) &&
                 dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
-                dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, ALIGN, &p->lines_offset) &&
+                dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, DQ_ALIGN, &p->lines_offset) &&
                 dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
-                dq_place_size(used, p->together * width, sizeof(int32_t), ALIGN, &conv->sums_offset) &&
+                dq_place_size(used, p->together * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
                 dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     DQ_TRY(find_pairs(call, conv, err));
     DQ_TRY(find_rows(call, conv, err));
-    if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), ALIGN, &conv->weights_offset))
+    if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), DQ_ALIGN, &conv->weights_offset))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     return codes ? pack_channels(call, conv, err) : DQ_OK;
 }

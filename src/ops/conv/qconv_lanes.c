@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 64, STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
 enum { TURNED = 8 }; /* panels of results that are turned together */
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
@@ -147,17 +147,17 @@ static bool lay_out_image(dq_qconv *conv)
     dq_qlanes_way *l = &conv->lanes;
     size_t lines;
     if (l->linear)
-        return dq_mul_size(l->across * STEP / ALIGN | 1, ALIGN, &l->plane);
+        return dq_mul_size(l->across * STEP / DQ_ALIGN | 1, DQ_ALIGN, &l->plane);
     l->every_row = w->kernel[0] > 1;
     l->stored = l->every_row ? conv->image.extent[0] : l->rows;
     l->phase = (conv->image.extent[1] + l->stride - 1) / l->stride;
     bool one = w->kernel[1] == 1 || (l->by_rows && STEP * (size_t)w->dilation[1] % l->stride == 0);
     l->phases = one ? 1 : l->stride;
     if (!dq_mul_size(l->phase, l->phases * STEP, &l->row) || !dq_mul_size(l->row, l->stored, &l->plane) ||
-        !dq_align_size(l->plane, ALIGN, &l->plane))
+        !dq_align_size(l->plane, DQ_ALIGN, &l->plane))
         return false;
-    lines = l->plane / ALIGN | 1; /* an odd number: planes fall on all sets of a cache */
-    return dq_mul_size(lines, ALIGN, &l->plane) && dq_mul_size(l->planes * s->group, l->plane, &l->image);
+    lines = l->plane / DQ_ALIGN | 1; /* an odd number: planes fall on all sets of a cache */
+    return dq_mul_size(lines, DQ_ALIGN, &l->plane) && dq_mul_size(l->planes * s->group, l->plane, &l->image);
 }
 
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
@@ -220,10 +220,10 @@ static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, siz
     f->flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
     most = f->kernel->panel_size(l->steps);
     bool fits = most && dq_mul_size(l->panels, s->group, &panels) && dq_add_size(panels, 1, &panels) &&
-                dq_place_size(size, panels, OUTS * sizeof(int32_t), ALIGN, &f->sums_offset) &&
-                dq_place_size(size, panels, sizeof(size_t), ALIGN, &f->starts_offset) &&
-                dq_place_size(size, panels, most, ALIGN, &f->first) &&
-                dq_place_size(size, l->steps, OUTS * STEP, ALIGN, &at);
+                dq_place_size(size, panels, OUTS * sizeof(int32_t), DQ_ALIGN, &f->sums_offset) &&
+                dq_place_size(size, panels, sizeof(size_t), DQ_ALIGN, &f->starts_offset) &&
+                dq_place_size(size, panels, most, DQ_ALIGN, &f->first) &&
+                dq_place_size(size, l->steps, OUTS * STEP, DQ_ALIGN, &at);
     conv->lanes.sums_offset = f->sums_offset;
     conv->lanes.starts_offset = f->starts_offset;
     return fits;
@@ -261,16 +261,16 @@ dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
     bool fits = lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
-                dq_align_size(*used, ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
-                dq_place_size(used, columns, 2 * sizeof(int32_t), ALIGN, &conv->columns_offset) &&
-                dq_place_size(used, l->image, conv->pass, ALIGN, &conv->images_offset) &&
+                dq_align_size(*used, DQ_ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
+                dq_place_size(used, columns, 2 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, l->image, conv->pass, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(*used, PIXELS * STEP, used) &&
-                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->c_offset) &&
-                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), ALIGN, &l->pixel_sums_offset) &&
-                dq_place_size(worker, l->linear ? l->plane : 0, l->planes, ALIGN, &l->block_offset) &&
-                dq_place_size(worker, dq_qconv_lanes_row(conv), 1, ALIGN, &l->row_offset);
+                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->c_offset) &&
+                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->pixel_sums_offset) &&
+                dq_place_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
+                dq_place_size(worker, dq_qconv_lanes_row(conv), 1, DQ_ALIGN, &l->row_offset);
     if (s->y_last && s->group_out % OUTS == 0)
-        fits = fits && dq_place_size(worker, l->c_stride, TURNED * OUTS, ALIGN, &l->codes_offset);
+        fits = fits && dq_place_size(worker, l->c_stride, TURNED * OUTS, DQ_ALIGN, &l->codes_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ALIGN = 64, POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 };
+enum { POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 };
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
@@ -127,15 +127,15 @@ dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *
     g->tiles = g->together * g->across;
     g->channels = wide;
     /* odd outputs: the last tiles reach a row and a pixel further */
-    bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, ALIGN, used) &&
-                dq_place_size(used, g->panels * COLS, sizeof(int32_t), ALIGN, &conv->columns_offset) &&
-                dq_place_size(used, conv->image.size, conv->pass, ALIGN, &conv->images_offset) &&
+    bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
+                dq_place_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
+                dq_place_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(conv->image.width, 2, &slack) && dq_mul_size(slack, conv->image.unit, &slack) &&
                 dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
                 dq_mul_size(g->tiles, wide, &size) &&
-                dq_place_size(worker, size, POINTS * sizeof(int16_t), ALIGN, &g->v_offset) &&
-                dq_place_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), ALIGN, &g->m_offset) &&
-                dq_place_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), ALIGN, &g->y_offset) &&
+                dq_place_size(worker, size, POINTS * sizeof(int16_t), DQ_ALIGN, &g->v_offset) &&
+                dq_place_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), DQ_ALIGN, &g->m_offset) &&
+                dq_place_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), DQ_ALIGN, &g->y_offset) &&
                 dq_mul_size(g->panels * COLS, wide, &size) &&
                 dq_mul_size(size, POINTS * sizeof(int16_t), &g->sums_offset) &&
                 dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);

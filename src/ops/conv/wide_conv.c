@@ -18,8 +18,7 @@ enum {
     ROWS = DQ_WGEMM_ROWS,
     COLS = DQ_WGEMM_COLS,
     OCTET = DQ_WGEMM_OCTET,
-    BAND = 3 << 16, /* bytes of a band, about */
-    ALIGN = 64
+    BAND = 3 << 16 /* bytes of a band, about */
 };
 
 typedef struct state {
@@ -59,10 +58,10 @@ static bool lay_out(state *st, size_t *used)
     st->chunk = dq_wcodes_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_wband_size(&st->b, st->planes, &elements) &&
-           dq_place_size(used, elements, sizeof(int16_t), ALIGN, &st->band_at) &&
-           dq_place_size(used, DQ_WIDE_TILES * dq_wcodes_panel(&st->w), sizeof(int16_t), ALIGN,
+           dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
+           dq_place_size(used, DQ_WIDE_TILES * dq_wcodes_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
                          &st->codes_at) &&
-           dq_place_size(used, st->w.pairs, sizeof(uint32_t), ALIGN, &st->offsets_at);
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)

@@ -30,7 +30,7 @@ static ptrdiff_t place_of(const dq_window *w, size_t out, size_t tap)
 
 dq_status dq_wide_few_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wfew *f, dq_error *err)
 {
-    enum { PANELS = 8, ALIGN = 64 };
+    enum { PANELS = 8 };
     const size_t depth = s->group_in * s->kernel_size;
     size_t places, at;
     f->w = (dq_wcodes){.lanes = OCTET,
@@ -48,7 +48,8 @@ dq_status dq_wide_few_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wfew 
     f->places = dq_mul_size(s->out_size, s->kernel_size, &places)
                     ? DQ_NEW_ARRAY(call->arena, places, ptrdiff_t)
                     : NULL;
-    if (!f->places || !dq_place_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), ALIGN, &at))
+    if (!f->places ||
+        !dq_place_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), DQ_ALIGN, &at))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     for (size_t i = 0; i < places; i++)
         f->places[i] = place_of(&s->window, i / s->kernel_size, i % s->kernel_size);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum {
-    ALIGN = 64,
     ROWS = DQ_WQUADS_ROWS,
     COLS = DQ_WQUADS_COLS,
     OCTET = DQ_WQUADS_OCTET,
@@ -84,10 +83,10 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
         !dq_add_size(size, sizeof(int32_t), &size) || !dq_add_size(size, c->sums_offset, &size) ||
         !dq_wband_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
-        !dq_place_size(used, elements, sizeof(int16_t), ALIGN, &c->band_at) ||
-        !dq_place_size(used, c->quads, sizeof(uint32_t), ALIGN, &c->offsets_at) ||
-        !dq_place_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, ALIGN, &c->gathered_at) ||
-        !dq_place_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), ALIGN, &c->sums_at) ||
+        !dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
+        !dq_place_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
+        !dq_place_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, DQ_ALIGN, &c->gathered_at) ||
+        !dq_place_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
         !dq_mul_size(s->out_channels, 2 * sizeof(double), &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     const form key = {.groups = s->group,

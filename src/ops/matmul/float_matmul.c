@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ROW_BLOCK = 128, COL_BLOCK = 128, ALIGN = 64 };
+enum { ROW_BLOCK = 128, COL_BLOCK = 128 };
 
 dq_dtype dq_fmm_type(dq_dtype dtype)
 {
@@ -115,7 +115,7 @@ dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)
 {
     size_t bytes;
     size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + DQ_FMM_ROWS;
-    if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, ALIGN, &bytes))
+    if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
                             mm->k);
     call->worker_scratch_size = bytes;

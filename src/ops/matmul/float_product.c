@@ -23,8 +23,7 @@ enum {
     PART_ROWS = 24, /* of a block that is cut, as it would leave threads without work; at least about */
     FAR = 1 << 22,  /* results that are more than caches keep, … */
     FAR_ROWS = 48,  /* … and so many rows of them at a time, lest what is fetched falls out again */
-    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
-    ALIGN = 64
+    WORK = 1 << 17  /* products of a piece of parallel work, at least about */
 };
 
 static size_t pieces(size_t n, size_t each)
@@ -99,7 +98,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
         c_bytes = f->row_block * f->col_block * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
         (f->a_room && !dq_mul_size(f->depth, dq_least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
-        !dq_align_size(b_bytes, ALIGN, &b_bytes) || !dq_align_size(a_bytes, ALIGN, &a_bytes) ||
+        !dq_align_size(b_bytes, DQ_ALIGN, &b_bytes) || !dq_align_size(a_bytes, DQ_ALIGN, &a_bytes) ||
         !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
         !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many", f->k);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ALIGN = 64, MIDDLE = 32768 };
+enum { MIDDLE = 32768 };
 
 bool dq_wide_bytes_suits(const dq_op_call *call, size_t k)
 {
@@ -18,8 +18,8 @@ dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t 
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
     if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) ||
-        !dq_place_size(used, bytes, 1, ALIGN, &b->codes_at) ||
-        !dq_place_size(used, n, 3 * sizeof(double), ALIGN, &b->terms_at))
+        !dq_place_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
+        !dq_place_size(used, n, 3 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {.input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { ALIGN = 64 };
-
 static int32_t middle_of(dq_dtype dtype)
 {
     return dtype == DQ_UINT16 ? 32768 : dtype == DQ_UINT8 ? 128 : 0;
@@ -57,7 +55,7 @@ static size_t panel_codes(const dq_wcodes *w)
 static size_t sums_at(const dq_wcodes *w)
 {
     size_t bytes = w->matrices * w->panels * panel_codes(w) * width_of(w);
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return (bytes + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
 }
 
 /* Packs `count` vectors, the first of which begins at `first`, and their sums; of 8 bits the largest sum of
@@ -115,9 +113,9 @@ dq_status dq_wcodes_prepare(dq_op_call *call, dq_wcodes *w, dq_error *err)
     w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
     w->packed = NULL;
     if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
-        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, ALIGN, &bytes) ||
+        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes) ||
         !dq_add_size(lanes, 1, &sums) || !dq_mul_size(sums, sizeof(int64_t), &sums) ||
-        !dq_add_size(bytes, sums, &bytes) || !dq_align_size(bytes, ALIGN, &w->size))
+        !dq_add_size(bytes, sums, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &w->size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (!dq_call_constant(call, DQ_WIDE_W)) {
         call->scratch_size = w->size;

@@ -15,7 +15,7 @@
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
 /* Elements under windows of a piece of parallel work, about: one by one, and by vectors. */
-enum { WORK = 8192, WORK_BY_ROWS = 1 << 15, ALIGN = 64 };
+enum { WORK = 8192, WORK_BY_ROWS = 1 << 15 };
 
 typedef struct state {
     kind kind;
@@ -101,7 +101,7 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
         return DQ_OK;
     s->way = indices ? BY_PLACES : BY_ROWS;
     if (!dq_pool_rows_room(&s->window, dtype, max, &call->worker_scratch_size) ||
-        !dq_align_size(call->worker_scratch_size, ALIGN, &call->worker_scratch_size))
+        !dq_align_size(call->worker_scratch_size, DQ_ALIGN, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows of windows");
     return DQ_OK;
 }

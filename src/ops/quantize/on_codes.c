@@ -12,8 +12,7 @@ enum {
     MOST_INPUTS = 4,
     SIZES = 3,       /* of Resize */
     CHUNK = 1 << 15, /* floats at a time, about … */
-    COLUMNS = 512,   /* … and of a row at least */
-    ALIGN = 64
+    COLUMNS = 512    /* … and of a row at least */
 };
 
 /* The operator for so many slices. */
@@ -186,10 +185,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(prepare_form(call, s, s->each, &s->form[0], &scratch, &worker, err));
     DQ_TRY(prepare_form(call, s, last, &s->form[1], &scratch, &worker, err));
     s->x_at = 0;
-    if (!dq_align_size(s->form[0].x.size, ALIGN, &s->y_at) ||
-        !dq_add_size(s->y_at, s->form[0].y.size, size) || !dq_align_size(*size, ALIGN, &s->scratch_at) ||
-        !dq_add_size(s->scratch_at, scratch, size) || !dq_align_size(*size, ALIGN, &s->worker_at) ||
-        !dq_add_size(s->worker_at, worker, size) || !dq_align_size(*size, ALIGN, size))
+    if (!dq_align_size(s->form[0].x.size, DQ_ALIGN, &s->y_at) ||
+        !dq_add_size(s->y_at, s->form[0].y.size, size) || !dq_align_size(*size, DQ_ALIGN, &s->scratch_at) ||
+        !dq_add_size(s->scratch_at, scratch, size) || !dq_align_size(*size, DQ_ALIGN, &s->worker_at) ||
+        !dq_add_size(s->worker_at, worker, size) || !dq_align_size(*size, DQ_ALIGN, size))
         return dq_no_memory(err, SIZE_MAX, "slices of floats");
     return DQ_OK;
 }

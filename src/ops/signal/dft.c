@@ -46,7 +46,7 @@ static dq_status make(dq_op_call *call, state *s, dq_error *err)
     DQ_TRY(dq_fourier_make(&s->fourier, s->n, call->arena, err));
     if (!dq_add_size(2 * s->n, s->fourier.work, &doubles) ||
         !dq_mul_size(doubles, sizeof(double), &call->worker_scratch_size) ||
-        !dq_align_size(call->worker_scratch_size, 64, &call->worker_scratch_size))
+        !dq_align_size(call->worker_scratch_size, DQ_ALIGN, &call->worker_scratch_size))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
     return DQ_OK;
 }

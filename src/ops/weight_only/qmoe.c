@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { INPUT, ROUTER = 1, ROUTER_WEIGHTS = 14, LAYERS = 3, ALIGN = 64 };
+enum { INPUT, ROUTER = 1, ROUTER_WEIGHTS = 14, LAYERS = 3 };
 enum { NOT_FUSED, ALTERNATING, HALVES }; /* swiglu_fusion */
 
 typedef enum function { RELU, RELU2, GELU, SILU, SWIGLU, GEGLU, IDENTITY, FUNCTIONS } function;
@@ -216,7 +216,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static bool place(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
 {
     size_t count;
-    return dq_mul_size(rows, cols, &count) && dq_place_size(used, count, size, ALIGN, at);
+    return dq_mul_size(rows, cols, &count) && dq_place_size(used, count, size, DQ_ALIGN, at);
 }
 
 static dq_weights weights_of(const state *s, const layer *l)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192, ALIGN = 64 };
+enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192 };
 
 /* ---- Order of the codes -------------------------------------------------------------------------------- */
 
@@ -339,8 +339,8 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
         (!w->ordered &&
-         (!dq_place_size(&w->scratch_size, sorted, 1, ALIGN, &w->sorted_at) ||
-          !dq_place_size(&w->scratch_size, w->blocks, sizeof(uint32_t), ALIGN, &w->lengths_at))))
+         (!dq_place_size(&w->scratch_size, sorted, 1, DQ_ALIGN, &w->sorted_at) ||
+          !dq_place_size(&w->scratch_size, w->blocks, sizeof(uint32_t), DQ_ALIGN, &w->lengths_at))))
         return dq_no_memory(err, SIZE_MAX, "the order of weights");
     if (!w->ordered)
         return DQ_OK;
@@ -373,7 +373,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     *packed = NULL;
     if (w->ordered && dq_call_constant(call, i))
         return dq_call_pack_later(call, i, make, &w->form, sizeof w->form, size, packed, err);
-    return dq_place_size(&w->scratch_size, size, 1, ALIGN, at)
+    return dq_place_size(&w->scratch_size, size, 1, DQ_ALIGN, at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
@@ -384,7 +384,7 @@ static bool size_digits(dq_weights *w)
     const size_t bits = w->form.bits, count = w->rounded ? w->pieces : w->words * DQ_WEIGHT_PARTS;
     size_t bytes =
         (w->rounded ? DQ_NBITS_ROUNDED_BYTES(bits) : DQ_NBITS_DIGIT_BYTES(bits)) + 2 * sizeof(float);
-    return dq_mul_size(count, bytes, &bytes) && dq_align_size(bytes, ALIGN, &w->row_bytes);
+    return dq_mul_size(count, bytes, &bytes) && dq_align_size(bytes, DQ_ALIGN, &w->row_bytes);
 }
 
 /* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
@@ -395,11 +395,11 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                  : w->table ? 0
                             : dq_least(w->rows, dq_weights_few(&w->form));
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
-        !dq_place_size(&w->scratch_size, few, w->row_bytes, ALIGN, &w->digits_at) ||
+        !dq_place_size(&w->scratch_size, few, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
-        !dq_place_size(&w->scratch_size, rows, row, ALIGN, &w->x_at) ||
-        !dq_place_size(&w->scratch_size, rows, 1, ALIGN, &w->odd_at) ||
-        !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, ALIGN, &row))
+        !dq_place_size(&w->scratch_size, rows, row, DQ_ALIGN, &w->x_at) ||
+        !dq_place_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->odd_at) ||
+        !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, DQ_ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
     w->product = (dq_fproduct){.batches = 1,
                                .m = rows,
@@ -551,7 +551,7 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    _Alignas(ALIGN) float y[ROWS * COLS];
+    _Alignas(DQ_ALIGN) float y[ROWS * COLS];
     for (size_t strip = begin; strip < end; strip++) {
         dq_nbits b = strip_of(j, j->strip + strip);
         for (size_t i = 0; i < j->rows; i += ROWS) {
