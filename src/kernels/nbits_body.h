@@ -51,7 +51,9 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
         for (int e = 0; e < lines; e++)
             d[e] = four_bytes(digits + apart * e);
         for (int v = 0; v < VECTORS; v++) {
-            vi codes = vi_and(vi_right(vi_load(words + v * VF_LANES), part * bits), mask);
+            const vi word = vi_load(words + v * VF_LANES);
+            vi codes =
+                bits == 8 && part == 1 ? vi_odd_bytes(word) : vi_and(vi_right(word, part * bits), mask);
             for (int e = 0; e < lines; e++)
                 if (bits == 8)
                     add_wide(&sum[v][e], codes, d[e]);

@@ -75,6 +75,8 @@ static inline vi vi_dot_16(vi a, vi b)
 #define vi_zip_high(a, b) vzip2q_s32(a, b)
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_quarter(a) vshrq_n_s32(a, 2)
+#define vi_odd_bytes(a)                                                                                      \
+    vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a), 8)) /* in halves of lanes */
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)
 #define vd_zero() vdupq_n_f64(0)
