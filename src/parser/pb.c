@@ -91,7 +91,7 @@ dq_status dq_pb_messages(dq_pb_memory *memory, const ProtobufCMessage *message, 
     const ProtobufCFieldDescriptor *known = protobuf_c_message_descriptor_get_field(message->descriptor, id);
     if (known) {
         *count = *(const size_t *)member(message, known->quantifier_offset);
-        *out = *(ProtobufCMessage ***)member(message, known->offset);
+        *out = *(ProtobufCMessage * *const *)member(message, known->offset);
         return DQ_OK;
     }
     const ProtobufCMessageDescriptor *child = dq_pb_newer_field(message->descriptor, id)->child;

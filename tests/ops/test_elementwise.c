@@ -104,10 +104,10 @@ END_TEST
 START_TEST(powers_by_one_number)
 {
     enum { N = 5 };
-    static const double x[N] = {-3, 0, 0.1f, 2, -1e20};
-    static const double squares[N] = {9, 0, 0.1f * 0.1f, 4, INFINITY};
-    static const double cubes[N] = {-27, 0, (float)((double)0.1f * (double)0.1f * (double)0.1f), 8,
-                                    -INFINITY};
+    static const double x[N] = {-3, 0, (double)0.1f, 2, -1e20};
+    static const double squares[N] = {9, 0, (double)(0.1f * 0.1f), 4, (double)INFINITY};
+    static const double cubes[N] = {-27, 0, (double)(float)((double)0.1f * (double)0.1f * (double)0.1f), 8,
+                                    -(double)INFINITY};
     for (int power = 2; power <= 3; power++) {
         ops_case c;
         const double exponent = power;
@@ -210,10 +210,10 @@ START_TEST(float_remainders)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(-7, 7, 5));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(3, -3, 0));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(-1, 1, NAN));
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(-1, 1, (double)NAN));
     ops_end(&c);
-    binary("Mod", 28, DQ_FLOAT, 4, OPS_VALUES(-7, 7, 0, 1), OPS_VALUES(3, -3, -2, -INFINITY), DQ_FLOAT,
-           OPS_VALUES(2, -2, -0.0, -INFINITY));
+    binary("Mod", 28, DQ_FLOAT, 4, OPS_VALUES(-7, 7, 0, 1), OPS_VALUES(3, -3, -2, -(double)INFINITY),
+           DQ_FLOAT, OPS_VALUES(2, -2, -0.0, -(double)INFINITY));
 }
 END_TEST
 
@@ -240,10 +240,10 @@ END_TEST
 
 START_TEST(extremes_keep_nan)
 {
-    binary("Max", 13, DQ_FLOAT, 4, OPS_VALUES(1, NAN, 2, -INFINITY), OPS_VALUES(3, 1, NAN, -5), DQ_FLOAT,
-           OPS_VALUES(3, NAN, NAN, -5));
-    binary("Min", 13, DQ_FLOAT16, 3, OPS_VALUES(1, NAN, 2), OPS_VALUES(3, 1, NAN), DQ_FLOAT16,
-           OPS_VALUES(1, NAN, NAN));
+    binary("Max", 13, DQ_FLOAT, 4, OPS_VALUES(1, (double)NAN, 2, -(double)INFINITY),
+           OPS_VALUES(3, 1, (double)NAN, -5), DQ_FLOAT, OPS_VALUES(3, (double)NAN, (double)NAN, -5));
+    binary("Min", 13, DQ_FLOAT16, 3, OPS_VALUES(1, (double)NAN, 2), OPS_VALUES(3, 1, (double)NAN), DQ_FLOAT16,
+           OPS_VALUES(1, (double)NAN, (double)NAN));
     binary("Max", 13, DQ_UINT64, 1, OPS_VALUES(18446744073709549568.0), OPS_VALUES(1), DQ_UINT64,
            OPS_VALUES(18446744073709549568.0));
 }
@@ -257,7 +257,8 @@ START_TEST(any_number_of_operands)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(10, 20));
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(4));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(5, 16 / 3.0f, 25 / 3.0f, 26 / 3.0f));
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 2),
+             OPS_VALUES(5, (double)(16 / 3.0f), (double)(25 / 3.0f), (double)(26 / 3.0f)));
     ops_end(&c);
 
     ops_begin(&c, "", "Sum", 13);
@@ -279,16 +280,16 @@ END_TEST
 
 START_TEST(comparisons)
 {
-    binary("Less", 13, DQ_FLOAT, 4, OPS_VALUES(1, 2, NAN, -0.0), OPS_VALUES(2, 1, 1, 0), DQ_BOOL,
+    binary("Less", 13, DQ_FLOAT, 4, OPS_VALUES(1, 2, (double)NAN, -0.0), OPS_VALUES(2, 1, 1, 0), DQ_BOOL,
            OPS_VALUES(1, 0, 0, 0));
     binary("Greater", 13, DQ_INT8, 3, OPS_VALUES(-1, 5, 5), OPS_VALUES(1, 5, 4), DQ_BOOL,
            OPS_VALUES(0, 0, 1));
     binary("GreaterOrEqual", 16, DQ_UINT8, 3, OPS_VALUES(255, 5, 4), OPS_VALUES(1, 5, 5), DQ_BOOL,
            OPS_VALUES(1, 1, 0));
-    binary("LessOrEqual", 16, DQ_BFLOAT16, 3, OPS_VALUES(1, NAN, 3), OPS_VALUES(1, 1, 2), DQ_BOOL,
+    binary("LessOrEqual", 16, DQ_BFLOAT16, 3, OPS_VALUES(1, (double)NAN, 3), OPS_VALUES(1, 1, 2), DQ_BOOL,
            OPS_VALUES(1, 0, 0));
-    binary("Equal", 19, DQ_FLOAT16, 3, OPS_VALUES(-0.0, NAN, 3), OPS_VALUES(0, NAN, 3), DQ_BOOL,
-           OPS_VALUES(1, 0, 1));
+    binary("Equal", 19, DQ_FLOAT16, 3, OPS_VALUES(-0.0, (double)NAN, 3), OPS_VALUES(0, (double)NAN, 3),
+           DQ_BOOL, OPS_VALUES(1, 0, 1));
     ops_case c;
     ops_begin(&c, "", "Greater", 13); /* swapped operands broadcast as given */
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), OPS_VALUES(1, 5));
@@ -348,17 +349,19 @@ START_TEST(unary_edges)
 {
     unary("Abs", 13, DQ_INT8, 3, OPS_VALUES(-128, -5, 5), DQ_INT8, OPS_VALUES(-128, 5, 5));
     unary("Neg", 13, DQ_INT32, 2, OPS_VALUES(-2147483648.0, 7), DQ_INT32, OPS_VALUES(-2147483648.0, -7));
-    unary("Sign", 13, DQ_FLOAT, 4, OPS_VALUES(-3, 0, 9, NAN), DQ_FLOAT, OPS_VALUES(-1, 0, 1, NAN));
+    unary("Sign", 13, DQ_FLOAT, 4, OPS_VALUES(-3, 0, 9, (double)NAN), DQ_FLOAT,
+          OPS_VALUES(-1, 0, 1, (double)NAN));
     unary("Round", 22, DQ_FLOAT, 6, OPS_VALUES(0.5, 1.5, 2.5, -0.5, -2.5, 1e20), DQ_FLOAT,
           OPS_VALUES(0, 2, 2, -0.0, -2, (double)1e20f));
-    unary("Relu", 14, DQ_FLOAT, 4, OPS_VALUES(-1, 2, NAN, -INFINITY), DQ_FLOAT, OPS_VALUES(0, 2, NAN, 0));
+    unary("Relu", 14, DQ_FLOAT, 4, OPS_VALUES(-1, 2, (double)NAN, -(double)INFINITY), DQ_FLOAT,
+          OPS_VALUES(0, 2, (double)NAN, 0));
     unary("Relu", 14, DQ_INT16, 2, OPS_VALUES(-1, 2), DQ_INT16, OPS_VALUES(0, 2));
     unary("Sigmoid", 13, DQ_FLOAT, 3, OPS_VALUES(0, -200, 200), DQ_FLOAT, OPS_VALUES(0.5, 0, 1));
     unary("Softplus", 22, DQ_DOUBLE, 2, OPS_VALUES(-1000, 1000), DQ_DOUBLE, OPS_VALUES(0, 1000));
     unary("HardSwish", 22, DQ_FLOAT, 4, OPS_VALUES(-4, 0, 3, 6), DQ_FLOAT, OPS_VALUES(-0.0, 0, 3, 6));
     unary("Not", 1, DQ_BOOL, 2, OPS_VALUES(0, 1), DQ_BOOL, OPS_VALUES(1, 0));
     unary("BitwiseNot", 18, DQ_INT8, 2, OPS_VALUES(0, -128), DQ_INT8, OPS_VALUES(-1, 127));
-    unary("IsNaN", 20, DQ_FLOAT8E4M3FN, 2, OPS_VALUES(1, NAN), DQ_BOOL, OPS_VALUES(0, 1));
+    unary("IsNaN", 20, DQ_FLOAT8E4M3FN, 2, OPS_VALUES(1, (double)NAN), DQ_BOOL, OPS_VALUES(0, 1));
     unary("Sqrt", 13, DQ_FLOAT16, 2, OPS_VALUES(4, 2), DQ_FLOAT16, OPS_VALUES(2, 1.4140625));
 }
 END_TEST
@@ -369,7 +372,7 @@ START_TEST(one_sided_infinity)
     ops_begin(&c, "", "IsInf", 20);
     ops_int(&c, "detect_negative", 0);
     ops_int(&c, "detect_positive", 1);
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(INFINITY, -INFINITY, NAN, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES((double)INFINITY, -(double)INFINITY, (double)NAN, 1));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_BOOL, OPS_DIMS(4), OPS_VALUES(1, 0, 0, 0));
     ops_end(&c);
@@ -380,11 +383,11 @@ START_TEST(clip_limits)
 {
     ops_case c;
     ops_begin(&c, "", "Clip", 13);
-    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(-1, 5, NAN, 2));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(-1, 5, (double)NAN, 2));
     ops_skip(&c);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(3));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(-1, 3, NAN, 2));
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(-1, 3, (double)NAN, 2));
     ops_end(&c);
 
     ops_begin(&c, "", "Clip", 12); /* lower above upper: the upper */
@@ -431,9 +434,10 @@ START_TEST(alpha_and_beta)
     for (int narrow = 0; narrow < 2; narrow++) { /* NaN is not over the threshold */
         ops_begin(&c, "", "ThresholdedRelu", 22);
         ops_float(&c, "alpha", 0.5f);
-        ops_in(&c, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(NAN, 0.5, 1, INFINITY));
+        ops_in(&c, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4),
+               OPS_VALUES((double)NAN, 0.5, 1, (double)INFINITY));
         ops_must_run(&c);
-        ops_want(&c, 0, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(0, 0, 1, INFINITY));
+        ops_want(&c, 0, narrow ? DQ_FLOAT : DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(0, 0, 1, (double)INFINITY));
         ops_end(&c);
     }
 

@@ -283,7 +283,7 @@ static const struct {
 START_TEST(bad_text_gets_one_sentence)
 {
     dq_status status = add(bad[_i].yaml);
-    ck_assert_msg(status == bad[_i].status, "case %d gave %d: %s", _i, status, err.message);
+    ck_assert_msg(status == bad[_i].status, "case %d gave %u: %s", _i, (unsigned)status, err.message);
     if (bad[_i].sentence)
         ck_assert_str_eq(err.message, bad[_i].sentence);
     else

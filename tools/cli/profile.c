@@ -24,7 +24,7 @@ static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *ev
         profile->steps = grown;
         profile->room = room;
     }
-    cli_profile_step step = {strdup(event->node), strdup(event->op), INFINITY};
+    cli_profile_step step = {strdup(event->node), strdup(event->op), (double)INFINITY};
     if (!step.node || !step.op) {
         free(step.node);
         free(step.op);
