@@ -13,6 +13,8 @@ ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each
     for (size_t n = 0; n < count; n++, words += COLS) {
         const vi word = vi_load(words);
         vf value[16];
+        if (each == 8) /* as many stand behind them, and come next */
+            __builtin_prefetch(words + count * COLS);
         if (table)
             look_up(table, word, each, value);
 #pragma GCC unroll 16
