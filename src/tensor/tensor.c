@@ -189,6 +189,14 @@ double dq_tensor_any_double(const dq_tensor *t, size_t i)
     }
 }
 
+float dq_tensor_get_float(const dq_tensor *t, size_t i)
+{
+    if (t->dtype == DQ_FLOAT)
+        return dq_data(t, float)[i];
+    uint16_t bits = dq_data(t, uint16_t)[i];
+    return t->dtype == DQ_FLOAT16 ? dq_f16_to_f32(bits) : dq_bf16_to_f32(bits);
+}
+
 static int64_t cut(double x, dq_dtype dtype)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);

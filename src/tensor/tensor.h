@@ -88,6 +88,9 @@ static inline double dq_tensor_get_double(const dq_tensor *t, size_t i)
     return t->dtype == DQ_FLOAT ? (double)dq_data(t, float)[i] : dq_tensor_any_double(t, i);
 }
 
+/** Element i of a float, float16 or bfloat16 tensor. */
+float dq_tensor_get_float(const dq_tensor *t, size_t i);
+
 /** Stores a double as element i of a float, integer or bool type: floats rounded to nearest even, once;
  * integers cut toward zero and held within the type's range, NaN as 0. Not atomic for packed types. */
 void dq_tensor_put_double(dq_tensor *t, size_t i, double value);

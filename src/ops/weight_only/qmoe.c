@@ -14,7 +14,6 @@
 #include "base/checked.h"
 #include "base/codec.h"
 #include "ops/rows.h"
-#include "ops/weight_only/nbits.h"
 #include "ops/weight_only/weight_only.h"
 
 #include <inttypes.h>
@@ -296,8 +295,8 @@ static void choose(const job *j, size_t token, size_t *chosen)
         size_t best = experts;
         for (size_t e = 0; e < experts; e++)
             if (!taken(chosen, i, e) &&
-                (best == experts || dq_nbits_float(logits, token * experts + e) >
-                                        dq_nbits_float(logits, token * experts + best)))
+                (best == experts || dq_tensor_get_float(logits, token * experts + e) >
+                                        dq_tensor_get_float(logits, token * experts + best)))
                 best = e;
         chosen[i] = best;
     }
@@ -308,9 +307,9 @@ static void weigh(const job *j, size_t token, const size_t *chosen, float *weigh
 {
     const state *s = j->s;
     const dq_tensor *given = dq_call_in(j->call, ROUTER_WEIGHTS), *from = given ? given : j->call->in[ROUTER];
-    double top = (double)dq_nbits_float(from, token * s->experts + chosen[0]), sum = 0;
+    double top = (double)dq_tensor_get_float(from, token * s->experts + chosen[0]), sum = 0;
     for (size_t i = 0; i < s->k; i++) {
-        double value = (double)dq_nbits_float(from, token * s->experts + chosen[i]);
+        double value = (double)dq_tensor_get_float(from, token * s->experts + chosen[i]);
         weights[i] = (float)(given ? value : exp(value - top));
         sum += (double)weights[i];
     }
@@ -370,7 +369,7 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
         for (size_t c = 0; c < cols; c++) {
             float value = tile[i * step + c];
             if (bias)
-                value += dq_nbits_float(bias, j->expert * p->l->rows + col + c);
+                value += dq_tensor_get_float(bias, j->expert * p->l->rows + col + c);
             if (p->to)
                 p->to[(row + i) * p->l->rows + col + c] = value;
             else

@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "ops/matmul/qgemm.h"
-#include "ops/weight_only/nbits.h"
 #include "ops/weight_only/weight_digits.h"
 
 #include <inttypes.h>
@@ -134,7 +133,7 @@ static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row
 {
     size_t code = row * f->code_row + source_of(f, p->begin) * f->code_step;
     size_t place = row * f->scale_row + p->group * f->scale_block;
-    return dq_nbits_float(from, f->scale_run ? code / f->scale_run : place);
+    return dq_tensor_get_float(from, f->scale_run ? code / f->scale_run : place);
 }
 
 static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
@@ -144,7 +143,7 @@ static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row,
     if (f->zeros_as_scales)
         return (float)(dq_get_bits(codes, f->bits, place) ^ (f->sign ? highest : 0));
     if (from->dtype != DQ_UINT8)
-        return dq_nbits_float(from, row * f->groups + p->group);
+        return dq_tensor_get_float(from, row * f->groups + p->group);
     if (f->zero_row)
         return (float)dq_get_bits(codes + row * f->zero_row, f->bits, p->group);
     return (float)dq_get_bits(codes + row / f->n * f->zero_matrix, f->bits, row % f->n);

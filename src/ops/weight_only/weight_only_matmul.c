@@ -10,7 +10,6 @@
  *                columns */
 #include "base/checked.h"
 #include "ops/rows.h"
-#include "ops/weight_only/nbits.h"
 #include "ops/weight_only/weight_only.h"
 
 #include <inttypes.h>
@@ -218,7 +217,7 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
         float sums[DQ_NBITS_COLS];
         const float *from = tile + i * step;
         for (size_t j = 0; bias && j < cols; j++)
-            sums[j] = from[j] + dq_nbits_float(bias, col + j);
+            sums[j] = from[j] + dq_tensor_get_float(bias, col + j);
         dq_store_from_floats(call->kernels, y->dtype, y->data, (row + i) * w->form.n + col, cols,
                              bias ? sums : from, false);
     }
