@@ -451,8 +451,6 @@ static void fuse_at(dq_chain_pass *p)
     if (!find_ending(p, &e))
         return;
     c.nodes[c.count++] = p->by[e.v->id];
-    if (!fits(p, &c))
-        return;
     while (grow(p, &c))
         ;
     trim(p, &c);

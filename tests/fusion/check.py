@@ -33,6 +33,7 @@ from wide import OPSETS as WIDE_OPSETS
 from wide import WIDE
 
 OPSETS = {"softmax": (11, 13, 21),  # its axis means something else before 13
+          "blocks_in_codes": (21, 23),
           "wide_chain": WIDE_OPSETS,
           **dict.fromkeys(WIDE, WIDE_OPSETS)}
 

@@ -603,6 +603,20 @@ def weights(case):
     case.expect("product", "into DequantizeMatMul", large or not wide)
 
 
+def blocks_in_codes(case):
+    """Weights with a scale for each block, between codes: no product of integers."""
+    k, n, block = case.size(2, 40), case.size(1, 20), case.size(1, 16)
+    a, _, a_scale, _ = case.input("a", (case.size(1, 8), k))
+    kind = case.pick(TensorProto.INT8, TensorProto.UINT4)
+    shape = (-(-k // block), n)
+    scales = np.exp(case.rng.normal(-3, 1, shape)).astype(np.float32)
+    b = case.node("DequantizeLinear", [packed(case, "w", kind, (k, n)), case.constant("scale", scales)], "weights", axis=0,
+                  block_size=block)
+    y = case.node("MatMul", [a, b], "matmul")
+    case.quantize("y", y, sum_scale(case, k, a_scale, scales), case.code_type())
+    case.expect("matmul", PRODUCT + "QLinearMatMul", told=False)
+
+
 PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
                                     twins, shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
-                                    dynamic, weights)}
+                                    dynamic, weights, blocks_in_codes)}
