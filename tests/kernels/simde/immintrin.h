@@ -4,11 +4,26 @@
 #ifndef DQ_TESTS_SIMDE_IMMINTRIN_H
 #define DQ_TESTS_SIMDE_IMMINTRIN_H
 
+/* Newer clangs have among what belongs to SSE2 a vector of bfloat16, of another type than SIMDe gives this
+ * name (no kernel uses it), and the comparisons of AVX as far as SSE2 has them, which SIMDe takes for all. */
+#ifdef __SSE2__
+#include <emmintrin.h>
+#define __m128bh shim_m128bh
+#undef _CMP_EQ_OQ
+#undef _CMP_LT_OS
+#undef _CMP_LE_OS
+#undef _CMP_UNORD_Q
+#undef _CMP_NEQ_UQ
+#undef _CMP_NLT_US
+#undef _CMP_NLE_US
+#undef _CMP_ORD_Q
+#endif
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx2.h>
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
 #include <simde/x86/fma.h>
+#undef __m128bh
 
 #include "base/codec.h"
 
