@@ -10,7 +10,6 @@
  * inner graphs read, codes of 16 bits, which half floats cannot tell apart, what follows from constants alone
  * (weights that the graph quantizes keep their codes), and operators that are not listed here: those that
  * jump, as Floor and ArgMax, would make much of a rounding. */
-#include "base/codec.h"
 #include "plan/fuser.h"
 
 #include <stdio.h>
@@ -215,10 +214,8 @@ static dq_value *float_constant(dq_fuser *f, const dq_tensor *half)
 {
     dq_tensor *t;
     dq_value *v = dq_fuser_make_constant(f, DQ_FLOAT, half->rank, half->dims, &t);
-    for (size_t i = 0; v && i < half->count; i++) {
-        const uint16_t bits = (uint16_t)dq_get_bits(half->data, 16, i);
-        dq_data(t, float)[i] = half->dtype == DQ_FLOAT16 ? dq_f16_to_f32(bits) : dq_bf16_to_f32(bits);
-    }
+    for (size_t i = 0; v && i < half->count; i++)
+        dq_data(t, float)[i] = dq_tensor_get_float(half, i);
     return v;
 }
 

@@ -56,7 +56,7 @@ static bool read_weights(const dq_fuser *f, const dq_value *v, weights *w)
         return false;
     w->codes = dq_fuser_settled(f, node->in[0]);
     w->scale = dq_fuser_settled(f, node->in[1]);
-    w->zero = node->in_count > 2 ? dq_fuser_settled(f, node->in[2]) : NULL;
+    w->zero = dq_fuser_settled(f, dq_node_input(node, 2));
     const dq_tensor *codes = dq_fuser_constant(w->codes), *scale = dq_fuser_constant(w->scale);
     const dq_tensor *zero = dq_fuser_constant(w->zero);
     const int64_t result = dq_node_int(node, "output_dtype", 0);
@@ -72,7 +72,7 @@ static bool read_weights(const dq_fuser *f, const dq_value *v, weights *w)
 /* Gemm's bias, if it is one for each column. */
 static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
 {
-    *bias = gemm->in_count > 2 ? gemm->in[2] : NULL;
+    *bias = dq_node_input(gemm, 2);
     const dq_tensor *t = dq_fuser_constant(*bias);
     return dq_node_float(gemm, "alpha", 1) == 1 && dq_node_int(gemm, "transA", 0) == 0 &&
            (!*bias || (t && t->rank > 0 && (int64_t)t->count == w->columns &&
