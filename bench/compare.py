@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
-    compare.py DQRUN [--peers NAME,…] [--threads N] [--only TEXT] [--isa LEVEL] [--as-avx2] [--rounds N]
+    compare.py DQRUN [--peers NAME,…] [--before DQRUN] [--threads N] [--only TEXT] [--isa LEVEL] [--as-avx2] [--rounds N]
                [--seconds S] [--load] [--busy N] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
-where it refuses a model. --load times making a session and its first run instead. --busy lets N processes
+where it refuses a model. --before adds another build of dqrun as a peer: ratios below 1 say what became slower. --load times making a session and its first run instead. --busy lets N processes
 compute beside all of them, as on a machine that others use, too. --as-avx2 lets all of them see a processor with AVX2 and nothing
 above (as_avx2.c; needs a C compiler and a processor that can hide what it has). --history adds the ratios to history.tsv
 beside this file, --plot draws them. Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
@@ -33,6 +33,7 @@ from cases import CASES
 from plot import draw
 
 
+BEFORE = "before"  # the peer that is another build of dqrun
 AS_AVX2 = "DQRUN_BENCH_AS_AVX2"  # set in the process that as_avx2.c is loaded into
 
 
@@ -71,16 +72,28 @@ def save_case(case, folder):
     return folder / "case.onnx", folder / "case.npz"
 
 
-def time_dqrun(model, inputs, options):
+def time_dqrun(program, model, inputs, options):
     arguments = ["--threads", str(options.threads), "--honor-accuracy-level"]
     arguments += ["--runs", "1", "--warmup", "0"] if options.load else ["--seconds", str(options.seconds)]
     if options.isa:
         arguments += ["--isa", options.isa]
-    done = subprocess.run([options.dqrun, "bench", str(model), str(inputs), "--json", *arguments],
+    done = subprocess.run([program, "bench", str(model), str(inputs), "--json", *arguments],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
-    return json.loads(done.stdout)
+    got = json.loads(done.stdout)
+    return got["isa"], got["load_ms"] + got["first_run_ms"] if options.load else got["median_ms"]
+
+
+def time_peer(peer, model, inputs, options):
+    if peer == BEFORE:
+        return time_dqrun(options.before, model, inputs, options)[1]
+    return (peers.time_load(peer, model, inputs, options.threads) if options.load else
+            peers.time_run(peer, model, inputs, options.threads, options.seconds))
+
+
+def title(peer):
+    return peer if peer == BEFORE else peers.title(peer)
 
 
 def first_line(error):
@@ -91,17 +104,16 @@ def compare(name, model, inputs, options):
     """The row of a case: its name, dqrun's level and milliseconds, and those of the peers that run it."""
     ours, theirs, refused = [], {peer: [] for peer in options.peers}, set()
     for _ in range(options.rounds):
-        got = time_dqrun(model, inputs, options)
-        ours.append(got["load_ms"] + got["first_run_ms"] if options.load else got["median_ms"])
+        isa, milliseconds = time_dqrun(options.dqrun, model, inputs, options)
+        ours.append(milliseconds)
         for peer in options.peers:
             if peer in refused:
                 continue
             try:
-                theirs[peer].append(peers.time_load(peer, model, inputs, options.threads) if options.load else
-                                    peers.time_run(peer, model, inputs, options.threads, options.seconds))
+                theirs[peer].append(time_peer(peer, model, inputs, options))
             except Exception:  # each engine has exceptions of its own
                 refused.add(peer)
-    row = {"case": f"{name}, load" if options.load else name, "isa": got["isa"], "ms": min(ours),
+    row = {"case": f"{name}, load" if options.load else name, "isa": isa, "ms": min(ours),
            "peers": {p: min(times) for p, times in theirs.items() if p not in refused}}
     cells = [f"{row['peers'][p]:12.3f} {row['peers'][p] / row['ms']:6.2f}" if p in row["peers"] else f"{'refused':>19}"
              for p in options.peers]
@@ -144,7 +156,7 @@ def add_history(rows, options):
     with open(Path(__file__).with_name("history.tsv"), "a", encoding="utf-8") as f:
         for row in rows:
             for peer, ms in row["peers"].items():
-                f.write(f"{today}\t{processor()}\t{options.threads}\t{row['isa']}\t{peers.title(peer)}\t"
+                f.write(f"{today}\t{processor()}\t{options.threads}\t{row['isa']}\t{title(peer)}\t"
                         f"{row['case']}\t{ms / row['ms']:.2f}\n")
 
 
@@ -162,7 +174,9 @@ def main():
     p = argparse.ArgumentParser(description="Time dqrun against other engines, alternating in one run.")
     p.add_argument("dqrun")
     p.add_argument("models", nargs="*", metavar="MODEL:INPUTS|FOLDER")
-    p.add_argument("--peers", default="ort", type=lambda text: text.split(","), help="ort, ort-exact, openvino")
+    p.add_argument("--peers", default="ort", type=lambda text: [p for p in text.split(",") if p],
+                   help="ort, ort-exact, openvino")
+    p.add_argument("--before", metavar="DQRUN", help="another build of dqrun, as one more peer")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=0.3)
@@ -177,15 +191,17 @@ def main():
     unknown = set(options.peers) - set(peers.PEERS)
     if unknown:
         p.error(f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(peers.PEERS)}")
-    if options.history and (options.busy or options.load):
-        p.error("the history is of runs on a machine of their own: without --busy and --load")
+    if options.history and (options.busy or options.load or options.before):
+        p.error("the history is of runs on a machine of their own beside other engines: without --busy, --load and --before")
+    if options.before:
+        options.peers.append(BEFORE)
     if options.as_avx2 and AS_AVX2 not in os.environ:
         return run_as_avx2()
     rows, failed = [], 0
     heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
     heading += f", {options.busy} other busy process{'es' * (options.busy > 1)}" if options.busy else ""
     print(f"{heading}: milliseconds, and each peer's by dqrun's")
-    print(f"{'':50} {'dqrun':>10}", *(f"{peers.title(p):>19}" for p in options.peers))
+    print(f"{'':50} {'dqrun':>10}", *(f"{title(p):>19}" for p in options.peers))
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder, busy_beside(options.busy):
         for name, model, inputs in work(options, folder):
             try:
@@ -198,7 +214,7 @@ def main():
     if options.history:
         add_history(rows, options)
     if options.plot:
-        options.plot.write_text(draw(rows, {p: peers.title(p) for p in options.peers}, heading), encoding="utf-8")
+        options.plot.write_text(draw(rows, {p: title(p) for p in options.peers}, heading), encoding="utf-8")
     return 1 if failed else 0
 
 
