@@ -82,15 +82,6 @@ void check_qconv_3x3(const dq_kernels *k)
     }
 }
 
-static double some_scale(void)
-{
-    static const double odd[] = {
-        0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 1e300, -1e-300, 0.5, -0.25, 1};
-    if (kernel_random(3) == 0)
-        return odd[kernel_random(sizeof odd / sizeof odd[0])];
-    return ldexp(1 + kernel_random(1 << 30), -30 - (int)kernel_random(34));
-}
-
 /* A scale with which `acc` comes to a tie, or next to one by a few units in the last place of a double. */
 static double near_tie(int32_t acc)
 {
@@ -196,72 +187,6 @@ void check_qconv_codes(const dq_kernels *k)
     for (size_t i = 0; i < 8; i++)
         check_codes(k, LONG_ROW, false);
     KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
-}
-
-void check_requantize(const dq_kernels *k)
-{
-    size_t n;
-    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
-        size_t step = i % 2;
-        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
-        int32_t *acc = kernel_bytes(n * sizeof *acc);
-        for (size_t j = 0; j < n; j++)
-            if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
-                acc[j] = (int32_t)kernel_random(1000) - 500;
-        double *scale = kernel_memory((step ? n : 1) * sizeof *scale);
-        for (size_t j = 0; j < (step ? n : 1); j++)
-            scale[j] = n && kernel_random(3) == 0 ? near_tie(acc[j]) : some_scale();
-        for (size_t j = 1; j < n && !step; j++)
-            acc[j] = kernel_random(3) ? acc[j] : acc[0];
-        uint8_t *out = kernel_bytes(n);
-        k->requantize(acc, n, scale, step, zero, lo, hi, out);
-        for (size_t j = 0; j < n; j++) {
-            double v = rint(acc[j] * scale[j * step]) + zero;
-            double wanted = v >= hi ? hi : v > lo ? v : lo;
-            KERNEL_FAIL_UNLESS(out[j] == (uint8_t)(int)wanted, "n %zu: %d * %g + %d is %u, wanted %g", n,
-                               acc[j], scale[j * step], zero, out[j], wanted);
-        }
-        kernel_done();
-    }
-}
-
-void check_requantize_tile(const dq_kernels *k)
-{
-    for (int round = 0; round < 300; round++) {
-        size_t rows = kernel_random(70), cols = kernel_random(round % 2 ? 40 : 150),
-               wide = (cols + 15) / 16 * 16;
-        bool transposed = kernel_random(2);
-        size_t acc_stride = wide + kernel_random(9),
-               out_stride = (transposed ? rows : cols) + kernel_random(9);
-        int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
-        int32_t *acc = kernel_bytes(rows ? ((rows - 1) * acc_stride + wide) * sizeof *acc : 0);
-        for (size_t j = 0; rows && j < (rows - 1) * acc_stride + wide; j++)
-            if (kernel_random(2))
-                acc[j] = (int32_t)kernel_random(1000) - 500;
-        double *scale = kernel_memory(cols * sizeof *scale);
-        for (size_t j = 0; j < cols; j++)
-            scale[j] = round % 3 == 0 ? some_scale()
-                       : round % 3 == 1 && rows
-                           ? near_tie(acc[kernel_random((uint32_t)rows) * acc_stride + j])
-                           : ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6));
-        size_t lines = transposed ? cols : rows, line = transposed ? rows : cols;
-        size_t size = lines && line ? (lines - 1) * out_stride + line : 0;
-        uint8_t *out = kernel_bytes(size), *was = kernel_memory(size);
-        if (size)
-            memcpy(was, out, size);
-        dq_requantize_to to = {scale, zero, lo, hi, out, out_stride, transposed};
-        k->requantize_tile(acc, acc_stride, rows, cols, &to);
-        for (size_t at = 0; at < size; at++) {
-            size_t i = transposed ? at % out_stride : at / out_stride;
-            size_t j = transposed ? at / out_stride : at % out_stride;
-            double v = i < rows && j < cols ? rint(acc[i * acc_stride + j] * scale[j]) + zero : 0;
-            double wanted = v >= hi ? hi : v > lo ? v : lo;
-            uint8_t byte = i < rows && j < cols ? (uint8_t)(int)wanted : was[at];
-            KERNEL_FAIL_UNLESS(out[at] == byte, "%zu x %zu, row %zu, column %zu: %u, wanted %u", rows, cols,
-                               i, j, out[at], byte);
-        }
-        kernel_done();
-    }
 }
 
 void check_subtract_scaled(const dq_kernels *k)

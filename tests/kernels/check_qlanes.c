@@ -93,9 +93,10 @@ static void check_store(const dq_qlanes *kernel, size_t n, size_t channels)
     for (size_t i = 0; i < channels * c_stride; i++)
         if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
             c[i] = (int32_t)kernel_random(1000) - 500;
-    for (size_t j = 0; j < channels; j++)
-        scale[j] =
-            kernel_random(9) ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6)) : (double)NAN;
+    for (size_t j = 0; j < channels; j++) /* some of any size, with which sums saturate */
+        scale[j] = kernel_random(9)   ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6))
+                   : kernel_random(3) ? ldexp(kernel_random(2) ? 1.5 : -1.5, (int)kernel_random(300) - 170)
+                                      : (double)NAN;
     if (size)
         memcpy(was, out, size);
     dq_requantize_to to = {.scale = scale, .zero_point = zero, .lo = lo, .hi = hi, .out = out};

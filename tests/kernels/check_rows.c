@@ -48,14 +48,16 @@ static bool row_size(size_t i, size_t *n)
     return i < 8 * small ? kernel_size(i / 8, n) : i < 8 * small + 3;
 }
 
-/* Scales for a row (step 0: one), now and then odd ones. */
+/* Scales for a row (step 0: one): of usual sizes, of every size that floats have, and odd ones. */
 static float *some_scales(size_t n)
 {
     static const float odd[] = {0, INFINITY, NAN, -1, 1e-42f, 1, 0.5f};
     float *scale = kernel_memory(n * sizeof *scale);
     for (size_t i = 0; i < n; i++)
         scale[i] = kernel_random(4) ? ldexpf(1 + (float)kernel_random(1000), -(int)kernel_random(20))
-                                    : odd[kernel_random(sizeof odd / sizeof odd[0])];
+                   : kernel_random(2)
+                       ? ldexpf(1 + (float)kernel_random(1000) / 1000, 127 - (int)kernel_random(277))
+                       : odd[kernel_random(sizeof odd / sizeof odd[0])];
     return scale;
 }
 
@@ -67,11 +69,14 @@ static double quantized(float x, float scale, double zero, double lo, double hi)
 }
 
 /* Elements of which nearly all become codes inside the bounds, and few stand between two of them: what fast
- * ways over many at once take. */
+ * ways over many at once take. In some rows a few elements stay as they are, of any size, infinite or NaN,
+ * and meet the fast ways alone. */
 static void put_tame(float *x, size_t n, const float *scale, size_t step)
 {
+    const uint32_t stay = kernel_random(2) ? 40 : UINT32_MAX;
     for (size_t i = 0; i < n; i++)
-        x[i] = ((float)kernel_random(65536) / 128 - 255.9f) * scale[i * step];
+        if (kernel_random(stay))
+            x[i] = ((float)kernel_random(65536) / 128 - 255.9f) * scale[i * step];
 }
 
 /* Some elements stand as near the middle between two codes as floats come. */

@@ -29,7 +29,7 @@ static inline bool sure(__m256i least)
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
 }
 
-/* Bits 14 and up for eight sums; the scale is finite, and times 2^-75. */
+/* Bits 14 and up for eight sums; the scale is finite, and times UNIT. */
 static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
 {
     const __m256 middle = _mm256_set1_ps(BEGINNING);
