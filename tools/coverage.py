@@ -26,8 +26,8 @@ Made by tools/coverage.py from the operator registry, the schemas and the test r
 current. One row a version of an operator. *Types* are those that the schema's type variables allow: where the row is
 implemented, they run, but for arithmetic that a type does not have: GridSample and Resize do not interpolate strings, booleans
 and complex numbers, ScatterElements, ScatterND and Col2Im do not reduce strings and complex numbers, Unique does not sort complex
-numbers. DeformConv runs with two spatial axes, BatchNormalization and Dropout for inference only. *Node tests* are the cases of onnx's own node tests for the operator (passed / all, over
-all versions: the cases use the newest one). *Reference* is the number of models of this version that tests/quant_reference
+numbers. DeformConv runs with two spatial axes, BatchNormalization and Dropout for inference only. *Tests of onnx* are the operator's cases among the node tests and the data of the onnx package (passed / all, over all versions:
+node tests use the newest one). *Reference* is the number of models of this version that tests/quant_reference
 makes and that give the right bits; com.microsoft's operators are compared with ONNX Runtime and numpy by
 tests/com_microsoft instead.
 """
@@ -65,11 +65,11 @@ def page(dqrun, node_report):
     implemented = sum(row["implemented"] for row in listing)
     lines.append(f"{implemented} versions of {len({(r['domain'], r['name']) for r in listing if r['implemented']})} "
                  f"operators are implemented; {len(listing) - implemented} versions have a schema only. "
-                 f"{sum(passed.values())} of {sum(total.values())} node tests pass, and "
+                 f"{sum(passed.values())} of {sum(total.values())} tests of onnx pass, and "
                  f"{sum(good for good, _ in reference.values())} of "
                  f"{sum(good + bad for good, bad in reference.values())} reference models.\n")
     for domain, rows in sorted(domains.items()):
-        lines += [f"## {domain}\n", "| operator | version | runs | node tests | reference | types |",
+        lines += [f"## {domain}\n", "| operator | version | runs | tests of onnx | reference | types |",
                   "|---|---|---|---|---|---|"]
         newest = {row["name"]: row["since_version"] for row in sorted(rows, key=lambda r: r["since_version"])}
         for row in sorted(rows, key=lambda r: (r["name"], r["since_version"])):

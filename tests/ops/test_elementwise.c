@@ -188,6 +188,35 @@ START_TEST(axes_before_opset_7)
 }
 END_TEST
 
+START_TEST(prelu_slopes_of_channels_before_opset_7)
+{
+    ops_case c;
+    for (int version = 1; version <= 7; version++) {
+        if (version > 1 && version < 6)
+            continue;
+        ops_begin(&c, "", "PRelu", version);
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(-1, -2, -3, 4));
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(10, 100));
+        ops_must_run(&c);
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2),
+                 version < 7 ? OPS_VALUES(-10, -20, -300, 4) : OPS_VALUES(-10, -200, -30, 4));
+        ops_end(&c);
+    }
+    ops_begin(&c, "", "PRelu", 6);
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(3, 1, 2), OPS_VALUES(-1, 1, -2, 2, -3, 3));
+    ops_in(&c, DQ_DOUBLE, OPS_DIMS(1), OPS_VALUES(0.5));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_DOUBLE, OPS_DIMS(3, 1, 2), OPS_VALUES(-0.5, 1, -1, 2, -1.5, 3));
+    ops_end(&c);
+
+    ops_begin(&c, "", "PRelu", 6);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3, 2), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected 1 or 3 (axis 1 of input 0)");
+    ops_end(&c);
+}
+END_TEST
+
 START_TEST(integers_wrap_and_divide)
 {
     binary("Add", 14, DQ_INT8, 2, OPS_VALUES(127, -128), OPS_VALUES(1, -1), DQ_INT8, OPS_VALUES(-128, 127));
@@ -470,6 +499,7 @@ int main(void)
     tcase_add_test(tests, refuses_shapes_that_do_not_match);
     tcase_add_test(tests, long_operands_in_many_pieces);
     tcase_add_test(tests, axes_before_opset_7);
+    tcase_add_test(tests, prelu_slopes_of_channels_before_opset_7);
     tcase_add_test(tests, integers_wrap_and_divide);
     tcase_add_test(tests, float_remainders);
     tcase_add_test(tests, powers);

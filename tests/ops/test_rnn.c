@@ -38,10 +38,14 @@ START_TEST(gru_resets_before_or_after)
 {
     for (int64_t after = 0; after < 2; after++) {
         ops_case c;
-        ops_begin(&c, "", "GRU", 14); /* z = 0.5, r = 2, biases of R: 4 on the hidden gate; h = 8 */
+        ops_begin(&c, "", "GRU",
+                  after ? 3 : 1); /* z = 0.5, r = 2, biases of R: 4 on the hidden gate; h = 8 */
         c.out_count = 2;
         relus(&c, 2);
-        ops_int(&c, "linear_before_reset", after);
+        if (after)
+            ops_int(&c, "linear_before_reset", 1);
+        else
+            ops_string(&c, "direction", "foward"); /* GRU-1's default */
         ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 1, 1), OPS_VALUES(1));
         ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 3, 1), OPS_VALUES(0.5, 2, 1));
         ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, 3, 1), OPS_VALUES(0, 0, 1));
@@ -77,7 +81,7 @@ START_TEST(lstm_gates)
     ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 1), OPS_VALUES(146));
     ops_end(&c);
 
-    ops_begin(&c, "", "LSTM", 7);
+    ops_begin(&c, "", "LSTM", 1);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4, 1), NULL);

@@ -39,12 +39,31 @@ typedef struct state {
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
+/* A vector of more than one element gets the shape [C, 1, 1, …], so that it lies along axis 1 of input 0. */
+static dq_status along_channels(const dq_op_call *call, uint32_t i, dq_tensor *shape, dq_error *err)
+{
+    const dq_tensor *first = call->in[0];
+    if (shape->rank != 1 || shape->dims[0] == 1 || first->rank < 2)
+        return DQ_OK;
+    if (shape->dims[0] != first->dims[1])
+        return dq_call_fail_input(call, err, i, "has %lld elements, expected 1 or %lld (axis 1 of input 0)",
+                                  (long long)shape->dims[0], (long long)first->dims[1]);
+    while (shape->rank + 1u < first->rank)
+        shape->dims[shape->rank++] = 1;
+    return DQ_OK;
+}
+
 /* The shape of operand i as the result sees it, which differs from its own only before opset 7. */
-static dq_status aligned(const dq_op_call *call, uint32_t i, dq_tensor *shape, dq_error *err)
+static dq_status aligned(const dq_op_call *call, const dq_ew_table *table, uint32_t i, dq_tensor *shape,
+                         dq_error *err)
 {
     const dq_tensor *t = call->in[i], *first = call->in[0];
     *shape = *t;
-    if (i == 0 || !dq_node_attr(call->node, "broadcast"))
+    if (i == 0)
+        return DQ_OK;
+    if (call->version < table->broadcasts_since)
+        return along_channels(call, i, shape, err);
+    if (!dq_node_attr(call->node, "broadcast"))
         return DQ_OK;
     if (dq_node_int(call->node, "broadcast", 0) == 0)
         return dq_tensor_same_shape(t, first)
@@ -70,7 +89,7 @@ dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err)
     size_t rank = 0;
     for (uint32_t i = 0; i < call->in_count; i++) {
         dq_tensor shape;
-        DQ_TRY(aligned(call, i, &shape, err));
+        DQ_TRY(aligned(call, table, i, &shape, err));
         int64_t joined[DQ_MAX_RANK] = {0}; /* the result may not overwrite what it is made of */
         size_t joined_rank;
         if (!dq_broadcast(rank, dims, shape.rank, shape.dims, &joined_rank, joined)) {
@@ -197,7 +216,7 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
         if (stand_in)
             shape = *stand_in;
         else
-            DQ_TRY(aligned(call, i, &shape, err));
+            DQ_TRY(aligned(call, table, i, &shape, err));
         o->fixed = stand_in ? stand_in->data : NULL;
         o->input = i;
         o->dtype = shape.dtype;

@@ -27,16 +27,18 @@ struct dq_ew_table {
     const dq_ew_table *then;      /* a table of one operand that is applied to the result, in place */
     dq_dtype out;                 /* type of the result; DQ_UNDEFINED: that of operand `select` */
     uint8_t select;
-    bool fold;        /* any number of operands: fn joins the result so far with the next one */
-    bool swap;        /* the kernel takes its two operands in the other order */
-    bool commutes;    /* the two operands may be swapped when the first stays and the second moves */
-    uint32_t steps;   /* bits of the types whose kernels take any operand that stays, */
-    uint32_t seconds; /* and those that take a second one */
+    bool fold;            /* any number of operands: fn joins the result so far with the next one */
+    bool swap;            /* the kernel takes its two operands in the other order */
+    bool commutes;        /* the two operands may be swapped when the first stays and the second moves */
+    uint32_t steps;       /* bits of the types whose kernels take any operand that stays, */
+    uint32_t seconds;     /* and those that take a second one */
+    int broadcasts_since; /* versions before this one lay a vector along axis 1 of operand 0, its channels */
     dq_status (*params)(dq_op_call *call, dq_ew_params *params, dq_error *err); /* NULL: none to read */
 };
 
 /** infer: the operands' broadcast shape. Before opset 7 the second operand is laid along the first one's
- * axes from `axis` on when `broadcast` is 1, and must have its shape otherwise. */
+ * axes from `axis` on when `broadcast` is 1, and must have its shape otherwise. Operators that never had
+ * these attributes say so by `broadcasts_since`. */
 dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err);
 
 /** prepare: picks the kernel and the loop. `fixed` (may be NULL): per operand, a value that stands for it and

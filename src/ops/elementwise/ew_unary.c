@@ -293,7 +293,8 @@ DQ_EW_BINARY(prelu_u64, uint64_t, uint64_t, b == 0 ? a : a)
 static const dq_ew_table prelu_table = {
     .fn = {FLOAT_ROWS(prelu), [DQ_INT32] = prelu_i32, [DQ_INT64] = prelu_i64, [DQ_UINT32] = prelu_u32,
            [DQ_UINT64] = prelu_u64},
-    .seconds = 1u << DQ_FLOAT};
+    .seconds = 1u << DQ_FLOAT,
+    .broadcasts_since = 7};
 DQ_EW_OP(dq_op_prelu, prelu_table);
 
 /* ---- SwiGLU and Shrink --------------------------------------------------------------------------------- */

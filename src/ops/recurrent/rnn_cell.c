@@ -34,7 +34,9 @@ dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *fir
     const char *direction = dq_node_string(call->node, "direction", "forward");
     *first_backward = strcmp(direction, "reverse") == 0;
     *directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    if (*directions == 1 && !*first_backward && strcmp(direction, "forward") != 0)
+    /* "foward" is the default that GRU-1's definition has. */
+    bool forward = strcmp(direction, "forward") == 0 || strcmp(direction, "foward") == 0;
+    if (*directions == 1 && !*first_backward && !forward)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'direction' is '%s', wanted forward, reverse or bidirectional",
                             direction);
