@@ -8,6 +8,9 @@
  *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
  *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
  *   Conv, Gemm and MatMul with codes of 16 bits       → dqrun.WideConv, dqrun.WideMatMul
+ *   … of 8 bits, where int32 may not hold a sum       → the same (fuse_bounds.c); ConvTranspose, and Conv
+ * whose result stays float, are left as they are then MatMul and Gemm of two computed operands          →
+ * dqrun.WideMatMul: their shapes settle it, in a plan
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
  * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
@@ -17,22 +20,12 @@
  * convolution are multiplied with those of its filters and rounded to float. */
 #include "base/checked.h"
 #include "plan/fuse_behind.h"
+#include "plan/fuse_product.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- What is there ------------------------------------------------------------------------------------ */
-
-/* One product to fuse. */
-typedef struct product {
-    const dq_node *node;
-    dq_dequantized x, w;
-    const dq_value *bias; /* NULL: none */
-    bool added;           /* … which an Add behind the product adds */
-    size_t channels;      /* results with scales and biases of their own that there may be */
-    size_t inner;         /* axes of a result behind that of channels */
-    double alpha, beta, y_scale;
-} product;
 
 bool dq_fuser_is_product(const dq_node *node)
 {
@@ -41,10 +34,10 @@ bool dq_fuser_is_product(const dq_node *node)
 }
 
 /* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
-static bool find_product(const dq_fuser *f, const dq_value *v, product *p)
+static bool find_product(const dq_fuser *f, const dq_value *v, dq_product *p)
 {
     const dq_node *node = v->producer;
-    *p = (product){.node = node, .alpha = 1, .beta = 1};
+    *p = (dq_product){.node = node, .alpha = 1, .beta = 1};
     if (!node || v->graph != f->graph)
         return false;
     if (dq_fuser_is_product(node)) {
@@ -100,7 +93,7 @@ static bool remake_params(dq_fuser *f, dq_dequantized *x, size_t count, dq_tenso
 
 /* Makes scales of the channels of x, each of which only its own filters of a depthwise convolution read,
  * scales of those filters. */
-static bool fold_channels(dq_fuser *f, product *p)
+static bool fold_channels(dq_fuser *f, dq_product *p)
 {
     const dq_tensor *codes = dq_fuser_constant(p->w.codes);
     const dq_dequantized x = p->x, w = p->w;
@@ -130,7 +123,7 @@ static bool fold_channels(dq_fuser *f, product *p)
 }
 
 /* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
-static bool read_operands(dq_fuser *f, product *p)
+static bool read_operands(dq_fuser *f, dq_product *p)
 {
     return dq_fuser_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
            (p->x.per_tensor || dq_fuser_is(p->node, "Conv")) && dq_fuser_settle(f, &p->x) &&
@@ -142,96 +135,15 @@ static bool is_16_bits(dq_dtype dtype)
     return dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 
-/* ---- Bias --------------------------------------------------------------------------------------------- */
-
-static double product_scale(const product *p, size_t channel)
-{
-    return p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0) *
-           (double)dq_fuser_scale(p->w.scale_t, channel % p->w.scale_t->count);
-}
-
-/* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
-static bool bias_fits(const product *p, const dq_tensor *t)
-{
-    size_t least = p->added && dq_fuser_is(p->node, "MatMul") ? 1 : p->inner + 2;
-    if (t->rank > least)
-        return false;
-    if (t->count == 1)
-        return true;
-    size_t behind = p->added ? p->inner : 0;
-    return t->rank > behind && t->count == p->channels &&
-           (size_t)t->dims[t->rank - 1 - behind] == p->channels;
-}
-
-/* The bias as floats: constant, or dequantized constants. */
-static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
-{
-    if (constant)
-        return (double)dq_fuser_float(constant, constant->count == 1 ? 0 : channel);
-    const dq_tensor *codes = dq_fuser_constant(dq->codes);
-    size_t i = codes->count == 1 ? 0 : channel;
-    return (double)(dq_tensor_get_int(codes, i) - dq_fuser_zero(dq->zero_t, i)) *
-           (double)dq_fuser_scale(dq->scale_t, i);
-}
-
-/* The bias, for bias_at; false when it is not such a one (the reason told). */
-static bool read_bias(dq_fuser *f, const product *p, const dq_tensor **constant, dq_dequantized *dq)
-{
-    *constant = dq_fuser_constant(p->bias);
-    bool dequantized = !*constant && dq_fuser_dequantized(f, p->bias, true, dq) && dq_fuser_settle(f, dq);
-    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_fuser_constant(dq->codes) : NULL;
-    if (shape && (!*constant || shape->dtype == DQ_FLOAT) && bias_fits(p, shape) &&
-        (!dequantized || dq->per_tensor || dq->scale_t->count == shape->count))
-        return true;
-    dq_fuser_tell(f, p->node, "not fused: the bias is not constant, or not one a channel");
-    return false;
-}
-
-/* The bias as floats, one a channel; NULL when it cannot be. */
-static dq_value *float_bias(dq_fuser *f, const product *p)
-{
-    dq_dequantized dq = {0};
-    const dq_tensor *constant;
-    dq_tensor *t;
-    if (p->channels == 0 || !read_bias(f, p, &constant, &dq))
-        return NULL;
-    dq_value *v = dq_fuser_make_constant(f, DQ_FLOAT, 1, (int64_t[]){(int64_t)p->channels}, &t);
-    for (size_t i = 0; v && i < p->channels; i++)
-        dq_data(t, float)[i] = (float)(p->beta * bias_at(constant, &dq, i));
-    return v;
-}
-
-/* The bias as int32 in the scale of the products; NULL when it cannot be (the reason told). */
-static dq_value *int32_bias(dq_fuser *f, const product *p)
-{
-    dq_dequantized dq = {0};
-    const dq_tensor *constant;
-    if (!read_bias(f, p, &constant, &dq))
-        return NULL;
-    dq_tensor *t;
-    dq_value *v = dq_fuser_make_constant(f, DQ_INT32, 1, (int64_t[]){(int64_t)p->channels}, &t);
-    for (size_t i = 0; v && i < p->channels; i++) {
-        double scale = product_scale(p, i), exact = p->beta * bias_at(constant, &dq, i) / scale;
-        double code = nearbyint(exact);
-        bool rounds = fabs(exact - code) > 1e-6 * fabs(exact);
-        if (!(fabs(code) < 2147483648.0) || (rounds && !(fabs(scale) <= p->y_scale))) {
-            dq_fuser_tell(f, p->node, "not fused: the bias does not fit int32 in the scale of the products");
-            return NULL;
-        }
-        dq_data(t, int32_t)[i] = (int32_t)code;
-    }
-    return v;
-}
-
 /* ---- Conv and Gemm ------------------------------------------------------------------------------------ */
 
-static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
+static dq_node *make_conv(dq_fuser *f, const dq_product *p, const dq_quantized *q)
 {
     const dq_node *conv = p->node;
     dq_value *in[9] = {NULL};
-    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3) ||
-        (p->bias && !(in[8] = int32_bias(f, p))))
+    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
         return NULL;
+    in[8] = p->sum_bias;
     dq_fuser_result(f, q, in + 6);
     if (f->failed)
         return NULL;
@@ -242,20 +154,12 @@ static dq_node *make_conv(dq_fuser *f, const product *p, const dq_quantized *q)
     return node;
 }
 
-static dq_node *make_transposed(dq_fuser *f, const product *p, const dq_quantized *q)
-{
-    const dq_value *bias = p->bias ? int32_bias(f, p) : NULL;
-    if (p->bias && !bias)
-        return NULL;
-    return dq_fuser_transposed(f, p->node, &p->x, &p->w, dq_fuser_constant(bias), q);
-}
-
-static dq_node *make_gemm(dq_fuser *f, const product *p, const dq_quantized *q)
+static dq_node *make_gemm(dq_fuser *f, const dq_product *p, const dq_quantized *q)
 {
     dq_value *in[9] = {NULL};
-    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3) ||
-        (p->bias && !(in[6] = int32_bias(f, p))))
+    if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
         return NULL;
+    in[6] = p->sum_bias;
     dq_fuser_result(f, q, in + 7);
     if (f->failed)
         return NULL;
@@ -270,7 +174,7 @@ static dq_node *make_gemm(dq_fuser *f, const product *p, const dq_quantized *q)
     return node;
 }
 
-static bool conv_channels(product *p)
+static bool conv_channels(dq_product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
     if (!w || w->rank < 3)
@@ -281,7 +185,7 @@ static bool conv_channels(product *p)
 }
 
 /* Each group has the scales of the weights' second axis. */
-static bool transposed_channels(product *p)
+static bool transposed_channels(dq_product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
     int64_t group = dq_node_int(p->node, "group", 1), channels;
@@ -292,7 +196,7 @@ static bool transposed_channels(product *p)
     return channels_fit(&p->w, 1, w->rank, (size_t)w->dims[1]);
 }
 
-static bool gemm_channels(product *p)
+static bool gemm_channels(dq_product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
     bool transposed = dq_node_int(p->node, "transB", 0) != 0;
@@ -306,7 +210,7 @@ static bool gemm_channels(product *p)
 
 /* ---- MatMul ------------------------------------------------------------------------------------------- */
 
-static dq_node *make_matmul(dq_fuser *f, const product *p, const dq_quantized *q)
+static dq_node *make_matmul(dq_fuser *f, const dq_product *p, const dq_quantized *q)
 {
     dq_value *in[8];
     if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
@@ -316,7 +220,7 @@ static dq_node *make_matmul(dq_fuser *f, const product *p, const dq_quantized *q
 }
 
 /* Scales of b: one, or of constant weights one a column. */
-static bool matmul_channels(product *p)
+static bool matmul_channels(dq_product *p)
 {
     const dq_tensor *w = dq_fuser_constant(p->w.codes);
     p->channels = w && w->rank == 2 ? (size_t)w->dims[1] : 0;
@@ -327,7 +231,7 @@ static bool matmul_channels(product *p)
 }
 
 /* A new value that a new node in front gives. */
-static dq_value *give(dq_fuser *f, const product *p, const char *op, int opset, uint32_t count,
+static dq_value *give(dq_fuser *f, const dq_product *p, const char *op, int opset, uint32_t count,
                       dq_value *const *in, dq_dtype dtype, const dq_attr *attr)
 {
     dq_value *out = dq_fuser_make_value(f, p->node->out[0]->name, dtype);
@@ -340,15 +244,13 @@ static dq_value *give(dq_fuser *f, const product *p, const char *op, int opset, 
 
 /* MatMul and bias as a QGemm: its operand becomes a matrix before it, and its result gets the axes back. The
  * shapes are known while planning, and so changes of shape take no steps. */
-static dq_node *make_matmul_bias(dq_fuser *f, product *p, const dq_quantized *q)
+static dq_node *make_matmul_bias(dq_fuser *f, dq_product *p, const dq_quantized *q)
 {
     const dq_attr last = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = -1};
     const dq_attr front = {.name = "end", .kind = DQ_ATTR_INT, .u.i = -1};
     const dq_attr along = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = 0};
     dq_tensor *columns;
     dq_value *x = p->x.codes;
-    if (p->channels == 0) /* no constant matrix */
-        return NULL;
     if (!(p->x.codes = give(f, p, "Flatten", 13, 1, &x, p->x.dtype, &last)))
         return NULL;
     dq_node *gemm = make_gemm(f, p, q);
@@ -365,22 +267,41 @@ static dq_node *make_matmul_bias(dq_fuser *f, product *p, const dq_quantized *q)
     return in[1] ? dq_fuser_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
 }
 
-/* ---- Codes of 16 bits --------------------------------------------------------------------------------- */
+/* ---- Sums that int32 does not hold -------------------------------------------------------------------- */
 
-static bool find_channels(product *p)
+static bool find_channels(dq_product *p)
 {
-    return dq_fuser_is(p->node, "Conv")   ? conv_channels(p)
-           : dq_fuser_is(p->node, "Gemm") ? gemm_channels(p)
-                                          : dq_fuser_is(p->node, "MatMul") && matmul_channels(p);
+    return dq_fuser_is(p->node, "Conv")            ? conv_channels(p)
+           : dq_fuser_is(p->node, "ConvTranspose") ? transposed_channels(p)
+           : dq_fuser_is(p->node, "Gemm")          ? gemm_channels(p)
+                                                   : matmul_channels(p);
 }
 
-/* `q` NULL: the result stays float. */
-static dq_node *make_wide(dq_fuser *f, const product *p, const dq_quantized *q, dq_value *out)
+/* Parameters of columns belong to one matrix. */
+static bool is_one_matrix(const dq_product *p)
+{
+    const dq_tensor *w = dq_fuser_constant(p->w.codes);
+    return p->w.per_tensor || (w && w->rank >= 2 && dq_dims_product(w->dims, 0, w->rank - 2) == 1);
+}
+
+/* The left operand of a Gemm as that of a MatMul. */
+static bool take_rows(dq_fuser *f, const dq_product *p, dq_value **x)
+{
+    static const int64_t perm[] = {1, 0};
+    const dq_attr swap = {.name = "perm", .kind = DQ_ATTR_INTS, .count = 2, .u.ints = perm};
+    return dq_node_int(p->node, "transA", 0) == 0 ||
+           (*x = give(f, p, "Transpose", 13, 1, x, p->x.dtype, &swap)) != NULL;
+}
+
+/* Products of 16 bits, and those of 8 bits whose sums int32 may not hold. `q` NULL: the result stays float.
+ */
+static dq_node *make_wide(dq_fuser *f, const dq_product *p, const dq_quantized *q, dq_value *out)
 {
     bool conv = dq_fuser_is(p->node, "Conv");
     dq_value *in[9] = {NULL};
-    if (dq_node_int(p->node, "transA", 0) != 0 || !dq_fuser_operand(f, &p->x, in) ||
-        !dq_fuser_operand(f, &p->w, in + 3) || (p->bias && !(in[8] = float_bias(f, p))))
+    if ((!conv && !is_one_matrix(p)) || !dq_product_double_sums(f, p) || !dq_fuser_operand(f, &p->x, in) ||
+        !dq_fuser_operand(f, &p->w, in + 3) || !take_rows(f, p, in) ||
+        (p->bias && !(in[8] = dq_product_float_bias(f, p))))
         return NULL;
     if (q)
         dq_fuser_result(f, q, in + 6);
@@ -397,23 +318,34 @@ static dq_node *make_wide(dq_fuser *f, const product *p, const dq_quantized *q, 
     return node;
 }
 
+/* Whether the product takes integers wider than int32: for its operands' types, or as sums may overflow. */
+static bool is_wide(dq_fuser *f, const dq_product *p)
+{
+    return is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) ||
+           dq_product_int32_sums(f, p, "summed in wider integers") != DQ_SUMS_FIT;
+}
+
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
 /* The node that gives the product's codes. */
-static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
+static dq_node *make_quantized(dq_fuser *f, dq_product *p, const dq_quantized *q)
 {
     dq_node *made = NULL;
-    bool wide = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
+    const bool bits_16 = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
     p->y_scale = (double)dq_fuser_scale(q->scale_t, 0);
-    if (wide)
-        made = find_channels(p) ? make_wide(f, p, q, q->node->out[0]) : NULL;
-    else if (dq_fuser_is(p->node, "Conv") && conv_channels(p))
+    if (!find_channels(p) || (p->bias && p->channels == 0) ||
+        (p->bias && !bits_16 && !(p->sum_bias = dq_product_int32_bias(f, p))))
+        return NULL;
+    if (dq_fuser_is(p->node, "ConvTranspose"))
+        made =
+            bits_16 ? NULL : dq_fuser_transposed(f, p->node, &p->x, &p->w, dq_fuser_constant(p->sum_bias), q);
+    else if (bits_16 || is_wide(f, p))
+        made = make_wide(f, p, q, q->node->out[0]);
+    else if (dq_fuser_is(p->node, "Conv"))
         made = make_conv(f, p, q);
-    else if (dq_fuser_is(p->node, "ConvTranspose") && transposed_channels(p))
-        made = make_transposed(f, p, q);
-    else if (dq_fuser_is(p->node, "Gemm") && gemm_channels(p))
+    else if (dq_fuser_is(p->node, "Gemm"))
         made = make_gemm(f, p, q);
-    else if (dq_fuser_is(p->node, "MatMul") && matmul_channels(p))
+    else
         made = p->bias ? make_matmul_bias(f, p, q) : make_matmul(f, p, q);
     return made && dq_fuser_bind(f, made) ? made : NULL;
 }
@@ -422,7 +354,7 @@ static dq_node *make_quantized(dq_fuser *f, product *p, const dq_quantized *q)
 static bool fuse_quantized(dq_fuser *f)
 {
     dq_quantized q;
-    product p;
+    dq_product p;
     dq_tail tail;
     if (!dq_fuser_quantized(f, f->nodes[f->at], true, &q))
         return false;
@@ -451,7 +383,7 @@ static bool fuse_quantized(dq_fuser *f)
 /* ---- MatMul to float ---------------------------------------------------------------------------------- */
 
 /* Whether the result is only quantized, and that one fuses. */
-static bool is_quantized_next(dq_fuser *f, const dq_value *v, product p)
+static bool is_quantized_next(dq_fuser *f, const dq_value *v, dq_product p)
 {
     dq_quantized q;
     dq_why_fn why = f->why;
@@ -463,7 +395,7 @@ static bool is_quantized_next(dq_fuser *f, const dq_value *v, product p)
 }
 
 /* A vector with an element for each column of constant weights. */
-static bool is_column_bias(const product *p)
+static bool is_column_bias(const dq_product *p)
 {
     const dq_tensor *bias = dq_fuser_constant(p->bias), *w = dq_fuser_constant(p->w.codes);
     return bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
@@ -471,10 +403,10 @@ static bool is_column_bias(const product *p)
 }
 
 /* Whether the one reader of a MatMul's result is an Add that takes it along. */
-static bool is_added_next(const dq_fuser *f, const product *p)
+static bool is_added_next(const dq_fuser *f, const dq_product *p)
 {
     const dq_value *v = p->node->out[0];
-    product with;
+    dq_product with;
     if (p->added || !dq_fuser_once(f, v) || !dq_fuser_is(f->reader[v->id], "Add") ||
         f->reader[v->id]->graph != f->graph || !find_product(f, f->reader[v->id]->out[0], &with))
         return false;
@@ -483,7 +415,7 @@ static bool is_added_next(const dq_fuser *f, const product *p)
 }
 
 /* Constant weights of a Gemm as those of a MatMul. */
-static bool turn_weights(dq_fuser *f, product *p)
+static bool turn_weights(dq_fuser *f, dq_product *p)
 {
     if (!dq_fuser_is(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
         return true;
@@ -493,13 +425,13 @@ static bool turn_weights(dq_fuser *f, product *p)
     return turn && dq_fuser_bind(f, turn) && dq_fuser_compute(f, turn) && dq_fuser_constant(turned);
 }
 
-static dq_node *make_to_float(dq_fuser *f, product *p, dq_value *out)
+static dq_node *make_to_float(dq_fuser *f, dq_product *p, dq_value *out)
 {
     dq_value *bias = (dq_value *)(uintptr_t)p->bias;
-    if (is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype))
+    if (is_wide(f, p))
         return make_wide(f, p, NULL, out);
     if (dq_fuser_is(p->node, "Gemm") &&
-        (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = float_bias(f, p)))))
+        (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
         return NULL;
     dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
     return dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
@@ -510,7 +442,7 @@ static bool fuse_to_float(dq_fuser *f)
 {
     dq_node *last = f->nodes[f->at];
     bool gemm = dq_fuser_is(last, "Gemm");
-    product p;
+    dq_product p;
     if ((!gemm && !dq_fuser_is(last, "Add") && !dq_fuser_is(last, "MatMul")) || !last->out[0] ||
         !find_product(f, last->out[0], &p) || (!gemm && !dq_fuser_is(p.node, "MatMul")) ||
         !read_operands(f, &p) || !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
@@ -530,7 +462,7 @@ static bool fuse_to_float(dq_fuser *f)
 static bool fuse_conv_to_float(dq_fuser *f)
 {
     const dq_node *conv = f->nodes[f->at];
-    product p;
+    dq_product p;
     if (!dq_fuser_is(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
         !read_operands(f, &p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) || !conv_channels(&p) ||
         !dq_fuser_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
@@ -539,7 +471,8 @@ static bool fuse_conv_to_float(dq_fuser *f)
     if (!dq_fuser_quantized_next(f, c.last)) /* which takes them into its own strips */
         dq_behind_clips(f, &c);
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
-    if (p.bias && !(in[6] = float_bias(f, &p)))
+    if (dq_product_int32_sums(f, &p, "not fused") != DQ_SUMS_FIT ||
+        (p.bias && !(in[6] = dq_product_float_bias(f, &p))))
         return false;
     if (!dq_behind_to_float(f, &c, conv, 7, in))
         return false;

@@ -228,7 +228,14 @@ dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequanti
     dq_fuser_result(f, q, in + 6);
     if (bias)
         in[8] = repeat(f, &s, bias);
-    if (f->failed || !link_conv(&c, &s, in, bias != NULL) || (s.phases > 1 && !link_interleave(&c, &s)) ||
+    const dq_product_sums sums = {.x = x,
+                                  .w = dq_fuser_constant(in[3]),
+                                  .w_zero = dq_fuser_constant(in[5]),
+                                  .bias = dq_fuser_constant(in[8]),
+                                  .channels = s.group * s.group_out * s.phases};
+    if (f->failed || !dq_fuser_int32_holds(f, node, &sums, "not fused"))
+        return NULL;
+    if (!link_conv(&c, &s, in, bias != NULL) || (s.phases > 1 && !link_interleave(&c, &s)) ||
         !link_cut(&c, &s))
         return NULL;
     dq_node *last = c.nodes[c.count - 1];

@@ -213,6 +213,22 @@ bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);
 
+/* ---- fuse_bounds.c: integers that hold the sums of products, whatever the data ------------------------ */
+
+/** Sums of products of values of one quantization with constant weights. */
+typedef struct dq_product_sums {
+    const dq_dequantized *x;     /* any values of its type; the zero point of all, or several */
+    const dq_tensor *w, *w_zero; /* zero points of the weights: NULL (0), one, or one a channel */
+    const dq_tensor *bias;       /* int32, one or one a channel; NULL: none */
+    size_t channels;             /* sums of other weights each */
+    bool columns;                /* w is matrices whose columns are the channels; else they lie end to end */
+} dq_product_sums;
+
+/** Whether int32 holds every such sum, of weights of 8 bits; else tells what they reach, and `otherwise`. */
+bool dq_fuser_int32_holds(dq_fuser *f, const dq_node *node, const dq_product_sums *s, const char *otherwise);
+/** Whether double holds them exactly, by their number and types alone; else tells that they are not fused. */
+bool dq_fuser_double_holds(dq_fuser *f, const dq_node *node, const dq_product_sums *s);
+
 /* ---- The patterns: each looks at f->nodes[f->at], may replace it and put nodes before it, and says whether
  * it replaced it -------- */
 

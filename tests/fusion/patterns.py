@@ -231,14 +231,32 @@ def matmul_shapes(case):
 def matmul(case):
     a_shape, b_shape, k = matmul_shapes(case)
     a, _, a_scale, _ = case.input("a", a_shape)
-    if case.chance(0.4):
-        b, _, b_scale, _ = case.input("b", (*a_shape[:-2], *b_shape))
-        scales = np.array([b_scale])
-    else:
-        b, scales = case.weights(b_shape, 1, case.chance(0.5))
+    b, scales = case.weights(b_shape, 1, case.chance(0.5))
     y = case.node("MatMul", [a, b], "matmul")
     case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, scales), case.code_type())
     case.expect("matmul", PRODUCT + "QLinearMatMul")
+
+
+def computed(case):
+    """Products of two computed operands: of what length the sums are is known in a plan only."""
+    if case.chance(0.7):
+        a_shape, b_shape, k = matmul_shapes(case)
+        op, b_shape, attributes = "MatMul", (*a_shape[:-2], *b_shape), {}
+    else:
+        m, k, n = case.size(1, 9), case.size(1, 70), case.size(1, 20)
+        attributes = {"transA": case.size(0, 1), "transB": case.size(0, 1), "alpha": case.pick(1.0, 0.5)}
+        op, a_shape, b_shape = "Gemm", (k, m) if attributes["transA"] else (m, k), (n, k) if attributes["transB"] else (k, n)
+    a, _, a_scale, _ = case.input("a", a_shape)
+    b, _, b_scale, _ = case.input("b", b_shape)
+    y = case.node(op, [a, b], "product", **attributes)
+    case.note = f"{op} {a_shape} {b_shape} {attributes}"
+    if op == "MatMul" and case.chance(0.4):
+        case.output(y, np.dtype(np.float32))
+        case.rtol, case.atol = 1e-5, 1e-6 * float(a_scale * b_scale) * 70 * 70 * k
+        case.expect("product", "fused with the dequantization of its operands into WideMatMul")
+    else:
+        case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, b_scale), case.code_type())
+        case.expect("product", PRODUCT + "WideMatMul")
 
 
 def matmul_to_float(case):
@@ -617,6 +635,6 @@ def blocks_in_codes(case):
     case.expect("matmul", PRODUCT + "QLinearMatMul", told=False)
 
 
-PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
+PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, computed, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
                                     twins, shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
                                     dynamic, weights, blocks_in_codes)}

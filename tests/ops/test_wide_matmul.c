@@ -26,6 +26,11 @@ static int64_t columns_of(uint64_t *state, const naive_shape *s)
     return s->rank_b == 2 && naive_random(state, 2) ? s->n : 1;
 }
 
+static bool is_8_bits(const dq_tensor *t)
+{
+    return t->dtype == DQ_INT8 || t->dtype == DQ_UINT8;
+}
+
 static void check(const ops_case *c, const naive_shape *s, dq_dtype type, int round)
 {
     dq_tensor *const *in = c->in;
@@ -36,6 +41,8 @@ static void check(const ops_case *c, const naive_shape *s, dq_dtype type, int ro
         double scale = alpha * at(in[1], 0) * at(in[4], col);
         double sum = (double)naive_sum(s, in[0], in[2], in[3], in[5], i) + at(in[8], col) / scale;
         double wanted = (double)(float)(sum * scale);
+        if (is_8_bits(in[0]) && is_8_bits(in[3]) && !in[8]) /* as MatMulIntegerToFloat rounds */
+            wanted = (double)((float)sum * ((float)(alpha * at(in[1], 0)) * (float)at(in[4], col)));
         if (type != DQ_FLOAT)
             wanted =
                 fmin(fmax(rint(sum * (scale / at(in[6], 0))) + at(in[7], 0), (double)dq_dtype_get(type)->min),
@@ -110,6 +117,52 @@ START_TEST(sums_are_exact)
 }
 END_TEST
 
+/* Sums of 8-bit values as long as int32 always holds, and one longer; of ends of the types, so that they are
+ * as large as can be. */
+START_TEST(lengths_at_the_end_of_int32)
+{
+    static const struct {
+        dq_dtype a, b;
+        double value_a, zero_a, value_b;
+        int64_t longest;
+    } all[] = {{DQ_UINT8, DQ_UINT8, 255, 0, 255, 33025},
+               {DQ_UINT8, DQ_INT8, 255, 0, -128, 65793},
+               {DQ_INT8, DQ_INT8, -128, 127, -128, 65793},
+               {DQ_INT8, DQ_UINT8, 127, -128, 255, 33025}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (int64_t more = 0; more < 2; more++)
+            for (int to_float = 0; to_float < 2; to_float++) {
+                const int64_t k = all[i].longest + more;
+                const double sum = (double)k * (all[i].value_a - all[i].zero_a) * all[i].value_b;
+                double wanted[4];
+                ops_case c;
+                ops_begin(&c, "dqrun", "WideMatMul", 1);
+                dq_tensor *a = ops_in(&c, all[i].a, OPS_DIMS(2, k), NULL);
+                for (size_t j = 0; j < a->count; j++)
+                    dq_tensor_put_double(a, j, all[i].value_a);
+                ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
+                ops_in(&c, all[i].a, OPS_SCALAR, OPS_VALUES(all[i].zero_a));
+                dq_tensor *b = ops_in(&c, all[i].b, OPS_DIMS(k, 2), NULL);
+                for (size_t j = 0; j < b->count; j++)
+                    dq_tensor_put_double(b, j, all[i].value_b);
+                ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(2));
+                ops_in(&c, all[i].b, OPS_SCALAR, OPS_VALUES(0));
+                if (to_float) {
+                    ops_skip(&c);
+                    ops_skip(&c);
+                } else {
+                    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0x1p25));
+                    ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(1));
+                }
+                ops_must_run(&c);
+                for (size_t j = 0; j < 4; j++)
+                    wanted[j] = to_float ? (double)(float)sum : rint(sum / 0x1p25) + 1;
+                ops_want(&c, 0, to_float ? DQ_FLOAT : DQ_INT8, OPS_DIMS(2, 2), wanted);
+                ops_end(&c);
+            }
+}
+END_TEST
+
 /* A matrix that stands as [N, K]. */
 START_TEST(turned)
 {
@@ -135,6 +188,7 @@ int main(void)
     TCase *tests = tcase_create("wide_matmul");
     tcase_add_test(tests, random_products);
     tcase_add_test(tests, sums_are_exact);
+    tcase_add_test(tests, lengths_at_the_end_of_int32);
     tcase_add_test(tests, turned);
     return ops_main(tests);
 }

@@ -1,16 +1,19 @@
-/* dqrun.WideMatMul: a matrix product of codes of which some have 16 bits, as MatMul broadcasts, or with
- * transB as Gemm has it:
+/* dqrun.WideMatMul: a matrix product of quantized values of 8 or 16 bits that is exact for every length, as
+ * MatMul broadcasts, or with transB as Gemm has it:
  *
  *   total = sum of (a - a_zero_point)(b - b_zero_point), exact, + bias / (alpha * a_scale * b_scale)
  *   y = saturate(round(total * (alpha * a_scale * b_scale / y_scale)) + y_zero_point)
  *
  * or, without y_scale, total * (alpha * a_scale * b_scale) as a float. Scales and zero points of b are one,
- * or one a column of the only matrix; the bias is a float a column. */
+ * or one a column of the only matrix; the bias is a float a column. Sums of 8-bit values that int32 always
+ * holds are computed in it (wide_int32.h), others in pieces that int32 holds, which are added in double:
+ * exact below 2^53. */
 #include "base/checked.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_bytes.h"
 #include "ops/matmul/wide_codes.h"
+#include "ops/matmul/wide_int32.h"
 
 #include <string.h>
 
@@ -19,8 +22,9 @@ enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK
 typedef struct state {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: matrices that meet the same b are one */
-    bool by_bytes;
-    dq_wbytes bytes; /* nothing else is used then */
+    bool by_int32, by_bytes;
+    dq_wint32 int32; /* nothing else is used then … */
+    dq_wbytes bytes; /* … nor here */
     dq_wcodes w;
     size_t block, blocks;                           /* rows of a task */
     size_t chunk, chunks;                           /* panels of a task */
@@ -94,6 +98,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(check(call, &st->s, err));
     if (s->batches * s->m * s->n == 0)
         return DQ_OK;
+    st->by_int32 = dq_wide_int32_suits(call, s->k);
+    if (st->by_int32)
+        return dq_wide_int32_prepare(call, s, dq_node_int(call->node, "transB", 0) != 0, &st->int32, err);
     bool flat = s->b_batches == 1 && s->a_batches == s->batches;
     bool turned = dq_node_int(call->node, "transB", 0) != 0;
     st->m = flat ? s->m * s->batches : s->m;
@@ -220,6 +227,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
+    if (st->by_int32) {
+        dq_wide_int32_run(call, &st->int32);
+        return DQ_OK;
+    }
     if (st->by_bytes) {
         dq_wide_bytes_run(call, &st->bytes);
         return DQ_OK;

@@ -1,0 +1,126 @@
+/* Biases and sums of quantized products: a bias as floats or as int32 in the scale of the products, and which
+ * integers hold the sums (fuse_bounds.c). */
+#include "plan/fuse_product.h"
+
+#include <math.h>
+
+/* ---- Bias --------------------------------------------------------------------------------------------- */
+
+static double product_scale(const dq_product *p, size_t channel)
+{
+    return p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0) *
+           (double)dq_fuser_scale(p->w.scale_t, channel % p->w.scale_t->count);
+}
+
+/* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
+static bool bias_fits(const dq_product *p, const dq_tensor *t)
+{
+    size_t least = p->added && dq_fuser_is(p->node, "MatMul") ? 1 : p->inner + 2;
+    if (t->rank > least)
+        return false;
+    if (t->count == 1)
+        return true;
+    size_t behind = p->added ? p->inner : 0;
+    return t->rank > behind && t->count == p->channels &&
+           (size_t)t->dims[t->rank - 1 - behind] == p->channels;
+}
+
+/* The bias as floats: constant, or dequantized constants. */
+static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
+{
+    if (constant)
+        return (double)dq_fuser_float(constant, constant->count == 1 ? 0 : channel);
+    const dq_tensor *codes = dq_fuser_constant(dq->codes);
+    size_t i = codes->count == 1 ? 0 : channel;
+    return (double)(dq_tensor_get_int(codes, i) - dq_fuser_zero(dq->zero_t, i)) *
+           (double)dq_fuser_scale(dq->scale_t, i);
+}
+
+/* The bias, for bias_at; false when it is not such a one (the reason told). */
+static bool read_bias(dq_fuser *f, const dq_product *p, const dq_tensor **constant, dq_dequantized *dq)
+{
+    *constant = dq_fuser_constant(p->bias);
+    bool dequantized = !*constant && dq_fuser_dequantized(f, p->bias, true, dq) && dq_fuser_settle(f, dq);
+    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_fuser_constant(dq->codes) : NULL;
+    if (shape && (!*constant || shape->dtype == DQ_FLOAT) && bias_fits(p, shape) &&
+        (!dequantized || dq->per_tensor || dq->scale_t->count == shape->count))
+        return true;
+    dq_fuser_tell(f, p->node, "not fused: the bias is not constant, or not one a channel");
+    return false;
+}
+
+dq_value *dq_product_float_bias(dq_fuser *f, const dq_product *p)
+{
+    dq_dequantized dq = {0};
+    const dq_tensor *constant;
+    dq_tensor *t;
+    if (p->channels == 0 || !read_bias(f, p, &constant, &dq))
+        return NULL;
+    dq_value *v = dq_fuser_make_constant(f, DQ_FLOAT, 1, (int64_t[]){(int64_t)p->channels}, &t);
+    for (size_t i = 0; v && i < p->channels; i++)
+        dq_data(t, float)[i] = (float)(p->beta * bias_at(constant, &dq, i));
+    return v;
+}
+
+dq_value *dq_product_int32_bias(dq_fuser *f, const dq_product *p)
+{
+    dq_dequantized dq = {0};
+    const dq_tensor *constant;
+    if (!read_bias(f, p, &constant, &dq))
+        return NULL;
+    dq_tensor *t;
+    dq_value *v = dq_fuser_make_constant(f, DQ_INT32, 1, (int64_t[]){(int64_t)p->channels}, &t);
+    for (size_t i = 0; v && i < p->channels; i++) {
+        double scale = product_scale(p, i), exact = p->beta * bias_at(constant, &dq, i) / scale;
+        double code = nearbyint(exact);
+        bool rounds = fabs(exact - code) > 1e-6 * fabs(exact);
+        if (!(fabs(code) < 2147483648.0) || (rounds && !(fabs(scale) <= p->y_scale))) {
+            dq_fuser_tell(
+                f, p->node,
+                "not fused: the bias of channel %zu is %.9g in the scale of the products, which int32 "
+                "does not hold to half a quantum",
+                i, exact);
+            return NULL;
+        }
+        dq_data(t, int32_t)[i] = (int32_t)code;
+    }
+    return v;
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------------- */
+
+/* The constant operand, whose elements are a sum's weights, and the other one; false where both are computed.
+ */
+static bool find_weights(const dq_product *p, dq_product_sums *s)
+{
+    const bool gemm = dq_fuser_is(p->node, "Gemm"), conv = !gemm && !dq_fuser_is(p->node, "MatMul");
+    const dq_tensor *x = dq_fuser_constant(p->x.codes), *w = dq_fuser_constant(p->w.codes);
+    *s = (dq_product_sums){.x = &p->x, .w = w, .w_zero = p->w.zero_t};
+    if (w && (conv || w->rank < 2)) {
+        s->channels = w->rank < 2 ? 1 : (size_t)w->dims[0];
+    } else if (w) {
+        s->columns = dq_node_int(p->node, "transB", 0) == 0;
+        s->channels = (size_t)w->dims[s->columns ? w->rank - 1 : w->rank - 2];
+    } else if (x) { /* rows of x are the weights of columns of w */
+        *s = (dq_product_sums){.x = &p->w, .w = x, .w_zero = p->x.zero_t};
+        s->columns = dq_node_int(p->node, "transA", 0) != 0;
+        const size_t length = x->rank == 0 ? 1 : (size_t)x->dims[x->rank - 1];
+        s->channels = s->columns ? length : length == 0 ? 0 : x->count / length;
+    }
+    return s->w != NULL;
+}
+
+dq_sum_bound dq_product_int32_sums(dq_fuser *f, const dq_product *p, const char *otherwise)
+{
+    dq_product_sums s;
+    if (!find_weights(p, &s))
+        return DQ_SUMS_UNKNOWN;
+    s.bias = dq_fuser_constant(p->sum_bias);
+    return dq_fuser_int32_holds(f, p->node, &s, otherwise) ? DQ_SUMS_FIT : DQ_SUMS_OVERFLOW;
+}
+
+bool dq_product_double_sums(dq_fuser *f, const dq_product *p)
+{
+    dq_product_sums s;
+    return !find_weights(p, &s) || dq_fuser_double_holds(f, p->node, &s);
+}
