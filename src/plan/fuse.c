@@ -50,10 +50,16 @@ static bool is_quantizing_domain(const dq_node *node)
     return !*node->domain || strcmp(node->domain, "com.microsoft") == 0;
 }
 
+static bool is_unfit(const dq_fuser *f, const dq_node *node)
+{
+    const dq_value *out = node->out_count > 0 ? node->out[0] : NULL;
+    return out && out->id < f->use_count && f->unfit[out->id];
+}
+
 static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, dq_dequantized *out)
 {
     if (!node || strcmp(node->op_type, "DequantizeLinear") != 0 || !is_quantizing_domain(node) ||
-        node->graph != f->graph)
+        node->graph != f->graph || is_unfit(f, node))
         return false;
     *out = (dq_dequantized){
         .node = node, .codes = dq_fuser_settled(f, node->in[0]), .scale = dq_fuser_settled(f, node->in[1])};
@@ -91,7 +97,7 @@ bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_deq
 bool dq_fuser_quantized(const dq_fuser *f, const dq_node *node, bool any, dq_quantized *out)
 {
     if (strcmp(node->op_type, "QuantizeLinear") != 0 || !is_quantizing_domain(node) || !node->out[0] ||
-        dq_node_int(node, "precision", 0) != 0)
+        dq_node_int(node, "precision", 0) != 0 || is_unfit(f, node))
         return false;
     *out = (dq_quantized){.node = node, .scale = dq_fuser_settled(f, node->in[1])};
     out->zero = dq_fuser_settled(f, dq_node_input(node, 2));
@@ -232,7 +238,7 @@ static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t want
         if (wanted[i]->id < f->use_count)
             f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */
     count_uses(f, f->nodes, f->count);
-    return dq_fuser_settle_constants(f) ? DQ_OK : DQ_OUT_OF_MEMORY;
+    return dq_fuser_settle_constants(f) && dq_fuser_check_scales(f) ? DQ_OK : DQ_OUT_OF_MEMORY;
 }
 
 static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)

@@ -32,7 +32,8 @@ static bool take(dq_fuser *f, const dq_value *v, dq_dtype dtype, dq_value **in)
 static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
     dq_value *in[8];
-    if (node->in_count != 2 || !take(f, node->in[0], q->dtype, in) || !take(f, node->in[1], q->dtype, in + 3))
+    if (node->in_count != 2 || !dq_fuser_is_finite(f, node->out[0]) || !take(f, node->in[0], q->dtype, in) ||
+        !take(f, node->in[1], q->dtype, in + 3))
         return NULL;
     dq_fuser_result(f, q, in + 6);
     return f->failed ? NULL : dq_fuser_node(f, "com.microsoft", op, 1, node, 8, in, q->node->out[0], 0);
@@ -67,11 +68,15 @@ static bool counts_alike(const dq_node *node)
     return dq_node_int(node, "ceil_mode", 0) == 0 || dq_node_int(node, "count_include_pad", 0) == 0;
 }
 
-/* One operand and its result, with room for as many attributes as the node has, and one more. */
+/* One operand and its result, with room for as many attributes as the node has, and one more. The float sum
+ * of the graph as written must not overflow. */
 static dq_node *make_unary(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
+    const double most_elements = 0x1p31, most = 0x1p127 / most_elements;
     dq_value *in[5];
-    if (!take(f, node->in[0], q->dtype, in))
+    dq_dequantized x;
+    if (!dq_fuser_dequantized(f, node->in[0], false, &x) || dq_fuser_reach(&x) > most ||
+        !take(f, node->in[0], q->dtype, in))
         return NULL;
     dq_fuser_result(f, q, in + 3);
     if (f->failed)
@@ -126,8 +131,10 @@ static dq_node *make_mean(dq_fuser *f, const dq_node *node, const dq_quantized *
 
 static dq_node *make_softmax(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
-    /* beyond a result of 1 as written, its share would not tell anything */
-    bool fits = dq_fuser_scale(q->scale_t, 0) > 0 && dq_fuser_scale(q->scale_t, 0) <= 1;
+    /* beyond a result of 1 as written, its share would not tell anything; larger values are larger codes */
+    dq_dequantized x;
+    bool fits = dq_fuser_scale(q->scale_t, 0) > 0 && dq_fuser_scale(q->scale_t, 0) <= 1 &&
+                dq_fuser_dequantized(f, node->in[0], false, &x) && dq_fuser_scale(x.scale_t, 0) > 0;
     dq_node *made = fits ? make_unary(f, node, q, "QLinearSoftmax") : NULL;
     if (!made)
         return NULL;

@@ -4,9 +4,14 @@
  *   op(move(DequantizeLinear x))     op takes the moved codes as an operand (dq_fuser_codes)
  *   QuantizeLinear(move(op(…)))      op gives its codes, which are then moved (dq_fuser_place)
  *
- * Behind an operator, Relu and Clip may stand between the moves: they become one Clip of codes, which is
- * exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls away
- * where the type's range already clips. */
+ * After an operator, Relu and Clip may stand between the moves: they become one Clip of quantized values,
+ * which is exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls
+ * away where the type's range already clips.
+ *
+ * Comparisons (Relu, Clip, MaxPool, ReduceMax, ReduceMin) move past QuantizeLinear only where the value is
+ * never NaN (fuse_range.c), which they let pass and QuantizeLinear does not. A maximum over no elements is
+ * -infinity, which dequantized values do not have: before an operator, and before a Clip, such a move stays
+ * where it is unless its windows and axes hold elements for sure. */
 #include "base/codec.h"
 #include "plan/fuser.h"
 
@@ -23,7 +28,7 @@ static bool is_among(const dq_node *node, const char *const *names, size_t count
     return false;
 }
 
-static bool moves_plainly(const dq_node *node)
+bool dq_fuser_moves_plainly(const dq_node *node)
 {
     static const char *const names[] = {"Reshape",        "Transpose", "Flatten",      "Squeeze",
                                         "Unsqueeze",      "Slice",     "Gather",       "Expand",
@@ -59,8 +64,8 @@ static bool is_pad(const dq_node *node, float *value)
     const dq_tensor *t = dq_fuser_constant(given);
     if (!t || t->dtype != DQ_FLOAT || t->count != 1)
         return false;
-    *value = dq_data(t, float)[0];
-    return true;
+    *value = dq_fuser_float(t, 0);
+    return !isnan(*value);
 }
 
 static bool pads_constant(const dq_node *node)
@@ -74,7 +79,7 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_params *p)
     float value;
     if (!node || node->in_count == 0 || node->in[0] != v || !node->out[0])
         return false;
-    if (moves_plainly(node))
+    if (dq_fuser_moves_plainly(node))
         return node->out_count == 1 || dq_fuser_is(node, "Split");
     if (chooses(node))
         return node->out_count == 1 && p->scale > 0;
@@ -130,7 +135,8 @@ bool dq_fuser_all_move(const dq_fuser *f, const dq_value *v, const dq_params *p)
 {
     float value;
     for (const dq_value *from = dq_fuser_unmoved(f, v); v != from; v = v->producer->in[0]) {
-        if (!can_move(v->producer, v->producer->in[0], p))
+        if (!can_move(v->producer, v->producer->in[0], p) ||
+            (chooses(v->producer) && !dq_fuser_holds_elements(v->producer)))
             return false;
         /* what is filled in must have a code of its own */
         if (pads_constant(v->producer) &&
@@ -241,29 +247,72 @@ bool dq_fuser_read_clip(const dq_node *node, dq_clip *c)
     return true;
 }
 
-const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail)
+static bool is_narrowed(const dq_clip *c)
+{
+    return c->lo > -INFINITY || c->hi < INFINITY;
+}
+
+/* What a Pad fills in passes the clips after it. */
+static int64_t padded_code(const dq_node *node, const dq_params *p, const dq_clip *c)
+{
+    float value;
+    return is_pad(node, &value) ? dq_fuser_code(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
+}
+
+/* Takes one node more into the tail, whose first input then stands for it; false: it ends before the node. */
+static bool extend(const dq_node *node, const dq_params *p, dq_tail *tail)
+{
+    float value;
+    if (p->scale > 0 && dq_fuser_read_clip(node, &tail->clip)) { /* larger values have larger codes */
+        tail->compares = true;
+        return true;
+    }
+    if (tail->count == DQ_MOST_MOVES || node->out_count != 1 || node->in_count == 0 ||
+        !can_move(node, node->in[0], p))
+        return false;
+    /* a maximum of nothing must pass the bounds, too; those of a Pad's value are others */
+    const bool clips_last =
+        tail->clips_last || (chooses(node) && is_narrowed(&tail->clip) && !dq_fuser_holds_elements(node));
+    const bool pads_any = tail->pads_any || is_pad(node, &value);
+    if (clips_last && pads_any)
+        return false;
+    tail->clips_last = clips_last;
+    tail->pads_any = pads_any;
+    tail->compares = tail->compares || chooses(node);
+    tail->moves[tail->count] = node;
+    tail->pads[tail->count++] = padded_code(node, p, &tail->clip);
+    return true;
+}
+
+/* `plain`: only through nodes that compare nothing. */
+static const dq_value *walk(const dq_fuser *f, const dq_quantized *q, bool plain, dq_tail *tail)
 {
     const dq_value *v = q->node->in[0];
-    dq_params p = dq_fuser_params(q->scale_t, q->zero_t, q->dtype);
-    float value;
+    const dq_params p = dq_fuser_params(q->scale_t, q->zero_t, q->dtype);
     *tail = (dq_tail){.clip = {-INFINITY, INFINITY}};
     while (v->producer && v->graph == f->graph && dq_fuser_once(f, v)) {
-        const dq_node *node = v->producer;
-        if (p.scale > 0 && dq_fuser_read_clip(node, &tail->clip)) { /* larger values have larger codes */
-            v = node->in[0];
-            continue;
-        }
-        if (tail->count == DQ_MOST_MOVES || node->out_count != 1 || node->in_count == 0 ||
-            !can_move(node, node->in[0], &p))
+        const dq_tail before = *tail;
+        if (!extend(v->producer, &p, tail))
             break;
-        /* what a Pad fills in passes the clips behind it */
-        int64_t pad =
-            is_pad(node, &value) ? dq_fuser_code(&p, fminf(fmaxf(value, tail->clip.lo), tail->clip.hi)) : 0;
-        tail->moves[tail->count] = node;
-        tail->pads[tail->count++] = pad;
-        v = node->in[0];
+        if (plain && tail->compares) {
+            *tail = before;
+            break;
+        }
+        v = v->producer->in[0];
     }
     return v;
+}
+
+const dq_value *dq_fuser_before_whole_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail)
+{
+    return walk(f, q, false, tail);
+}
+
+const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail)
+{
+    const dq_value *v = walk(f, q, false, tail);
+    dq_range range;
+    return !tail->compares || dq_fuser_range(f, v, &range) ? v : walk(f, q, true, tail);
 }
 
 const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v)
@@ -323,25 +372,28 @@ bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_
     bool clips = p.scale > 0 &&
                  (dq_fuser_code(&p, tail->clip.lo) > row->min || dq_fuser_code(&p, tail->clip.hi) < row->max);
     dq_node *nodes[DQ_MOST_MOVES + 2] = {made};
-    uint32_t count = 1;
-    for (uint32_t i = tail->count + clips; i-- > 0;) {
+    const uint32_t steps = tail->count + clips, clip_at = tail->clips_last ? steps : 1;
+    uint32_t move = tail->count;
+    for (uint32_t i = 1; i <= steps; i++) {
         dq_value *from =
-            count == 1 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : nodes[count - 1]->out[0];
-        dq_value *to = i > 0 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : q->node->out[0];
+            i == 1 ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : nodes[i - 1]->out[0];
+        dq_value *to = i < steps ? dq_fuser_make_value(f, q->node->out[0]->name, q->dtype) : q->node->out[0];
         if (!from || !to)
             return false;
-        nodes[count] = i == tail->count
-                           ? make_clip(f, &p, q, &tail->clip, from, to)
-                           : dq_fuser_remake(f, tail->moves[i], from, q->dtype, tail->pads[i], &to);
-        if (!nodes[count])
+        if (clips && i == clip_at) {
+            nodes[i] = make_clip(f, &p, q, &tail->clip, from, to);
+        } else {
+            move--;
+            nodes[i] = dq_fuser_remake(f, tail->moves[move], from, q->dtype, tail->pads[move], &to);
+        }
+        if (!nodes[i])
             return false;
-        if (count == 1)
+        if (i == 1)
             made->out[0] = from;
-        count++;
     }
-    for (uint32_t i = 0; i + 1 < count; i++)
+    for (uint32_t i = 0; i < steps; i++)
         if (!dq_fuser_before(f, nodes[i]))
             return false;
-    f->nodes[f->at] = nodes[count - 1];
+    f->nodes[f->at] = nodes[steps];
     return true;
 }

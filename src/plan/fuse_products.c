@@ -358,7 +358,7 @@ static bool fuse_quantized(dq_fuser *f)
     dq_tail tail;
     if (!dq_fuser_quantized(f, f->nodes[f->at], true, &q))
         return false;
-    const dq_value *v = dq_fuser_before_tail(f, &q, &tail);
+    const dq_value *v = dq_fuser_before_whole_tail(f, &q, &tail);
     if (!find_product(f, v, &p))
         return false;
     if (!dq_fuser_once(f, v)) {
@@ -368,6 +368,10 @@ static bool fuse_quantized(dq_fuser *f)
     if (!read_operands(f, &p)) {
         dq_fuser_tell(f, p.node,
                       "not fused: an operand is not dequantized from 8 or 16 bits with constant parameters");
+        return false;
+    }
+    if (!dq_fuser_is_finite(f, v)) {
+        dq_fuser_tell(f, p.node, "not fused: its float result could overflow or be NaN");
         return false;
     }
     dq_node *made = make_quantized(f, &p, &q);

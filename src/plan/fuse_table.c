@@ -122,9 +122,10 @@ static bool grow(const dq_fuser *f, region *r, const dq_value *v, int depth)
     return add_node(r, node);
 }
 
-/* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, on all codes. */
+/* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, on all codes.
+ * Where the table is looked up before comparisons (`compares`), no element of `v` may be NaN. */
 static dq_status fill_table(dq_fuser *f, const region *r, const dq_value *v, const dq_node *last,
-                            dq_tensor **table, dq_error *err)
+                            bool compares, dq_tensor **table, dq_error *err)
 {
     dq_node *nodes[MOST_NODES + 1];
     dq_given given[MOST_LEAVES];
@@ -151,6 +152,15 @@ static dq_status fill_table(dq_fuser *f, const region *r, const dq_value *v, con
     DQ_TRY(dq_fuser_run(f, nodes, r->count + 1, given, r->leaf_count, out, table, err));
     if (!*table || (*table)->size != CODES)
         return dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
+    if (!compares || r->count == 0)
+        return DQ_OK;
+    dq_tensor *floats = NULL;
+    DQ_TRY(dq_fuser_run(f, nodes, r->count, given, r->leaf_count, v, &floats, err));
+    if (!floats || floats->dtype != DQ_FLOAT || floats->count != CODES)
+        return dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
+    for (size_t i = 0; i < CODES; i++)
+        if (isnan(dq_fuser_float(floats, i)))
+            return dq_fail(err, DQ_UNSUPPORTED, "a result is NaN, which a comparison after it lets pass");
     return DQ_OK;
 }
 
@@ -197,6 +207,16 @@ static bool fuse_moves(dq_fuser *f, const dq_quantized *q)
     return true;
 }
 
+/* Whether `v` is a function of one quantized value; *r is it then, else empty. */
+static bool begins_at(const dq_fuser *f, region *r, const dq_value *v)
+{
+    *r = (region){0};
+    if (grow(f, r, v, 0) && r->leaf_count > 0)
+        return true;
+    *r = (region){0};
+    return false;
+}
+
 bool dq_fuse_table(dq_fuser *f)
 {
     const dq_node *last = f->nodes[f->at];
@@ -211,17 +231,22 @@ bool dq_fuse_table(dq_fuser *f)
     if (q.dtype != DQ_UINT8 && q.dtype != DQ_INT8)
         return false;
     v = last->in[0];
-    if (!grow(f, &r, v, 0) || r.leaf_count == 0) {
-        r = (region){0};
+    if (!begins_at(f, &r, v)) {
         v = dq_fuser_before_tail(f, &q, &tail);
-        if (!grow(f, &r, v, 0) || r.leaf_count == 0)
+        if (!begins_at(f, &r, v))
+            v = dq_fuser_before_whole_tail(f, &q, &tail);
+        if (r.leaf_count == 0 && !begins_at(f, &r, v))
             return false;
     }
     dq_tensor *table = NULL;
     dq_error why;
-    dq_status status = fill_table(f, &r, v, last, &table, &why);
+    dq_status status = fill_table(f, &r, v, last, tail.compares, &table, &why);
     dq_value *codes = status == DQ_OK ? dq_fuser_codes(f, &r.source) : NULL;
-    dq_node *made = make_lookup(f, last, codes, table, status, &why);
+    const dq_dequantized *x = &r.source;
+    const bool same = r.count == 0 && x->dtype == q.dtype &&
+                      dq_fuser_same_params(x->scale_t, x->zero_t, q.scale_t, q.zero_t);
+    dq_node *made = same && codes ? dq_fuser_node(f, "", "Identity", 13, last, 1, &codes, last->out[0], 0)
+                                  : make_lookup(f, last, codes, table, status, &why);
     if (!made || !dq_fuser_bind(f, made) || !dq_fuser_place(f, made, &q, &tail))
         return false;
     tell_count(f, last, r.count);

@@ -20,10 +20,12 @@ typedef struct dq_fuser {
     dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
     const dq_node **instead; /* by value id: a DequantizeLinear made to give it; or NULL */
     dq_value **settled;      /* by value id: the constant that stands for it; or NULL */
-    const dq_dtype *dtypes;  /* by id of the model's values: element types, as far as they follow */
-    const dq_node **reader;  /* by value id: the last node of the graph that reads the value */
-    uint32_t *uses;          /* by value id: readers of the value in the graph, and callers that want it */
-    uint32_t use_count;      /* length of uses, of the model's values and those that fuse_half.c makes */
+    bool *unfit; /* by value id: a QuantizeLinear or DequantizeLinear gives it with scales that no pattern
+                    takes */
+    const dq_dtype *dtypes; /* by id of the model's values: element types, as far as they follow */
+    const dq_node **reader; /* by value id: the last node of the graph that reads the value */
+    uint32_t *uses;         /* by value id: readers of the value in the graph, and callers that want it */
+    uint32_t use_count;     /* length of uses, of the model's values and those that fuse_half.c makes */
     dq_value **values;
     uint32_t value_count, value_capacity;
     size_t deepest; /* convolutions of deeper windows turn planes into pixels; SIZE_MAX: none does */
@@ -69,6 +71,22 @@ const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v);
 /** Whether `v` comes from a DequantizeLinear of 8-bit codes (`any`: of any), not blocked, as *out then says;
  * at once, or through nodes that only move elements. */
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out);
+/** fuse_range.c: finds the QuantizeLinear and DequantizeLinear nodes that stay as written, as a scale is not
+ * a normal number, or a dequantized value overflows float; tells which. The two functions that read such
+ * nodes then refuse them. */
+bool dq_fuser_check_scales(dq_fuser *f);
+/** The largest magnitude of dequantized values. */
+double dq_fuser_reach(const dq_dequantized *x);
+/** Bounds of all elements of a value, none of which is NaN. Bounds may be infinite. */
+typedef struct dq_range {
+    double lo, hi;
+} dq_range;
+/** Finds such bounds. False: NaN may arise, as far as is known. */
+bool dq_fuser_range(const dq_fuser *f, const dq_value *v, dq_range *r);
+/** Whether all elements of a value are finite for sure, those that it is computed from included. */
+bool dq_fuser_is_finite(const dq_fuser *f, const dq_value *v);
+/** Whether every window of a pool, or every axis that a reduction reduces, holds elements for sure. */
+bool dq_fuser_holds_elements(const dq_node *node);
 /** fuse_constants.c: finds what DequantizeLinear and QuantizeLinear take that follows from constants. */
 bool dq_fuser_settle_constants(dq_fuser *f);
 /** The constant that stands for such a value, else the value. */
@@ -145,6 +163,8 @@ bool dq_fuser_no_memory(dq_fuser *f);
  * Pad fills in. NULL: it cannot be. */
 dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_dtype dtype, int64_t pad,
                          dq_value **outs);
+/** Whether the node only moves elements, without choosing any or making new ones. */
+bool dq_fuser_moves_plainly(const dq_node *node);
 /** Conv, ConvTranspose, Gemm, MatMul (fuse_products.c). */
 bool dq_fuser_is_product(const dq_node *node);
 /** The value before the nodes that only move elements. */
@@ -171,13 +191,18 @@ typedef struct dq_tail {
     const dq_node *moves[DQ_MOST_MOVES];
     int64_t pads[DQ_MOST_MOVES]; /* the code that a Pad fills in */
     uint32_t count;
+    bool clips_last; /* the moves come before the clip: a maximum of no elements passes it */
+    bool pads_any;   /* a Pad is among the moves */
+    bool compares;   /* Relu, Clip or a move that chooses is among them: NaN passes through it */
 } dq_tail;
 
 /** Narrows *c by a Relu or Clip with constant bounds, whose input then stands for it; false: another node. */
 bool dq_fuser_read_clip(const dq_node *node, dq_clip *c);
 /** Walks from the QuantizeLinear's input back through Relu, Clip and moves that nobody else reads, to the
- * value before them. */
+ * value before them. It stops before a comparison where that value may be NaN. */
 const dq_value *dq_fuser_before_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail);
+/** The same for a caller that proves itself that the value is never NaN, if tail->compares. */
+const dq_value *dq_fuser_before_whole_tail(const dq_fuser *f, const dq_quantized *q, dq_tail *tail);
 /** Puts `made`, which gives the QuantizeLinear's codes, in its place, and what the tail needs behind it. */
 bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_tail *tail);
 
