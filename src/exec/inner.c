@@ -45,26 +45,9 @@ static void free_flow(dq_flow *flow)
     free(flow);
 }
 
-static void count_capture(void *arg, dq_value *v)
-{
-    (void)v;
-    ++*(uint32_t *)arg;
-}
-
-static void list_capture(void *arg, dq_value *v)
-{
-    dq_inner *inner = arg;
-    for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++)
-        if (inner->given[i].value == v)
-            return;
-    inner->given[inner->given_count++] = (dq_given){.value = v};
-}
-
 static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
 {
-    uint32_t captures = 0;
-    dq_graph_each_capture(g, count_capture, &captures);
-    size_t all = (size_t)g->input_count + captures + 1;
+    size_t all = (size_t)g->input_count + g->capture_count + 1;
     dq_inner *inner = calloc(1, sizeof *inner);
     if (!inner)
         return dq_no_memory(err, sizeof *inner, "an inner graph");
@@ -79,7 +62,8 @@ static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
         inner->given[inner->given_count++] = (dq_given){.value = g->inputs[i], .tensor = &inner->inputs[i]};
-    dq_graph_each_capture(g, list_capture, inner);
+    for (uint32_t i = 0; i < g->capture_count; i++)
+        inner->given[inner->given_count++] = (dq_given){.value = g->captures[i]};
     return DQ_OK;
 }
 

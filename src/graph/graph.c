@@ -70,6 +70,7 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
     g->ir = ir;
     g->name = name ? name : "";
     g->outer = outer;
+    g->number = ir->graph_count++;
     g->made_before = ir->last_made;
     ir->last_made = g;
     *out = g;
@@ -110,6 +111,7 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
         if (!dq_namemap_put(&g->values, name, v))
             return no_room(err);
         g->ir->value_count++;
+        v->place = g->value_count;
         g->all[g->value_count++] = v;
     }
     *out = v;

@@ -89,6 +89,7 @@ typedef struct dq_value {
     dq_node *producer;         /* NULL: graph input, or initializer */
     dq_graph *graph;           /* whose value it is; a subgraph may use those of its outer graphs */
     uint32_t id;               /* below dq_ir.value_count, unique in the model */
+    uint32_t place;            /* in graph->all */
     bool is_input;             /* a graph input (may also have `constant`: then that is its default) */
     bool is_output;
     atomic_bool fed; /* an input of the main graph that has a constant: a run was once given another value */
@@ -140,6 +141,10 @@ struct dq_graph {
     dq_namemap values; /* by name: inputs, initializers, value_info, and after link node outputs */
     dq_value **all;    /* every value of this graph, in order of creation */
     uint32_t value_count, value_capacity;
+    dq_value **captures; /* after link: values of outer graphs that its nodes and outputs take, or graphs
+                            inside it, each once, by rising id */
+    uint32_t capture_count;
+    uint32_t number; /* below dq_ir.graph_count, unique in the model */
     bool linked;
     dq_graph *made_before; /* the graph created before this one: dq_ir_free walks from dq_ir.last_made */
 };
@@ -174,6 +179,7 @@ struct dq_ir {
     dq_graph *graph;            /* the main graph */
     dq_graph *last_made;        /* every graph ever created, also those that nothing points to any more */
     uint32_t value_count;       /* ids handed out so far */
+    uint32_t graph_count;       /* numbers handed out so far */
     dq_limits limits;           /* with defaults filled in */
     void (*release)(void *arg); /* frees what the tensors point into (mapped files); may be NULL */
     void *release_arg;
@@ -210,11 +216,9 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
 dq_status dq_graph_link(dq_graph *g, dq_error *err);
 
 /** Calls `use` for each value that the node needs of its own graph or of those around it: its inputs, and
- * what the graphs in its attributes take from outside; some more than once. After link. */
+ * the captures of each graph in its attributes; some more than once. After link of those graphs. */
 typedef void (*dq_use_fn)(void *arg, dq_value *v);
 void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg);
-/** The same for each value that an inner graph takes from the graphs around it. */
-void dq_graph_each_capture(const dq_graph *g, dq_use_fn use, void *arg);
 
 /* ---- Looking things up -------------------------------------------------------------------------------- */
 

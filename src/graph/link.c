@@ -52,45 +52,16 @@ static dq_status take_inputs(dq_graph *g, dq_node *node, dq_error *err)
 
 /* ---- Topological order -------------------------------------------------------------------------------- */
 
-/* The values of g, and of the graphs around it, that a node needs; the node stands in g or in a graph inside
- * it. */
-static void uses_of(const dq_graph *g, const dq_node *node, dq_use_fn use, void *arg);
-
-static void use_of(const dq_graph *g, dq_value *v, dq_use_fn use, void *arg)
-{
-    while (v && g && g != v->graph)
-        g = g->outer;
-    if (v && g)
-        use(arg, v);
-}
-
-static void uses_of_graph(const dq_graph *g, const dq_graph *inner, dq_use_fn use, void *arg)
-{
-    for (uint32_t i = 0; i < inner->node_count; i++)
-        uses_of(g, inner->nodes[i], use, arg);
-    for (uint32_t i = 0; i < inner->output_count; i++)
-        use_of(g, inner->outputs[i], use, arg);
-}
-
-static void uses_of(const dq_graph *g, const dq_node *node, dq_use_fn use, void *arg)
+void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        use_of(g, node->in[i], use, arg);
+        if (node->in[i])
+            use(arg, node->in[i]);
     dq_graph *const *graphs;
     for (uint32_t a = 0; a < node->attr_count; a++)
         for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++)
-            uses_of_graph(g, graphs[k], use, arg);
-}
-
-void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg)
-{
-    uses_of(node->graph, node, use, arg);
-}
-
-void dq_graph_each_capture(const dq_graph *g, dq_use_fn use, void *arg)
-{
-    if (g->outer)
-        uses_of_graph(g->outer, g, use, arg);
+            for (uint32_t i = 0; i < graphs[k]->capture_count; i++)
+                use(arg, graphs[k]->captures[i]);
 }
 
 /* Users of each node as one array of edges: those of node p are edges[start[p] … start[p + 1] - 1]. */
@@ -222,6 +193,66 @@ static dq_status take_graph_output(dq_graph *g, uint32_t i, dq_error *err)
     return DQ_OK;
 }
 
+/* Values of outer graphs that are used in g. */
+typedef struct outside {
+    const dq_graph *g;
+    dq_value **values; /* NULL: they are only counted */
+    size_t count;
+} outside;
+
+static void add_outside(void *arg, dq_value *v)
+{
+    outside *o = arg;
+    if (v->graph == o->g)
+        return;
+    if (o->values)
+        o->values[o->count] = v;
+    o->count++;
+}
+
+static void list_outside(const dq_graph *g, outside *o)
+{
+    o->count = 0;
+    for (uint32_t n = 0; n < g->node_count; n++)
+        dq_node_each_use(g->nodes[n], add_outside, o);
+    for (uint32_t i = 0; i < g->output_count; i++)
+        add_outside(o, g->outputs[i]);
+}
+
+static int by_id(const void *a, const void *p)
+{
+    const dq_value *const *x = a, *const *y = p;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+/* Once a graph, so that those around it need not look into it again: nested graphs cost no more than others.
+ */
+static dq_status list_captures(dq_graph *g, dq_error *err)
+{
+    outside o = {.g = g};
+    uint32_t count = 0;
+    list_outside(g, &o);
+    if (o.count == 0)
+        return DQ_OK;
+    dq_value **all = calloc(o.count, sizeof *all);
+    if (!all)
+        return dq_no_memory(err, o.count * sizeof *all, "what a graph takes from outside");
+    o.values = all;
+    list_outside(g, &o);
+    qsort(all, o.count, sizeof *all, by_id);
+    for (size_t i = 0; i < o.count; i++)
+        if (i == 0 || all[i] != all[count - 1])
+            all[count++] = all[i];
+    g->captures = DQ_NEW_ARRAY(&g->ir->arena, count, dq_value *);
+    if (g->captures)
+        memcpy(g->captures, all, count * sizeof *all);
+    free(all);
+    if (!g->captures)
+        return dq_no_memory(err, count * sizeof *all, "what a graph takes from outside");
+    g->capture_count = count;
+    return DQ_OK;
+}
+
 dq_status dq_graph_link(dq_graph *g, dq_error *err)
 {
     if (g->linked)
@@ -239,6 +270,7 @@ dq_status dq_graph_link(dq_graph *g, dq_error *err)
     for (uint32_t n = 0; n < g->node_count; n++)
         DQ_TRY(link_inner(g->nodes[n], err));
     DQ_TRY(sort(g, err));
+    DQ_TRY(list_captures(g, err));
     g->linked = true;
     return DQ_OK;
 }

@@ -29,13 +29,11 @@ const dq_tensor *dq_fuser_constant(const dq_value *v)
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v)
 {
     const dq_tensor *constant = dq_fuser_constant(v);
-    dq_dtype known = v->id < f->program->ir->value_count ? f->dtypes[v->id] : DQ_UNDEFINED;
+    const bool own = v->graph == f->graph;
+    const dq_dtype known = !own                               ? f->program->dtypes[v->id]
+                           : v->place < f->graph->value_count ? f->dtypes[v->place]
+                                                              : DQ_UNDEFINED;
     return constant ? constant->dtype : known ? known : v->type.dtype;
-}
-
-bool dq_fuser_once(const dq_fuser *f, const dq_value *v)
-{
-    return v->id < f->use_count && f->uses[v->id] == 1;
 }
 
 static bool is_code(dq_dtype dtype, bool any)
@@ -53,7 +51,7 @@ static bool is_quantizing_domain(const dq_node *node)
 static bool is_unfit(const dq_fuser *f, const dq_node *node)
 {
     const dq_value *out = node->out_count > 0 ? node->out[0] : NULL;
-    return out && out->id < f->use_count && f->unfit[out->id];
+    return out && dq_fuser_at(f, out) < f->use_count && f->unfit[dq_fuser_at(f, out)];
 }
 
 static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, dq_dequantized *out)
@@ -80,8 +78,9 @@ static bool read_dequantized(const dq_fuser *f, const dq_node *node, bool any, d
 bool dq_fuser_dequantized(const dq_fuser *f, const dq_value *v, bool any, dq_dequantized *out)
 {
     const dq_value *from = dq_fuser_unmoved(f, v);
-    if (!from || from->id >= f->use_count ||
-        !read_dequantized(f, f->instead[from->id] ? f->instead[from->id] : from->producer, any, out))
+    const uint32_t at = from ? dq_fuser_at(f, from) : f->use_count;
+    if (at >= f->use_count ||
+        !read_dequantized(f, f->instead[at] ? f->instead[at] : from->producer, any, out))
         return false;
     if (from == v)
         return true;
@@ -149,64 +148,28 @@ bool dq_fuser_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, con
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
-bool dq_fuser_is_read(const dq_fuser *f, const dq_node *node)
-{
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && (node->out[i]->id >= f->use_count || f->uses[node->out[i]->id]))
-            return true;
-    return false;
-}
-
-static void count_graph_uses(dq_fuser *f, const dq_graph *g);
-
-/* By the nodes that are needed for what callers want, which is counted before, and by all of inner graphs. */
-static void count_uses(dq_fuser *f, dq_node *const *nodes, uint32_t count)
-{
-    dq_graph *const *graphs;
-    for (uint32_t n = count; n-- > 0;) {
-        const dq_node *node = nodes[n];
-        if (nodes == f->nodes && !dq_fuser_is_read(f, node))
-            continue;
-        for (uint32_t i = 0; i < node->in_count; i++)
-            if (node->in[i]) {
-                f->uses[node->in[i]->id]++;
-                if (!f->reader[node->in[i]->id])
-                    f->reader[node->in[i]->id] = node;
-            }
-        for (uint32_t a = 0; a < node->attr_count; a++)
-            for (size_t held = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < held; k++)
-                count_graph_uses(f, graphs[k]);
-    }
-}
-
-static void count_graph_uses(dq_fuser *f, const dq_graph *g)
-{
-    count_uses(f, g->nodes, g->node_count);
-    for (uint32_t i = 0; i < g->output_count; i++)
-        f->uses[g->outputs[i]->id]++;
-}
-
 /* From version 23 on, the schema leaves the result of DequantizeLinear open, and with it all types behind it.
  */
 static dq_status refine_types(dq_fuser *f, dq_dtype *dtypes, dq_error *err)
 {
     bool open = false;
-    memcpy(dtypes, f->program->dtypes, f->use_count * sizeof *dtypes);
+    for (uint32_t i = 0; i < f->graph->value_count; i++)
+        dtypes[i] = f->program->dtypes[f->graph->all[i]->id];
     f->dtypes = dtypes;
     for (uint32_t n = 0; n < f->graph->node_count; n++) {
         const dq_node *node = f->graph->nodes[n];
         const dq_value *out = node->out_count > 0 ? node->out[0] : NULL;
         dq_error unfit;
-        if (!out || dtypes[out->id] || !node->schema || !is_quantizing_domain(node))
+        if (!out || dtypes[out->place] || !node->schema || !is_quantizing_domain(node))
             continue;
         bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
         if (dequantizes || strcmp(node->op_type, "QuantizeLinear") == 0) {
             dq_dtype given = (dq_dtype)dq_node_int(node, "output_dtype", 0);
             const dq_value *zero = dq_node_input(node, 2);
-            dtypes[out->id] = given         ? given
-                              : dequantizes ? dq_fuser_dtype(f, node->in[1])
-                              : zero        ? dq_fuser_dtype(f, zero)
-                                            : DQ_UINT8;
+            dtypes[out->place] = given         ? given
+                                 : dequantizes ? dq_fuser_dtype(f, node->in[1])
+                                 : zero        ? dq_fuser_dtype(f, zero)
+                                               : DQ_UINT8;
             open = true;
         } else if (open && dq_fuser_bind_types(f, node, dtypes, &unfit) == DQ_OUT_OF_MEMORY) {
             return dq_no_memory(err, 64, "a node's types");
@@ -218,27 +181,24 @@ static dq_status refine_types(dq_fuser *f, dq_dtype *dtypes, dq_error *err)
 static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
 {
     const dq_graph *g = f->graph;
-    f->use_count = f->program->ir->value_count;
-    dq_dtype *dtypes = DQ_NEW_ARRAY(f->passing, f->use_count, dq_dtype);
-    f->capacity = g->node_count + 16;
-    f->nodes = DQ_NEW_ARRAY(f->arena, f->capacity, dq_node *);
-    if (!f->nodes || !dtypes)
-        return dq_no_memory(err, f->capacity * sizeof *f->nodes, "fused nodes");
-    DQ_TRY(refine_types(f, dtypes, err));
+    f->use_count = f->known = g->value_count + g->capture_count + 1;
     f->count = g->node_count;
-    if (g->node_count)
-        memcpy(f->nodes, g->nodes, g->node_count * sizeof *g->nodes);
+    f->nodes = DQ_NEW_ARRAY(f->arena, f->count, dq_node *);
+    dq_dtype *dtypes = DQ_NEW_ARRAY(f->passing, g->value_count, dq_dtype);
+    if (!f->nodes || !dtypes)
+        return dq_no_memory(err, f->count * sizeof *f->nodes, "fused nodes");
+    DQ_TRY(refine_types(f, dtypes, err));
+    if (f->count)
+        memcpy(f->nodes, g->nodes, f->count * sizeof *g->nodes);
     dq_fuse_half(f, wanted, wanted_count);
-    f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
-    f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
     f->instead = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
-    if (f->failed || !f->uses || !f->reader || !f->instead)
-        return dq_no_memory(err, f->use_count * sizeof *f->uses, "fused nodes");
-    for (uint32_t i = 0; i < wanted_count; i++)
-        if (wanted[i]->id < f->use_count)
-            f->uses[wanted[i]->id] += 2; /* never "once": what a caller wants is computed as written */
-    count_uses(f, f->nodes, f->count);
-    return dq_fuser_settle_constants(f) && dq_fuser_check_scales(f) ? DQ_OK : DQ_OUT_OF_MEMORY;
+    f->insertions = DQ_NEW_ARRAY(f->passing, f->count, dq_insertion);
+    if (f->failed || !f->instead || !f->insertions)
+        return dq_no_memory(err, f->use_count * sizeof *f->instead, "fused nodes");
+    return dq_fuser_count_uses(f, wanted, wanted_count) && dq_fuser_settle_constants(f) &&
+                   dq_fuser_check_scales(f)
+               ? DQ_OK
+               : DQ_OUT_OF_MEMORY;
 }
 
 static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
@@ -253,7 +213,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
                dq_fuse_weights(f) || dq_fuse_operands(f) || dq_fuse_normalization(f) ||
                dq_fuse_code_table(f));
     }
-    if (!f->failed)
+    if (!f->failed && dq_fuser_flatten(f))
         dq_fuse_chains(f, wanted, wanted_count);
     if (!f->failed)
         dq_fuse_layout(f, wanted, wanted_count);
@@ -265,7 +225,6 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
 typedef struct kept {
     struct kept *next;
     dq_fused fused;
-    const dq_graph *graph;
     const dq_value **wanted;
     uint32_t wanted_count;
     size_t deepest;
@@ -274,16 +233,22 @@ typedef struct kept {
 struct dq_fusions {
     pthread_mutex_t lock;
     dq_arena arena;
-    kept *first;
+    kept **of;    /* by the number of a graph: the first of its own */
     uint32_t fed; /* defaults of inputs that once were not what runs had */
 };
 
-dq_status dq_fusions_create(dq_fusions **out, dq_error *err)
+dq_status dq_fusions_create(uint32_t graph_count, dq_fusions **out, dq_error *err)
 {
     dq_fusions *fusions = calloc(1, sizeof *fusions);
     if (!fusions)
         return dq_no_memory(err, sizeof *fusions, "fused nodes");
+    fusions->of = DQ_NEW_ARRAY(&fusions->arena, graph_count, kept *);
+    if (!fusions->of) {
+        free(fusions);
+        return dq_no_memory(err, graph_count * sizeof *fusions->of, "fused nodes");
+    }
     if (pthread_mutex_init(&fusions->lock, NULL) != 0) {
+        dq_arena_free(&fusions->arena);
         free(fusions);
         return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for fused nodes");
     }
@@ -303,9 +268,8 @@ void dq_fusions_free(dq_fusions *fusions)
 static kept *find(const dq_fusions *fusions, const dq_plan_request *request, size_t deepest)
 {
     const uint32_t count = request->wanted_count;
-    for (kept *k = fusions->first; k; k = k->next)
-        if (k->graph == request->graph && k->wanted_count == count && k->deepest == deepest &&
-            k->fused.fed == fusions->fed &&
+    for (kept *k = fusions->of[request->graph->number]; k; k = k->next)
+        if (k->wanted_count == count && k->deepest == deepest && k->fused.fed == fusions->fed &&
             (count == 0 || memcmp(k->wanted, request->wanted, count * sizeof *k->wanted) == 0))
             return k;
     return NULL;
@@ -334,17 +298,17 @@ static dq_status make(dq_program *program, const dq_plan_request *request, size_
     DQ_TRY(status);
     if (count)
         memcpy(values, request->wanted, count * sizeof *values);
-    *k = (kept){.next = fusions->first,
+    kept **first = &fusions->of[request->graph->number];
+    *k = (kept){.next = *first,
                 .fused = {.nodes = f.nodes,
                           .node_count = f.count,
                           .values = f.values,
                           .made_count = f.value_count,
                           .fed = fusions->fed},
-                .graph = request->graph,
                 .wanted = values,
                 .wanted_count = count,
                 .deepest = deepest};
-    fusions->first = k;
+    *first = k;
     *out = k;
     return DQ_OK;
 }

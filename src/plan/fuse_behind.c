@@ -12,24 +12,12 @@ dq_behind dq_behind_begin(const dq_value *conv_out, uint32_t at, const dq_tensor
                        .clip = {-INFINITY, INFINITY}};
 }
 
-/* The first node behind position `at` that reads the value and is needed, and its position; NULL: none. */
-static dq_node *reader_of(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position)
-{
-    for (uint32_t n = at + 1; n < f->count; n++)
-        for (uint32_t i = 0; i < f->nodes[n]->in_count; i++)
-            if (f->nodes[n]->in[i] == v && dq_fuser_is_read(f, f->nodes[n])) {
-                *position = n;
-                return f->nodes[n];
-            }
-    return NULL;
-}
-
 const dq_node *dq_behind_next(const dq_fuser *f, const dq_behind *c, const char *op, uint32_t *at,
                               dq_value **other)
 {
     if (!dq_fuser_once(f, c->last) || c->inner_count == DQ_BEHIND_STEPS)
         return NULL;
-    dq_node *node = reader_of(f, c->at, c->last, at);
+    dq_node *node = dq_fuser_reader(f, c->at, c->last, at);
     if (!node || !dq_fuser_is(node, op) || !node->out[0])
         return NULL;
     *other = node->in_count == 2 ? node->in[node->in[0] == c->last] : NULL;
@@ -125,7 +113,7 @@ void dq_behind_clips(const dq_fuser *f, dq_behind *c)
     uint32_t at;
     dq_clip own = {-INFINITY, INFINITY};
     while (dq_fuser_once(f, c->last) && c->inner_count < DQ_BEHIND_STEPS &&
-           (node = reader_of(f, c->at, c->last, &at)) && dq_fuser_read_clip(node, &own)) {
+           (node = dq_fuser_reader(f, c->at, c->last, &at)) && dq_fuser_read_clip(node, &own)) {
         /* the earlier bounds pass the later ones */
         c->clip =
             (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
@@ -157,7 +145,7 @@ static const dq_node *read_sigmoid(const dq_fuser *f, dq_behind *c, const dq_nod
     if (!dq_fuser_is(node, "Add") || !is_scalar(c, node->in[node->in[0] == c->last], &g->shift) ||
         !dq_fuser_once(f, node->out[0]))
         return NULL;
-    const dq_node *bounds = reader_of(f, *at, node->out[0], at);
+    const dq_node *bounds = dq_fuser_reader(f, *at, node->out[0], at);
     if (!bounds || bounds->in[0] != node->out[0] || !dq_fuser_read_clip(bounds, &clip))
         return NULL;
     g->low = clip.lo;
@@ -186,10 +174,10 @@ static bool join_gate(const dq_fuser *f, dq_behind *c)
         dq_behind_go_on(c, whole, at);
         return true;
     }
-    if (x->id >= f->use_count || f->uses[x->id] != 2)
+    if (dq_fuser_uses(f, x) != 2)
         return false;
-    const dq_node *node = reader_of(f, c->at, x, &at);
-    const dq_node *product = node ? reader_of(f, at, x, &product_at) : NULL;
+    const dq_node *node = dq_fuser_reader(f, c->at, x, &at);
+    const dq_node *product = node ? dq_fuser_reader(f, at, x, &product_at) : NULL;
     const dq_node *sigmoid = product ? read_sigmoid(f, c, node, &at) : NULL;
     dq_value *t = sigmoid ? sigmoid->out[0] : NULL;
     if (!t || !dq_fuser_is(product, "Mul") || !dq_fuser_once(f, t) || product->in[product->in[0] == x] != t) {
@@ -247,8 +235,8 @@ void dq_behind_replace(dq_fuser *f, const dq_behind *c, dq_node *made)
 {
     f->nodes[c->at] = made;
     for (uint32_t i = 0; i < c->inner_count; i++)
-        if (c->inner[i]->id < f->use_count)
-            f->uses[c->inner[i]->id] = 0; /* its one reader has become part of `made` */
+        if (dq_fuser_at(f, c->inner[i]) < f->use_count)
+            f->uses[dq_fuser_at(f, c->inner[i])] = 0; /* its one reader has become part of `made` */
 }
 
 bool dq_behind_to_float(dq_fuser *f, const dq_behind *c, const dq_node *conv, uint32_t in_count,

@@ -20,19 +20,26 @@ static bool look_around(dq_chain_pass *p, const dq_value *const *wanted, uint32_
     uint32_t values = f->use_count + f->value_count;
     p->by = DQ_NEW_ARRAY(f->passing, values, dq_node *);
     p->place = DQ_NEW_ARRAY(f->passing, values, uint32_t);
+    p->first = DQ_NEW_ARRAY(f->passing, values, uint32_t);
     p->gone = DQ_NEW(f->arena, dq_node);
-    if (!p->by || !p->place || !p->gone)
+    if (!p->by || !p->place || !p->first || !p->gone)
         return dq_fuser_no_memory(f);
-    if (!dq_fuser_needed(f, wanted, wanted_count, &p->uses, &p->needed))
+    if (!dq_fuser_needed(f, wanted, wanted_count, &p->uses, &p->needed) ||
+        !dq_fuser_list_readings(f, p->needed, values, &p->readings))
         return false;
     *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
     for (uint32_t n = 0; n < f->count; n++)
         for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
             if (f->nodes[n]->out[i]) {
-                p->by[f->nodes[n]->out[i]->id] = f->nodes[n];
-                p->place[f->nodes[n]->out[i]->id] = n;
+                p->by[dq_fuser_at(f, f->nodes[n]->out[i])] = f->nodes[n];
+                p->place[dq_fuser_at(f, f->nodes[n]->out[i])] = n;
             }
     return true;
+}
+
+static uint32_t uses_of(const dq_chain_pass *p, const dq_value *v)
+{
+    return p->uses[dq_fuser_at(p->f, v)];
 }
 
 /* ---- A chain ------------------------------------------------------------------------------------------ */
@@ -82,18 +89,18 @@ static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quanti
     if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
         !dq_fuser_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
         return false;
-    const dq_node *q = p->by[x.codes->id];
-    return q && !q->made && p->uses[x.codes->id] == 1 && dq_fuser_quantized(p->f, q, true, before) &&
+    const dq_node *q = dq_chain_giver(p, x.codes);
+    return q && !q->made && uses_of(p, x.codes) == 1 && dq_fuser_quantized(p->f, q, true, before) &&
            before->dtype == x.dtype &&
            dq_fuser_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
-           is_step(p, p->by[q->in[0]->id]);
+           is_step(p, dq_chain_giver(p, q->in[0]));
 }
 
 dq_value *const *dq_chain_operands(const dq_chain_pass *p, const dq_node *node, uint32_t *count)
 {
     bool trip = strcmp(node->op_type, "DequantizeLinear") == 0;
     *count = trip ? 1 : node->in_count;
-    return trip ? p->by[node->in[0]->id]->in : node->in;
+    return trip ? dq_chain_giver(p, node->in[0])->in : node->in;
 }
 
 static bool in_chain(const dq_chain *c, const dq_node *node)
@@ -148,8 +155,8 @@ static bool grow(const dq_chain_pass *p, dq_chain *c)
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins && c->count < DQ_CHAIN_STEPS; i++) {
-            const dq_node *node = in[i] ? p->by[in[i]->id] : NULL;
-            if (!node || in_chain(c, node) || p->uses[in[i]->id] != reads(p, c, in[i]) ||
+            const dq_node *node = in[i] ? dq_chain_giver(p, in[i]) : NULL;
+            if (!node || in_chain(c, node) || uses_of(p, in[i]) != reads(p, c, in[i]) ||
                 (!is_step(p, node) && !is_round_trip(p, node, &q)))
                 continue;
             c->nodes[c->count++] = node;
@@ -167,7 +174,7 @@ static void trim(const dq_chain_pass *p, dq_chain *c)
     uint32_t count = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
-        if (in == c->nodes[n]->in || in_chain(c, p->by[in[0]->id]))
+        if (in == c->nodes[n]->in || in_chain(c, dq_chain_giver(p, in[0])))
             c->nodes[count++] = c->nodes[n];
     }
     c->count = count;
@@ -181,8 +188,9 @@ static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
     for (uint32_t i = 0; i < c->in_count; i++)
         if (c->in[i] == v || (c->codes[i].node && c->codes[i].node->out[0] == v))
             return i;
-    bool coded = p->by[v->id] && !p->by[v->id]->made && dq_fuser_dequantized(p->f, v, true, &x) && !x.moved &&
-                 x.per_tensor && x.dtype != DQ_INT32 && !dq_fuser_constant(x.codes);
+    bool coded = dq_chain_giver(p, v) && !dq_chain_giver(p, v)->made &&
+                 dq_fuser_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor && x.dtype != DQ_INT32 &&
+                 !dq_fuser_constant(x.codes);
     c->codes[c->in_count] = coded ? x : (dq_dequantized){0};
     c->in[c->in_count] = coded ? x.codes : v;
     return c->in_count++;
@@ -195,7 +203,7 @@ static void add_inputs(const dq_chain_pass *p, dq_chain *c)
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins; i++)
-            if (in[i] && !in_chain(c, p->by[in[i]->id]))
+            if (in[i] && !in_chain(c, dq_chain_giver(p, in[i])))
                 input_of(p, c, in[i]);
     }
 }
@@ -228,7 +236,7 @@ static int64_t add_step(dq_chain *c, const dq_node *node, const char *name, int6
 /* The number of a value. `limits`: by node of the chain two numbers, of a Clip's limits. */
 static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits)
 {
-    const dq_node *node = p->by[v->id];
+    const dq_node *node = dq_chain_giver(p, v);
     uint32_t at = 0, ins;
     for (uint32_t s = 0; s < c->steps; s++)
         if (c->of[s] == v)
@@ -353,25 +361,17 @@ dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *cod
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
-typedef struct search {
-    const dq_value *v;
-    bool found;
-} search;
-
-static void look_for(void *arg, dq_value *v)
-{
-    search *s = arg;
-    s->found = s->found || s->v == v;
-}
-
-/* Whether a needed node between the one that gives `v` and the one that is looked at reads it. */
+/* Whether a needed node between the one that gives `v` and the one that is looked at reads it. What has gone
+ * into chains does not come back: it is passed over once. */
 static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
 {
-    search s = {.v = v};
-    for (uint32_t n = p->f->at; n-- > 0 && p->f->nodes[n] != p->by[v->id] && !s.found;)
-        if (p->needed[n])
-            dq_node_each_use(p->f->nodes[n], look_for, &s);
-    return s.found;
+    const uint32_t i = dq_fuser_at(p->f, v), end = p->readings.start[i + 1];
+    uint32_t *first = &p->first[i];
+    if (!*first)
+        *first = p->readings.start[i];
+    while (*first < end && p->f->nodes[p->readings.positions[*first]] == p->gone)
+        ++*first;
+    return *first < end && p->readings.positions[*first] < p->f->at;
 }
 
 /* Where the chain at f->at ends. */
@@ -393,33 +393,19 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
     if (!e->v)
         return false;
     const dq_value *before = e->quantizes ? dq_fuser_before_tail(f, &e->q, &e->tail) : e->v;
-    if (e->tail.count > 0 && is_step(p, p->by[before->id]))
+    if (e->tail.count > 0 && is_step(p, dq_chain_giver(p, before)))
         e->v = (dq_value *)(uintptr_t)before;
     else
         e->tail.count = 0;
-    e->shared = e->quantizes && p->uses[e->v->id] > 1;
-    return is_step(p, p->by[e->v->id]) && !(e->shared && is_read_before(p, e->v));
+    e->shared = e->quantizes && uses_of(p, e->v) > 1;
+    return is_step(p, dq_chain_giver(p, e->v)) && !(e->shared && is_read_before(p, e->v));
 }
 
-/* Nodes were put in at `at`, where there were `count`: they need no look. */
-static bool look_behind(dq_chain_pass *p, uint32_t at, uint32_t count)
+/* What gives the value, before the node that is looked at, is in the chain now. */
+static void leave_out(dq_chain_pass *p, const dq_value *v)
 {
-    dq_fuser *f = p->f;
-    bool *grown = DQ_NEW_ARRAY(f->passing, f->count, bool);
-    if (!grown)
-        return dq_fuser_no_memory(f);
-    for (uint32_t n = 0; n < f->count; n++)
-        grown[n] = n < at ? p->needed[n] : n < f->at || p->needed[n - (f->count - count)];
-    p->needed = grown;
-    f->at = at;
-    return true;
-}
-
-/* What gives the value, before `at`, is in the chain now. */
-static void leave_out(dq_chain_pass *p, const dq_value *v, uint32_t at)
-{
-    uint32_t n = p->place[v->id];
-    if (n < at) {
+    uint32_t n = p->place[dq_fuser_at(p->f, v)];
+    if (n < p->f->at) {
         p->f->nodes[n] = p->gone;
         p->needed[n] = false;
     }
@@ -429,17 +415,16 @@ static void leave_out(dq_chain_pass *p, const dq_value *v, uint32_t at)
 static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const ending *e)
 {
     dq_fuser *f = p->f;
-    uint32_t at = f->at, count = f->count;
     if (e->tail.count == 0)
-        f->nodes[at] = made;
+        f->nodes[f->at] = made;
     else if (!dq_fuser_place(f, made, &e->q, &e->tail))
         return false;
     for (uint32_t i = 0; i < c->count; i++) {
-        leave_out(p, c->nodes[i]->out[0], at);
+        leave_out(p, c->nodes[i]->out[0]);
         if (strcmp(c->nodes[i]->op_type, "DequantizeLinear") == 0)
-            leave_out(p, c->nodes[i]->in[0], at);
+            leave_out(p, c->nodes[i]->in[0]);
     }
-    return f->count == count || look_behind(p, at, count);
+    return true;
 }
 
 static void fuse_at(dq_chain_pass *p)
@@ -450,7 +435,7 @@ static void fuse_at(dq_chain_pass *p)
     dq_chain c = {0};
     if (!find_ending(p, &e))
         return;
-    c.nodes[c.count++] = p->by[e.v->id];
+    c.nodes[c.count++] = dq_chain_giver(p, e.v);
     while (grow(p, &c))
         ;
     trim(p, &c);
@@ -497,7 +482,7 @@ static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_
     if (!before || before->made)
         return NULL;
     for (const dq_value *u = node->in[0];; u = u->producer->in[0]) {
-        if (p->uses[u->id] > 1)
+        if (uses_of(p, u) > 1)
             return "its float result is read elsewhere, too";
         if (u == v)
             break;
@@ -517,7 +502,7 @@ static void tell_rest(const dq_chain_pass *p)
         if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
             continue;
         const dq_value *v = dq_fuser_unmoved(p->f, node->in[0]);
-        const dq_node *before = p->by[v->id];
+        const dq_node *before = dq_chain_giver(p, v);
         const char *why = reason(p, node, v, before);
         char text[DQ_NODE_TEXT];
         if (why)
@@ -535,4 +520,5 @@ void dq_fuse_chains(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_
         if (p.needed[f->at])
             fuse_at(&p);
     tell_rest(&p);
+    (void)(f->failed || dq_fuser_flatten(f));
 }

@@ -9,11 +9,14 @@ enum { DQ_CHAIN_INPUTS = 8, DQ_CHAIN_STEPS = 24, DQ_CHAIN_ARGS = 3 };
 /** The list as the other patterns left it. */
 typedef struct dq_chain_pass {
     dq_fuser *f;
-    uint32_t *uses;  /* by value id: reads by nodes that are needed */
-    dq_node **by;    /* by value id: the needed node that gives it … */
-    uint32_t *place; /* … and its position, which holds until the pass has come to it */
-    bool *needed;    /* by position */
-    dq_node *gone;   /* stands where a node was that went into a chain: gives nothing */
+    /* by the index of a value: */
+    uint32_t *uses;       /* reads by nodes that are needed … */
+    dq_readings readings; /* … and their positions … */
+    uint32_t *first;      /* … and 0, or the first of those that may still be there */
+    dq_node **by;         /* the needed node that gives it … */
+    uint32_t *place;      /* … and its position */
+    bool *needed;         /* by position */
+    dq_node *gone;        /* stands where a node was that went into a chain: gives nothing */
 } dq_chain_pass;
 
 /** Nodes, their last one first, that shall be one. */
@@ -29,6 +32,12 @@ typedef struct dq_chain {
     const dq_value *of[DQ_CHAIN_STEPS]; /* the value that the step gives; NULL: one in between */
     int64_t args[DQ_CHAIN_STEPS * DQ_CHAIN_ARGS];
 } dq_chain;
+
+/** The needed node that gives the value; NULL: there is none. */
+static inline dq_node *dq_chain_giver(const dq_chain_pass *p, const dq_value *v)
+{
+    return p->by[dq_fuser_at(p->f, v)];
+}
 
 /** What a node of a chain reads. Both nodes of a round trip are one step, in chains the second one stands for
  * it: what it is done with. */

@@ -8,7 +8,7 @@
 
 static bool is_fixed(const dq_fuser *f, const bool *fixed, const dq_value *v)
 {
-    return !v || dq_fuser_constant(v) || (v->graph == f->graph && fixed[v->id]);
+    return !v || dq_fuser_constant(v) || (v->graph == f->graph && fixed[dq_fuser_at(f, v)]);
 }
 
 static bool follows(const dq_fuser *f, const bool *fixed, const dq_node *node)
@@ -42,7 +42,7 @@ static bool settle(dq_fuser *f, const dq_value *v, const dq_tensor *t)
     if (!made)
         return false;
     made->constant = t;
-    f->settled[v->id] = made;
+    f->settled[dq_fuser_at(f, v)] = made;
     return true;
 }
 
@@ -73,7 +73,7 @@ static bool compute(dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq
     bool good = status != DQ_OUT_OF_MEMORY || dq_fuser_no_memory(f);
     for (uint32_t i = 0; good && status == DQ_OK && i < wanted_count; i++) {
         const dq_tensor *t = dq_folded_get(f->program->folded, wanted[i]->id);
-        good = !t || f->settled[wanted[i]->id] || settle(f, wanted[i], t);
+        good = !t || f->settled[dq_fuser_at(f, wanted[i])] || settle(f, wanted[i], t);
     }
     dq_plan_free(plan);
     return good;
@@ -96,14 +96,16 @@ bool dq_fuser_settle_constants(dq_fuser *f)
         nodes[count++] = node;
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i])
-                fixed[node->out[i]->id] = true;
+                fixed[dq_fuser_at(f, node->out[i])] = true;
     }
     return wanted_count == 0 || compute(f, nodes, count, wanted, wanted_count);
 }
 
 dq_value *dq_fuser_settled(const dq_fuser *f, dq_value *v)
 {
-    return v && v->id < f->use_count && f->settled[v->id] ? f->settled[v->id] : v;
+    return v && dq_fuser_at(f, v) < f->use_count && f->settled[dq_fuser_at(f, v)]
+               ? f->settled[dq_fuser_at(f, v)]
+               : v;
 }
 
 /* Codes of 2 or 4 bits as a constant of 8. */
@@ -117,7 +119,7 @@ static bool widen(dq_fuser *f, dq_value *v)
     dq_value *made = dq_fuser_make_constant(f, is_signed ? DQ_INT8 : DQ_UINT8, from->rank, from->dims, &to);
     for (size_t i = 0; made && i < from->count; i++)
         dq_tensor_put_int(to, i, dq_tensor_get_int(from, i));
-    f->settled[v->id] = made;
+    f->settled[dq_fuser_at(f, v)] = made;
     return made != NULL;
 }
 

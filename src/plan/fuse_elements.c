@@ -235,7 +235,8 @@ static bool fuse_concat(dq_fuser *f)
     const dq_node *node = f->nodes[f->at];
     dq_dequantized first, x;
     if (!dq_fuser_is(node, "Concat") || node->in_count == 0 || !node->out[0] ||
-        node->out[0]->id >= f->use_count || !dq_fuser_is_product(f->reader[node->out[0]->id]) ||
+        dq_fuser_at(f, node->out[0]) >= f->use_count ||
+        !dq_fuser_is_product(f->reader[dq_fuser_at(f, node->out[0])]) ||
         !dq_fuser_dequantized(f, node->in[0], true, &first))
         return false;
     dq_value **in = DQ_NEW_ARRAY(f->arena, node->in_count, dq_value *);
@@ -262,7 +263,7 @@ static bool fuse_concat(dq_fuser *f)
     if (!dq_fuser_bind(f, made) || !dq_fuser_bind(f, last) || !dq_fuser_before(f, made))
         return false;
     f->nodes[f->at] = last;
-    f->instead[node->out[0]->id] = last;
+    f->instead[dq_fuser_at(f, node->out[0])] = last;
     dq_fuser_tell(f, node, "works on the quantized codes, which are dequantized behind it");
     return true;
 }

@@ -17,12 +17,12 @@
 
 typedef struct pass {
     dq_fuser *f;
-    dq_value **as;   /* by value id: what stands for it in the new list; NULL: itself */
-    dq_value **wide; /* by value id: the same in float; NULL: not there (yet) */
-    bool *floats;    /* by value id: given in float by a node that widens, and no mere Cast */
-    bool *fixed;     /* by value id: follows from constants, by other nodes than DequantizeLinear */
-    bool *kept;      /* by value id: somebody reads it as it is written */
-    bool *widens;    /* by position in the list */
+    dq_value **as;   /* by the index of a value: what stands for it in the new list; NULL: itself */
+    dq_value **wide; /* by the index of a value: the same in float; NULL: not there (yet) */
+    bool *floats;    /* by the index of a value: given in float by a node that widens, and no mere Cast */
+    bool *fixed;  /* by the index of a value: follows from constants, by other nodes than DequantizeLinear */
+    bool *kept;   /* by the index of a value: somebody reads it as it is written */
+    bool *widens; /* by position in the list */
     dq_node **nodes; /* the new list */
     uint32_t count;
 } pass;
@@ -72,7 +72,7 @@ static bool moves(const dq_node *node)
 static bool all_fixed(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && !dq_fuser_constant(node->in[i]) && !p->fixed[node->in[i]->id])
+        if (node->in[i] && !dq_fuser_constant(node->in[i]) && !p->fixed[dq_fuser_at(p->f, node->in[i])])
             return false;
     return true;
 }
@@ -88,7 +88,7 @@ static bool any_half(const dq_fuser *f, uint32_t count, dq_value *const *values)
 static bool any_floats(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && p->floats[node->in[i]->id])
+        if (node->in[i] && p->floats[dq_fuser_at(p->f, node->in[i])])
             return true;
     return false;
 }
@@ -125,7 +125,7 @@ static bool does_widen(const pass *p, const dq_node *node)
     if (dq_fuser_is(node, "Cast"))
         return is_half(f, node->out[0])
                    ? dq_fuser_dtype(f, node->in[0]) == DQ_FLOAT
-                   : p->floats[node->in[0]->id] && dq_node_int(node, "to", 0) == DQ_FLOAT;
+                   : p->floats[dq_fuser_at(p->f, node->in[0])] && dq_node_int(node, "to", 0) == DQ_FLOAT;
     /* half floats that the model gives are quantized as written: to the bit */
     if (any_floats(p, node) && (moves(node) || is_border(f, node)))
         return true;
@@ -136,13 +136,13 @@ static bool does_widen(const pass *p, const dq_node *node)
 static void keep_half(void *arg, dq_value *v)
 {
     const pass *p = arg;
-    p->kept[v->id] = p->kept[v->id] || is_half(p->f, v);
+    p->kept[dq_fuser_at(p->f, v)] = p->kept[dq_fuser_at(p->f, v)] || is_half(p->f, v);
 }
 
 static void keep(void *arg, dq_value *v)
 {
     const pass *p = arg;
-    p->kept[v->id] = true;
+    p->kept[dq_fuser_at(p->f, v)] = true;
 }
 
 static bool holds_graphs(const dq_node *node)
@@ -168,15 +168,15 @@ static const dq_node *look(pass *p, const dq_value *const *wanted, uint32_t want
             first = node;
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i]) {
-                p->floats[node->out[i]->id] =
+                p->floats[dq_fuser_at(p->f, node->out[i])] =
                     widens && is_half(f, node->out[i]) && !dq_fuser_is(node, "Cast");
-                p->fixed[node->out[i]->id] = fixed;
+                p->fixed[dq_fuser_at(p->f, node->out[i])] = fixed;
             }
         if (!widens)
             dq_node_each_use(node, holds_graphs(node) ? keep : keep_half, p);
     }
     for (uint32_t i = 0; i < wanted_count; i++)
-        p->kept[wanted[i]->id] = true;
+        p->kept[dq_fuser_at(p->f, wanted[i])] = true;
     return first;
 }
 
@@ -184,7 +184,7 @@ static const dq_node *look(pass *p, const dq_value *const *wanted, uint32_t want
 
 static dq_value *take(const pass *p, dq_value *v)
 {
-    return v && p->as[v->id] ? p->as[v->id] : v;
+    return v && p->as[dq_fuser_at(p->f, v)] ? p->as[dq_fuser_at(p->f, v)] : v;
 }
 
 /* A value of the model that another node gives now. */
@@ -195,7 +195,7 @@ static dq_value *renew(pass *p, const dq_value *v, dq_node *producer)
         return dq_fuser_no_memory(p->f), NULL;
     *made = *v;
     made->producer = producer;
-    return p->as[v->id] = made;
+    return p->as[dq_fuser_at(p->f, v)] = made;
 }
 
 static dq_value *add_cast(pass *p, const dq_node *like, dq_value *from, dq_value *to)
@@ -225,7 +225,7 @@ static dq_value *take_wide(pass *p, const dq_node *like, dq_value *v)
     if (!is_half(p->f, v))
         return take(p, v);
     const dq_tensor *constant = dq_fuser_constant(v);
-    dq_value **wide = &p->wide[v->id];
+    dq_value **wide = &p->wide[dq_fuser_at(p->f, v)];
     if (!*wide)
         *wide = constant ? float_constant(p->f, constant)
                          : add_cast(p, like, take(p, v), dq_fuser_make_value(p->f, v->name, DQ_FLOAT));
@@ -292,14 +292,14 @@ static bool add_wide(pass *p, dq_node *node)
         made->type = out->type;
         made->type.dtype = DQ_FLOAT;
         made->producer = copy;
-        copy->out[i] = p->wide[out->id] = made;
+        copy->out[i] = p->wide[dq_fuser_at(p->f, out)] = made;
     }
     if (!dq_fuser_bind(f, copy))
         return false;
     p->nodes[p->count++] = copy;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_value *out = node->out[i];
-        if (!is_half(f, out) || !p->kept[out->id])
+        if (!is_half(f, out) || !p->kept[dq_fuser_at(p->f, out)])
             continue;
         if (!(dequantizes(node) ? add_as_written(p, node)
                                 : add_cast(p, node, copy->out[i], renew(p, out, NULL)) != NULL))
@@ -315,12 +315,12 @@ static bool add_cast_of_model(pass *p, dq_node *node)
     if (!from)
         return false;
     if (is_half(p->f, out)) {
-        p->wide[out->id] = from;
-        return !p->kept[out->id] || add_as_written(p, node);
+        p->wide[dq_fuser_at(p->f, out)] = from;
+        return !p->kept[dq_fuser_at(p->f, out)] || add_as_written(p, node);
     }
-    if (p->kept[out->id])
+    if (p->kept[dq_fuser_at(p->f, out)])
         return add_wide(p, node);
-    p->as[out->id] = from;
+    p->as[dq_fuser_at(p->f, out)] = from;
     return true;
 }
 
@@ -339,7 +339,7 @@ static bool add_all(pass *p)
 
 void dq_fuse_half(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
 {
-    const size_t values = f->program->ir->value_count;
+    const size_t values = f->use_count;
     size_t most = 0;
     bool any = false;
     for (uint32_t n = 0; n < f->count; n++) {
@@ -366,7 +366,6 @@ void dq_fuse_half(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_co
         return;
     f->nodes = p.nodes;
     f->count = p.count;
-    f->capacity = (uint32_t)most;
     f->use_count += f->value_count;
     dq_fuser_tell(f, first, "half floats around codes are computed as floats, from here on");
 }

@@ -134,7 +134,7 @@ static bool has_layout(const dq_node *node, kind k, uint32_t i)
 
 static place *at(const pass *p, const dq_value *v)
 {
-    return &p->places[v->id];
+    return &p->places[dq_fuser_at(p->f, v)];
 }
 
 /* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
@@ -147,7 +147,7 @@ static place *region_at(const pass *p, uint32_t i)
 
 static place *region_of(const pass *p, const dq_value *v)
 {
-    return region_at(p, v->id);
+    return region_at(p, dq_fuser_at(p->f, v));
 }
 
 static void join(const pass *p, const dq_value *a, const dq_value *b)
@@ -504,6 +504,5 @@ void dq_fuse_layout(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_
     if (any && rewrite(&p, wanted, wanted_count)) {
         f->nodes = p.nodes;
         f->count = p.count;
-        f->capacity = p.capacity;
     }
 }

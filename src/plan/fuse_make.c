@@ -29,6 +29,7 @@ static dq_value *add_value(dq_fuser *f)
     if (!v)
         return dq_fuser_no_memory(f), NULL;
     v->id = f->program->ir->value_count + f->value_count;
+    v->place = f->known + f->value_count;
     v->graph = f->graph;
     v->name = "";
     f->values[f->value_count++] = v;
@@ -166,8 +167,8 @@ dq_status dq_fuser_bind_types(const dq_fuser *f, const dq_node *node, dq_dtype *
     if (status == DQ_OK)
         status = dq_schema_bind_types(node->schema, node, in, types + node->in_count, err);
     for (uint32_t i = 0; status == DQ_OK && dtypes && i < node->out_count; i++)
-        if (node->out[i] && types[node->in_count + i].kind == DQ_KIND_TENSOR && !dtypes[node->out[i]->id])
-            dtypes[node->out[i]->id] = types[node->in_count + i].dtype;
+        if (node->out[i] && types[node->in_count + i].kind == DQ_KIND_TENSOR && !dtypes[node->out[i]->place])
+            dtypes[node->out[i]->place] = types[node->in_count + i].dtype;
     free(types);
     free(in);
     return status;
@@ -196,20 +197,45 @@ bool dq_fuser_bind(dq_fuser *f, dq_node *node)
     return false;
 }
 
+struct dq_inserted {
+    dq_node *node;
+    struct dq_inserted *next;
+};
+
 bool dq_fuser_before(dq_fuser *f, dq_node *node)
 {
-    if (f->count == f->capacity) {
-        uint32_t wanted = f->capacity + f->capacity / 2 + 16;
-        dq_node **grown = DQ_NEW_ARRAY(f->arena, wanted, dq_node *);
-        if (!grown)
-            return dq_fuser_no_memory(f);
-        memcpy(grown, f->nodes, f->count * sizeof *grown);
-        f->nodes = grown;
-        f->capacity = wanted;
+    struct dq_inserted *made = DQ_NEW(f->passing, struct dq_inserted);
+    dq_insertion *here = &f->insertions[f->at];
+    if (!made)
+        return dq_fuser_no_memory(f);
+    made->node = node;
+    if (here->last)
+        here->last->next = made;
+    else
+        here->first = made;
+    here->last = made;
+    f->inserted++;
+    return true;
+}
+
+bool dq_fuser_flatten(dq_fuser *f)
+{
+    const uint32_t count = f->count + f->inserted;
+    if (!f->inserted)
+        return true;
+    dq_node **nodes = DQ_NEW_ARRAY(f->arena, count, dq_node *);
+    dq_insertion *insertions = DQ_NEW_ARRAY(f->passing, count, dq_insertion);
+    if (!nodes || !insertions)
+        return dq_fuser_no_memory(f);
+    for (uint32_t n = 0, to = 0; n < f->count; n++) {
+        for (const struct dq_inserted *i = f->insertions[n].first; i; i = i->next)
+            nodes[to++] = i->node;
+        nodes[to++] = f->nodes[n];
     }
-    memmove(f->nodes + f->at + 1, f->nodes + f->at, (f->count - f->at) * sizeof *f->nodes);
-    f->nodes[f->at++] = node;
-    f->count++;
+    f->nodes = nodes;
+    f->insertions = insertions;
+    f->count = count;
+    f->inserted = 0;
     return true;
 }
 
@@ -272,30 +298,6 @@ bool dq_fuser_compute(dq_fuser *f, dq_node *node)
         return dq_fuser_no_memory(f);
     node->out[0]->constant = result;
     return result || dq_fuser_before(f, node);
-}
-
-static void count_use(void *arg, dq_value *v)
-{
-    ((uint32_t *)arg)[v->id]++;
-}
-
-bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, uint32_t **uses,
-                     bool **needed)
-{
-    *uses = DQ_NEW_ARRAY(f->passing, f->use_count + f->value_count, uint32_t);
-    *needed = DQ_NEW_ARRAY(f->passing, f->count, bool);
-    if (!*uses || !*needed)
-        return dq_fuser_no_memory(f);
-    for (uint32_t i = 0; i < wanted_count; i++)
-        (*uses)[wanted[i]->id] += DQ_FUSER_WANTED;
-    for (uint32_t n = f->count; n-- > 0;) {
-        const dq_node *node = f->nodes[n];
-        for (uint32_t i = 0; i < node->out_count; i++)
-            (*needed)[n] = (*needed)[n] || (node->out[i] && (*uses)[node->out[i]->id] > 0);
-        if ((*needed)[n])
-            dq_node_each_use(node, count_use, *uses);
-    }
-    return true;
 }
 
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...)

@@ -125,8 +125,10 @@ dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_d
 const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v)
 {
     static const dq_params any = {.scale = 1};
-    while (v && v->producer && v->graph == f->graph && v->producer->in_count > 0 &&
-           can_move(v->producer, v->producer->in[0], &any))
+    enum { MOST = 64 /* each reader of a long chain of moves looks at so many */ };
+    for (int i = 0; i < MOST && v && v->producer && v->graph == f->graph && v->producer->in_count > 0 &&
+                    can_move(v->producer, v->producer->in[0], &any);
+         i++)
         v = v->producer->in[0];
     return v;
 }
@@ -160,8 +162,9 @@ static dq_value *moved_codes(dq_fuser *f, const dq_value *v, const dq_dequantize
     float value;
     if (v == x->node->out[0])
         return x->codes;
-    if (f->moved[v->id])
-        return f->moved[v->id];
+    dq_value **moved = &f->moved[dq_fuser_at(f, v)];
+    if (*moved)
+        return *moved;
     dq_value *codes = moved_codes(f, node->in[0], x, p);
     dq_value **outs = codes ? DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *) : NULL;
     for (uint32_t i = 0; outs && i < node->out_count; i++)
@@ -173,8 +176,8 @@ static dq_value *moved_codes(dq_fuser *f, const dq_value *v, const dq_dequantize
         return NULL;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (node->out[i])
-            f->moved[node->out[i]->id] = outs[i];
-    return f->moved[v->id];
+            f->moved[dq_fuser_at(f, node->out[i])] = outs[i];
+    return *moved;
 }
 
 dq_value *dq_fuser_codes(dq_fuser *f, const dq_dequantized *x)
@@ -320,9 +323,9 @@ const dq_node *dq_fuser_quantized_next(const dq_fuser *f, const dq_value *v)
     static const dq_params any = {.scale = 1};
     dq_quantized q;
     while (dq_fuser_once(f, v)) {
-        const dq_node *node = f->reader[v->id];
+        const dq_node *node = f->reader[dq_fuser_at(f, v)];
         dq_clip c = {-INFINITY, INFINITY};
-        if (node->graph != f->graph || node->in[0] != v)
+        if (node->in_count == 0 || node->in[0] != v)
             return NULL;
         if (dq_fuser_quantized(f, node, true, &q))
             return node;

@@ -19,8 +19,8 @@ typedef struct written {
 static const dq_node *giver(const dq_fuser *f, const dq_value *v, const char *op, uint32_t uses)
 {
     const dq_node *node = v ? v->producer : NULL;
-    bool fits = dq_fuser_is(node, op) && node->graph == f->graph && v->id < f->use_count &&
-                f->uses[v->id] == uses && dq_fuser_dtype(f, v) == DQ_FLOAT;
+    bool fits = dq_fuser_is(node, op) && node->graph == f->graph && dq_fuser_uses(f, v) == uses &&
+                dq_fuser_dtype(f, v) == DQ_FLOAT;
     return fits ? node : NULL;
 }
 
@@ -69,7 +69,7 @@ static bool is_centred(const dq_fuser *f, const dq_value *v, uint32_t uses, dq_v
     if (!sub)
         return false;
     const dq_value *m = sub->in[1];
-    uint32_t readers = m->id < f->use_count ? f->uses[m->id] : 0; /* 2: another Sub */
+    uint32_t readers = dq_fuser_uses(f, m); /* 2: another Sub */
     const dq_node *mean = readers <= 2 ? giver(f, m, "ReduceMean", readers) : NULL;
     *x = sub->in[0];
     return mean && is_mean(mean, *x, axes);
@@ -159,9 +159,8 @@ static bool read_scaled(const dq_fuser *f, const dq_node *mul, written *w)
 static bool goes_on(const dq_fuser *f, const dq_node *mul, const written *w)
 {
     const dq_value *v = mul->out[0];
-    const dq_node *next = v && dq_fuser_once(f, v) ? f->reader[v->id] : NULL;
-    return w->centred && dq_fuser_is(next, "Add") && next->graph == f->graph &&
-           is_vector(next->in[next->in[0] == v], w->axes);
+    const dq_node *next = v && dq_fuser_once(f, v) ? f->reader[dq_fuser_at(f, v)] : NULL;
+    return w->centred && dq_fuser_is(next, "Add") && is_vector(next->in[next->in[0] == v], w->axes);
 }
 
 bool dq_fuse_normalization(dq_fuser *f)

@@ -411,8 +411,10 @@ static bool is_added_next(const dq_fuser *f, const dq_product *p)
 {
     const dq_value *v = p->node->out[0];
     dq_product with;
-    if (p->added || !dq_fuser_once(f, v) || !dq_fuser_is(f->reader[v->id], "Add") ||
-        f->reader[v->id]->graph != f->graph || !find_product(f, f->reader[v->id]->out[0], &with))
+    if (p->added || !dq_fuser_once(f, v))
+        return false;
+    const dq_node *reader = f->reader[dq_fuser_at(f, v)];
+    if (!dq_fuser_is(reader, "Add") || !find_product(f, reader->out[0], &with))
         return false;
     with.w = p->w;
     return is_column_bias(&with);

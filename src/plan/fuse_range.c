@@ -86,7 +86,7 @@ bool dq_fuser_check_scales(dq_fuser *f)
             dq_fuser_tell(f, node, "not fused: with its scale a dequantized value overflows float");
         else
             continue;
-        f->unfit[node->out[0]->id] = true;
+        f->unfit[dq_fuser_at(f, node->out[0])] = true;
     }
     return true;
 }

@@ -9,24 +9,39 @@
 #include "plan/fuse.h"
 #include "plan/plan.h"
 
+/** By the index of a value, the positions of the nodes that read it, rising:
+ * positions[start[i] … start[i + 1] - 1]. A node that reads it twice is there twice. */
+typedef struct dq_readings {
+    uint32_t *start, *positions;
+} dq_readings;
+
+/** New nodes before one position, in their order. */
+typedef struct dq_insertion {
+    struct dq_inserted *first, *last;
+} dq_insertion;
+
 typedef struct dq_fuser {
     dq_program *program;
     dq_graph *graph;
     dq_arena *arena;   /* what stays */
     dq_arena *passing; /* what only the patterns look at */
-    dq_node **nodes;   /* room for what is inserted */
-    uint32_t count, capacity;
-    uint32_t at;      /* the node that is looked at */
-    dq_value **moved; /* by value id: its codes, where moves have been made once more on codes; or NULL */
-    const dq_node **instead; /* by value id: a DequantizeLinear made to give it; or NULL */
-    dq_value **settled;      /* by value id: the constant that stands for it; or NULL */
-    bool *unfit; /* by value id: a QuantizeLinear or DequantizeLinear gives it with scales that no pattern
-                    takes */
-    const dq_dtype *dtypes; /* by id of the model's values: element types, as far as they follow */
-    const dq_node **reader; /* by value id: the last node of the graph that reads the value */
-    uint32_t *uses;         /* by value id: readers of the value in the graph, and callers that want it */
-    uint32_t use_count;     /* length of uses, of the model's values and those that fuse_half.c makes */
-    dq_value **values;
+    dq_node **nodes;   /* a pass replaces nodes; positions stay */
+    uint32_t count;
+    uint32_t inserted;
+    dq_insertion *insertions; /* by position: new nodes before it, see dq_fuser_flatten */
+    uint32_t at;              /* the node that is looked at */
+    /* by the index of a value, see dq_fuser_at: */
+    dq_value **moved;        /* its codes, where moves have been made once more on codes; or NULL */
+    const dq_node **instead; /* a DequantizeLinear made to give it; or NULL */
+    dq_value **settled;      /* the constant that stands for it; or NULL */
+    bool *unfit; /* a QuantizeLinear or DequantizeLinear gives it with scales that no pattern takes */
+    const dq_dtype *dtypes; /* of the graph's own values: element types, as far as they follow */
+    uint32_t *uses;         /* readers of the value in the graph, and callers that want it */
+    const dq_node **reader; /* the last node of the graph that reads it, or holds a graph that does */
+    dq_readings readings;   /* positions of all of them */
+    uint32_t use_count;     /* length of uses: of the graph's and captured values, and fuse_half.c's */
+    uint32_t known;         /* indices of values that were there before fusion */
+    dq_value **values;      /* made: indices from `known` on */
     uint32_t value_count, value_capacity;
     size_t deepest; /* convolutions of deeper windows turn planes into pixels; SIZE_MAX: none does */
     dq_why_fn why;
@@ -54,6 +69,16 @@ typedef struct dq_quantized {
     dq_dtype dtype;
 } dq_quantized;
 
+/** For dq_fuser_at: of a value of an outer graph. */
+uint32_t dq_fuser_capture_at(const dq_fuser *f, const dq_value *v);
+/** The index of a value in what the fuser knows by value: its place in the graph; then come the values that
+ * the graph captures, one index for all other values of outer graphs, and the values that are made. So a
+ * small inner graph of a large model costs no more than its own size. */
+static inline uint32_t dq_fuser_at(const dq_fuser *f, const dq_value *v)
+{
+    return v->graph == f->graph ? v->place : dq_fuser_capture_at(f, v);
+}
+
 /** The constant tensor of a value: an initializer that no caller has overridden, or what a Constant node
  * holds. NULL: none. */
 const dq_tensor *dq_fuser_constant(const dq_value *v);
@@ -61,6 +86,10 @@ const dq_tensor *dq_fuser_constant(const dq_value *v);
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
 /** Whether the node is this operator of ai.onnx. */
 bool dq_fuser_is(const dq_node *node, const char *op);
+enum { DQ_FUSER_WANTED = 1 << 20 };
+/** How often nodes read the value that are needed, and a graph inside once, and a caller twice;
+ * DQ_FUSER_WANTED where that is not counted, as of values that patterns made. */
+uint32_t dq_fuser_uses(const dq_fuser *f, const dq_value *v);
 /** Whether only one node's one input reads the value, and no caller. */
 bool dq_fuser_once(const dq_fuser *f, const dq_value *v);
 /** Whether anything reads a result of the node. */
@@ -139,8 +168,10 @@ bool dq_fuser_give(dq_fuser *f, dq_node *node, uint32_t count, dq_value *const *
 /** Binds the node to schema and implementation, and holds its types against the schema; false (and the reason
  * told) when they do not fit or there is none. */
 bool dq_fuser_bind(dq_fuser *f, dq_node *node);
-/** Puts `node` before the one that is looked at. */
+/** Puts `node` before the one that is looked at, once the pass is over. */
 bool dq_fuser_before(dq_fuser *f, dq_node *node);
+/** Makes the list anew with what was put between its nodes. */
+bool dq_fuser_flatten(dq_fuser *f);
 /** The same, but a node that moves constants is computed now: its results are then constants. */
 bool dq_fuser_compute(dq_fuser *f, dq_node *node);
 /** Counts the constants that nodes take from the graphs around theirs, and writes them to `given` (unless
@@ -151,8 +182,8 @@ uint32_t dq_fuser_outer(const dq_fuser *f, dq_node *const *nodes, uint32_t count
 dq_status dq_fuser_run(const dq_fuser *f, dq_node *const *nodes, uint32_t count, const dq_given *given,
                        uint32_t given_count, const dq_value *wanted, dq_tensor **out, dq_error *err);
 
-/** What is known of types, held against the node's schema; `dtypes`, by value id, takes what is new of the
- * outputs' types; NULL: nothing does. */
+/** What is known of types, held against the node's schema; `dtypes`, by place in the graph, takes what is new
+ * of the outputs' types; NULL: nothing does. */
 dq_status dq_fuser_bind_types(const dq_fuser *f, const dq_node *node, dq_dtype *dtypes, dq_error *err);
 /** Memory ran out: says so in f->err, and is false. */
 bool dq_fuser_no_memory(dq_fuser *f);
@@ -167,7 +198,7 @@ dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_d
 bool dq_fuser_moves_plainly(const dq_node *node);
 /** Conv, ConvTranspose, Gemm, MatMul (fuse_products.c). */
 bool dq_fuser_is_product(const dq_node *node);
-/** The value before the nodes that only move elements. */
+/** The value before the nodes that only move elements; of a long chain of them one inside it. */
 const dq_value *dq_fuser_unmoved(const dq_fuser *f, const dq_value *v);
 /** Whether those nodes would do the same to codes of these parameters. */
 bool dq_fuser_all_move(const dq_fuser *f, const dq_value *v, const dq_params *p);
@@ -229,11 +260,20 @@ dq_node *dq_fuser_on_codes(dq_fuser *f, const dq_node *node, dq_value *codes, co
 dq_node *dq_fuser_requantize(dq_fuser *f, const dq_dequantized *x, dq_value *codes, const dq_quantized *q,
                              const dq_node *like);
 
-/** By value id, how often nodes that are needed read it, and callers DQ_FUSER_WANTED times each; by position
- * in the list, whether the node is needed. False: memory ran out. */
-enum { DQ_FUSER_WANTED = 1 << 20 };
+/* ---- fuse_uses.c ----------------------------------------------------------------------------------------
+ */
+
+/** Counts f->uses, and lists f->readings, of nodes that are needed for what callers want. */
+bool dq_fuser_count_uses(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
+/** The first node after position `at` that reads the value as an input and is needed, and its position; NULL:
+ * none. */
+dq_node *dq_fuser_reader(const dq_fuser *f, uint32_t at, const dq_value *v, uint32_t *position);
+/** By the index of a value, how often nodes that are needed read it, and callers DQ_FUSER_WANTED times each;
+ * by position in the list, whether the node is needed. False: memory ran out. */
 bool dq_fuser_needed(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, uint32_t **uses,
                      bool **needed);
+/** Lists what the nodes read that are needed. False: memory ran out. */
+bool dq_fuser_list_readings(dq_fuser *f, const bool *needed, uint32_t index_count, dq_readings *readings);
 
 /** Tells a decision about a node. */
 void dq_fuser_tell(const dq_fuser *f, const dq_node *node, const char *format, ...) DQ_PRINTF(3, 4);

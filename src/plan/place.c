@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
-/* Pieces that one search looks at. Where it would take more, as thousands live together, a piece is put on
- * top of all that it may meet: graphs of a million nodes must not take hours to plan. */
-enum { MOST = 1024 };
+/* Pieces that one search looks at, and that all searches look at together, in all and for each piece. Where
+ * it would take more, as thousands live together, a piece is put on top of all that it may meet: graphs of a
+ * million nodes must not take hours to plan. */
+enum { MOST = 1024, MOST_IN_ALL = 1 << 20, MOST_EACH = 256 };
 
 /* A piece that has its place. */
 typedef struct taken {
@@ -26,7 +27,7 @@ typedef struct search {
     const moment *moments;
     const dq_piece *p;
     const taken *found[MOST]; /* pieces that live when p does */
-    size_t count, seen;
+    size_t count, seen, most; /* found; looked at, and how many may be */
 } search;
 
 static uint32_t middle_of(uint32_t low, uint32_t high)
@@ -48,8 +49,9 @@ static bool gather(search *s, uint32_t low, uint32_t high)
         if (m->top_below == 0)
             return true;
         for (const taken *q = m->pieces; q; q = q->next) {
-            if (s->seen++ == MOST)
+            if (s->seen == s->most)
                 return false;
+            s->seen++;
             if (q->first <= s->p->last && s->p->first <= q->last)
                 s->found[s->count++] = q;
         }
@@ -130,12 +132,15 @@ static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, 
                            uint32_t steps, size_t *total, dq_error *err)
 {
     search s = {.moments = moments};
+    size_t left = MOST_IN_ALL + count * MOST_EACH;
     for (size_t i = 0; i < count; i++) {
         taken *t = &placed[i];
         size_t end;
         s.p = order[i];
         s.count = s.seen = 0;
+        s.most = left < MOST ? left : MOST;
         bool all = gather(&s, 0, steps);
+        left -= s.seen;
         *t = (taken){.first = s.p->first, .last = s.p->last};
         t->offset = all ? lowest_gap(&s) : top_of(moments, s.p, 0, steps);
         if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_ALIGN, &t->end))

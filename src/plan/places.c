@@ -149,6 +149,7 @@ static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
         return DQ_OK;
     root->touched = UINT32_MAX;
     dq_copy *copy = &plan->copies[plan->copy_count++];
+    slot->copy = slot->copy ? slot->copy : plan->copy_count;
     *copy = (dq_copy){.from = dq_plan_index(plan, v), .t = slot->t};
     if (!slot->shaped)
         return DQ_OK;

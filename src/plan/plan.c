@@ -380,9 +380,6 @@ bool dq_plan_has_late(const dq_plan *plan)
 
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value)
 {
-    uint32_t at = dq_plan_index(plan, value);
-    for (uint32_t i = 0; i < plan->copy_count; i++)
-        if (plan->copies[i].from == at)
-            return &plan->copies[i].t;
-    return &plan->slots[at].t;
+    const dq_slot *slot = dq_plan_slot(plan, value);
+    return slot->copy ? &plan->copies[slot->copy - 1].t : &slot->t;
 }

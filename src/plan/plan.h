@@ -43,6 +43,7 @@ typedef struct dq_slot {
                            end of a run does; DQ_AT_LATE: the step that gives it */
     uint32_t read_from; /* DQ_AT_INPUT, of the root: 1 + the first step that reads it */
     uint32_t next;      /* 0, or 1 + index of another slot of the same home */
+    uint32_t copy;      /* 0, or 1 + index of its copy, see dq_copy */
     const dq_tensor *target; /* DQ_AT_LATE: the caller's memory, to be used where type and size are these */
 } dq_slot;
 

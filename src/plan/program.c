@@ -29,7 +29,7 @@ dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, dq_program **out, dq
     if (status == DQ_OK)
         status = dq_folded_create(ir->value_count, &p->folded, err);
     if (status == DQ_OK)
-        status = dq_fusions_create(&p->fusions, err);
+        status = dq_fusions_create(ir->graph_count, &p->fusions, err);
     dq_dtype *dtypes = calloc((size_t)ir->value_count + 1, sizeof *dtypes);
     p->dtypes = dtypes;
     if (status == DQ_OK && !dtypes)

@@ -30,11 +30,13 @@ static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, siz
     }
 }
 
-/* The last position that reads the value, or a view of it. */
+enum { FAR = 512 /* nodes: where each is looked at for many values, that takes long */ };
+
+/* The last position that reads the value, or a view of it, as far as views are not made far behind. */
 static uint32_t read_until(const dq_planner *p, const dq_value *v)
 {
     uint32_t last = *dq_planner_last_read(p, v), until = last;
-    for (uint32_t n = p->at + 1; n < p->node_count && n <= last; n++) {
+    for (uint32_t n = p->at + 1; n < p->node_count && n <= last && n - p->at <= FAR; n++) {
         const dq_node *node = p->nodes[n];
         if (!p->plan->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
             !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
@@ -93,7 +95,6 @@ static void count_use(void *arg, dq_value *v)
 /* Whether all that read the value, or a view of it, may have it spread. */
 static bool all_take_spread(const dq_planner *p, const dq_value *v, int views)
 {
-    enum { FAR = 512 /* nodes: where each is looked at for many values, that takes long */ };
     uint32_t last = *dq_planner_last_read(p, v);
     if (last >= p->node_count || last - p->at > FAR || views == 0)
         return false;
@@ -207,10 +208,12 @@ static bool overlaps_another(const dq_planner *p, const dq_node *node, uint32_t 
 bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
 {
     const dq_node *node = step->node;
+    enum { MOST = 16 /* inputs that are compared with all others */ };
     unsigned flags = node->op->impl->flags;
     uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->late ? 0
-                      : flags & DQ_OP_IN_ANY_PLACE            ? node->in_count
-                                                              : 1;
+                      : !(flags & DQ_OP_IN_ANY_PLACE)         ? 1
+                      : node->in_count < MOST                 ? node->in_count
+                                                              : MOST;
     for (uint32_t i = 0; i < inputs; i++) {
         const dq_slot *in = node->in[i] ? dq_planner_slot(p, node->in[i]) : NULL,
                       *root = in ? &p->plan->slots[in->root] : NULL;
