@@ -67,7 +67,7 @@ void dq_tensor_free(dq_tensor *tensor)
     if (tensor->owned) {
         if (tensor->kind != DQ_KIND_TENSOR)
             for (size_t i = 0; i < tensor->count; i++)
-                dq_tensor_free((dq_tensor *)(uintptr_t)dq_items(tensor)[i]);
+                dq_tensor_free((dq_tensor *)(uintptr_t)dq_item(tensor, i));
         else if (tensor->dtype == DQ_STRING)
             for (size_t i = 0; i < tensor->count; i++)
                 free((void *)(uintptr_t)dq_data(tensor, dq_string)[i].bytes);
@@ -153,23 +153,27 @@ dq_kind dq_tensor_kind(const dq_tensor *tensor)
 
 const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i)
 {
-    return tensor->kind != DQ_KIND_TENSOR && i < tensor->count ? dq_items(tensor)[i] : NULL;
+    return tensor->kind != DQ_KIND_TENSOR && i < tensor->count ? dq_item(tensor, i) : NULL;
 }
 
 static dq_status make_list(const dq_tensor *like, size_t count, dq_tensor *const *items, dq_tensor **out,
                            dq_error *err)
 {
+    struct {
+        dq_list list;
+        const dq_tensor *items[];
+    } *own = calloc(1, sizeof *own + count * sizeof *own->items);
     dq_tensor *t = malloc(sizeof *t);
-    const dq_tensor **list = calloc(count + 1, sizeof *list);
-    if (!t || !list) {
+    if (!t || !own) {
         free(t);
-        free((void *)list);
-        return dq_no_memory(err, count * sizeof *list, "a sequence");
+        free(own);
+        return dq_no_memory(err, count * sizeof *own->items, "a sequence");
     }
     for (size_t i = 0; i < count; i++)
-        list[i] = items[i];
+        own->items[i] = items[i];
+    own->list.items = own->items;
     *t = *like;
-    t->data = (void *)list;
+    t->data = own;
     t->count = count;
     t->owned = true;
     *out = t;

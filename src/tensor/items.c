@@ -10,15 +10,259 @@ void dq_items_describe(dq_tensor *t, dq_kind kind, dq_kind item_kind, dq_dtype d
     *t = (dq_tensor){.kind = kind, .item_kind = item_kind, .dtype = dtype};
 }
 
-dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_tensor ***items, dq_error *err)
+/* ---- Trees -------------------------------------------------------------------------------------------- */
+
+/* A balanced (AVL) tree of items in their order. Nodes never change: an insertion makes those on its way anew
+ * and shares all others with the old tree. */
+struct dq_list_node {
+    const dq_tensor *item;
+    const struct dq_list_node *left, *right;
+    size_t count;
+    unsigned height;
+};
+
+typedef struct dq_list_node node;
+
+/* Where nodes come from; once memory ran out, trees are worthless. */
+typedef struct maker {
+    dq_arena *arena;
+    bool failed;
+} maker;
+
+static size_t count_of(const node *n)
 {
-    *items = DQ_NEW_ARRAY(arena, count ? count : 1, const dq_tensor *);
-    if (!*items)
-        return dq_no_memory(err, count * sizeof **items, "the items of a sequence");
-    t->data = *items;
+    return n ? n->count : 0;
+}
+
+static unsigned height_of(const node *n)
+{
+    return n ? n->height : 0;
+}
+
+static const node *make(maker *m, const node *left, const dq_tensor *item, const node *right)
+{
+    node *made = m->failed ? NULL : DQ_NEW(m->arena, node);
+    if (!made) {
+        m->failed = true;
+        return NULL;
+    }
+    const unsigned l = height_of(left), r = height_of(right);
+    *made = (node){item, left, right, count_of(left) + 1 + count_of(right), (l > r ? l : r) + 1};
+    return made;
+}
+
+/* The same of trees whose heights differ by two at most. */
+static const node *balance(maker *m, const node *left, const dq_tensor *item, const node *right)
+{
+    if (height_of(left) > height_of(right) + 1) {
+        const node *l = left->left, *r = left->right;
+        if (height_of(l) >= height_of(r))
+            return make(m, l, left->item, make(m, r, item, right));
+        return make(m, make(m, l, left->item, r->left), r->item, make(m, r->right, item, right));
+    }
+    if (height_of(right) > height_of(left) + 1) {
+        const node *l = right->left, *r = right->right;
+        if (height_of(r) >= height_of(l))
+            return make(m, make(m, left, item, l), right->item, r);
+        return make(m, make(m, left, item, l->left), l->item, make(m, l->right, right->item, r));
+    }
+    return make(m, left, item, right);
+}
+
+static const node *insert(maker *m, const node *n, size_t at, const dq_tensor *item)
+{
+    const size_t before = n ? count_of(n->left) : 0;
+    if (!n || m->failed)
+        return make(m, NULL, item, NULL);
+    if (at <= before)
+        return balance(m, insert(m, n->left, at, item), n->item, n->right);
+    return balance(m, n->left, n->item, insert(m, n->right, at - before - 1, item));
+}
+
+static const node *erase(maker *m, const node *n, size_t at)
+{
+    const size_t before = count_of(n->left);
+    if (at < before)
+        return balance(m, erase(m, n->left, at), n->item, n->right);
+    if (at > before)
+        return balance(m, n->left, n->item, erase(m, n->right, at - before - 1));
+    if (!n->left || !n->right)
+        return n->left ? n->left : n->right;
+    const node *next = n->right;
+    while (next->left)
+        next = next->left;
+    return balance(m, n->left, next->item, erase(m, n->right, 0));
+}
+
+static const node *build(maker *m, const dq_tensor *const *items, size_t count)
+{
+    const size_t half = count / 2;
+    if (!count || m->failed)
+        return NULL;
+    const node *left = build(m, items, half);
+    return make(m, left, items[half], build(m, items + half + 1, count - half - 1));
+}
+
+/* ---- Arrays ------------------------------------------------------------------------------------------- */
+
+/* Memory of lists that begin with the same items: the longest of them can become longer in place, as no other
+ * looks behind its own end. */
+struct dq_list_room {
+    const dq_tensor **items;
+    size_t capacity, used;
+    bool outgrown;    /* a longer list has been copied elsewhere */
+    const node *root; /* the first `rooted` items as a tree */
+    size_t rooted;
+};
+
+enum { FEW = 64 /* items of an array that is copied rather than made a tree */ };
+
+static const dq_list *list_of(const dq_tensor *t)
+{
+    return t->data;
+}
+
+const dq_tensor *dq_item(const dq_tensor *t, size_t i)
+{
+    const dq_list *list = t->data;
+    if (list->items)
+        return list->items[i];
+    const node *n = list->root;
+    for (size_t before; i != (before = count_of(n->left));) {
+        n = i < before ? n->left : n->right;
+        i = i < before ? i : i - before - 1;
+    }
+    return n->item;
+}
+
+static dq_status no_room(size_t count, dq_error *err)
+{
+    return dq_no_memory(err, count * sizeof(dq_tensor *), "the items of a sequence");
+}
+
+static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_list *list, dq_error *err)
+{
+    dq_list *made = DQ_NEW(arena, dq_list);
+    if (!made)
+        return no_room(count, err);
+    *made = *list;
+    t->data = made;
     t->count = count;
     return DQ_OK;
 }
+
+/* An array of its own, with room for some more. */
+static dq_status give_array(dq_arena *arena, dq_tensor *t, size_t count, size_t more,
+                            const dq_tensor ***items, dq_error *err)
+{
+    struct dq_list_room *room = DQ_NEW(arena, struct dq_list_room);
+    *items = DQ_NEW_ARRAY(arena, count + more ? count + more : 1, const dq_tensor *);
+    if (!room || !*items)
+        return no_room(count, err);
+    *room = (struct dq_list_room){.items = *items, .capacity = count + more, .used = count};
+    return give(arena, t, count, &(dq_list){.items = *items, .room = room}, err);
+}
+
+dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_tensor ***items, dq_error *err)
+{
+    return give_array(arena, t, count, 0, items, err);
+}
+
+/* The list's tree; that of an array is made once for all lists that share its memory, as far as it goes. */
+static const node *tree_of(maker *m, const dq_tensor *t)
+{
+    dq_list *list = t->data;
+    struct dq_list_room *room = list->room;
+    if (list->root || !list->items)
+        return list->root;
+    if (!room || !room->root || room->rooted > t->count) {
+        list->root = build(m, list->items, t->count);
+    } else {
+        list->root = room->root;
+        for (size_t i = room->rooted; i < t->count; i++)
+            list->root = insert(m, list->root, i, list->items[i]);
+    }
+    if (m->failed)
+        list->root = NULL;
+    else if (room && room->rooted < t->count) {
+        room->root = list->root;
+        room->rooted = t->count;
+    }
+    return list->root;
+}
+
+static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_t count)
+{
+    if (count)
+        memcpy(to, from, count * sizeof *to);
+}
+
+/* One more item at the end of an array; twice the memory where it is full, once. */
+static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor *item, dq_tensor *to,
+                        dq_error *err)
+{
+    struct dq_list_room *room = list_of(from)->room;
+    const size_t count = from->count;
+    if (room->used == room->capacity) {
+        const dq_tensor **items;
+        DQ_TRY(give_array(arena, to, count + 1, count + 1, &items, err));
+        copy_items(items, room->items, count);
+        items[count] = item;
+        room->outgrown = true;
+        list_of(to)->room->root = room->root;
+        list_of(to)->room->rooted = room->rooted;
+        return DQ_OK;
+    }
+    room->items[room->used++] = item;
+    return give(arena, to, count + 1, &(dq_list){.items = room->items, .room = room}, err);
+}
+
+/* Whether the list can become longer in memory that it shares with nobody longer. */
+static bool can_append(const dq_tensor *t)
+{
+    const struct dq_list_room *room = list_of(t)->items ? list_of(t)->room : NULL;
+    return room && room->used == t->count && (room->used < room->capacity || !room->outgrown);
+}
+
+dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, const dq_tensor *item,
+                          dq_tensor *to, dq_error *err)
+{
+    const dq_list *list = list_of(from);
+    const dq_tensor **items;
+    if (at == from->count && can_append(from))
+        return append(arena, from, item, to, err);
+    if (!list->items || from->count > FEW) {
+        maker m = {.arena = arena};
+        const node *root = tree_of(&m, from);
+        root = m.failed ? NULL : insert(&m, root, at, item);
+        return m.failed ? no_room(from->count, err)
+                        : give(arena, to, from->count + 1, &(dq_list){.root = root}, err);
+    }
+    DQ_TRY(dq_items_alloc(arena, to, from->count + 1, &items, err));
+    copy_items(items, list->items, at);
+    copy_items(items + at + 1, list->items + at, from->count - at);
+    items[at] = item;
+    return DQ_OK;
+}
+
+dq_status dq_items_erase(dq_arena *arena, const dq_tensor *from, size_t at, dq_tensor *to, dq_error *err)
+{
+    const dq_list *list = list_of(from);
+    const dq_tensor **items;
+    if (!list->items || from->count > FEW) {
+        maker m = {.arena = arena};
+        const node *root = tree_of(&m, from);
+        root = m.failed ? NULL : erase(&m, root, at);
+        return m.failed ? no_room(from->count, err)
+                        : give(arena, to, from->count - 1, &(dq_list){.root = root}, err);
+    }
+    DQ_TRY(dq_items_alloc(arena, to, from->count - 1, &items, err));
+    copy_items(items, list->items, at);
+    copy_items(items + at, list->items + at + 1, from->count - at - 1);
+    return DQ_OK;
+}
+
+/* ---- Copies and texts --------------------------------------------------------------------------------- */
 
 /* Sequences hold tensors and optionals hold sequences at most, so that this goes three deep. */
 dq_status dq_tensor_keep(dq_arena *arena, const dq_tensor *t, const dq_tensor **kept, dq_error *err)
@@ -40,7 +284,7 @@ dq_status dq_tensor_keep(dq_arena *arena, const dq_tensor *t, const dq_tensor **
     const dq_tensor **items;
     DQ_TRY(dq_items_alloc(arena, copy, t->count, &items, err));
     for (size_t i = 0; i < t->count; i++)
-        DQ_TRY(dq_tensor_keep(arena, dq_items(t)[i], &items[i], err));
+        DQ_TRY(dq_tensor_keep(arena, dq_item(t, i), &items[i], err));
     return DQ_OK;
 }
 

@@ -36,7 +36,15 @@ static dq_status optional_run(const dq_op_call *call, dq_error *err)
     if (!call->out[0])
         return DQ_OK;
     DQ_TRY(dq_items_alloc(call->strings, call->out[0], in ? 1 : 0, &items, err));
-    return in ? dq_tensor_keep(call->strings, in, &items[0], err) : DQ_OK;
+    if (!in || in->kind == DQ_KIND_TENSOR)
+        return in ? dq_tensor_keep(call->strings, in, &items[0], err) : DQ_OK;
+    dq_tensor *list = DQ_NEW(call->strings, dq_tensor); /* its items live as long as the run */
+    if (!list)
+        return dq_no_memory(err, sizeof *list, "an optional");
+    *list = *in;
+    list->owned = false;
+    items[0] = list;
+    return DQ_OK;
 }
 
 const dq_op_impl dq_op_optional = {optional_infer, NULL, optional_run, DQ_OP_ITEMS};
@@ -69,7 +77,7 @@ static dq_status element_of(const dq_op_call *call, const dq_tensor **element, d
         return DQ_OK;
     if (!(*element)->count)
         return dq_call_fail_input(call, err, 0, "is empty, wanted an element");
-    *element = dq_items(*element)[0];
+    *element = dq_item(*element, 0);
     return DQ_OK;
 }
 

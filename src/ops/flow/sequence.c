@@ -1,9 +1,9 @@
-/* Sequences: made, read and changed. A changed sequence is a new list that shares the items. */
+/* Sequences: made, read and changed. A changed sequence is a new list that shares the items, and
+ * memory with the old one (tensor/items.h). */
 #include "ops/op.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* "input 0 'sequence' is a tensor": where only the graph's data can tell. */
 static dq_status want_sequence(const dq_op_call *call, uint32_t i, dq_error *err)
@@ -82,7 +82,7 @@ static dq_status find_item(const dq_op_call *call, const dq_tensor **item, dq_er
     size_t at = 0;
     DQ_TRY(want_sequence(call, 0, err));
     DQ_TRY(position(call, 1, (int64_t)call->in[0]->count - 1, &at, err));
-    *item = dq_items(call->in[0])[at];
+    *item = dq_item(call->in[0], at);
     return DQ_OK;
 }
 
@@ -138,42 +138,29 @@ static dq_status insert_infer(dq_op_call *call, dq_error *err)
     return change_infer(call, err);
 }
 
-static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_t count)
-{
-    if (count)
-        memcpy(to, from, count * sizeof *to);
-}
-
 static dq_status insert_run(const dq_op_call *call, dq_error *err)
 {
-    const dq_tensor *list = call->in[0], **items;
+    const dq_tensor *list = call->in[0], *item;
     size_t at = list->count;
     if (dq_call_in(call, 2))
         DQ_TRY(position(call, 2, (int64_t)list->count, &at, err));
     if (!call->out[0])
         return DQ_OK;
-    DQ_TRY(dq_items_alloc(call->strings, call->out[0], list->count + 1, &items, err));
-    copy_items(items, dq_items(list), at);
-    copy_items(items + at + 1, dq_items(list) + at, list->count - at);
-    return dq_tensor_keep(call->strings, call->in[1], &items[at], err);
+    DQ_TRY(dq_tensor_keep(call->strings, call->in[1], &item, err));
+    return dq_items_insert(call->strings, list, at, item, call->out[0], err);
 }
 
 const dq_op_impl dq_op_sequence_insert = {insert_infer, NULL, insert_run, DQ_OP_ITEMS};
 
 static dq_status erase_run(const dq_op_call *call, dq_error *err)
 {
-    const dq_tensor *list = call->in[0], **items;
+    const dq_tensor *list = call->in[0];
     size_t at = list->count - 1;
     if (!list->count)
         return dq_call_fail_input(call, err, 0, "is empty, wanted an item to erase");
     if (dq_call_in(call, 1))
         DQ_TRY(position(call, 1, (int64_t)list->count - 1, &at, err));
-    if (!call->out[0])
-        return DQ_OK;
-    DQ_TRY(dq_items_alloc(call->strings, call->out[0], list->count - 1, &items, err));
-    copy_items(items, dq_items(list), at);
-    copy_items(items + at, dq_items(list) + at + 1, list->count - at - 1);
-    return DQ_OK;
+    return call->out[0] ? dq_items_erase(call->strings, list, at, call->out[0], err) : DQ_OK;
 }
 
 const dq_op_impl dq_op_sequence_erase = {change_infer, NULL, erase_run, DQ_OP_ITEMS};

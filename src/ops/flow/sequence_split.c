@@ -115,7 +115,7 @@ static dq_status concat_axis(const dq_op_call *call, bool *new_axis, size_t *axi
     int64_t given = dq_node_int(call->node, "axis", 0);
     if (call->in[0]->kind != DQ_KIND_SEQUENCE || !call->in[0]->count)
         return dq_call_fail_input(call, err, 0, "is empty, wanted items to put together");
-    uint32_t rank = dq_items(call->in[0])[0]->rank;
+    uint32_t rank = dq_item(call->in[0], 0)->rank;
     *new_axis = dq_node_int(call->node, "new_axis", 0) != 0;
     if (!dq_axis(given, (size_t)rank + *new_axis, axis))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
@@ -129,10 +129,10 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     size_t axis;
     bool new_axis;
     DQ_TRY(concat_axis(call, &new_axis, &axis, err));
-    const dq_tensor *const *items = dq_items(call->in[0]), *first = items[0];
+    const dq_tensor *first = dq_item(call->in[0], 0);
     int64_t dims[DQ_MAX_RANK + 1] = {0}, length = 0;
     for (size_t i = 0; i < call->in[0]->count; i++) {
-        const dq_tensor *t = items[i];
+        const dq_tensor *t = dq_item(call->in[0], i);
         bool fits = t->rank == first->rank;
         for (size_t d = 0; fits && d < t->rank; d++)
             fits = t->dims[d] == first->dims[d] || (d == axis && !new_axis);
@@ -160,7 +160,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     dq_move_clear_tail(call->out[0]);
     for (size_t i = 0; i < call->in[0]->count; i++) {
-        const dq_tensor *t = dq_items(call->in[0])[i];
+        const dq_tensor *t = dq_item(call->in[0], i);
         copy_part(call, call->out[0], t, axis, begin, true);
         begin += new_axis ? 1 : t->dims[axis];
     }
