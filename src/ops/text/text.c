@@ -6,6 +6,7 @@
 #include "ops/text/text_case.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const dq_string *strings_of(const dq_tensor *t)
@@ -162,18 +163,67 @@ const dq_op_impl dq_op_string_split = {split_infer, NULL, split_run, 0};
 
 /* ---- StringNormalizer ---------------------------------------------------------------------------------- */
 
-static bool is_stop_word(const dq_op_call *call, dq_string text)
+/* Words in the order of memcmp, in lower case unless case matters. */
+typedef struct stop_words {
+    dq_string *words;
+    size_t count;
+    bool exact;
+    dq_arena arena, text; /* of the words; of the text that is looked up */
+} stop_words;
+
+static int compare_strings(const void *a, const void *b)
 {
-    const dq_attr *words = dq_node_attr(call->node, "stopwords");
-    bool exact = dq_node_int(call->node, "is_case_sensitive", 0) != 0;
-    for (size_t i = 0; words && i < words->count; i++) {
-        dq_string word = words->u.strings[i];
-        if (exact ? word.length == text.length &&
-                        (!text.length || memcmp(word.bytes, text.bytes, text.length) == 0)
-                  : dq_text_same(word, text))
-            return true;
+    const dq_string *x = a, *y = b;
+    const size_t least = x->length < y->length ? x->length : y->length;
+    const int order = least ? memcmp(x->bytes, y->bytes, least) : 0;
+    return order ? order : x->length < y->length ? -1 : x->length > y->length;
+}
+
+static dq_status read_stop_words(const dq_op_call *call, stop_words *s, dq_error *err)
+{
+    const dq_attr *given = dq_node_attr(call->node, "stopwords");
+    *s = (stop_words){.exact = dq_node_int(call->node, "is_case_sensitive", 0) != 0,
+                      .count = given ? given->count : 0};
+    s->words = DQ_NEW_ARRAY(&s->arena, s->count, dq_string);
+    bool good = s->words != NULL;
+    for (size_t i = 0; good && i < s->count; i++) {
+        s->words[i] = given->u.strings[i];
+        good = s->exact || dq_text_change(&s->arena, s->words[i], false, &s->words[i]);
     }
-    return false;
+    if (!good)
+        return dq_no_memory(err, s->count * sizeof *s->words, "stop words");
+    if (s->count)
+        qsort(s->words, s->count, sizeof *s->words, compare_strings);
+    return DQ_OK;
+}
+
+static void free_stop_words(stop_words *s)
+{
+    dq_arena_free(&s->arena);
+    dq_arena_free(&s->text);
+}
+
+static dq_status is_stop_word(stop_words *s, dq_string text, bool *is, dq_error *err)
+{
+    *is = false;
+    if (!s->count)
+        return DQ_OK;
+    dq_arena_reset(&s->text);
+    if (!s->exact && !dq_text_change(&s->text, text, false, &text))
+        return dq_no_memory(err, text.length, "a string");
+    *is = bsearch(&text, s->words, s->count, sizeof *s->words, compare_strings) != NULL;
+    return DQ_OK;
+}
+
+static dq_status count_kept(stop_words *s, const dq_tensor *in, int64_t *kept, dq_error *err)
+{
+    *kept = 0;
+    for (size_t i = 0; i < in->count; i++) {
+        bool stops;
+        DQ_TRY(is_stop_word(s, strings_of(in)[i], &stops, err));
+        *kept += !stops;
+    }
+    return DQ_OK;
 }
 
 static dq_status normalizer_infer(dq_op_call *call, dq_error *err)
@@ -188,16 +238,20 @@ static dq_status normalizer_infer(dq_op_call *call, dq_error *err)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'case_change_action' is '%s', wanted NONE, LOWER or UPPER", action);
     DQ_TRY(dq_call_need(call, 0));
+    stop_words words;
     int64_t kept = 0;
-    for (size_t i = 0; i < in->count; i++)
-        kept += !is_stop_word(call, strings_of(in)[i]);
+    dq_status status = read_stop_words(call, &words, err);
+    if (status == DQ_OK)
+        status = count_kept(&words, in, &kept, err);
+    free_stop_words(&words);
+    DQ_TRY(status);
     if (kept == 0) /* one empty string stands for none */
         kept = 1;
     const int64_t dims[2] = {in->rank == 2 ? 1 : kept, kept};
     return dq_call_output(call, 0, DQ_STRING, in->rank, dims, err);
 }
 
-static dq_status normalizer_run(const dq_op_call *call, dq_error *err)
+static dq_status normalize(const dq_op_call *call, stop_words *words, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     const char *action = dq_node_string(call->node, "case_change_action", "NONE");
@@ -205,13 +259,25 @@ static dq_status normalizer_run(const dq_op_call *call, dq_error *err)
     to[0] = (dq_string){"", 0};
     for (size_t i = 0; i < in->count; i++) {
         dq_string text = strings_of(in)[i];
-        if (is_stop_word(call, text))
+        bool stops;
+        DQ_TRY(is_stop_word(words, text, &stops, err));
+        if (stops)
             continue;
         if (*action != 'N' && !dq_text_change(call->strings, text, *action == 'U', &text))
             return dq_no_memory(err, text.length, "a string");
         *to++ = text;
     }
     return DQ_OK;
+}
+
+static dq_status normalizer_run(const dq_op_call *call, dq_error *err)
+{
+    stop_words words;
+    dq_status status = read_stop_words(call, &words, err);
+    if (status == DQ_OK)
+        status = normalize(call, &words, err);
+    free_stop_words(&words);
+    return status;
 }
 
 const dq_op_impl dq_op_string_normalizer = {normalizer_infer, NULL, normalizer_run, 0};

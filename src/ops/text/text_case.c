@@ -88,12 +88,3 @@ bool dq_text_change(dq_arena *arena, dq_string text, bool upper, dq_string *out)
     *out = (dq_string){bytes, text.length};
     return true;
 }
-
-bool dq_text_same(dq_string a, dq_string b)
-{
-    size_t i = 0, k = 0, n, m;
-    for (; i < a.length && k < b.length; i += n, k += m)
-        if (dq_code_lower(dq_text_code(a, i, &n)) != dq_code_lower(dq_text_code(b, k, &m)))
-            return false;
-    return i == a.length && k == b.length;
-}

@@ -12,9 +12,6 @@ bool dq_text_change(dq_arena *arena, dq_string text, bool upper, dq_string *out)
 uint32_t dq_code_lower(uint32_t code);
 uint32_t dq_code_upper(uint32_t code);
 
-/** Whether two texts are the same but for case. */
-bool dq_text_same(dq_string a, dq_string b);
-
 /** The code point at byte `at`, and its length in bytes; a byte that begins none stands for itself, as 0xDC00
  * and up. */
 uint32_t dq_text_code(dq_string text, size_t at, size_t *length);

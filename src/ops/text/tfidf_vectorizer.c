@@ -25,6 +25,20 @@ static uint64_t join_hash(uint64_t hash, uint64_t value)
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) ^ (hash >> 29);
 }
 
+/* Differs between processes where the system randomises addresses: no file can prepare n-grams that collide.
+ */
+static uint64_t hash_size(size_t size)
+{
+    static const char anchor = 0;
+    return (uint64_t)(uintptr_t)&anchor ^ size;
+}
+
+/* The slot to begin with: of high bits, which depend on all of what was joined. */
+static size_t first_slot(const state *s, uint64_t hash)
+{
+    return (size_t)(hash ^ hash >> 32) & (s->slots - 1);
+}
+
 static uint64_t hash_string(dq_string text)
 {
     uint64_t hash = text.length;
@@ -53,10 +67,10 @@ static bool same_in_pool(const state *s, size_t a, size_t b)
 /* A later n-gram takes the place of an equal earlier one. */
 static void insert(state *s, size_t at, size_t size, size_t place)
 {
-    uint64_t hash = size;
+    uint64_t hash = hash_size(size);
     for (size_t k = 0; k < size; k++)
         hash = join_hash(hash, hash_pool(s, at + k));
-    for (size_t i = hash & (s->slots - 1);; i = (i + 1) & (s->slots - 1)) {
+    for (size_t i = first_slot(s, hash);; i = (i + 1) & (s->slots - 1)) {
         struct slot *slot = &s->table[i];
         bool same = slot->size == size;
         for (size_t k = 0; same && k < size; k++)
@@ -180,10 +194,10 @@ static bool same_as_pool(const state *s, const dq_tensor *t, size_t i, size_t at
 /* The slot of the n-gram whose elements are `distance` apart from element i on, or NULL. */
 static const struct slot *find(const state *s, const dq_tensor *t, size_t i, size_t distance, size_t size)
 {
-    uint64_t hash = size;
+    uint64_t hash = hash_size(size);
     for (size_t k = 0; k < size; k++)
         hash = join_hash(hash, hash_input(t, i + k * distance));
-    for (size_t at = hash & (s->slots - 1); s->table[at].size; at = (at + 1) & (s->slots - 1)) {
+    for (size_t at = first_slot(s, hash); s->table[at].size; at = (at + 1) & (s->slots - 1)) {
         bool same = s->table[at].size == size;
         for (size_t k = 0; same && k < size; k++)
             same = same_as_pool(s, t, i + k * distance, s->table[at].at + k);
