@@ -435,3 +435,54 @@ def inlined_graphs(n):
                 helper.make_node(f"f{level - 1}", ["b"], ["c"], domain="own")]
         g.functions.append(helper.make_function("own", f"f{level}", ["a"], ["c"], body, own))
     return g.model(g.node(f"f{level}", "x", domain="own"))
+
+
+# ---- Operators -----------------------------------------------------------------------------------------------
+
+
+@pattern
+def stop_words(n):
+    g = Graph()
+    words = g.const(np.array([f"word{i}" for i in range(n)], dtype=object))
+    y = g.node("StringNormalizer", words, stopwords=[f"Stop{i}" for i in range(n)])
+    return g.model([y, g.node("Relu", "x")], types={y: TensorProto.STRING})
+
+
+def collecting(n, position):
+    """A Loop that collects as many tensors as it has iterations."""
+    g = Graph()
+    info, sequence = helper.make_tensor_value_info, helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))
+    trips, at = g.const(np.int64(n)), g.const(np.int64(position))
+    where = [at] if position else []
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("SequenceInsert", ["s", "x"] + where, ["t"])], "body",
+        [info("i", INT64, []), info("c", BOOL, []), helper.make_value_info("s", sequence)],
+        [info("d", BOOL, []), helper.make_value_info("t", sequence)])
+    y = g.node("Loop", trips, "", g.node("SequenceConstruct", "x", "x"), body=body)
+    return g.model(g.node("SequenceLength", y), dtype=INT64)
+
+
+@pattern
+def collected_behind(n):
+    return collecting(n, 0)
+
+
+@pattern
+def collected_before_the_last(n):
+    return collecting(n, -1)
+
+
+@pattern
+def outer_sums(n):
+    """Einsum of vectors, each of which is summed up."""
+    g = Graph()
+    v = g.const(np.ones(n, np.float32))
+    return g.model(g.node("Add", "x", g.node("Einsum", v, v, v, equation="a,b,c->")))
+
+
+@pattern
+def region_samples(n):
+    g = Graph()
+    image = g.node("Reshape", "x", g.const(np.array([1, 1, 2, 4], np.int64)))
+    rois, batch = g.const(np.array([[0, 0, 3, 2]], np.float32)), g.const(np.array([0], np.int64))
+    return g.model(g.node("RoiAlign", image, rois, batch, sampling_ratio=n))

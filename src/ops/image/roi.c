@@ -1,4 +1,5 @@
 /* RoiAlign and MaxRoiPool: regions of images brought to a fixed size. Coordinates are in double. */
+#include "base/checked.h"
 #include "ops/op.h"
 #include "ops/widened.h"
 
@@ -96,6 +97,19 @@ typedef struct quads {
     double weight[4][LISTED], sums[LISTED];
 } quads;
 
+/* A row or column of pixels under the samples of one bin, of many: weights of single samples, and their sum.
+ */
+typedef struct line {
+    double sum, most, least;
+    bool met, zero; /* a sample has it as a neighbour; with weight 0 */
+} line;
+
+/* The lines that samples meet along one axis, and how many samples are inside the image. */
+typedef struct span {
+    line *lines;
+    size_t first, end, inside;
+} span;
+
 static dq_status align_prepare(dq_op_call *call, dq_error *err)
 {
     state *s = new_state(call, err);
@@ -109,6 +123,11 @@ static dq_status align_prepare(dq_op_call *call, dq_error *err)
     s->ratio = dq_node_int(call->node, "sampling_ratio", 0);
     s->quads = !s->max && call->in[X]->dtype == DQ_FLOAT && s->height > 1 && s->width > 1;
     call->scratch_size = s->quads ? sizeof(quads) : LISTED * sizeof(sample_at);
+    size_t lines;
+    if (!dq_add_size(s->height, s->width, &lines) || !dq_mul_size(lines, sizeof(line), &lines))
+        return dq_no_memory(err, SIZE_MAX, "the samples of a bin");
+    if (lines > call->scratch_size)
+        call->scratch_size = lines;
     return DQ_OK;
 }
 
@@ -150,11 +169,11 @@ static bool sample(const state *s, const region *r, size_t bin, size_t i, bool n
     return corners(s, neighbours, y, x, c);
 }
 
-/* Bins whose samples are listed at a time; 0: there are too many in each. */
+/* Bins whose samples are listed at a time; 0: there are none. */
 static size_t listed_bins(const region *r)
 {
     size_t each = r->samples_high * r->samples_wide;
-    return !each || each > LISTED ? 0 : each > FEW ? 1 : FEW / each;
+    return !each ? 0 : each > FEW ? 1 : FEW / each;
 }
 
 /* The samples of n bins, bin by bin. */
@@ -172,7 +191,7 @@ static void list_quads(const dq_op_call *call, const region *r, size_t first, si
     }
 }
 
-/* The samples of n bins, bin by bin; NULL when there are too many to list. */
+/* The samples of n bins, bin by bin; NULL when there are none. */
 static const sample_at *list_samples(const dq_op_call *call, const region *r, size_t first, size_t n)
 {
     const state *s = call->state;
@@ -267,6 +286,93 @@ static void pool_quads(const dq_op_call *call, const region *r, size_t first, si
     }
 }
 
+/* ---- Many samples -------------------------------------------------------------------------------------- */
+
+/* A sample's weights are products of one of its row and one of its column, and all rows of samples meet all
+ * columns: sums and extremes of products follow from those of rows and of columns. So a bin of any number of
+ * samples takes as long as its pixels, not as its samples. */
+
+static void meet(span *at, size_t i, double weight)
+{
+    line *l = &at->lines[i];
+    if (!l->met)
+        *l = (line){.most = weight, .least = weight, .met = true};
+    l->sum += weight;
+    l->most = fmax(l->most, weight);
+    l->least = fmin(l->least, weight);
+    l->zero = l->zero || weight == 0;
+    at->first = i < at->first ? i : at->first;
+    at->end = i >= at->end ? i + 1 : at->end;
+}
+
+/* Samples along an axis of `size` pixels, as `corners` takes them; those outside the image count as 0. */
+static void find_span(span *at, size_t size, double begin, size_t bin, double bin_size, size_t samples)
+{
+    at->first = size;
+    at->end = at->inside = 0;
+    memset(at->lines, 0, size * sizeof *at->lines);
+    for (size_t i = 0; i < samples; i++) {
+        const double place = begin + ((double)bin + ((double)i + 0.5) / (double)samples) * bin_size;
+        if (!(place >= -1 && place <= (double)size))
+            continue;
+        const double from = fmax(place, 0);
+        const bool last = (size_t)from + 1 >= size;
+        const size_t low = last ? size - 1 : (size_t)from;
+        const double part = last ? 0 : from - (double)low;
+        meet(at, low, 1 - part);
+        meet(at, last ? low : low + 1, part);
+        at->inside++;
+    }
+}
+
+static double mean_of_lines(const state *s, const dq_tensor *x, const region *r, const span at[2])
+{
+    double sum = 0;
+    for (size_t row = at[0].first; row < at[0].end; row++)
+        for (size_t col = at[1].first; col < at[1].end; col++) {
+            const line *high = &at[0].lines[row], *wide = &at[1].lines[col];
+            if (!high->met || !wide->met)
+                continue;
+            const double pixel = dq_tensor_get_double(x, r->plane + row * s->width + col);
+            const bool lost = !isfinite(pixel) && (high->zero || wide->zero); /* 0 times infinity */
+            sum += lost ? (double)NAN : high->sum * wide->sum * pixel;
+        }
+    return sum / ((double)r->samples_high * (double)r->samples_wide);
+}
+
+static double largest_of_lines(const state *s, const dq_tensor *x, const region *r, const span at[2])
+{
+    const bool outside = at[0].inside < r->samples_high || at[1].inside < r->samples_wide;
+    double most = outside ? 0 : -(double)INFINITY;
+    for (size_t row = at[0].first; row < at[0].end; row++)
+        for (size_t col = at[1].first; col < at[1].end; col++) {
+            const line *high = &at[0].lines[row], *wide = &at[1].lines[col];
+            const double pixel = dq_tensor_get_double(x, r->plane + row * s->width + col);
+            if (high->met && wide->met)
+                most =
+                    larger(most, (pixel < 0 ? high->least * wide->least : high->most * wide->most) * pixel);
+        }
+    return most;
+}
+
+/* All bins of one image's channels. */
+static void pool_lines(const dq_op_call *call, region *r, size_t image, size_t to)
+{
+    const state *s = call->state;
+    span at[2] = {{.lines = call->scratch}, {.lines = (line *)call->scratch + s->height}};
+    for (size_t row = 0; row < s->bins_high; row++) {
+        find_span(&at[0], s->height, r->top, row, r->bin_high, r->samples_high);
+        for (size_t col = 0; col < s->bins_wide; col++) {
+            find_span(&at[1], s->width, r->left, col, r->bin_wide, r->samples_wide);
+            for (size_t c = 0; c < s->channels; c++) {
+                r->plane = (image * s->channels + c) * s->height * s->width;
+                dq_tensor_put_double(call->out[0], to + (c * s->bins_high + row) * s->bins_wide + col,
+                                     (s->max ? largest_of_lines : mean_of_lines)(s, call->in[X], r, at));
+            }
+        }
+    }
+}
+
 static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_error *err)
 {
     const state *s = call->state;
@@ -301,6 +407,10 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         size_t image = 0;
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
         DQ_TRY(align_region(call, n, &r, err));
+        if (r.samples_high * r.samples_wide > LISTED) {
+            pool_lines(call, &r, image, n * s->channels * bins);
+            continue;
+        }
         for (size_t first = 0, few; first < bins; first += few) {
             few = bins - first;
             few = listed_bins(&r) && listed_bins(&r) < few ? listed_bins(&r) : few;

@@ -1,18 +1,17 @@
-/* Einsum: products of the operands' elements, summed over the letters that the result lacks, in row-major
- * order of the letters (ASCII's). Integers wrap around; floats are summed in double, but of two operands of
- * float as MatMul does: one operand alone whose letters all stay is only moved. */
+/* Einsum of one or two operands, or of all at once: products of the operands' elements, summed over the
+ * letters that the result lacks, in row-major order of the letters (ASCII's). Integers wrap around; floats
+ * are summed in double, but of two operands of float as MatMul does: one operand alone whose letters all stay
+ * is only moved. */
+#include "ops/matmul/einsum.h"
 #include "base/checked.h"
 #include "ops/matmul/float_matmul.h"
 #include "ops/matmul/float_product.h"
 #include "ops/move.h"
-#include "ops/widened.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { OPERANDS = 16, LABELS = 52 + DQ_MAX_RANK /* letters, then axes of the ellipsis */ };
 
 /* Two operands as matrices: labels of both and the result, of the first and the result, of the second and the
  * result, and those that are summed over. */
@@ -24,10 +23,10 @@ enum { MOST_STEPS = 1 << 14 /* a worker lays out that many rows and columns */ }
 typedef struct state {
     size_t operands, rank; /* of the result: the first labels; those that are summed over follow */
     size_t labels, terms;  /* all labels; terms of a sum */
-    size_t dims[LABELS];
-    size_t strides[OPERANDS][LABELS];
+    size_t dims[DQ_EINSUM_LABELS];
+    size_t strides[DQ_EINSUM_OPERANDS][DQ_EINSUM_LABELS];
     bool product;                    /* two operands of float, by mm or blocks: */
-    group group[LABELS];             /* of each label */
+    group group[DQ_EINSUM_LABELS];   /* of each label */
     const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
     size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
     dq_fmm mm;
@@ -38,16 +37,7 @@ typedef struct state {
     const float *panels; /* b's, when it is constant */
 } state;
 
-typedef struct parse {
-    const char *equation;
-    int64_t dims[LABELS]; /* -1: not seen */
-    unsigned uses[LABELS];
-    size_t rank[OPERANDS], labels[OPERANDS][DQ_MAX_RANK]; /* of each operand's axes */
-    size_t ellipsis;                                      /* axes of it, aligned at its end */
-    size_t out_rank, out[LABELS];
-} parse;
-
-static dq_status bad(const dq_op_call *call, const parse *p, dq_error *err)
+static dq_status bad(const dq_op_call *call, const dq_einsum *p, dq_error *err)
 {
     char shapes[2 * DQ_SHAPE_TEXT] = "", one[DQ_SHAPE_TEXT];
     size_t used = 0;
@@ -64,7 +54,7 @@ static size_t letter(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return (size_t)(c - 'A');
-    return c >= 'a' && c <= 'z' ? (size_t)(c - 'a') + 26 : LABELS;
+    return c >= 'a' && c <= 'z' ? (size_t)(c - 'a') + 26 : DQ_EINSUM_LABELS;
 }
 
 static const char *skip(const char *c)
@@ -86,7 +76,7 @@ static bool read_term(const char *c, size_t axes, size_t *labels, size_t *count,
         if (strncmp(end, "...", 3) == 0 && !dots) {
             dots = true;
             end += 2;
-        } else if (letter(*end) == LABELS || letters++ >= DQ_MAX_RANK) {
+        } else if (letter(*end) == DQ_EINSUM_LABELS || letters++ >= DQ_MAX_RANK) {
             return false;
         }
     }
@@ -101,16 +91,16 @@ static bool read_term(const char *c, size_t axes, size_t *labels, size_t *count,
             continue;
         }
         for (size_t d = 0; d < *ellipsis; d++)
-            labels[(*count)++] = LABELS - *ellipsis + d;
+            labels[(*count)++] = DQ_EINSUM_LABELS - *ellipsis + d;
         at += 2;
     }
     return true;
 }
 
-static bool read_operands(const dq_op_call *call, parse *p, const char **rest)
+static bool read_operands(const dq_op_call *call, dq_einsum *p, const char **rest)
 {
     const char *c = p->equation;
-    for (size_t d = 0; d < LABELS; d++)
+    for (size_t d = 0; d < DQ_EINSUM_LABELS; d++)
         p->dims[d] = -1;
     for (size_t i = 0; i < call->in_count; i++) {
         const dq_tensor *t = call->in[i];
@@ -133,11 +123,11 @@ static bool read_operands(const dq_op_call *call, parse *p, const char **rest)
     return true;
 }
 
-static bool read_result(parse *p, const char *c)
+static bool read_result(dq_einsum *p, const char *c)
 {
-    size_t dots = LABELS - p->ellipsis;
+    size_t dots = DQ_EINSUM_LABELS - p->ellipsis;
     if (*c == 0) { /* the letters that appear once, in order */
-        for (size_t d = dots; d < LABELS; d++)
+        for (size_t d = dots; d < DQ_EINSUM_LABELS; d++)
             p->out[p->out_rank++] = d;
         for (size_t d = 0; d < 52; d++)
             if (p->uses[d] == 1)
@@ -146,17 +136,17 @@ static bool read_result(parse *p, const char *c)
     }
     if (strncmp(c, "->", 2) != 0)
         return false;
-    bool seen[LABELS] = {false};
+    bool seen[DQ_EINSUM_LABELS] = {false};
     for (c = skip(c + 2); *c; c = skip(c + 1)) {
         if (strncmp(c, "...", 3) == 0) {
-            for (size_t d = dots; d < LABELS && !seen[LABELS - 1]; d++)
+            for (size_t d = dots; d < DQ_EINSUM_LABELS && !seen[DQ_EINSUM_LABELS - 1]; d++)
                 p->out[p->out_rank++] = d;
-            seen[LABELS - 1] = p->ellipsis > 0;
+            seen[DQ_EINSUM_LABELS - 1] = p->ellipsis > 0;
             c += 2;
             continue;
         }
         size_t label = letter(*c);
-        if (label == LABELS || seen[label] || p->dims[label] < 0)
+        if (label == DQ_EINSUM_LABELS || seen[label] || p->dims[label] < 0)
             return false;
         seen[label] = true;
         p->out[p->out_rank++] = label;
@@ -164,29 +154,29 @@ static bool read_result(parse *p, const char *c)
     return true;
 }
 
-static dq_status read_all(const dq_op_call *call, parse *p, dq_error *err)
+dq_status dq_einsum_read(const dq_op_call *call, dq_einsum *p, dq_error *err)
 {
     const char *rest = NULL;
-    *p = (parse){.equation = dq_node_string(call->node, "equation", "")};
-    if (call->in_count > OPERANDS)
+    *p = (dq_einsum){.equation = dq_node_string(call->node, "equation", "")};
+    if (call->in_count > DQ_EINSUM_OPERANDS)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "has %u inputs, and at most %d run", call->in_count,
-                            OPERANDS);
+                            DQ_EINSUM_OPERANDS);
     if (!read_operands(call, p, &rest) || !read_result(p, rest))
         return bad(call, p, err);
     return DQ_OK;
 }
 
-static dq_status infer(dq_op_call *call, dq_error *err)
+dq_status dq_einsum_infer(dq_op_call *call, dq_error *err)
 {
-    parse p;
-    int64_t dims[LABELS];
-    DQ_TRY(read_all(call, &p, err));
+    dq_einsum p;
+    int64_t dims[DQ_EINSUM_LABELS];
+    DQ_TRY(dq_einsum_read(call, &p, err));
     for (size_t d = 0; d < p.out_rank; d++)
         dims[d] = p.dims[p.out[d]];
     return dq_call_output(call, 0, call->in[0]->dtype, p.out_rank, dims, err);
 }
 
-static void add_label(state *s, const dq_op_call *call, const parse *p, size_t label)
+static void add_label(state *s, const dq_op_call *call, const dq_einsum *p, size_t label)
 {
     size_t strides[DQ_MAX_RANK];
     for (size_t i = 0; i < call->in_count; i++) {
@@ -432,11 +422,11 @@ static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
     return dq_fmm_prepare(call, &s->mm, err);
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+dq_status dq_einsum_prepare(dq_op_call *call, dq_error *err)
 {
-    parse p;
-    bool taken[LABELS] = {false};
-    DQ_TRY(read_all(call, &p, err));
+    dq_einsum p;
+    bool taken[DQ_EINSUM_LABELS] = {false};
+    DQ_TRY(dq_einsum_read(call, &p, err));
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     s->operands = call->in_count;
@@ -446,7 +436,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         taken[p.out[d]] = true;
     }
     s->terms = 1;
-    for (size_t d = 0; d < LABELS; d++)
+    for (size_t d = 0; d < DQ_EINSUM_LABELS; d++)
         if (!taken[d] && p.dims[d] >= 0) {
             if (!dq_mul_size(s->terms, (size_t)p.dims[d], &s->terms))
                 return dq_call_fail(call, err, DQ_BAD_MODEL, "sums over more terms than can be counted");
@@ -458,7 +448,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* The next term, and where its elements are. */
-static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])
+static void advance(const state *s, size_t coord[DQ_EINSUM_LABELS], size_t at[DQ_EINSUM_OPERANDS])
 {
     for (size_t d = s->labels; d-- > s->rank;) {
         bool more = ++coord[d] < s->dims[d];
@@ -470,10 +460,10 @@ static void advance(const state *s, size_t coord[LABELS], size_t at[OPERANDS])
     }
 }
 
-static double float_sum(const dq_op_call *call, size_t at[OPERANDS])
+static double float_sum(const dq_op_call *call, size_t at[DQ_EINSUM_OPERANDS])
 {
     const state *s = call->state;
-    size_t coord[LABELS] = {0};
+    size_t coord[DQ_EINSUM_LABELS] = {0};
     double sum = 0;
     for (size_t k = 0; k < s->terms; k++) {
         double product = 1;
@@ -485,10 +475,10 @@ static double float_sum(const dq_op_call *call, size_t at[OPERANDS])
     return sum;
 }
 
-static uint64_t integer_sum(const dq_op_call *call, size_t at[OPERANDS])
+static uint64_t integer_sum(const dq_op_call *call, size_t at[DQ_EINSUM_OPERANDS])
 {
     const state *s = call->state;
-    size_t coord[LABELS] = {0};
+    size_t coord[DQ_EINSUM_LABELS] = {0};
     uint64_t sum = 0;
     for (size_t k = 0; k < s->terms; k++) {
         uint64_t product = 1;
@@ -506,7 +496,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
     for (size_t o = begin; o < end; o++) {
-        size_t at[OPERANDS] = {0};
+        size_t at[DQ_EINSUM_OPERANDS] = {0};
         for (size_t d = s->rank, rest = o; d-- > 0; rest /= s->dims[d])
             for (size_t i = 0; i < s->operands; i++)
                 at[i] += rest % s->dims[d] * s->strides[i][d];
@@ -517,7 +507,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static dq_status run(const dq_op_call *call, dq_error *err)
+dq_status dq_einsum_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
@@ -542,5 +532,3 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     }
     return DQ_OK;
 }
-
-DQ_OP_WIDENED(dq_op_einsum, true, infer, prepare, run, 0)

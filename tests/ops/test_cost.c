@@ -1,0 +1,216 @@
+/* Operators that a small model could make work for hours: what they do instead gives the same. Where it does
+ * not, a test here hits its time limit. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Einsum ------------------------------------------------------------------------------------------- */
+
+enum { LETTERS = 6, OPERANDS = 5, MOST = 5 * 5 * 5 };
+
+/* Letter 'a' + i has lengths[i] places. */
+static const int64_t lengths[LETTERS] = {3, 5, 2, 4, 1, 2};
+
+static size_t shape_of(const char *letters, size_t count, int64_t *dims)
+{
+    size_t elements = 1;
+    for (size_t d = 0; d < count; d++)
+        elements *= (size_t)(dims[d] = lengths[letters[d] - 'a']);
+    return elements;
+}
+
+static size_t place_of(const char *letters, size_t count, const int64_t *at)
+{
+    size_t place = 0;
+    for (size_t d = 0; d < count; d++)
+        place = place * (size_t)lengths[letters[d] - 'a'] + (size_t)at[letters[d] - 'a'];
+    return place;
+}
+
+/* Against the sum over all letters; of integers, which wrap around. */
+static void check_equation(const char *equation)
+{
+    const char *terms[OPERANDS], *result = strstr(equation, "->") + 2;
+    size_t counts[OPERANDS], operands = 0;
+    static double in[OPERANDS][MOST], want[MOST];
+    static uint32_t sums[MOST];
+    int64_t dims[8], at[LETTERS] = {0};
+    ops_case c;
+    ops_begin(&c, "", "Einsum", 12);
+    ops_string(&c, "equation", equation);
+    for (const char *from = equation; from < result; from += counts[operands++] + 1) {
+        terms[operands] = from;
+        counts[operands] = strcspn(from, ",-");
+        const size_t elements = shape_of(from, counts[operands], dims);
+        for (size_t i = 0; i < elements; i++)
+            in[operands][i] =
+                (double)((int64_t)(i * 2654435761u + operands * 97) % 65536 * 32768 - (1 << 30));
+        ops_in(&c, DQ_INT32, counts[operands], dims, in[operands]);
+        if (from[counts[operands]] == '-')
+            from++;
+    }
+    memset(sums, 0, sizeof sums);
+    for (bool more = true; more;) {
+        uint32_t product = 1;
+        bool seen = true; /* letters that no operand has stay at 0 */
+        for (size_t i = 0; i < operands; i++)
+            product *= (uint32_t)(int32_t)in[i][place_of(terms[i], counts[i], at)];
+        for (int l = 0; l < LETTERS; l++)
+            seen = seen && (at[l] == 0 || memchr(equation, 'a' + l, (size_t)(result - equation)));
+        if (seen)
+            sums[place_of(result, strlen(result), at)] += product;
+        more = false;
+        for (int l = 0; l < LETTERS && !more; l++) {
+            more = ++at[l] < lengths[l];
+            at[l] = more ? at[l] : 0;
+        }
+    }
+    const size_t elements = shape_of(result, strlen(result), dims);
+    for (size_t i = 0; i < elements; i++)
+        want[i] = (double)(int32_t)sums[i];
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, strlen(result), dims, want);
+    ops_end(&c);
+}
+
+START_TEST(einsum_of_many_operands_is_the_sum_over_all_letters)
+{
+    static const char *const equations[] = {
+        "ab,bc,cd->ad",     "ab,bc,cd->",   "a,b,c->",  "ab,ac,bc->abc", "aa,ab,bc->c",
+        "abc,bd,cd,af->df", "a,a,a,a,a->a", "abc,d->d", "ab,cd,ef->dfb", "ab,b,b,cb->ca"};
+    for (size_t i = 0; i < sizeof equations / sizeof *equations; i++)
+        check_equation(equations[i]);
+}
+END_TEST
+
+/* All at once, these are 64^6 products. */
+START_TEST(einsum_of_a_chain_of_matrices_takes_as_long_as_its_products)
+{
+    enum { N = 64 };
+    static double ones[N * N], want[N * N];
+    ops_case c;
+    ops_begin(&c, "", "Einsum", 12);
+    ops_string(&c, "equation", "ab,bc,cd,de,ef->af");
+    for (size_t i = 0; i < N * N; i++) {
+        ones[i] = 1;
+        want[i] = (double)N * N * N * N;
+    }
+    for (int i = 0; i < 5; i++)
+        ops_in(&c, DQ_FLOAT, OPS_DIMS(N, N), ones);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(N, N), want);
+    ops_end(&c);
+}
+END_TEST
+
+/* ---- RoiAlign ----------------------------------------------------------------------------------------- */
+
+enum { HIGH = 6, WIDE = 5, CHANNELS = 2, BINS_HIGH = 2, BINS_WIDE = 3 };
+
+/* The weights of the pixels around a place on an axis; false: it is outside. */
+static bool around(double place, size_t size, size_t at[2], double weight[2])
+{
+    if (!(place >= -1 && place <= (double)size))
+        return false;
+    place = fmax(place, 0);
+    const bool last = (size_t)place + 1 >= size;
+    at[0] = last ? size - 1 : (size_t)place;
+    at[1] = last ? at[0] : at[0] + 1;
+    weight[1] = last ? 0 : place - (double)at[0];
+    weight[0] = 1 - weight[1];
+    return true;
+}
+
+static double bin_of(const double *x, const double edge[4], size_t row, size_t col, int ratio, bool max)
+{
+    const double bin[2] = {(edge[3] - edge[1]) / BINS_HIGH, (edge[2] - edge[0]) / BINS_WIDE};
+    double sum = 0, most = -(double)INFINITY;
+    for (int i = 0; i < ratio; i++)
+        for (int k = 0; k < ratio; k++) {
+            size_t y_at[2], x_at[2];
+            double high[2], wide[2], value = 0, largest = -(double)INFINITY;
+            if (!around(edge[1] - 0.5 + ((double)row + (i + 0.5) / ratio) * bin[0], HIGH, y_at, high) ||
+                !around(edge[0] - 0.5 + ((double)col + (k + 0.5) / ratio) * bin[1], WIDE, x_at, wide)) {
+                most = fmax(most, 0);
+                continue;
+            }
+            for (int n = 0; n < 4; n++) {
+                const double part = high[n / 2] * wide[n % 2] * x[y_at[n / 2] * WIDE + x_at[n % 2]];
+                value += part;
+                largest = isnan(part) ? largest : fmax(largest, part);
+            }
+            sum += value;
+            most = fmax(most, largest);
+        }
+    return max ? most : sum / ratio / ratio;
+}
+
+START_TEST(many_samples_of_a_region_are_those_of_its_rows_and_columns)
+{
+    enum { RATIO = 41 };
+    static const double regions[3][4] = {{1, 0.5, 4, 5.25}, {-3, -2, 9, 8}, {0, 0, 5, 6}};
+    double x[CHANNELS * HIGH * WIDE];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = (double)(i * 37 % 61) - 30;
+    for (int odd = 0; odd < 2; odd++)
+        for (int max = 0; max < 2; max++) {
+            ops_case c;
+            if (odd)
+                x[17] = (double)INFINITY;
+            ops_begin(&c, "", "RoiAlign", 22);
+            ops_int(&c, "output_height", BINS_HIGH);
+            ops_int(&c, "output_width", BINS_WIDE);
+            ops_int(&c, "sampling_ratio", RATIO);
+            ops_string(&c, "mode", max ? "max" : "avg");
+            ops_in(&c, DQ_DOUBLE, OPS_DIMS(1, CHANNELS, HIGH, WIDE), x);
+            ops_in(&c, DQ_DOUBLE, OPS_DIMS(3, 4), regions[0]);
+            ops_in(&c, DQ_INT64, OPS_DIMS(3), OPS_VALUES(0, 0, 0));
+            ops_must_run(&c);
+            for (size_t i = 0; i < 3 * CHANNELS * BINS_HIGH * BINS_WIDE; i++) {
+                const size_t bin = i % (BINS_HIGH * BINS_WIDE), plane = i / (BINS_HIGH * BINS_WIDE);
+                const double want = bin_of(x + plane % CHANNELS * HIGH * WIDE, regions[plane / CHANNELS],
+                                           bin / BINS_WIDE, bin % BINS_WIDE, RATIO, max);
+                const double got = dq_data(c.out[0], double)[i];
+                if (isfinite(want))
+                    ck_assert_double_eq_tol(got, want, (max ? 1e-300 : 1e-12));
+                else
+                    ck_assert_int_eq(isnan(got), isnan(want));
+            }
+            ops_end(&c);
+        }
+}
+END_TEST
+
+/* 4,000,000,000 samples in each bin. */
+START_TEST(the_most_samples_take_as_long_as_the_pixels)
+{
+    ops_case c;
+    double x[HIGH * WIDE], want[BINS_HIGH * BINS_WIDE];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = 3;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        want[i] = 3;
+    ops_begin(&c, "", "RoiAlign", 22);
+    ops_int(&c, "output_height", BINS_HIGH);
+    ops_int(&c, "output_width", BINS_WIDE);
+    ops_int(&c, "sampling_ratio", 65536);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, HIGH, WIDE), x);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4), OPS_VALUES(1, 1, 4, 4));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(0));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, BINS_HIGH, BINS_WIDE), want);
+    ops_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("cost");
+    tcase_add_test(tests, einsum_of_many_operands_is_the_sum_over_all_letters);
+    tcase_add_test(tests, einsum_of_a_chain_of_matrices_takes_as_long_as_its_products);
+    tcase_add_test(tests, many_samples_of_a_region_are_those_of_its_rows_and_columns);
+    tcase_add_test(tests, the_most_samples_take_as_long_as_the_pixels);
+    return ops_main(tests);
+}
