@@ -33,14 +33,15 @@ void dq_wrow_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OC
 /* `extra` being there and `step` are known in most calls, so that compilers make vectors of it. */
 static inline __attribute__((always_inline)) void wide_row(const dq_wide_sums *s, const int32_t *sums,
                                                            const int32_t *high, const double *extra,
-                                                           const double *offset, const double *scale,
-                                                           size_t step, uint16_t *out)
+                                                           const double *fixed, const double *offset,
+                                                           const double *scale, size_t step, uint16_t *out)
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
     const double least = s->lo - s->zero_point, most = s->hi - s->zero_point;
     for (size_t j = 0; j < s->cols; j++) {
         double sum = extra ? sums[j] + extra[j] : sums[j];
         sum += high ? 256.0 * high[j] : 0;
+        sum += fixed ? fixed[j * step] : 0;
         double v = (sum + offset[j * step]) * scale[j * step];
         v = v > least ? v : least; /* also for NaN; bounds are whole numbers, so that rounding may follow */
         v = v < most ? v : most;
@@ -55,15 +56,18 @@ void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
         const double *extra = s->extra ? s->extra + i * s->extra_stride : NULL,
                      *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
         uint16_t *to = out + i * s->out_stride;
-        if (s->high)
-            wide_row(s, sums, s->high + i * s->stride, extra, offset, scale, s->col_step, to);
+        if (s->fixed)
+            wide_row(s, sums, s->high ? s->high + i * s->stride : NULL, extra, s->fixed + i * s->row_step,
+                     offset, scale, s->col_step, to);
+        else if (s->high)
+            wide_row(s, sums, s->high + i * s->stride, extra, NULL, offset, scale, s->col_step, to);
         else if (extra && s->col_step)
-            wide_row(s, sums, NULL, extra, offset, scale, 1, to);
+            wide_row(s, sums, NULL, extra, NULL, offset, scale, 1, to);
         else if (extra)
-            wide_row(s, sums, NULL, extra, offset, scale, 0, to);
+            wide_row(s, sums, NULL, extra, NULL, offset, scale, 0, to);
         else if (s->col_step)
-            wide_row(s, sums, NULL, NULL, offset, scale, 1, to);
+            wide_row(s, sums, NULL, NULL, NULL, offset, scale, 1, to);
         else
-            wide_row(s, sums, NULL, NULL, offset, scale, 0, to);
+            wide_row(s, sums, NULL, NULL, NULL, offset, scale, 0, to);
     }
 }

@@ -30,17 +30,17 @@ typedef void dq_wconv_rows_fn(const int16_t *x, size_t step, size_t rows, const 
 
 /** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
  *
- *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j]
+ *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] + fixed
  *      out[i * out_stride + j] = clamp(round((total + offset) * scale) + zero_point, lo, hi)
  *
- * where offset and scale are number i * row_step + j * col_step of theirs, and high and extra (NULL: zeros)
- * hold whole numbers such that the total is exact in double, in any order; the lower 16 bits count. The sum
- * with offset and the product are each rounded to double, then to nearest, ties to even. NaN gives lo. Bounds
- * and zero point are those of an integer type of up to 16 bits. */
+ * where fixed, offset and scale are number i * row_step + j * col_step of theirs, and high, extra and fixed
+ * (NULL: zeros) hold whole numbers such that the total is exact in double, in any order; the lower 16 bits
+ * count. The sum with offset and the product are each rounded to double, then to nearest, ties to even. NaN
+ * gives lo. Bounds and zero point are those of an integer type of up to 16 bits. */
 typedef struct dq_wide_sums {
     size_t rows, cols, stride, extra_stride, out_stride;
     const int32_t *sums, *high;
-    const double *extra, *offset, *scale;
+    const double *extra, *fixed, *offset, *scale;
     size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
     bool narrow; /* sums + 256 * high fit in int32 */
@@ -56,6 +56,7 @@ static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t 
     rest.sums += i * s->stride + j;
     rest.high = rest.high ? rest.high + i * s->stride + j : NULL;
     rest.extra = rest.extra ? rest.extra + i * s->extra_stride + j : NULL;
+    rest.fixed = rest.fixed ? rest.fixed + i * s->row_step + j * s->col_step : NULL;
     rest.offset += i * s->row_step + j * s->col_step;
     rest.scale += i * s->row_step + j * s->col_step;
     return rest;

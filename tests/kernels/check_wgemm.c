@@ -170,6 +170,10 @@ void check_requantize_wide(const dq_kernels *k)
         for (size_t i = 0; i < size && s.narrow; i++)
             high[i] %= INT32_MAX / 512;
         s.extra = round % 4 < 2 ? extra : NULL;
+        double *fixed = some_doubles(by_column ? n : rows, false);
+        for (size_t i = 0; i < (by_column ? n : rows); i++)
+            fixed[i] = kernel_random(2) ? 0 : rint(fixed[i]) * 1e7 * (kernel_random(2) ? 1 : -1);
+        s.fixed = kernel_random(3) ? NULL : fixed;
         s.offset = some_doubles(by_column ? n : rows, false);
         s.scale = some_doubles(by_column ? n : rows, true);
         uint16_t *out = kernel_bytes(outs * sizeof *out), *before = kernel_memory(outs * sizeof *out);
@@ -185,6 +189,7 @@ void check_requantize_wide(const dq_kernels *k)
                 }
                 double total = sums[at] + (s.high ? 256.0 * high[at] : 0);
                 total += s.extra ? extra[i * s.extra_stride + j] : 0;
+                total += s.fixed ? s.fixed[term] : 0;
                 volatile double more = total + s.offset[term], product = more * s.scale[term];
                 double v = rint(product) + s.zero_point;
                 double wanted = v >= s.hi ? s.hi : v > s.lo ? v : s.lo;

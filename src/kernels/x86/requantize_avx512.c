@@ -244,7 +244,8 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 /* Any row. */
 typedef struct wide_row {
     const int32_t *sums, *high;
-    const double *extra, *offset, *scale; /* one for all columns, or `each` its own */
+    const double *extra;
+    const double *fixed, *offset, *scale; /* one for all columns, or `each` its own */
     bool each, joined;                    /* sums and high as integers */
     __m512d least, most;
 } wide_row;
@@ -263,6 +264,8 @@ static inline __m512d eight_wide(const wide_row *r, size_t j, __mmask8 some)
         v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
     if (r->extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
+    if (r->fixed)
+        v = _mm512_add_pd(v, r->each ? _mm512_maskz_loadu_pd(some, r->fixed + j) : _mm512_set1_pd(*r->fixed));
     __m512d offset = r->each ? _mm512_maskz_loadu_pd(some, r->offset + j) : _mm512_set1_pd(*r->offset);
     __m512d scale = r->each ? _mm512_maskz_loadu_pd(some, r->scale + j) : _mm512_set1_pd(*r->scale);
     v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
@@ -278,6 +281,7 @@ static __attribute__((noinline)) void any_wide_row(const dq_wide_sums *s, size_t
     const wide_row r = {.sums = s->sums + i * s->stride,
                         .high = s->high ? s->high + i * s->stride : NULL,
                         .extra = s->extra ? s->extra + i * s->extra_stride : NULL,
+                        .fixed = s->fixed ? s->fixed + i * s->row_step : NULL,
                         .offset = s->offset + i * s->row_step,
                         .scale = s->scale + i * s->row_step,
                         .each = s->col_step != 0,
@@ -353,7 +357,8 @@ static inline __attribute__((always_inline)) size_t plain_rows(const dq_wide_sum
 
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    const bool may = s->hi - s->lo == UINT16_MAX && !s->col_step && !s->extra && (!s->high || s->narrow);
+    const bool may =
+        s->hi - s->lo == UINT16_MAX && !s->col_step && !s->extra && !s->fixed && (!s->high || s->narrow);
     for (size_t i = 0; s->cols > 0 && i < s->rows; i++) {
         if (may && s->high)
             i = plain_rows(s, i, s->high + i * s->stride, out);

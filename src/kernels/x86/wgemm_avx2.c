@@ -93,7 +93,8 @@ static inline __m256d doubles(const int32_t *x)
 }
 
 /* The lower half of a result is the whole number that it was rounded to. */
-static inline __m256 four(const fixed *f, size_t at, size_t extra, __m256d offset, __m256d scale)
+static inline __m256 four(const fixed *f, size_t at, size_t extra, const double *more, __m256d offset,
+                          __m256d scale)
 {
     const __m256d magic = _mm256_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
     __m256d v = doubles(f->s->sums + at);
@@ -101,6 +102,8 @@ static inline __m256 four(const fixed *f, size_t at, size_t extra, __m256d offse
         v = _mm256_add_pd(v, _mm256_mul_pd(doubles(f->s->high + at), _mm256_set1_pd(256)));
     if (f->s->extra)
         v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + extra));
+    if (more)
+        v = _mm256_add_pd(v, f->s->col_step ? _mm256_loadu_pd(more) : _mm256_broadcast_sd(more));
     v = _mm256_mul_pd(_mm256_add_pd(v, offset), scale);
     v = _mm256_max_pd(v, f->low); /* of NaN and a bound, max gives the bound */
     return _mm256_castpd_ps(_mm256_add_pd(_mm256_min_pd(v, f->high), magic));
@@ -121,6 +124,7 @@ static __attribute__((noinline)) void any_row(const dq_wide_sums *s, size_t i, u
     const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
                      _mm256_set1_epi32(s->zero_point)};
     const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
+    const double *more = s->fixed ? s->fixed + i * s->row_step : NULL;
     const size_t at = i * s->stride, extra = i * s->extra_stride;
     __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
     size_t j = 0;
@@ -131,8 +135,10 @@ static __attribute__((noinline)) void any_row(const dq_wide_sums *s, size_t i, u
             o1 = _mm256_loadu_pd(offset + j + 4);
             s1 = _mm256_loadu_pd(scale + j + 4);
         }
-        __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, o0, s0),
-                                     four(&f, at + j + 4, extra + j + 4, o1, s1), 0x88);
+        const double *first = more ? more + j * s->col_step : NULL,
+                     *second = more ? first + 4 * s->col_step : NULL;
+        __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, first, o0, s0),
+                                     four(&f, at + j + 4, extra + j + 4, second, o1, s1), 0x88);
         _mm_storeu_si128((__m128i *)(void *)(out + j), in_order(&f, v));
     }
     if (j < s->cols) {
@@ -220,7 +226,7 @@ static __attribute__((noinline)) size_t plain_rows(const dq_wide_sums *s, size_t
     const size_t rows = s->rows, cols = s->cols, stride = s->stride, step = s->row_step, next = s->out_stride;
     const int16_t flip = s->lo < 0 ? 0 : INT16_MIN;
     plain p = {.zero = _mm256_set1_epi32(s->zero_point + flip), .flip = _mm256_set1_epi16(flip)};
-    if (s->hi - s->lo != UINT16_MAX || s->col_step || s->high || s->extra)
+    if (s->hi - s->lo != UINT16_MAX || s->col_step || s->high || s->extra || s->fixed)
         return i;
     for (out += i * next; i < rows && (0x1p31 + fabs(*offset)) * fabs(*scale) <= 0x1p30; i++) {
         p.offset = _mm256_broadcast_sd(offset);

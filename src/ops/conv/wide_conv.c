@@ -183,16 +183,16 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
     size_t columns = dq_wband_columns(&st->b, t->count), each = dq_wcodes_panel(&st->w);
     size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET), row = 0, column = 0;
-    double offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
+    double fixed[DQ_WIDE_TILES * ROWS], offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
+    dq_wterm_lists terms = {fixed, offset, scale, false};
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
     s.stride = s.extra_stride = COLS;
     s.row_step = 1;
     s.rows = n;
     s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
-    s.offset = offset;
-    s.scale = scale;
-    dq_wcodes_terms(t->run, t->group, first, n, offset, scale);
+    dq_wcodes_terms(t->run, t->group, first, n, &terms);
+    dq_wide_take_terms(&s, &terms, 0);
     for (size_t i = 0; i < panels; i++)
         dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
     for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {

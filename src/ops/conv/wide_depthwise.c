@@ -150,7 +150,7 @@ static void run_channel(const task *t, size_t channel, size_t at)
 {
     enum { FEW = 8 };
     dq_tensor *y = t->call->out[0];
-    double offset, scale;
+    dq_wterms terms;
     dq_wide_sums s = t->sums;
     s.rows = t->d->joined ? t->rows : 1;
     s.cols = t->d->joined ? t->columns : t->rows * t->columns;
@@ -162,11 +162,11 @@ static void run_channel(const task *t, size_t channel, size_t at)
             t->extra[i] = 256.0 * t->room[i];
     }
     sum_rows(t, take_weights(t, channel, false));
-    dq_wide_terms(t->call, t->factor, channel, 0, &offset, &scale);
+    dq_wide_terms(t->call, t->factor, channel, 0, &terms);
     s.sums = t->room;
     s.extra = t->wide ? t->extra : NULL;
-    s.offset = &offset;
-    s.scale = &scale;
+    s.offset = &terms.offset;
+    s.scale = &terms.scale;
     if (t->d->joined && t->columns < FEW && dq_dtype_get(y->dtype)->bits == 16)
         put_joined(t, &s, dq_data(y, uint16_t) + at);
     else

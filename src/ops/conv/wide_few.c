@@ -88,7 +88,8 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
 {
     const dq_op_call *call = t->run->call;
     const size_t first = panel * OCTET, left = t->f->w.n - first, each = t->s->out_size;
-    double offset[COLS], scale[COLS];
+    double fixed[COLS], offset[COLS], scale[COLS];
+    dq_wterm_lists terms = {fixed, offset, scale, false};
     uint16_t codes[COLS], turned[FEW * COLS];
     dq_wtiles tiles;
     dq_wide_sums s = dq_wcodes_sums(call);
@@ -96,9 +97,8 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
     s.cols = left < panels * OCTET ? left : panels * OCTET;
     s.sums = tiles.sums[0];
     s.extra = tiles.extra[0];
-    s.offset = offset;
-    s.scale = scale;
-    dq_wcodes_terms(t->run, group, first, s.cols, offset, scale);
+    dq_wcodes_terms(t->run, group, first, s.cols, &terms);
+    dq_wide_take_terms(&s, &terms, 0);
     for (size_t o = 0; o < each; o++) {
         dq_wcodes_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
         call->kernels->requantize_wide(&s, codes);

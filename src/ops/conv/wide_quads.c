@@ -87,7 +87,7 @@ dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wqu
         !dq_place_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
         !dq_place_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, DQ_ALIGN, &c->gathered_at) ||
         !dq_place_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
-        !dq_mul_size(s->out_channels, 2 * sizeof(double), &call->scratch_size))
+        !dq_mul_size(s->out_channels, 3 * sizeof(double), &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     const form key = {.groups = s->group,
                       .rows = s->group_out,
@@ -105,7 +105,7 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_wquadconv *c;
-    double *offset, *scale;            /* of all channels */
+    dq_wterm_lists terms;              /* of all channels */
     size_t image, group, first, count; /* places on the first axis */
     int16_t *band;
     uint8_t *gathered;
@@ -156,8 +156,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     s.out_stride = t->s->out_size;
     s.row_step = 1;
     s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
-    s.offset = t->offset + channel;
-    s.scale = t->scale + channel;
+    dq_wide_take_terms(&s, &t->terms, channel);
     for (size_t i = 0; i < count; i++, at++) {
         t->call->kernels->wquads->tile(w, sums + first * ROWS, panels, c->blocks,
                                        t->gathered + i * c->blocks * DQ_WQUADS_CODES, t->lower, t->upper);
@@ -231,14 +230,15 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_wide_quads_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wquadconv *c)
 {
-    task t = {.call = call, .s = s, .c = c, .offset = call->scratch};
+    double *room = call->scratch;
+    task t = {.call = call, .s = s, .c = c};
     const double factor = dq_wide_factor(call);
     const int32_t *sums = (const int32_t *)(const void *)((const char *)c->packed + c->sums_offset);
     const int64_t x_zero = dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
-    t.scale = t.offset + s->out_channels;
+    t.terms = (dq_wterm_lists){room, room + s->out_channels, room + 2 * s->out_channels, false};
     for (size_t i = 0; i < s->out_channels; i++) {
         const size_t row = i / s->group_out * c->panels * ROWS + i % s->group_out;
-        dq_wide_terms(call, factor, i, (double)(-x_zero * sums[row]), t.offset + i, t.scale + i);
+        dq_wide_list_terms(call, factor, i, (double)(-x_zero * sums[row]), &t.terms, i);
     }
     const size_t products = s->out_size / c->b.bands * c->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_qgemm_grain(products),

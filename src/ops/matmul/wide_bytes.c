@@ -19,7 +19,7 @@ dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t 
     b->rows = rows;
     if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) ||
         !dq_place_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
-        !dq_place_size(used, n, 3 * sizeof(double), DQ_ALIGN, &b->terms_at))
+        !dq_place_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {.input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
@@ -31,7 +31,8 @@ typedef struct job {
     const dq_op_call *call;
     const dq_wbytes *b;
     uint8_t *codes;
-    double *offset, *scale, *middle; /* of each column; middle: what the middle of x's range makes */
+    double *middle; /* of each column: what the middle of x's range makes */
+    dq_wterm_lists terms;
 } job;
 
 static void split(const uint16_t *restrict x, uint16_t flip, size_t n, uint8_t *restrict low,
@@ -57,7 +58,7 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static void find_terms(const job *j)
+static void find_terms(job *j)
 {
     const dq_op_call *call = j->call;
     const double factor = dq_wide_factor(call);
@@ -65,7 +66,7 @@ static void find_terms(const job *j)
     const int64_t x_zero = dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
     for (size_t i = 0; i < j->b->p.w.b.cols; i++) {
         j->middle[i] = -(double)MIDDLE * sums[i];
-        dq_wide_terms(call, factor, i, (double)(-x_zero * sums[i]), j->offset + i, j->scale + i);
+        dq_wide_list_terms(call, factor, i, (double)(-x_zero * sums[i]), &j->terms, i);
     }
 }
 
@@ -82,8 +83,7 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     s.sums = c;
     s.high = c + c_stride;
     s.extra = j->middle + col;
-    s.offset = j->offset + col;
-    s.scale = j->scale + col;
+    dq_wide_take_terms(&s, &j->terms, col);
     s.col_step = 1;
     dq_wcodes_put(j->call, &s, row / 2 * n + col);
 }
@@ -96,9 +96,8 @@ void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)
     job j = {.call = call,
              .b = b,
              .codes = (uint8_t *)scratch + b->codes_at,
-             .offset = terms,
-             .scale = terms + n,
-             .middle = terms + 2 * n};
+             .middle = terms,
+             .terms = {terms + n, terms + 2 * n, terms + 3 * n, false}};
     find_terms(&j);
     dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 
+#include <math.h>
 #include <string.h>
 
 static int32_t middle_of(dq_dtype dtype)
@@ -218,18 +219,28 @@ double dq_wide_factor(const dq_op_call *call)
            (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
 }
 
-void dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, double *offset,
-                   double *scale)
+/* Whether fixed + offset, rounded, shows: by 2^-30 of a quantum, or of a float bias. */
+static bool stays_apart(double fixed, double offset, double scale, bool to_float)
+{
+    const double sum = fixed + offset, part = sum - fixed;
+    const double lost = fabs((fixed - (sum - part)) + (offset - part)); /* exactly, as both are finite */
+    return to_float ? lost > 0x1p-30 * fabs(offset) : lost * fabs(scale) > 0x1p-30;
+}
+
+bool dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, dq_wterms *terms)
 {
     const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
                     *bias = dq_call_in(call, DQ_WIDE_BIAS);
     double s = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
-    *offset = fixed + (bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0);
-    *scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
+    terms->offset = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0;
+    terms->scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
+    const bool apart = bias && stays_apart(fixed, terms->offset, terms->scale, !y_scale);
+    terms->fixed = apart ? fixed : 0;
+    terms->offset += apart ? 0 : fixed;
+    return apart;
 }
 
-void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
-                     double *scale)
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wterm_lists *lists)
 {
     const dq_wcodes *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
@@ -238,7 +249,7 @@ void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
         int64_t zero = r->symmetric ? 0 : dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
-        dq_wide_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), offset + i, scale + i);
+        dq_wide_list_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), lists, i);
     }
 }
 
@@ -328,6 +339,7 @@ static void put_floats(const dq_wide_sums *s, float *y)
             const size_t at = i * s->stride + j, term = i * s->row_step + j * s->col_step;
             double total = s->sums[at] + (s->high ? 256.0 * s->high[at] : 0);
             total += s->extra ? s->extra[i * s->extra_stride + j] : 0;
+            total += s->fixed ? s->fixed[term] : 0;
             y[i * s->out_stride + j] = (float)((total + s->offset[term]) * s->scale[term]);
         }
 }

@@ -71,12 +71,38 @@ bool dq_wide_by_bytes(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */
 double dq_wide_factor(const dq_op_call *call);
-/** What exact sums of output `at` want on top of `fixed`, and what they are multiplied by then. */
-void dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, double *offset,
-                   double *scale);
-/** The same for the sums of `count` vectors. */
-void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, double *offset,
-                     double *scale);
+/** What becomes of exact sums of output `at`, of which the whole number `fixed` is a part: they are
+ * (sum + terms->fixed + terms->offset) * terms->scale. The offset is the bias in the scale of the products,
+ * and takes `fixed` along, unless their rounded sum could be told from both by the result, as where a tiny
+ * bias meets a large `fixed` that other products cancel. Whether `fixed` stays apart. */
+typedef struct dq_wterms {
+    double fixed, offset, scale;
+} dq_wterms;
+bool dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, dq_wterms *terms);
+
+/** The terms of some outputs as kernels take them; `apart`: some `fixed` is not 0. */
+typedef struct dq_wterm_lists {
+    double *fixed, *offset, *scale;
+    bool apart;
+} dq_wterm_lists;
+static inline void dq_wide_list_terms(const dq_op_call *call, double factor, size_t at, double fixed,
+                                      dq_wterm_lists *lists, size_t i)
+{
+    dq_wterms terms;
+    lists->apart |= dq_wide_terms(call, factor, at, fixed, &terms);
+    lists->fixed[i] = terms.fixed;
+    lists->offset[i] = terms.offset;
+    lists->scale[i] = terms.scale;
+}
+/** Those of the sums of `count` vectors. */
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wterm_lists *lists);
+/** Has sums take them, those of the first output being number `at`. */
+static inline void dq_wide_take_terms(dq_wide_sums *s, const dq_wterm_lists *lists, size_t at)
+{
+    s->fixed = lists->apart ? lists->fixed + at : NULL;
+    s->offset = lists->offset + at;
+    s->scale = lists->scale + at;
+}
 
 enum { DQ_WIDE_TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS, DQ_WIDE_TILES = 4 };
 

@@ -65,9 +65,12 @@ static void store_quantized(const dq_int_sums *sums, uint8_t *y)
     const dq_op_call *call = sums->call;
     const dq_wide_sums range = dq_wcodes_sums(call);
     const double factor = dq_wide_factor(call);
-    double scales[DQ_QGEMM_NR_MAX], no_bias;
-    for (size_t j = 0; j < sums->cols; j++)
-        dq_wide_terms(call, factor, sums->col + j, 0, &no_bias, &scales[j]);
+    double scales[DQ_QGEMM_NR_MAX];
+    for (size_t j = 0; j < sums->cols; j++) {
+        dq_wterms terms;
+        dq_wide_terms(call, factor, sums->col + j, 0, &terms);
+        scales[j] = terms.scale;
+    }
     const dq_requantize_to to = {.scale = scales,
                                  .zero_point = range.zero_point,
                                  .lo = range.lo,

@@ -170,15 +170,15 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
     size_t first = panel * OCTET, each = dq_wcodes_panel(&st->w), row = st->w.pairs * 2;
     const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
-    double offset[COLS], scale[COLS];
+    double fixed[COLS], offset[COLS], scale[COLS];
+    dq_wterm_lists terms = {fixed, offset, scale, false};
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
     s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
     s.stride = s.extra_stride = s.out_stride = COLS;
-    s.offset = offset;
-    s.scale = scale;
     s.col_step = 1;
-    dq_wcodes_terms(t->run, matrix, first, s.cols, offset, scale);
+    dq_wcodes_terms(t->run, matrix, first, s.cols, &terms);
+    dq_wide_take_terms(&s, &terms, 0);
     for (size_t i = 0; i < panels && !by_row(st); i++)
         dq_wcodes_expand(t->run, matrix, panel + i, t->codes + i * each);
     for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
