@@ -180,6 +180,60 @@ def conv_cases():
         yield f"Conv {name} {channels} {kernel} {group}", build, ()
 
 
+FORMS = {  # input channels, filters, groups, kernel, stride, extent: each has kernels of its own
+    "depthwise 3x3": (16, 16, 16, (3, 3), 1, (20, 20)), "depthwise 3x3 by 2": (24, 24, 24, (3, 3), 2, (21, 20)),
+    "depthwise 5x5": (16, 16, 16, (5, 5), 1, (20, 20)), "depthwise line": (8, 8, 8, (1, 9), 1, (1, 60)),
+    "3x3": (32, 32, 1, (3, 3), 1, (20, 20)), "3x3 by 2": (3, 32, 1, (3, 3), 2, (24, 24)),
+    "pointwise": (64, 48, 1, (1, 1), 1, (20, 20)), "groups": (16, 32, 4, (3, 3), 1, (12, 12)),
+    "few outputs": (512, 10, 1, (1, 1), 1, (1, 1)), "one channel": (1, 1, 1, (7, 7), 1, (20, 20))}
+
+
+def conv_sums(x, w, groups, stride):
+    """Exact sums of a convolution without padding."""
+    each, per = x.shape[1] // groups, w.shape[0] // groups
+    views = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))[:, :, ::stride, ::stride]
+    parts = [np.einsum("nchwij,ocij->nohw", views[:, g * each:(g + 1) * each], w[g * per:(g + 1) * per])
+             for g in range(groups)]
+    return np.concatenate(parts, 1)
+
+
+def form_cases():
+    """A bias with which the weights' largest sum, or the smallest, is the last one that int32 holds; as written, one with
+    which they wrap."""
+    for name, form in FORMS.items():
+        for written in (False, True):
+            def build(c, form=form, written=written):
+                channels, filters, groups, kernel, stride, extent = form
+                x = c.codes(U8, (2, channels, *extent))
+                x[0] = c.pick(0, 255)
+                w = c.codes(S8, (filters, channels // groups, *kernel))
+                sums = conv_sums(x.astype(np.int64), w.astype(np.int64), groups, stride)
+                positive = 255 * np.maximum(w, 0).sum((1, 2, 3), np.int64)
+                negative = 255 * np.minimum(w, 0).sum((1, 2, 3), np.int64)
+                # a multiple of 128, as float32 holds it
+                bias = np.where(np.arange(filters) % 2, (MOST - positive) // 128 * 128, -((2**31 + negative) // 128 * 128))
+                dtype = U8 if c.chance(0.5) else S8
+                attributes = {"group": groups, "strides": [stride, stride]}
+                if written:
+                    bias = np.where(np.arange(filters) % 2, MOST, -MOST - 1)
+                    y = c.node("QLinearConv", [
+                        c.fed("a", x), c.constant("a_scale", np.float32(2**-7)), c.constant("a_zero", np.array(0, U8)),
+                        c.constant("b", w), c.constant("b_scale", np.float32(2**-9)), c.constant("b_zero", np.array(0, S8)),
+                        c.constant("y_scale", np.float32(2**9)), c.constant("y_zero", np.array(0, dtype)),
+                        c.constant("bias", bias.astype(np.int32))], "product", **attributes)
+                    c.output(y, dtype)
+                    wrapping = wrapped(sums + bias.reshape(1, -1, 1, 1))
+                    c.exact[y] = requantized(wrapping, Fraction(1, 2**25), dtype, 0)
+                    return
+                a = dequantized(c, "a", x, 2**-7, 0, True)
+                b = dequantized(c, "b", w, 2**-9, 0, False)
+                constant = c.constant("bias", (bias * 2.0**-16).astype(np.float32))
+                y = c.node("Conv", [a, b, constant], "product", **attributes)
+                finish(c, "product", y, sums + bias.reshape(1, -1, 1, 1), Fraction(1, 2**16), dtype,
+                       PRODUCT + "QLinearConv")
+            yield f"{'QLinearConv' if written else 'Conv'} {name}", build, ()
+
+
 def transposed_cases():
     """Each phase has its own sums: of a stride of 2 a fourth of the weights."""
     for channels, told in ((8256, PRODUCT + "QLinearConv"), (8257, "int32 holds")):
@@ -313,7 +367,7 @@ def written_cases():
 # ---- The run -------------------------------------------------------------------------------------------------------
 
 def all_cases():
-    for group in (length_cases, bias_cases, conv_cases, transposed_cases, bias_16_cases, mean_cases, written_cases):
+    for group in (length_cases, bias_cases, conv_cases, form_cases, transposed_cases, bias_16_cases, mean_cases, written_cases):
         yield from group()
     for build in (matmul_with_constant_left, gemm_of_columns, batches):
         yield build.__name__, build, ()
