@@ -318,6 +318,45 @@ def broken_npz(h):
         assert done.returncode == 4, done
         assert b"which its " in done.stderr and b"cannot unpack to" in done.stderr, done.stderr
     h.case("a size that the packed bytes cannot have", refused)
+    zeros = npy_bytes(np.zeros(64 << 20, "u1"))
+    archive("zeros.npz", [("x.npy", zeros)], zipfile.ZIP_DEFLATED)
+    assert h.path("zeros.npz").stat().st_size < 1 << 17
+    save_identity(h.path("bytes.onnx"), TensorProto.UINT8, None)
+    h.check("a true bomb meets the limit before memory", ["bytes.onnx", "zeros.npz", "--limit", "tensor=1M"], code=6,
+            err="bytes.onnx: node 0 (Identity-25): output 0 has shape [67108864] of uint8, over the limit of 1048576 bytes for "
+            "one tensor")
+
+
+def hostile_names(h):
+    """Names that leave the folder, or that zip cannot hold, are names of values and never paths."""
+    array = npy_bytes(np.arange(3, dtype="f4"))
+    deep = h.path("deep")
+    deep.mkdir()
+    for name in "../escaped", "/tmp/dqrun-escaped", "a/../../escaped":
+        model = helper.make_model(helper.make_graph(
+            [helper.make_node("Identity", [name], ["out" + name])], "g",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])],
+            [helper.make_tensor_value_info("out" + name, TensorProto.FLOAT, [3])]),
+            opset_imports=[helper.make_opsetid("", 21)])
+        (deep / "m.onnx").write_bytes(model.SerializeToString())
+        with zipfile.ZipFile(deep / "in.npz", "w") as z:
+            z.writestr(name + ".npy", array)
+
+        def stays_inside():
+            before = sorted(h.folder.rglob("*"))
+            done = h.run(["deep/m.onnx", "deep/in.npz", "-o", "deep/out.npz"])
+            assert done.returncode == 0, done.stderr
+            with zipfile.ZipFile(deep / "out.npz") as z:
+                assert z.namelist() == ["out" + name + ".npy"], z.namelist()
+            (deep / "out.npz").unlink()
+            assert sorted(h.folder.rglob("*")) == before and not os.path.exists(name + ".npy")
+        h.case(f"an array named {name}", stays_inside)
+    save_identity(h.path("long.onnx"), TensorProto.FLOAT, [2])
+    model = onnx.load(h.path("long.onnx"))
+    model.graph.node[0].output[0] = model.graph.output[0].name = "y" * 70000
+    onnx.save(model, h.path("long.onnx"))
+    h.check("a name longer than zip holds", ["long.onnx", "--random", "1", "-o", "long.npz"], code=5,
+            err="long.npz: an array's name has 70000 bytes, .npz holds at most 65531")
 
 
 def lists(h):
@@ -388,5 +427,6 @@ def run(h):
     small_integers(h)
     broken_npy(h)
     broken_npz(h)
+    hostile_names(h)
     lists(h)
     broken_pb(h)

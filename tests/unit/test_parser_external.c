@@ -58,9 +58,8 @@ static void entry(ow *tensor, const char *key, const char *value)
     ow_msg(tensor, 13, &pair);
 }
 
-/* Adds int8[4] initializers to a graph; NULL leaves a key out. */
-static void external(ow *graph, const char *name, const char *location, const char *offset,
-                     const char *length)
+/* An int8[4] tensor with external data; NULL leaves a key out. */
+static ow external_tensor(const char *name, const char *location, const char *offset, const char *length)
 {
     static const int64_t dims[] = {4};
     ow tensor = ow_tensor(name, DQ_INT8, 1, dims);
@@ -71,7 +70,15 @@ static void external(ow *graph, const char *name, const char *location, const ch
     if (length)
         entry(&tensor, "length", length);
     entry(&tensor, "checksum", "unread");
+    entry(&tensor, "__class__", "unread");
     ow_int(&tensor, 14, 1);
+    return tensor;
+}
+
+static void external(ow *graph, const char *name, const char *location, const char *offset,
+                     const char *length)
+{
+    ow tensor = external_tensor(name, location, offset, length);
     ow_msg(graph, OW_GRAPH_INIT, &tensor);
 }
 
@@ -131,6 +138,10 @@ static const attack attacks[] = {
     {"good.bin", "-4", "4", "has '-4' as offset of its external data, wanted a number of bytes"},
     {"good.bin", "0x4", "4", "has '0x4' as offset of its external data, wanted a number of bytes"},
     {"good.bin", "", "4", "has '' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "4", "18446744073709551615",
+     "has 18446744073709551615 bytes of external data, wanted 4 (int8[4])"},
+    {"good.bin", "0", "18446744073709551616",
+     "has '18446744073709551616' as length of its external data, wanted a number of bytes"},
     {"good.bin", "0", "5", "has 5 bytes of external data, wanted 4 (int8[4])"},
 };
 
@@ -151,6 +162,50 @@ START_TEST(external_data_stays_inside)
     dq_ir *ir = NULL;
     ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err), DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, wanted);
+}
+END_TEST
+
+/* Tensors stand in more places than the initializers: each of them goes the same way. */
+static ow carrier(unsigned which, const ow *tensor)
+{
+    static const int64_t dims[] = {8}, four[] = {4}, places[] = {0, 1, 2, 3};
+    ow graph = {0}, sparse = {0}, attr = {0}, more = {0}, function = {0};
+    ow indices = ow_tensor("", DQ_INT64, 1, four), values = ow_tensor("s", DQ_INT8, 1, four);
+    ow_ints(&indices, 7, 4, places);
+    ow_ints(&values, 5, 4, places);
+    ow_msg(&sparse, 1, which == 1 ? &values : tensor);
+    ow_msg(&sparse, 2, which == 1 ? tensor : &indices);
+    ow_ints(&sparse, 3, 1, dims);
+    if (which < 2)
+        ow_msg(&graph, OW_GRAPH_SPARSE, &sparse);
+    ow_str(&attr, 1, which == 2 ? "sparse_value" : "value");
+    ow_int(&attr, 20, which == 2 ? DQ_ATTR_SPARSE_TENSOR : DQ_ATTR_TENSOR);
+    ow_msg(&attr, which == 2 ? 22 : 5, which == 2 ? &sparse : tensor);
+    ow_msg(&more, OW_NODE_ATTR, &attr);
+    if (which == 2 || which == 3)
+        ow_node(&graph, OW_GRAPH_NODE, "c", "Constant", "", "", "y", &more);
+    ow model = ow_model(&graph);
+    ow_str(&function, 1, "F");
+    ow_list(&function, 5, "y");
+    ow_node(&function, 7, "c", "Constant", "", "", "y", &more);
+    ow_opset(&function, 9, "", 21);
+    ow_str(&function, 10, "my");
+    if (which == 4)
+        ow_msg(&model, OW_MODEL_FUNCTION, &function);
+    return model;
+}
+
+START_TEST(external_data_stays_inside_wherever_a_tensor_stands)
+{
+    static const char *const outside[] = {"/etc/passwd",    "../outside.bin", "link.bin",
+                                          "up/outside.bin", "hard.bin",       "pipe"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        ow tensor = external_tensor("s", outside[i], NULL, "4"), model = carrier((unsigned)_i, &tensor);
+        dq_ir *ir = NULL;
+        ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err),
+                         DQ_BAD_MODEL);
+        ck_assert_msg(strstr(err.message, outside[i]) != NULL, "%s", err.message);
+    }
 }
 END_TEST
 
@@ -218,6 +273,7 @@ int main(void)
     tcase_add_unchecked_fixture(cases, make_folder, remove_folder);
     tcase_add_test(cases, external_data_is_read_in_place);
     tcase_add_loop_test(cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
+    tcase_add_loop_test(cases, external_data_stays_inside_wherever_a_tensor_stands, 0, 5);
     tcase_add_test(cases, external_data_has_limits_and_needs_a_folder);
     tcase_add_test(cases, an_empty_tensor_may_stand_at_the_end);
     tcase_add_test(cases, data_in_two_places_is_refused);

@@ -10,6 +10,10 @@
  * knows sizes over 32 bits. */
 enum { DOS_DATE = 0x210000, NAME_IS_UTF_8 = 0x800, STORED = 0, ZIP_VERSION = 45 };
 
+/* Zip keeps the length of a member's name, ".npy" included, in 16 bits. Some versions of minizip overflow a
+ * buffer when they are given more (CVE-2023-45853). */
+enum { NAME_BYTES_MAX = UINT16_MAX - 4 };
+
 /* Bytes between two looks at whether the writing failed. */
 enum { PIECE = 16 << 20 };
 
@@ -86,6 +90,10 @@ static dq_status fill_archive(zipFile zip, const target *to, size_t count, const
 {
     for (size_t i = 0; i < count; i++) {
         npy_image image;
+        size_t length = strlen(names[i]);
+        if (length > NAME_BYTES_MAX)
+            return io_fail(err, DQ_UNSUPPORTED, "an array's name has %zu bytes, .npz holds at most %d",
+                           length, NAME_BYTES_MAX);
         dq_status status = npy_encode(tensors[i], &image, err);
         if (status != DQ_OK)
             return status;
