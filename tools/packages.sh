@@ -4,6 +4,9 @@
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
     libonnx-dev libyaml-dev libminizip-dev zlib1g-dev"
 test_packages="check clang libclang-rt-dev clang-format python3-venv libsimde-dev"
+# For tools/test --coverage, and for tools/analyze.
+coverage_packages="gcovr"
+analyzer_packages="clang-tidy cppcheck"
 # Kernels of arm are built by a cross compiler and run under an emulator; without these they are skipped.
 cross_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Mutation testing: deliberate faults, each of which the tests must find.
+
+    run.py --check                         each row of faults.tsv fits the tree: seconds, part of tools/test
+    run.py [--scratch DIR] [--only TEXT] [--results FILE.tsv]   the whole: an hour or more
+
+faults.tsv has a row a fault: file, the text that stands there exactly once, the text that takes its place, the tests that
+should find it, and, for a fault that no test can find, why. Tests are named as below in TESTS, else NAME is the unit test
+test_NAME.
+
+The wide tests leave out the kernels that run through SIMDe: they are the same lines of kernels.def. The tree is copied to DIR (default build-mutation/) and built there. Each fault is put in, what the narrow tests need is
+built, and they run; if all of them pass, the wide ones follow. Prints a line a fault, killed or survived and by which test, and
+as the last line "N killed, N survived, N explained, N broken". A fault that does not compile is broken. Exit code 0 only if no fault
+survives without an explanation and none is broken."""
+
+import argparse
+import csv
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FAULTS = pathlib.Path(__file__).with_name("faults.tsv")
+COPIED = ["docs", "examples", "include", "meson.build", "meson_options.txt", "schemas", "src", "tests", "tools"]
+LIMIT = 600  # seconds of a test; one that does not end has found the fault
+
+# name: (what is built, the command); {build} is the build folder.
+TESTS = {
+    "kernels": (["tests/kernels/test_kernels"], ["{build}/tests/kernels/test_kernels"]),
+    "fusion": (["tools/dqrun"], [sys.executable, "tests/fusion/check.py", "{build}/tools/dqrun"]),
+    "cli": (["tools/dqrun"], [sys.executable, "tests/cli/run.py", "{build}/tools/dqrun"]),
+    "quantization": (["tools/dqrun-conformance"], [sys.executable, "tests/quant_reference/run.py",
+                                                   "{build}/tools/dqrun-conformance", "--sample", "4000"]),
+}
+EXECUTABLE = re.compile(r"(tests/\w+|tests/kernels/test_kernels|tools/[\w-]+): c_LINKER")
+WIDE = ["unit", "fusion", "cli"]
+
+
+def read_faults():
+    with open(FAULTS, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    for row in rows:
+        for key in "old", "new":
+            row[key] = row[key].replace("\\n", "\n")
+    return rows
+
+
+def check(rows):
+    """Each row's text stands exactly once in its file."""
+    failed = 0
+    for row in rows:
+        path = ROOT / row["file"]
+        found = path.read_text(encoding="utf-8").count(row["old"]) if path.is_file() else 0
+        if found != 1 or row["old"] == row["new"]:
+            failed += 1
+            print(f"{row['file']}: found {found} times, expected once: {row['old']}")
+    print(f"{len(rows) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+def copy_tree(scratch):
+    scratch.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        subprocess.run(["rsync", "-a", "--delete", str(ROOT / name), str(scratch)] if shutil.which("rsync")
+                       else ["cp", "-a", "-T", str(ROOT / name), str(scratch / name)], check=True)
+    if not (scratch / "build" / "build.ninja").is_file():
+        subprocess.run(["meson", "setup", "build", "--buildtype=debugoptimized", "-Dtests=true"], cwd=scratch, check=True,
+                       stdout=subprocess.DEVNULL)
+    programs = subprocess.run(["ninja", "-C", "build", "-t", "targets", "all"], cwd=scratch, check=True, capture_output=True,
+                              text=True).stdout.splitlines()
+    programs = [line.split(":")[0] for line in programs if EXECUTABLE.match(line) and "simde" not in line]
+    tests = subprocess.run(["meson", "test", "-C", "build", "--list"], cwd=scratch, check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    tests = [line.split(" / ")[-1] for line in tests if "simde" not in line and " / " in line]
+    TESTS["unit"] = (programs, ["meson", "test", "-C", "{build}", "--no-rebuild", "--maxfail", "1", *tests])
+    if not build(scratch, programs):
+        sys.exit("run.py: the tree as it is does not build")
+
+
+def build(scratch, programs):
+    return subprocess.run(["ninja", "-C", "build", *programs], cwd=scratch, capture_output=True, check=False).returncode == 0
+
+
+def parts(test):
+    return TESTS.get(test, ([f"tests/test_{test}"], [f"{{build}}/tests/test_{test}"]))
+
+
+def passes(scratch, test):
+    """True, False, or None if it cannot be built."""
+    programs, command = parts(test)
+    if not build(scratch, programs):
+        return None
+    command = [word.replace("{build}", str(scratch / "build")) for word in command]
+    try:
+        return subprocess.run(command, cwd=scratch, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT,
+                              check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def try_fault(scratch, row):
+    """The name of the test that finds it, "" if none does, None if it does not compile."""
+    path = scratch / row["file"]
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(row["old"], row["new"]), encoding="utf-8")
+    try:
+        narrow = row["tests"].split(",")
+        for test in narrow + [name for name in WIDE if name not in narrow]:
+            good = passes(scratch, test)
+            if good is None:
+                return None
+            if not good:
+                return test
+        return ""
+    finally:
+        path.write_text(text, encoding="utf-8")
+        os.utime(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--scratch", type=pathlib.Path, default=ROOT / "build-mutation")
+    parser.add_argument("--only", default="", help="rows whose file holds this text")
+    parser.add_argument("--results", type=pathlib.Path, help="append file, old, result, seconds")
+    arguments = parser.parse_args()
+    rows = read_faults()
+    if arguments.check:
+        return check(rows)
+    scratch = arguments.scratch.resolve()
+    copy_tree(scratch)
+    counts = dict.fromkeys(("killed", "survived", "explained", "broken"), 0)
+    for row in rows:
+        if arguments.only not in row["file"]:
+            continue
+        begin = time.monotonic()
+        by = try_fault(scratch, row)
+        result = "broken" if by is None else "killed" if by else "explained" if row["survives"] else "survived"
+        counts[result] += 1
+        line = f"{result}{' by ' + by if by else ''}: {row['file']}: {row['old']!r} -> {row['new']!r}"
+        print(f"{line} ({time.monotonic() - begin:.0f} s)", flush=True)
+        if arguments.results:
+            with open(arguments.results, "a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+    print(", ".join(f"{number} {name}" for name, number in counts.items()))
+    return 1 if counts["survived"] or counts["broken"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
