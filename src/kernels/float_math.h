@@ -14,6 +14,8 @@
 #ifndef DQ_KERNELS_FLOAT_MATH_H
 #define DQ_KERNELS_FLOAT_MATH_H
 
+#include "base/math.h"
+
 #include <math.h>
 
 #define LOG2_E 1.44269504f
@@ -248,8 +250,8 @@ static inline vf sine_of(vf x, uint32_t turns)
                    vf_sub(vf_set(0.0f), y));
 }
 
-/* y, but the C library's function where x is far, infinite or NaN. */
-static __attribute__((noinline)) vf far_by_library(vf x, vf y, float (*f)(float))
+/* y, but the result of `f` where x is far, infinite or NaN. */
+static __attribute__((noinline)) vf far_by_element(vf x, vf y, float (*f)(float))
 {
     float from[VF_LANES], to[VF_LANES];
     vf_store(from, x);
@@ -262,13 +264,13 @@ static __attribute__((noinline)) vf far_by_library(vf x, vf y, float (*f)(float)
 static inline vf sin_any(vf x)
 {
     vf y = sine_of(x, 0);
-    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_library(x, y, sinf);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_element(x, y, dq_sinf);
 }
 
 static inline vf cos_any(vf x)
 {
     vf y = sine_of(x, 1);
-    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_library(x, y, cosf);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_element(x, y, dq_cosf);
 }
 
 #define HALF_PI 0x1.921fb6p+0f

@@ -1,3 +1,4 @@
+#include "base/math.h"
 #include "kernels/vec_c.h"
 
 #include "kernels/fconv_body.h"
@@ -9,7 +10,7 @@
 void dq_softmax_ends(const double *sums, size_t n, bool logs, float *by)
 {
     for (size_t l = 0; l < n; l++)
-        by[l] = logs ? -(float)log(sums[l]) : (float)(1 / sums[l]);
+        by[l] = logs ? -(float)dq_log(sums[l]) : (float)(1 / sums[l]);
 }
 
 void dq_softmax_block(float *lanes, bool first, double *total)

@@ -2,7 +2,8 @@
  *
  * All members have the same bits on every ISA. Functions are polynomials evaluated by fused multiply-adds in
  * one order (float_math.h); their errors are measured over dense samples of all floats by tests/kernels and
- * stated there. Vector libraries were considered: SLEEF's results depend on whether the processor fuses, or
+ * stated there. Scalar functions of doubles, and those of floats that have no member here, are those of
+ * base/math.h. Vector libraries were considered: SLEEF's results depend on whether the processor fuses, or
  * are slow where it does not.
  *
  * A sum has 16 lanes: element i is added to lane i % 16, from i = 0 up, each lane begins at +0; then the
@@ -25,7 +26,7 @@ enum { DQ_SOFTMAX_COLUMNS = 64 };
 
 typedef struct dq_float_rows {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
-    dq_map_f32_fn *sin, *cos; /* of numbers from 2^16 on: the C library's */
+    dq_map_f32_fn *sin, *cos; /* of numbers from 2^16 on: dq_sinf and dq_cosf of base/math.h */
     dq_map_f32_fn *asin, *acos, *atan;
     dq_map_f32_fn *softplus;   /* log(1 + exp(x)) */
     dq_map_f32_fn *mish;       /* x * tanh(softplus(x)) */

@@ -4,6 +4,7 @@
  * that need shapes alone are in infer and prepare. */
 #include "base/checked.h"
 #include "base/codec.h"
+#include "base/math.h"
 #include "ops/attention/attention_core.h"
 #include "ops/element.h"
 #include "ops/rows.h"
@@ -357,7 +358,7 @@ static void softmax(const state *s, double *scores, const double *biases)
     for (size_t t = 0; t < s->total; t++) {
         double x = scores[t] - highest;
         bool seen = any && biases[t] != -(double)INFINITY && highest != -(double)INFINITY;
-        scores[t] = seen ? exp(x) : 0;
+        scores[t] = seen ? dq_exp(x) : 0;
         total += scores[t];
     }
     for (size_t t = 0; t < s->total && total != 0; t++)
@@ -398,7 +399,7 @@ static void query(const dq_op_call *call, size_t row, double *scores)
     }
     show(call, DQ_ATTENTION_RAW, row, scores);
     for (size_t t = 0; t < s->total && s->cap > 0; t++)
-        scores[t] = s->cap * tanh(scores[t] / s->cap);
+        scores[t] = s->cap * dq_tanh(scores[t] / s->cap);
     show(call, DQ_ATTENTION_CAPPED, row, scores);
     for (size_t t = 0; t < s->total; t++)
         scores[t] += biases[t];

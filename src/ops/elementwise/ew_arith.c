@@ -1,4 +1,5 @@
 /* Arithmetic on two or more operands. Integers wrap around as two's complement. */
+#include "base/math.h"
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -76,7 +77,7 @@ DQ_EW_BINARY(pow_i64, int64_t, int64_t, power(a, b))
 static void any_pow_f32(const float *x, size_t x_step, const float *y, size_t y_step, size_t n, float *z)
 {
     for (size_t i = 0; i < n; i++)
-        z[i] = powf(x[i * x_step], y[i * y_step]);
+        z[i] = dq_powf(x[i * x_step], y[i * y_step]);
 }
 
 /* Squares, cubes and roots by one number for all: what layer normalizations and Gelus that are written out
@@ -98,7 +99,7 @@ static void pow_f32(void *out, const void *const in[], const size_t step[], size
         for (size_t i = 0; i < n; i++)
             y[i] = (float)((double)x[i] * (double)x[i] * (double)x[i]);
 }
-DQ_EW_BINARY(pow_f64, double, double, pow(a, b))
+DQ_EW_BINARY(pow_f64, double, double, dq_pow(a, b))
 static const dq_ew_table pow_table = {
     .fn = {[DQ_INT32] = pow_i32, [DQ_INT64] = pow_i64, [DQ_FLOAT] = pow_f32, [DQ_DOUBLE] = pow_f64},
     .steps = 1u << DQ_FLOAT};

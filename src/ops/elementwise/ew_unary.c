@@ -1,6 +1,7 @@
 /* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
- * kernels for float where the networks of today use them, otherwise the C library's; float16 and bfloat16 go
- * through float and are rounded once. */
+ * kernels for float where the networks of today use them, otherwise those of base/math.h; float16 and
+ * bfloat16 go through float and are rounded once. */
+#include "base/math.h"
 #include "ops/elementwise/cast.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -89,21 +90,21 @@ DQ_EW_ROW(ceil_f32, floor(in[0], n, -0.0f, out))
 OP_OVER(floor, floor(a))
 OP_OVER(ceil, ceil(a))
 ROW_OP(round, rint(a))
-ROW_OP(exp, exp(a))
-ROW_OP(log, log(a))
-ROW_OP(erf, erf(a))
-ROW_OP(sin, sin(a))
-ROW_OP(cos, cos(a))
-FLOAT_OP(tan, tanf(a), tan(a))
-ROW_OP(asin, asin(a))
-ROW_OP(acos, acos(a))
-ROW_OP(atan, atan(a))
-FLOAT_OP(sinh, sinhf(a), sinh(a))
-FLOAT_OP(cosh, coshf(a), cosh(a))
-ROW_OP(tanh, tanh(a))
-FLOAT_OP(asinh, asinhf(a), asinh(a))
-FLOAT_OP(acosh, acoshf(a), acosh(a))
-FLOAT_OP(atanh, atanhf(a), atanh(a))
+ROW_OP(exp, dq_exp(a))
+ROW_OP(log, dq_log(a))
+ROW_OP(erf, dq_erf(a))
+ROW_OP(sin, dq_sin(a))
+ROW_OP(cos, dq_cos(a))
+FLOAT_OP(tan, dq_tanf(a), dq_tan(a))
+ROW_OP(asin, dq_asin(a))
+ROW_OP(acos, dq_acos(a))
+ROW_OP(atan, dq_atan(a))
+FLOAT_OP(sinh, dq_sinhf(a), dq_sinh(a))
+FLOAT_OP(cosh, dq_coshf(a), dq_cosh(a))
+ROW_OP(tanh, dq_tanh(a))
+FLOAT_OP(asinh, dq_asinhf(a), dq_asinh(a))
+FLOAT_OP(acosh, dq_acoshf(a), dq_acosh(a))
+FLOAT_OP(atanh, dq_atanhf(a), dq_atanh(a))
 
 /* ---- Activations --------------------------------------------------------------------------------------- */
 
@@ -120,22 +121,16 @@ static dq_status read_alpha(dq_op_call *call, dq_ew_params *params, dq_error *er
 #define GAMMA ((float)params->gamma)
 
 /* The exponential's argument is never positive, so that it does not overflow. */
-static float sigmoid_of_f32(float x)
-{
-    float e = expf(-fabsf(x));
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
-}
-
 static double sigmoid_of_f64(double x)
 {
-    double e = exp(-fabs(x));
+    double e = dq_exp(-fabs(x));
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
 /* log(1 + exp(x)) without overflow */
 static double softplus_of_f64(double x)
 {
-    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    return (x > 0 ? x : 0) + dq_log1p(dq_exp(-fabs(x)));
 }
 
 /* x between 0 and 1; NaN stays NaN */
@@ -148,7 +143,7 @@ ROW_OP(sigmoid, sigmoid_of_f64(a))
 ROW_OP(softplus, softplus_of_f64(a))
 FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
 ROW_OP(hard_swish, a *unit(a / 6 + 0.5))
-ROW_OP(mish, a *tanh(softplus_of_f64(a)))
+ROW_OP(mish, a *dq_tanh(softplus_of_f64(a)))
 /* x < 0 ? x * slope : x, chosen by masks: compilers do not make a choice of floats a branch, which random
  * signs would miss half of the time. */
 static float leaky(float x, float slope)
@@ -180,7 +175,7 @@ DQ_EW_ROW(hard_sigmoid_f32, hard_sigmoid(in[0], n, ALPHA, BETA, out))
 DQ_EW_UNARY(hard_sigmoid_f64, double, double, unit(params->alpha *a + params->beta))
 static const dq_ew_table hard_sigmoid_table = {.fn = {FLOAT_ROWS(hard_sigmoid)}, .params = read_alpha};
 DQ_EW_OP(dq_op_hard_sigmoid, hard_sigmoid_table);
-ROW_OP_WITH(elu, elu, read_alpha, a < 0 ? params->alpha * expm1(a) : a)
+ROW_OP_WITH(elu, elu, read_alpha, a < 0 ? params->alpha * dq_expm1(a) : a)
 
 static void selu_f32(void *out, const void *const in[], const size_t step[], size_t n,
                      const dq_ew_params *params)
@@ -189,7 +184,7 @@ static void selu_f32(void *out, const void *const in[], const size_t step[], siz
     params->rows->elu(in[0], n, ALPHA, out);
     params->rows->scale(out, n, GAMMA, out);
 }
-DQ_EW_UNARY(selu_f64, double, double, params->gamma *(a < 0 ? params->alpha * expm1(a) : a))
+DQ_EW_UNARY(selu_f64, double, double, params->gamma *(a < 0 ? params->alpha * dq_expm1(a) : a))
 static const dq_ew_table selu_table = {.fn = {FLOAT_ROWS(selu)}, .params = read_alpha};
 DQ_EW_OP(dq_op_selu, selu_table);
 
@@ -210,7 +205,7 @@ static void celu_f32(void *out, const void *const in[], const size_t step[], siz
             y[i + k] = x[k] < 0 ? block[k] : x[k];
     }
 }
-DQ_EW_UNARY(celu_f64, double, double, a < 0 ? params->alpha * expm1(a / params->alpha) : a)
+DQ_EW_UNARY(celu_f64, double, double, a < 0 ? params->alpha * dq_expm1(a / params->alpha) : a)
 static const dq_ew_table celu_table = {.fn = {FLOAT_ROWS(celu)}, .params = read_alpha};
 DQ_EW_OP(dq_op_celu, celu_table);
 ROW_OP_WITH(swish, silu, read_alpha, a *sigmoid_of_f64(params->alpha *a))
@@ -221,9 +216,10 @@ ROW_OP_WITH(swish, silu, read_alpha, a *sigmoid_of_f64(params->alpha *a))
 #define SQRT_2_OVER_PI 0.79788456080286535588
 
 DQ_EW_ROW_MAP(gelu_f32, gelu)
-DQ_EW_UNARY(gelu_f64, double, double, 0.5 * a * (1 + erf(a * SQRT_HALF)))
+DQ_EW_UNARY(gelu_f64, double, double, 0.5 * a * (1 + dq_erf(a * SQRT_HALF)))
 DQ_EW_ROW_MAP(gelu_tanh_f32, gelu_tanh)
-DQ_EW_UNARY(gelu_tanh_f64, double, double, 0.5 * a * (1 + tanh(SQRT_2_OVER_PI * (a + 0.044715 * a * a * a))))
+DQ_EW_UNARY(gelu_tanh_f64, double, double,
+            0.5 * a * (1 + dq_tanh(SQRT_2_OVER_PI * (a + 0.044715 * a * a * a))))
 static const dq_ew_table gelu_table = {.fn = {FLOAT_ROWS(gelu)}};
 static const dq_ew_table gelu_tanh_table = {.fn = {FLOAT_ROWS(gelu_tanh)}};
 
@@ -299,7 +295,12 @@ DQ_EW_OP(dq_op_prelu, prelu_table);
 
 /* ---- SwiGLU and Shrink --------------------------------------------------------------------------------- */
 
-DQ_EW_SECOND(swiglu_f32, float, float, a *sigmoid_of_f32((float)params->alpha *a) * b)
+static void swiglu_f32(void *out, const void *const in[], const size_t step[], size_t n,
+                       const dq_ew_params *params)
+{
+    params->rows->silu(in[0], n, ALPHA, out);
+    params->rows->mul(out, 1, in[1], step[1], n, out);
+}
 DQ_EW_BINARY(swiglu_f64, double, double, a *sigmoid_of_f64(params->alpha *a) * b)
 static const dq_ew_table swiglu_table = {
     .fn = {FLOAT_ROWS(swiglu)}, .params = read_alpha, .seconds = 1u << DQ_FLOAT};

@@ -3,6 +3,7 @@
  * threads. A node without a seed takes one from its name. The generator is SplitMix64 (Steele, Lea, Flood
  * 2014). */
 #include "base/checked.h"
+#include "base/math.h"
 #include "ops/lists.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ static double uniform(uint64_t seed, uint64_t i)
 static double normal(uint64_t seed, uint64_t i)
 {
     static const double two_pi = 6.283185307179586;
-    return sqrt(-2 * log(1 - uniform(seed, 2 * i))) * cos(two_pi * uniform(seed, 2 * i + 1));
+    return sqrt(-2 * dq_log(1 - uniform(seed, 2 * i))) * dq_cos(two_pi * uniform(seed, 2 * i + 1));
 }
 
 /* ---- Shapes and types ---------------------------------------------------------------------------------- */
@@ -137,12 +138,12 @@ static dq_status multinomial_run(const dq_op_call *call, dq_error *err)
         for (size_t c = 0; c < classes; c++)
             highest = fmax(highest, dq_tensor_get_double(in, row * classes + c));
         for (size_t c = 0; c < classes; c++)
-            total += exp(dq_tensor_get_double(in, row * classes + c) - highest);
+            total += dq_exp(dq_tensor_get_double(in, row * classes + c) - highest);
         for (size_t k = 0; k < draws; k++) {
             double left = uniform(seed, row * draws + k) * total;
             size_t chosen = 0;
             for (; chosen + 1 < classes; chosen++) {
-                left -= exp(dq_tensor_get_double(in, row * classes + chosen) - highest);
+                left -= dq_exp(dq_tensor_get_double(in, row * classes + chosen) - highest);
                 if (left < 0)
                     break;
             }

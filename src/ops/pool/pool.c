@@ -3,6 +3,7 @@
  * row-major. Padding is never a maximum. */
 #include "base/checked.h"
 #include "base/codec.h"
+#include "base/math.h"
 #include "ops/element.h"
 #include "ops/pool/pool_rows.h"
 #include "ops/reduce/reduce.h"
@@ -247,7 +248,7 @@ static double sum(const dq_tensor *in, size_t plane, const patch *p, double orde
             size_t here = at + i * p->strides[last];
             double x =
                 in->dtype == DQ_FLOAT ? (double)dq_data(in, float)[here] : dq_tensor_get_double(in, here);
-            total += order == 0 ? x : order == 2 ? x * x : pow(fabs(x), order);
+            total += order == 0 ? x : order == 2 ? x * x : dq_pow(fabs(x), order);
         }
     } while (next_row(p, coord, &at));
     return total;
@@ -296,7 +297,7 @@ static double mean_or_norm(const state *s, const dq_tensor *in, size_t plane,
 {
     double total = sum(in, plane, p, s->kind == LP ? s->p : 0);
     if (s->kind == LP)
-        return s->p == 2 ? sqrt(total) : pow(total, 1 / s->p);
+        return s->p == 2 ? sqrt(total) : dq_pow(total, 1 / s->p);
     return total / (double)(s->count_pads ? with_pads(&s->window, origin) : p->count);
 }
 

@@ -5,6 +5,7 @@
  *     Y = saturate(round(e * k / sum) + y_zero_point),  k = floor(1 / y_scale),
  * product and quotient rounded to float. The zero point of X plays no part. Before version 13 of Softmax,
  * which attribute `opset` tells, a row is all axes from `axis` on. */
+#include "base/math.h"
 #include "ops/quantize/q8.h"
 
 #include <float.h>
@@ -28,11 +29,11 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static void make_table(const dq_op_call *call, size_t length, float table[256])
 {
-    double scale = (double)dq_data(call->in[1], float)[0];   /* a zero point cancels out */
-    double room = (double)logf(FLT_MAX / (float)length) - 5; /* a row's sum stays finite */
+    double scale = (double)dq_data(call->in[1], float)[0];                      /* a zero point cancels out */
+    double room = (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* a row's sum stays finite */
     double shift = (room > 0 ? room : 0) / scale;
     for (int i = 0; i < 256; i++)
-        table[i] = (float)exp((i - 255 + shift) * scale);
+        table[i] = (float)dq_exp((i - 255 + shift) * scale);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)

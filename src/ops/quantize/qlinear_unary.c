@@ -1,6 +1,7 @@
 /* QLinearSigmoid and QLinearLeakyRelu of com.microsoft: Y = quantize(f(dequantize(X))), a table of 256
  * entries. The sigmoid is the float nearest to the true one; LeakyRelu is one float multiplication below 0.
  */
+#include "base/math.h"
 #include "ops/quantize/q8.h"
 
 typedef float unary_fn(float x, float alpha);
@@ -51,7 +52,7 @@ static dq_status run(const dq_op_call *call, unary_fn *fn)
 static float sigmoid(float x, float alpha)
 {
     (void)alpha;
-    return (float)(1 / (1 + exp(-(double)x)));
+    return (float)(1 / (1 + dq_exp(-(double)x)));
 }
 
 static float leaky_relu(float x, float alpha)

@@ -1,4 +1,5 @@
 #include "ops/recurrent/rnn_activation.h"
+#include "base/math.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,14 +12,14 @@ static double relu(double x, double alpha, double beta)
     return x < 0 ? 0 : x;
 }
 
-/* Twice as fast as the C library's, and within 2e-15 of it, relatively. */
+/* Twice as fast as dq_tanh, and within 2e-15 of it, relatively. */
 static double tangent(double x)
 {
     double size = fabs(x), square = x * x;
     if (size < 0.02) /* its series: the quotient below would cancel */
         return x * (1 + square * (-1.0 / 3 +
                                   square * (2.0 / 15 + square * (-17.0 / 315 + square * (62.0 / 2835)))));
-    double e = exp(-2 * size);
+    double e = dq_exp(-2 * size);
     return copysign((1 - e) / (1 + e), x);
 }
 
@@ -33,7 +34,7 @@ static double sigmoid(double x, double alpha, double beta)
 {
     (void)alpha;
     (void)beta;
-    double e = exp(-fabs(x));
+    double e = dq_exp(-fabs(x));
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
@@ -68,7 +69,7 @@ static double hard_sigmoid(double x, double alpha, double beta)
 static double elu(double x, double alpha, double beta)
 {
     (void)beta;
-    return x < 0 ? alpha * expm1(x) : x;
+    return x < 0 ? alpha * dq_expm1(x) : x;
 }
 
 static double softsign(double x, double alpha, double beta)
@@ -82,7 +83,7 @@ static double softplus(double x, double alpha, double beta)
 {
     (void)alpha;
     (void)beta;
-    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    return (x > 0 ? x : 0) + dq_log1p(dq_exp(-fabs(x)));
 }
 
 static const struct {

@@ -1,5 +1,6 @@
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: what the score of the right class costs, per place,
  * or summed or averaged over all of them. Sums are in double, in order. */
+#include "base/math.h"
 #include "ops/op.h"
 
 #include <inttypes.h>
@@ -88,8 +89,8 @@ static double log_total(const state *s, const dq_tensor *scores, size_t base)
         highest = x > highest || isnan(x) ? x : highest;
     }
     for (size_t c = 0; c < s->classes; c++)
-        total += exp(dq_tensor_get_double(scores, base + c * s->inner) - highest);
-    return log(total) + highest;
+        total += dq_exp(dq_tensor_get_double(scores, base + c * s->inner) - highest);
+    return dq_log(total) + highest;
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

@@ -1,6 +1,7 @@
 /* LRN: each element over (bias + alpha / size · sum of squares of its neighbours in `size` channels) to the
  * power of beta. With the power of 3/4, which all known networks use, floats are the kernel's, which makes it
  * of square roots; other powers and types are in double, rounded once. */
+#include "base/math.h"
 #include "ops/op.h"
 #include "ops/widened.h"
 
@@ -86,7 +87,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
             squares += v * v;
         }
         dq_tensor_put_double((*call)->out[0], i,
-                             dq_tensor_get_double(x, i) / pow(s->bias + s->alpha * squares, s->beta));
+                             dq_tensor_get_double(x, i) / dq_pow(s->bias + s->alpha * squares, s->beta));
     }
 }
 

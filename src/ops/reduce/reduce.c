@@ -2,6 +2,7 @@
  * order; floats up to 32 bits, and extremes of integers, by vectors (reduce_rows.c). A mean of integers is
  * cut toward zero; logarithms and roots of integers are taken in double and cut. */
 #include "ops/reduce/reduce.h"
+#include "base/math.h"
 #include "ops/lists.h"
 #include "ops/quantize/q8.h"
 #include "ops/rows.h"
@@ -134,7 +135,7 @@ static void fold_doubles(accumulator *a, const double *x, size_t n)
         break;
     case DQ_REDUCE_LOG_SUM_EXP:
         for (size_t i = 0; i < n; i++)
-            v += exp(x[i] - a->shift);
+            v += dq_exp(x[i] - a->shift);
         break;
     case DQ_REDUCE_SUM:
     case DQ_REDUCE_MEAN:

@@ -1,4 +1,5 @@
 /* Reductions of floats by vectors: rows, short rows that are turned, and results side by side. */
+#include "base/math.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
 
@@ -39,9 +40,9 @@ double dq_reduce_finish(dq_reduce_kind kind, double shift, double sum, size_t co
     case DQ_REDUCE_L2:
         return sqrt(sum);
     case DQ_REDUCE_LOG_SUM:
-        return log(sum);
+        return dq_log(sum);
     case DQ_REDUCE_LOG_SUM_EXP:
-        return log(sum) + shift;
+        return dq_log(sum) + shift;
     default:
         return sum;
     }

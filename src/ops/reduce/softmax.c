@@ -2,6 +2,7 @@
  * Exponentials and sums of the types up to float are those of the kernels, with one rounding more for the
  * quotient; float16 and bfloat16 are rounded once, at the end. Double is summed in order. */
 #include "base/checked.h"
+#include "base/math.h"
 #include "ops/reduce/arg.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
@@ -85,12 +86,12 @@ static void one_line(const job *j, size_t base)
         highest = x > highest ? x : highest; /* a NaN comes back in the total */
     }
     for (size_t i = 0; i < s->n; i++)
-        total += exp(dq_tensor_get_double(j->in, base + i * step) - highest);
-    double log_total = s->kind == LOG_SOFT ? log(total) : 0;
+        total += dq_exp(dq_tensor_get_double(j->in, base + i * step) - highest);
+    double log_total = s->kind == LOG_SOFT ? dq_log(total) : 0;
     for (size_t i = 0; i < s->n; i++) {
         size_t at = base + i * step;
         double x = dq_tensor_get_double(j->in, at) - highest;
-        dq_tensor_put_double(j->out, at, s->kind == SOFT ? exp(x) / total : x - log_total);
+        dq_tensor_put_double(j->out, at, s->kind == SOFT ? dq_exp(x) / total : x - log_total);
     }
 }
 
@@ -157,7 +158,7 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
     }
     for (size_t i = 0; i < count; i++) {
         total[i] = rows->exp_sum(x + i * n, n, most[i], room);
-        rows->normalize(x + i * n, n, most[i], (float)log(total[i]), 1.0f, NULL, NULL, 0, y + i * n);
+        rows->normalize(x + i * n, n, most[i], (float)dq_log(total[i]), 1.0f, NULL, NULL, 0, y + i * n);
     }
 }
 

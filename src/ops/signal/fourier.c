@@ -1,4 +1,5 @@
 #include "ops/signal/fourier.h"
+#include "base/math.h"
 
 #include "base/checked.h"
 
@@ -13,8 +14,8 @@ static void fill_roots(double *roots, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
         double angle = -two_pi * (double)k / (double)n;
-        roots[2 * k] = cos(angle);
-        roots[2 * k + 1] = sin(angle);
+        roots[2 * k] = dq_cos(angle);
+        roots[2 * k + 1] = dq_sin(angle);
     }
 }
 
@@ -103,8 +104,8 @@ static void make_chirp(dq_fourier *f)
     size_t square = 0; /* k² modulo 2n, so that the angle stays exact */
     for (size_t k = 0; k < f->n; square = (square + 2 * k + 1) % (2 * f->n), k++) {
         double angle = -two_pi / 2 * (double)square / (double)f->n;
-        f->chirp[2 * k] = cos(angle);
-        f->chirp[2 * k + 1] = sin(angle);
+        f->chirp[2 * k] = dq_cos(angle);
+        f->chirp[2 * k + 1] = dq_sin(angle);
         size_t mirrored = k ? f->m - k : 0;
         f->chirp_back[2 * k] = f->chirp_back[2 * mirrored] = f->chirp[2 * k];
         f->chirp_back[2 * k + 1] = f->chirp_back[2 * mirrored + 1] = -f->chirp[2 * k + 1];

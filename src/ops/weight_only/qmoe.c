@@ -13,6 +13,7 @@
  * columns. */
 #include "base/checked.h"
 #include "base/codec.h"
+#include "base/math.h"
 #include "ops/rows.h"
 #include "ops/weight_only/weight_only.h"
 
@@ -310,7 +311,7 @@ static void weigh(const job *j, size_t token, const size_t *chosen, float *weigh
     double top = (double)dq_tensor_get_float(from, token * s->experts + chosen[0]), sum = 0;
     for (size_t i = 0; i < s->k; i++) {
         double value = (double)dq_tensor_get_float(from, token * s->experts + chosen[i]);
-        weights[i] = (float)(given ? value : exp(value - top));
+        weights[i] = (float)(given ? value : dq_exp(value - top));
         sum += (double)weights[i];
     }
     for (size_t i = 0; i < s->k && (!given || s->normalize); i++)
@@ -390,7 +391,7 @@ static void multiply(const job *j, size_t i, const float *from, float *to)
 
 static double swish(double x, double alpha)
 {
-    return x / (1 + exp(-alpha * x));
+    return x / (1 + dq_exp(-alpha * x));
 }
 
 static double swiglu(const state *s, double gate, double value)
@@ -411,7 +412,7 @@ static double apply(const state *s, double x)
         return x < 0 ? 0 : x * x;
     case GELU:
     case GEGLU:
-        return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
+        return 0.5 * x * (1 + dq_tanh(root * (x + 0.044715 * x * x * x)));
     case SILU:
         return swish(x, 1);
     default:

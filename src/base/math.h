@@ -1,0 +1,51 @@
+/* Elementary functions with the same bits on every processor, with every compiler and beside every C library.
+ *
+ * A C library picks its functions by the processor: with and without fused multiply-adds they differ in the
+ * last bit. These are made of additions, multiplications, divisions and square roots of doubles in one order,
+ * which IEEE 754 fixes to the bit. Nothing here fuses, and no table comes from elsewhere: tables.py computes
+ * the constants when dqrun is built. The functions assume rounding to nearest.
+ *
+ * Accuracy, in units in the last place, as tests/math measures it against a reference of 200 bits: 0.8 for
+ * sin, cos, tan and sinh; 0.65 for pow and erf; 0.55 for the others. Functions of floats compute in double
+ * and round once: 0.5001. Results that doubles hold exactly are exact.
+ *
+ * Special values are those of C99, annex F: signed zeros, infinities, NaN, the cases of pow. Denormal
+ * arguments and results are numbers like others. Neither errno nor the flags of exceptions are set on
+ * purpose. */
+#ifndef DQ_BASE_MATH_H
+#define DQ_BASE_MATH_H
+
+double dq_exp(double x);
+double dq_expm1(double x);
+double dq_log(double x);
+double dq_log1p(double x);
+double dq_pow(double x, double y);
+
+double dq_sin(double x);
+double dq_cos(double x);
+double dq_tan(double x);
+double dq_asin(double x);
+double dq_acos(double x);
+double dq_atan(double x);
+
+double dq_sinh(double x);
+double dq_cosh(double x);
+double dq_tanh(double x);
+double dq_asinh(double x);
+double dq_acosh(double x);
+double dq_atanh(double x);
+
+double dq_erf(double x);
+
+/* Of floats, where no kernel of float_rows.h computes whole rows. */
+float dq_powf(float x, float y);
+float dq_sinf(float x);
+float dq_cosf(float x);
+float dq_tanf(float x);
+float dq_sinhf(float x);
+float dq_coshf(float x);
+float dq_asinhf(float x);
+float dq_acoshf(float x);
+float dq_atanhf(float x);
+
+#endif
