@@ -36,6 +36,12 @@ dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v)
     return constant ? constant->dtype : known ? known : v->type.dtype;
 }
 
+bool dq_fuser_is_half(const dq_fuser *f, const dq_value *v)
+{
+    const dq_dtype dtype = v ? dq_fuser_dtype(f, v) : DQ_UNDEFINED;
+    return dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16;
+}
+
 static bool is_code(dq_dtype dtype, bool any)
 {
     if (dtype == DQ_UINT8 || dtype == DQ_INT8)

@@ -1,8 +1,8 @@
 /* Fusion: the nodes of a graph with patterns of nodes replaced by single ones that compute the same in the
  * integer domain. The graph itself stays as it is; a plan takes the list of nodes instead of the graph's own.
  *
- * A quantized result of a fused node differs from the graph's as written by at most one quantum; where that
- * computes in half floats, by what their roundings come to (fuse_half.c). What is exact to the bit, and what
+ * A quantized result of a fused node differs from the graph's as written by at most one quantum; inside
+ * regions of half precision by its roundings, too (fuse_half.c). What is exact to the bit, and what
  * rounds elsewhere, stands over each pattern (fuse_*.c). A value that a caller wants is computed as the graph
  * is written: fusion stops there. */
 #ifndef DQ_PLAN_FUSE_H

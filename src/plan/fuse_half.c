@@ -1,15 +1,18 @@
-/* float16 and bfloat16 around codes: a graph that dequantizes to them, or quantizes from them, computes in
- * float what it says in half floats, so that the other patterns find what they know:
+/* Promotes half precision to float inside quantized regions.
  *
- *   Conv(DequantizeLinear x, …) of half float scales → the same of float scales, which are the same numbers
- *   Cast to half floats, Cast from half floats       → nothing
- *
- * Results of single operators are not rounded to half floats on the way, and do not overflow there: nearer to
- * the formula in real numbers than the graph as written, whose own roundings lie between the two
- * (docs/conformance.md). What stays as it is written, with a Cast in front and behind: values that callers or
- * inner graphs read, codes of 16 bits, which half floats cannot tell apart, what follows from constants alone
- * (weights that the graph quantizes keep their codes), and operators that are not listed here: those that
- * jump, as Floor and ArgMax, would make much of a rounding. */
+ * Matches: DequantizeLinear with a float16 or bfloat16 result → operators that are continuous in their inputs
+ *   → QuantizeLinear to 8 bits. A region is a set of such operators connected by values that nobody else
+ *   reads: every path from each of them ends in a QuantizeLinear of the region.
+ * Replaces: the same operators in float, so that the other patterns recognise them; scales keep their values,
+ *   Casts between half precision and float disappear. What enters the region in half precision is cast to
+ *   float, which is exact; DequantizeLinear is repeated for readers outside.
+ * Exactness: only the region's QuantizeLinear results differ from the graph as written, by its half-precision
+ *   roundings and overflows (docs/rewrites.md). Everything else is as written, to the bit.
+ * Leaves alone: values that callers, inner graphs or other operators read, and what they are computed from;
+ *   regions that no 8-bit value enters or that compute nothing, which gain nothing; quantized values of 16
+ * bits, which half precision cannot tell apart; what follows from constants alone, so that weights quantized
+ * by the graph keep their values; operators that jump, as Floor and ArgMax. Functions of one quantized value
+ * become a table first, which is exact (fuse_table.c). */
 #include "plan/fuser.h"
 
 #include <stdio.h>
@@ -19,25 +22,36 @@ typedef struct pass {
     dq_fuser *f;
     dq_value **as;   /* by the index of a value: what stands for it in the new list; NULL: itself */
     dq_value **wide; /* by the index of a value: the same in float; NULL: not there (yet) */
-    bool *floats;    /* by the index of a value: given in float by a node that widens, and no mere Cast */
+    uint32_t *giver; /* by the index of a value: 1 + the position of the node that gives it; 0: no node of the
+                        list */
     bool *fixed;  /* by the index of a value: follows from constants, by other nodes than DequantizeLinear */
-    bool *kept;   /* by the index of a value: somebody reads it as it is written */
-    bool *widens; /* by position in the list */
+    bool *read;   /* by the index of a value: a needed node or a caller reads it */
+    bool *kept;   /* by the index of a value: a reader outside of regions wants it as written */
+    bool *inside; /* by position in the list: belongs to a region */
+    uint32_t *region; /* by position: a node of the same region, nearer to its root; the root itself */
+    bool *enters; /* by position of the root: a DequantizeLinear of 8 bits that is no weight enters the region
+                   */
+    bool *computes;  /* by position of the root: the region has an operator that is no Cast */
     dq_node **nodes; /* the new list */
     uint32_t count;
 } pass;
 
-/* ---- What widens -------------------------------------------------------------------------------------- */
+/* ---- Regions ------------------------------------------------------------------------------------------- */
 
-static bool is_half(const dq_fuser *f, const dq_value *v)
+static bool is_real(const dq_fuser *f, const dq_value *v)
 {
-    const dq_dtype dtype = v ? dq_fuser_dtype(f, v) : DQ_UNDEFINED;
-    return dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16;
+    return v && (dq_fuser_is_half(f, v) || dq_fuser_dtype(f, v) == DQ_FLOAT);
 }
 
-static bool is_wide_code(const dq_fuser *f, const dq_value *v)
+static bool is_8_bit(const dq_fuser *f, const dq_value *v)
 {
-    dq_dtype dtype = dq_fuser_dtype(f, v);
+    const dq_dtype dtype = dq_fuser_dtype(f, v);
+    return dtype == DQ_UINT8 || dtype == DQ_INT8;
+}
+
+static bool is_16_bit(const dq_fuser *f, const dq_value *v)
+{
+    const dq_dtype dtype = dq_fuser_dtype(f, v);
     return dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 
@@ -80,15 +94,7 @@ static bool all_fixed(const pass *p, const dq_node *node)
 static bool any_half(const dq_fuser *f, uint32_t count, dq_value *const *values)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (is_half(f, values[i]))
-            return true;
-    return false;
-}
-
-static bool any_floats(const pass *p, const dq_node *node)
-{
-    for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && p->floats[dq_fuser_at(p->f, node->in[i])])
+        if (dq_fuser_is_half(f, values[i]))
             return true;
     return false;
 }
@@ -103,80 +109,179 @@ static bool dequantizes(const dq_node *node)
     return strcmp(node->op_type, "DequantizeLinear") == 0;
 }
 
-/* Whether the node dequantizes to half floats or quantizes them, by parameters that are constants. */
-static bool is_border(const dq_fuser *f, const dq_node *node)
+/* Shapes are the same in every type: their readers want no value as written. */
+static bool reads_shape(const dq_node *node)
 {
-    if ((!quantizes(node) && !dequantizes(node)) || !node->out[0] || !dq_fuser_constant(node->in[1]) ||
-        dq_node_int(node, "precision", 0) != 0 ||
-        is_wide_code(f, quantizes(node) ? node->out[0] : node->in[0]))
-        return false;
-    return is_half(f, node->in[1]) || is_half(f, quantizes(node) ? node->in[0] : node->out[0]);
+    return dq_fuser_is(node, "Shape") || dq_fuser_is(node, "Size");
 }
 
-static bool does_widen(const pass *p, const dq_node *node)
+/* DequantizeLinear to half precision by constant scales: the same numbers in float. */
+static bool is_entry(const dq_fuser *f, const dq_node *node)
+{
+    return dequantizes(node) && node->out[0] && dq_fuser_is_half(f, node->out[0]) &&
+           dq_fuser_constant(node->in[1]) && !is_16_bit(f, node->in[0]);
+}
+
+/* QuantizeLinear to 8 bits by one constant scale. */
+static bool is_exit(const dq_fuser *f, const dq_node *node)
+{
+    const dq_tensor *scale = quantizes(node) && node->out[0] ? dq_fuser_constant(node->in[1]) : NULL;
+    return scale && scale->count == 1 && dq_node_int(node, "precision", 0) == 0 && is_real(f, node->in[0]) &&
+           is_8_bit(f, node->out[0]);
+}
+
+/* Whether the node may belong to a region, by itself. */
+static bool is_member(const pass *p, const dq_node *node)
 {
     const dq_fuser *f = p->f;
     if ((*node->domain && strcmp(node->domain, "com.microsoft") != 0) || node->out_count == 0)
         return false;
     if (dequantizes(node))
-        return is_border(f, node);
+        return is_entry(f, node);
     if (all_fixed(p, node))
         return false;
     if (dq_fuser_is(node, "Cast"))
-        return is_half(f, node->out[0])
-                   ? dq_fuser_dtype(f, node->in[0]) == DQ_FLOAT
-                   : p->floats[dq_fuser_at(p->f, node->in[0])] && dq_node_int(node, "to", 0) == DQ_FLOAT;
-    /* half floats that the model gives are quantized as written: to the bit */
-    if (any_floats(p, node) && (moves(node) || is_border(f, node)))
-        return true;
-    return computes(node) &&
-           (any_half(f, node->in_count, node->in) || any_half(f, node->out_count, node->out));
+        return is_real(f, node->in[0]) && is_real(f, node->out[0]) &&
+               (dq_fuser_dtype(f, node->in[0]) == DQ_FLOAT || dq_fuser_dtype(f, node->out[0]) == DQ_FLOAT);
+    return is_exit(f, node) || computes(node) || moves(node);
 }
 
-static void keep_half(void *arg, dq_value *v)
+static bool is_read(const pass *p, const dq_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i] && p->read[dq_fuser_at(p->f, node->out[i])])
+            return true;
+    return false;
+}
+
+static void read_value(void *arg, dq_value *v)
 {
     const pass *p = arg;
-    p->kept[dq_fuser_at(p->f, v)] = p->kept[dq_fuser_at(p->f, v)] || is_half(p->f, v);
+    p->read[dq_fuser_at(p->f, v)] = true;
 }
 
-static void keep(void *arg, dq_value *v)
+static void keep_value(void *arg, dq_value *v)
 {
     const pass *p = arg;
     p->kept[dq_fuser_at(p->f, v)] = true;
 }
 
-static bool holds_graphs(const dq_node *node)
+/* Whether all that the node gives stays inside: the nodes that read it have been looked at. A result that is
+ * no float, as the indices of MaxPool, would leave. */
+static bool stays_inside(const pass *p, const dq_node *node)
 {
-    dq_graph *const *graphs;
-    for (uint32_t i = 0; i < node->attr_count; i++)
-        if (dq_attr_graphs(&node->attrs[i], &graphs) > 0)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const dq_value *v = node->out[i];
+        if (v && p->read[dq_fuser_at(p->f, v)] && (p->kept[dq_fuser_at(p->f, v)] || !is_real(p->f, v)))
+            return false;
+    }
+    return true;
 }
 
-/* Finds what widens, and the first node that quantizes or dequantizes what is computed. NULL: none does, as
- * where weights alone are codes: the graph stays in half floats. */
-static const dq_node *look(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static void find_givers(pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count; n++) {
+        const dq_node *node = p->f->nodes[n];
+        const bool fixed = !dequantizes(node) && all_fixed(p, node);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            if (node->out[i]) {
+                p->giver[dq_fuser_at(p->f, node->out[i])] = n + 1;
+                p->fixed[dq_fuser_at(p->f, node->out[i])] = fixed;
+            }
+    }
+}
+
+/* From the last node to the first: what is needed, and which nodes have all their paths end in
+ * QuantizeLinear.
+ */
+static void find_members(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    dq_fuser *f = p->f;
+    for (uint32_t i = 0; i < wanted_count; i++)
+        p->read[dq_fuser_at(p->f, wanted[i])] = p->kept[dq_fuser_at(p->f, wanted[i])] = true;
+    for (uint32_t n = f->count; n-- > 0;) {
+        const dq_node *node = f->nodes[n];
+        p->region[n] = n;
+        if (!is_read(p, node))
+            continue;
+        dq_node_each_use(node, read_value, p);
+        p->inside[n] = is_member(p, node) && (is_exit(f, node) || is_entry(f, node) || stays_inside(p, node));
+        if (!p->inside[n] && !reads_shape(node))
+            dq_node_each_use(node, keep_value, p);
+    }
+}
+
+static uint32_t root_of(const pass *p, uint32_t n)
+{
+    while (p->region[n] != n)
+        n = p->region[n] = p->region[p->region[n]];
+    return n;
+}
+
+/* DequantizeLinear does not connect the regions that read it, since it is repeated for others. */
+static void connect(pass *p)
+{
+    const dq_fuser *f = p->f;
+    for (uint32_t n = 0; n < f->count; n++) {
+        const dq_node *node = f->nodes[n];
+        for (uint32_t i = 0; p->inside[n] && !dequantizes(node) && i < node->in_count; i++) {
+            const uint32_t giver = node->in[i] ? p->giver[dq_fuser_at(p->f, node->in[i])] : 0;
+            if (giver && p->inside[giver - 1] && !dequantizes(f->nodes[giver - 1]) &&
+                !quantizes(f->nodes[giver - 1]) && !p->kept[dq_fuser_at(p->f, node->in[i])])
+                p->region[root_of(p, n)] = root_of(p, giver - 1);
+        }
+    }
+}
+
+/* Whether a quantized value that no constants give enters through the node. */
+static bool enters_by(const pass *p, const dq_node *node)
+{
+    const dq_value *x = node->in[0];
+    return dequantizes(node) && is_8_bit(p->f, x) && !dq_fuser_constant(x) && !p->fixed[dq_fuser_at(p->f, x)];
+}
+
+static void measure(const pass *p)
+{
+    const dq_fuser *f = p->f;
+    for (uint32_t n = 0; n < f->count; n++) {
+        const dq_node *node = f->nodes[n];
+        if (!p->inside[n] || dequantizes(node))
+            continue;
+        const uint32_t root = root_of(p, n);
+        p->computes[root] = p->computes[root] || (!quantizes(node) && !dq_fuser_is(node, "Cast"));
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            const uint32_t giver = node->in[i] ? p->giver[dq_fuser_at(p->f, node->in[i])] : 0;
+            if (giver && p->inside[giver - 1] && enters_by(p, f->nodes[giver - 1]))
+                p->enters[root] = true;
+        }
+    }
+}
+
+/* Keeps the regions that gain, with the DequantizeLinear nodes that they read. The rest is as written: so is
+ * what such nodes read, and for a DequantizeLinear what nodes outside read of it. Returns the first node that
+ * stays; NULL: none does. */
+static const dq_node *choose(pass *p)
 {
     dq_fuser *f = p->f;
     const dq_node *first = NULL;
-    for (uint32_t n = 0; n < f->count; n++) {
+    for (uint32_t n = f->count; n-- > 0;) {
         const dq_node *node = f->nodes[n];
-        const bool widens = p->widens[n] = does_widen(p, node);
-        const bool fixed = !widens && !dequantizes(node) && all_fixed(p, node);
-        if (widens && !first && is_border(f, node) && !all_fixed(p, node))
-            first = node;
-        for (uint32_t i = 0; i < node->out_count; i++)
-            if (node->out[i]) {
-                p->floats[dq_fuser_at(p->f, node->out[i])] =
-                    widens && is_half(f, node->out[i]) && !dq_fuser_is(node, "Cast");
-                p->fixed[dq_fuser_at(p->f, node->out[i])] = fixed;
-            }
-        if (!widens)
-            dq_node_each_use(node, holds_graphs(node) ? keep : keep_half, p);
+        const uint32_t root = root_of(p, n);
+        if (!p->inside[n])
+            continue;
+        if (dequantizes(node))
+            p->inside[n] = p->wide[dq_fuser_at(p->f, node->out[0])] != NULL;
+        else
+            p->inside[n] = p->enters[root] && p->computes[root];
+        for (uint32_t i = 0; i < node->in_count; i++)
+            if (node->in[i] && p->inside[n])
+                p->wide[dq_fuser_at(p->f, node->in[i])] =
+                    node->in[i]; /* read in float: a mark until the new list is made */
+            else if (node->in[i])
+                p->kept[dq_fuser_at(p->f, node->in[i])] = true;
+        first = p->inside[n] && any_half(f, node->in_count, node->in) ? node : first;
     }
-    for (uint32_t i = 0; i < wanted_count; i++)
-        p->kept[dq_fuser_at(p->f, wanted[i])] = true;
+    memset(p->wide, 0, (f->use_count + f->value_count) * sizeof *p->wide);
     return first;
 }
 
@@ -222,7 +327,7 @@ static dq_value *float_constant(dq_fuser *f, const dq_tensor *half)
 /* The value in float, where it is a half float. */
 static dq_value *take_wide(pass *p, const dq_node *like, dq_value *v)
 {
-    if (!is_half(p->f, v))
+    if (!dq_fuser_is_half(p->f, v))
         return take(p, v);
     const dq_tensor *constant = dq_fuser_constant(v);
     dq_value **wide = &p->wide[dq_fuser_at(p->f, v)];
@@ -265,8 +370,7 @@ static bool add_as_written(pass *p, dq_node *node)
     return true;
 }
 
-/* The same in float, and behind it what is kept of its results; codes are dequantized anew for that, so as to
- * round once. */
+/* The node in float; a DequantizeLinear once more as written where nodes outside of regions read it. */
 static bool add_wide(pass *p, dq_node *node)
 {
     dq_fuser *f = p->f;
@@ -274,14 +378,14 @@ static bool add_wide(pass *p, dq_node *node)
     if (!copy)
         return false;
     for (uint32_t i = 0; i < copy->attr_count; i++)
-        if (strcmp(copy->attrs[i].name, "output_dtype") == 0 && is_half(f, node->out[0]))
+        if (strcmp(copy->attrs[i].name, "output_dtype") == 0 && dq_fuser_is_half(f, node->out[0]))
             copy->attrs[i].u.i = DQ_FLOAT;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !(copy->in[i] = take_wide(p, node, node->in[i])))
             return false;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_value *out = node->out[i];
-        if (!is_half(f, out)) {
+        if (!dq_fuser_is_half(f, out)) {
             if (out && !(copy->out[i] = renew(p, out, copy)))
                 return false;
             continue;
@@ -297,75 +401,80 @@ static bool add_wide(pass *p, dq_node *node)
     if (!dq_fuser_bind(f, copy))
         return false;
     p->nodes[p->count++] = copy;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        const dq_value *out = node->out[i];
-        if (!is_half(f, out) || !p->kept[dq_fuser_at(p->f, out)])
-            continue;
-        if (!(dequantizes(node) ? add_as_written(p, node)
-                                : add_cast(p, node, copy->out[i], renew(p, out, NULL)) != NULL))
-            return false;
-    }
-    return true;
+    return !dequantizes(node) || !p->kept[dq_fuser_at(p->f, node->out[0])] || add_as_written(p, node);
 }
 
-/* A Cast that widens is not needed, unless somebody reads what it gives. */
-static bool add_cast_of_model(pass *p, dq_node *node)
+static bool add_node(pass *p, uint32_t n)
 {
-    dq_value *out = node->out[0], *from = take_wide(p, node, node->in[0]);
-    if (!from)
-        return false;
-    if (is_half(p->f, out)) {
-        p->wide[dq_fuser_at(p->f, out)] = from;
-        return !p->kept[dq_fuser_at(p->f, out)] || add_as_written(p, node);
-    }
-    if (p->kept[dq_fuser_at(p->f, out)])
+    dq_node *node = p->f->nodes[n];
+    if (reads_shape(node) && p->wide[dq_fuser_at(p->f, node->in[0])])
         return add_wide(p, node);
-    p->as[dq_fuser_at(p->f, out)] = from;
-    return true;
+    if (!p->inside[n])
+        return add_as_written(p, node);
+    if (!dq_fuser_is(node, "Cast"))
+        return any_half(p->f, node->in_count, node->in) || any_half(p->f, node->out_count, node->out)
+                   ? add_wide(p, node)
+                   : add_as_written(p, node);
+    dq_value *from = take_wide(p, node, node->in[0]), *out = node->out[0];
+    *(dq_fuser_is_half(p->f, out) ? &p->wide[dq_fuser_at(p->f, out)] : &p->as[dq_fuser_at(p->f, out)]) = from;
+    return from != NULL;
 }
 
+/* Nodes that nothing needs are left out: they may read what is in float now. */
 static bool add_all(pass *p)
 {
-    for (uint32_t n = 0; n < p->f->count; n++) {
-        dq_node *node = p->f->nodes[n];
-        bool added = !p->widens[n]               ? add_as_written(p, node)
-                     : dq_fuser_is(node, "Cast") ? add_cast_of_model(p, node)
-                                                 : add_wide(p, node);
-        if (!added)
+    for (uint32_t n = 0; n < p->f->count; n++)
+        if (is_read(p, p->f->nodes[n]) && !add_node(p, n))
             return false;
-    }
     return true;
+}
+
+static bool any_entry(const dq_fuser *f)
+{
+    for (uint32_t n = 0; n < f->count; n++)
+        if (is_entry(f, f->nodes[n]))
+            return true;
+    return false;
 }
 
 void dq_fuse_half(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count)
 {
-    const size_t values = f->use_count;
-    size_t most = 0;
-    bool any = false;
-    for (uint32_t n = 0; n < f->count; n++) {
-        const dq_node *node = f->nodes[n];
-        any = any || is_border(f, node);
-        most += 1 + (size_t)node->in_count + node->out_count; /* itself, and as many Casts */
-    }
-    if (!any)
+    if (!any_entry(f))
         return;
+    for (f->at = 0; f->at < f->count && !f->failed; f->at++)
+        (void)dq_fuse_half_table(f);
+    const size_t values = f->use_count + f->value_count;
+    size_t most = 0;
+    for (uint32_t n = 0; n < f->count; n++) /* itself, and as many Casts and repeated nodes */
+        most += 1 + (size_t)f->nodes[n]->in_count + f->nodes[n]->out_count;
     pass p = {.f = f,
               .as = DQ_NEW_ARRAY(f->passing, values, dq_value *),
               .wide = DQ_NEW_ARRAY(f->passing, values, dq_value *),
-              .floats = DQ_NEW_ARRAY(f->passing, values, bool),
+              .giver = DQ_NEW_ARRAY(f->passing, values, uint32_t),
               .fixed = DQ_NEW_ARRAY(f->passing, values, bool),
+              .read = DQ_NEW_ARRAY(f->passing, values, bool),
               .kept = DQ_NEW_ARRAY(f->passing, values, bool),
-              .widens = DQ_NEW_ARRAY(f->passing, f->count, bool),
+              .inside = DQ_NEW_ARRAY(f->passing, f->count, bool),
+              .region = DQ_NEW_ARRAY(f->passing, f->count, uint32_t),
+              .enters = DQ_NEW_ARRAY(f->passing, f->count, bool),
+              .computes = DQ_NEW_ARRAY(f->passing, f->count, bool),
               .nodes = DQ_NEW_ARRAY(f->arena, most, dq_node *)};
-    if (!p.as || !p.wide || !p.floats || !p.fixed || !p.kept || !p.widens || !p.nodes) {
+    if (f->failed || !p.as || !p.wide || !p.giver || !p.fixed || !p.read || !p.kept || !p.inside ||
+        !p.region || !p.enters || !p.computes || !p.nodes) {
         dq_fuser_no_memory(f);
         return;
     }
-    const dq_node *first = look(&p, wanted, wanted_count);
-    if (!first || !add_all(&p))
+    find_givers(&p);
+    find_members(&p, wanted, wanted_count);
+    connect(&p);
+    measure(&p);
+    const dq_node *first = choose(&p);
+    if (first && !add_all(&p))
         return;
-    f->nodes = p.nodes;
-    f->count = p.count;
+    if (first) {
+        f->nodes = p.nodes;
+        f->count = p.count;
+        dq_fuser_tell(f, first, "half precision is computed in float from here to QuantizeLinear");
+    }
     f->use_count += f->value_count;
-    dq_fuser_tell(f, first, "half floats around codes are computed as floats, from here on");
 }

@@ -7,7 +7,8 @@
  * Where nothing but moves is left, and both ends have the same parameters, the codes are only moved
  * (fuse_moves.c).
  *
- * Quantized operators that do the same become a table as well: QLinearMul(x, QLinearSigmoid(x)). */
+ * Quantized operators that do the same become a table as well: QLinearMul(x, QLinearSigmoid(x)). So do
+ * functions in float16 and bfloat16, whose roundings the table then holds (dq_fuse_half_table). */
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -302,14 +303,12 @@ static bool grow_codes(const dq_fuser *f, region *r, const dq_value *v, int *vis
     return r->leaves[0] == v;
 }
 
-bool dq_fuse_code_table(dq_fuser *f)
+/* Replaces the node that is looked at by a look-up in the table of the region's results, its nodes computed
+ * on all values of its leaf's 8-bit type. */
+static bool place_lookup(dq_fuser *f, const region *r)
 {
     dq_node *last = f->nodes[f->at];
-    region r = {0};
-    int visits = 0;
-    if (!add_quantized(f, &r, last, &visits) || r.count < 2 || !r.leaf_count)
-        return false;
-    dq_dtype dtype = dq_fuser_dtype(f, r.leaves[0]);
+    dq_dtype dtype = dq_fuser_dtype(f, r->leaves[0]);
     if (dtype != DQ_UINT8 && dtype != DQ_INT8)
         return false;
     uint8_t all[CODES];
@@ -318,15 +317,79 @@ bool dq_fuse_code_table(dq_fuser *f)
     dq_tensor x = {.data = all}, *table = NULL;
     dq_error why;
     dq_status status = dq_tensor_set_shape(&x, dtype, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, &why);
-    dq_given given = {.value = r.leaves[0], .tensor = &x, .constant = true};
+    dq_given given = {.value = r->leaves[0], .tensor = &x, .constant = true};
     if (status == DQ_OK)
-        status = dq_fuser_run(f, r.nodes, r.count, &given, 1, last->out[0], &table, &why);
+        status = dq_fuser_run(f, r->nodes, r->count, &given, 1, last->out[0], &table, &why);
     if (status == DQ_OK && (!table || table->size != CODES))
         return false;
-    dq_node *made = make_lookup(f, last, (dq_value *)(uintptr_t)r.leaves[0], table, status, &why);
+    dq_node *made = make_lookup(f, last, (dq_value *)(uintptr_t)r->leaves[0], table, status, &why);
     if (!made || !dq_fuser_bind(f, made))
         return false;
     f->nodes[f->at] = made;
-    tell_count(f, last, r.count - 1);
+    tell_count(f, last, r->count - 1);
     return true;
+}
+
+bool dq_fuse_code_table(dq_fuser *f)
+{
+    region r = {0};
+    int visits = 0;
+    return add_quantized(f, &r, f->nodes[f->at], &visits) && r.count >= 2 && r.leaf_count &&
+           place_lookup(f, &r);
+}
+
+/* ---- Half precision -------------------------------------------------------------------------------------
+ */
+
+/* Whether the node's parameters are one constant scale and zero point. */
+static bool has_one_scale(const dq_node *node)
+{
+    const dq_value *zero = dq_node_input(node, 2);
+    const dq_tensor *scale = dq_fuser_constant(node->in[1]), *zero_t = dq_fuser_constant(zero);
+    return scale && is_scalar(scale) && (!zero || (zero_t && is_scalar(zero_t)));
+}
+
+/* Adds what gives the float value `v` of any type, as far back as DequantizeLinear nodes of the same
+ * quantized values. */
+static bool grow_half(const dq_fuser *f, region *r, const dq_value *v, int *visits)
+{
+    const dq_tensor *constant = dq_fuser_constant(v);
+    const dq_node *node = v->producer;
+    if (constant)
+        return is_scalar(constant);
+    if (!node || v->graph != f->graph || *node->domain || node->out_count != 1 || ++*visits == MOST_VISITS)
+        return false;
+    if (in_region(r, node))
+        return true;
+    if (dq_fuser_is(node, "DequantizeLinear")) {
+        if (!has_one_scale(node) || dq_fuser_constant(node->in[0]))
+            return false;
+        r->leaves[0] = r->leaf_count ? r->leaves[0] : node->in[0];
+        r->leaf_count = 1;
+        return r->leaves[0] == node->in[0] && add_node(r, node);
+    }
+    if (!is_elementwise(node) && !dq_fuser_is(node, "Cast"))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i] && !grow_half(f, r, node->in[i], visits))
+            return false;
+    return add_node(r, node);
+}
+
+static bool gives_half(const dq_fuser *f, const region *r)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (dq_fuser_is_half(f, r->nodes[i]->out[0]))
+            return true;
+    return false;
+}
+
+bool dq_fuse_half_table(dq_fuser *f)
+{
+    const dq_node *last = f->nodes[f->at];
+    region r = {0};
+    int visits = 0;
+    return dq_fuser_is(last, "QuantizeLinear") && last->out[0] && has_one_scale(last) &&
+           grow_half(f, &r, last->in[0], &visits) && r.leaf_count && gives_half(f, &r) &&
+           add_node(&r, last) && place_lookup(f, &r);
 }

@@ -84,6 +84,8 @@ static inline uint32_t dq_fuser_at(const dq_fuser *f, const dq_value *v)
 const dq_tensor *dq_fuser_constant(const dq_value *v);
 /** The element type of a value as far as the model says, else DQ_UNDEFINED. */
 dq_dtype dq_fuser_dtype(const dq_fuser *f, const dq_value *v);
+/** Whether the value's element type is float16 or bfloat16. */
+bool dq_fuser_is_half(const dq_fuser *f, const dq_value *v);
 /** Whether the node is this operator of ai.onnx. */
 bool dq_fuser_is(const dq_node *node, const char *op);
 enum { DQ_FUSER_WANTED = 1 << 20 };
@@ -308,6 +310,9 @@ bool dq_fuse_normalization(dq_fuser *f); /* fuse_norm.c: layer normalization wri
 bool dq_fuse_dynamic(dq_fuser *f, uint32_t at);      /* fuse_dynamic.c: dynamic quantization */
 bool dq_fuse_conv(dq_fuser *f, uint32_t at);         /* fuse_conv.c: what follows float convolutions */
 bool dq_fuse_dynamic_conv(dq_fuser *f, uint32_t at); /* fuse_dynamic_conv.c: ConvInteger and its scaling */
+/** fuse_table.c: functions of one 8-bit value in half precision, before dq_fuse_half looks for regions; needs
+ * no counts of uses. */
+bool dq_fuse_half_table(dq_fuser *f);
 /** fuse_half.c: in the whole graph, before all others: puts a new list and new values in their place. */
 void dq_fuse_half(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count);
 /** fuse_chain.c: in the whole graph, behind the others. */

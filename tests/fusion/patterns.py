@@ -110,6 +110,11 @@ class Case:
         self.output(result, dtype)
         return result
 
+    def quantize_half(self, name, value, scale):
+        """Quantized to uint8 by a scale in half precision, and an output of the graph."""
+        result = self.node("QuantizeLinear", [value, *self.parameters(name, scale, np.uint8(100))], name)
+        self.output(result, U8)
+
     def clip(self, value):
         """Relu, Clip or nothing behind a product."""
         kind = self.pick("none", "Relu", "Clip", "Clip", "both")
