@@ -1,10 +1,11 @@
 /* Fusion: the nodes of a graph with patterns of nodes replaced by single ones that compute the same in the
  * integer domain. The graph itself stays as it is; a plan takes the list of nodes instead of the graph's own.
  *
- * A quantized result of a fused node differs from the graph's as written by at most one quantum; inside
- * regions of half precision by its roundings, too (fuse_half.c). What is exact to the bit, and what
- * rounds elsewhere, stands over each pattern (fuse_*.c). A value that a caller wants is computed as the graph
- * is written: fusion stops there. */
+ * A fused node means what the graph as written means in real numbers, rounded once; scales that are no normal
+ * numbers and values that may be NaN stop fusion (fuse_range.c). A quantized result of a fused node differs
+ * from the graph's as written by at most one quantum; inside regions of half precision by its roundings, too
+ * (fuse_half.c). What is exact to the bit, and what rounds elsewhere, stands over each
+ * pattern (fuse_*.c). A value that a caller wants is computed as the graph is written: fusion stops there. */
 #ifndef DQ_PLAN_FUSE_H
 #define DQ_PLAN_FUSE_H
 

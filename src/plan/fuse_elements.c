@@ -1,19 +1,22 @@
-/* Operators that work on quantized codes, and no product:
+/* Operators that work on quantized values, and no product:
  *
  *   QuantizeLinear(op(DequantizeLinear x …))
  *
- * - Add, Sum of two, Mul: com.microsoft QLinearAdd, QLinearMul. The sum is rounded with its zero point,
- *   so that ties may fall one quantum apart from the graph as written.
- * - AveragePool, GlobalAveragePool, ReduceMean: com.microsoft QLinearAveragePool,
- *   QLinearGlobalAveragePool, QLinearReduceMean, likewise.
- * - Softmax: com.microsoft QLinearSoftmax. Its results are shares of floor(1 / y_scale) instead of
- *   1 / y_scale, less than one quantum apart.
- * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit codes: itself, of codes.
- *   Exact.
+ * - Add, Sum of two, Mul: dqrun.QLinearAdd, QLinearMul. The real-number formula, rounded once.
+ * - AveragePool, GlobalAveragePool, ReduceMean: dqrun.QLinearAveragePool, QLinearGlobalAveragePool,
+ *   QLinearReduceMean, likewise.
+ * - Softmax: dqrun.QLinearSoftmax. The standard's formula in float, rounded once.
+ * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit quantized values: itself.
+ * Exact.
  *
- * Concat of codes of one scale and zero point, which a product reads: DequantizeLinear(Concat(x …)). Exact.
+ * The graph as written rounds floats on the way, so that near ties its results may be one quantum apart;
+ * those of com.microsoft's operators of the same names follow other formulas (docs/com-microsoft.md).
+ *
+ * Concat of quantized values of one scale and zero point, which a product reads: DequantizeLinear(Concat(x
+ * …)). Exact.
  *
  * Moves, Relu and Clip may stand around the operator (fuse_moves.c). */
+#include "ops/pool/exact_mean.h"
 #include "plan/fuser.h"
 
 #include <math.h>
@@ -25,8 +28,34 @@
 static bool take(dq_fuser *f, const dq_value *v, dq_dtype dtype, dq_value **in)
 {
     dq_dequantized x;
-    return dq_fuser_dequantized(f, v, false, &x) && x.per_tensor &&
+    return dq_fuser_dequantized(f, v, false, &x) && x.per_tensor && dq_fuser_scale(x.scale_t, 0) > 0 &&
            (x.dtype == dtype || dq_fuser_flip(f, &x)) && dq_fuser_operand(f, &x, in);
+}
+
+static dq_q8 params_of(const dq_value *scale, const dq_value *zero, dq_dtype dtype)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    return (dq_q8){.scale = dq_fuser_scale(dq_fuser_constant(scale), 0),
+                   .zero = (int)dq_fuser_zero(dq_fuser_constant(zero), 0),
+                   .min = (int)row->min,
+                   .max = (int)row->max};
+}
+
+/* The numbers with which the kernel gives the real-number formula's results, where there are such. */
+static bool set_terms(dq_fuser *f, dq_node *node, bool adds, dq_dtype dtype)
+{
+    const dq_q8_pair pair = {params_of(node->in[1], node->in[2], dtype),
+                             params_of(node->in[4], node->in[5], dtype),
+                             params_of(node->in[6], node->in[7], dtype)};
+    const size_t count = adds ? DQ_ADD_TERMS : DQ_MUL_TERMS;
+    float *terms = DQ_NEW_ARRAY(f->arena, count, float);
+    if (!terms)
+        return dq_fuser_no_memory(f);
+    node->attr_count = adds ? dq_q8_add_terms(&pair, terms) : dq_q8_mul_terms(&pair, terms);
+    if (node->attr_count)
+        node->attrs[0] =
+            (dq_attr){.name = "terms", .kind = DQ_ATTR_FLOATS, .count = count, .u.floats = terms};
+    return true;
 }
 
 static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
@@ -36,7 +65,8 @@ static dq_node *make_binary(dq_fuser *f, const dq_node *node, const dq_quantized
         !take(f, node->in[1], q->dtype, in + 3))
         return NULL;
     dq_fuser_result(f, q, in + 6);
-    return f->failed ? NULL : dq_fuser_node(f, "com.microsoft", op, 1, node, 8, in, q->node->out[0], 0);
+    dq_node *made = f->failed ? NULL : dq_fuser_node(f, "dqrun", op, 1, node, 8, in, q->node->out[0], 1);
+    return made && set_terms(f, made, strcmp(op, "QLinearAdd") == 0, q->dtype) ? made : NULL;
 }
 
 /* ---- Pools -------------------------------------------------------------------------------------------- */
@@ -81,16 +111,29 @@ static dq_node *make_unary(dq_fuser *f, const dq_node *node, const dq_quantized 
     dq_fuser_result(f, q, in + 3);
     if (f->failed)
         return NULL;
-    dq_node *made =
-        dq_fuser_node(f, "com.microsoft", op, 1, node, 5, in, q->node->out[0], node->attr_count + 1);
+    dq_node *made = dq_fuser_node(f, "dqrun", op, 1, node, 5, in, q->node->out[0], node->attr_count + 1);
     if (made)
         made->attr_count = 0;
     return made;
 }
 
+/* Windows whose integer sums float holds, as QLinearAveragePool adds them. */
+static bool has_small_windows(const dq_node *node)
+{
+    size_t axes;
+    const int64_t *kernel = dq_node_ints(node, "kernel_shape", &axes);
+    int64_t elements = 1;
+    for (size_t i = 0; i < axes; i++) {
+        if (kernel[i] < 1 || kernel[i] > DQ_EXACT_MEAN_ELEMENTS / elements)
+            return false;
+        elements *= kernel[i];
+    }
+    return true;
+}
+
 static dq_node *make_pool(dq_fuser *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
-    if (!no_dilation(node) || !counts_alike(node))
+    if (!no_dilation(node) || !counts_alike(node) || !has_small_windows(node))
         return NULL;
     dq_node *made = make_unary(f, node, q, op);
     for (uint32_t i = 0; made && i < node->attr_count; i++)
@@ -131,11 +174,7 @@ static dq_node *make_mean(dq_fuser *f, const dq_node *node, const dq_quantized *
 
 static dq_node *make_softmax(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
-    /* beyond a result of 1 as written, its share would not tell anything; larger values are larger codes */
-    dq_dequantized x;
-    bool fits = dq_fuser_scale(q->scale_t, 0) > 0 && dq_fuser_scale(q->scale_t, 0) <= 1 &&
-                dq_fuser_dequantized(f, node->in[0], false, &x) && dq_fuser_scale(x.scale_t, 0) > 0;
-    dq_node *made = fits ? make_unary(f, node, q, "QLinearSoftmax") : NULL;
+    dq_node *made = make_unary(f, node, q, "QLinearSoftmax");
     if (!made)
         return NULL;
     int64_t last = node->opset < 13 ? 1 : -1;
@@ -209,6 +248,8 @@ static dq_node *make_wide_concat(dq_fuser *f, const dq_node *node, const dq_quan
 
 static dq_node *make(dq_fuser *f, const dq_node *node, const dq_quantized *q)
 {
+    if (!(dq_fuser_scale(q->scale_t, 0) > 0))
+        return NULL;
     if (dq_fuser_is(node, "Add") || dq_fuser_is(node, "Sum"))
         return make_binary(f, node, q, "QLinearAdd");
     if (dq_fuser_is(node, "Mul"))

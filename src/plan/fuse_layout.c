@@ -75,6 +75,12 @@ static bool is(const dq_node *node, const char *domain, const char *op)
     return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op) == 0;
 }
 
+/* This operator of com.microsoft, or that of the same name which fusion makes. */
+static bool is_quantized(const dq_node *node, const char *op)
+{
+    return is(node, microsoft, op) || is(node, "dqrun", op);
+}
+
 /* The weights of a convolution over two spatial axes; NULL: it is none. */
 static const dq_tensor *image_weights(const dq_node *node)
 {
@@ -101,11 +107,11 @@ static kind kind_of(const dq_fuser *f, const dq_node *node)
         return w->dims[1] > 1 || dq_node_int(node, "group", 1) == 1 ? CONV : OTHER;
     if (is(node, "", "MaxPool"))
         return is_image_pool(f, node) ? MAX : OTHER;
-    if (is(node, microsoft, "QLinearAveragePool"))
+    if (is_quantized(node, "QLinearAveragePool"))
         return is_image_pool(f, node) ? AVERAGE : OTHER;
-    if (is(node, microsoft, "QLinearGlobalAveragePool"))
+    if (is_quantized(node, "QLinearGlobalAveragePool"))
         return GLOBAL;
-    if (is(node, microsoft, "QLinearAdd") || is(node, microsoft, "QLinearMul"))
+    if (is_quantized(node, "QLinearAdd") || is_quantized(node, "QLinearMul"))
         return SUM;
     if (is(node, microsoft, "QLinearConcat"))
         return CONCAT;

@@ -20,8 +20,8 @@ NARROWED = {
     "matmul": "QLinearMatMul",
     "gemm": "com.microsoft/QGemm",
     "concat": "com.microsoft/QLinearConcat",
-    "mean": "com.microsoft/QLinearReduceMean",
-    "softmax": "com.microsoft/QLinearSoftmax",
+    "mean": "dqrun/QLinearReduceMean",
+    "softmax": "dqrun/QLinearSoftmax",
     "table": "dqrun/TableLookup",
 }
 

@@ -1,7 +1,9 @@
-/* QLinearGlobalAveragePool of com.microsoft adds up integers:
+/* QLinearGlobalAveragePool adds up integers. That of com.microsoft gives
  *     Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
- * each step rounded to float. A channel without elements has the mean 0. */
-#include "ops/quantize/q8.h"
+ * each step rounded to float, 0 being the mean of a channel without elements. That of the domain dqrun gives
+ * the real-number formula's result, rounded once, and the type's minimum for a channel without elements,
+ * whose mean is NaN. */
+#include "ops/quantize/exact_ratio.h"
 
 #include <string.h>
 
@@ -50,6 +52,8 @@ typedef struct global_job {
     uint8_t *out;
     dq_q8 qx, qy;
     float ratio;
+    bool exact; /* … which `by` then is */
+    dq_ratio by;
 } global_job;
 
 static void add_places(const uint8_t *x, size_t places, size_t step, size_t channels, bool is_signed,
@@ -91,6 +95,8 @@ static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
 static uint8_t global_mean(const global_job *job, int64_t sum)
 {
     sum -= (int64_t)job->qx.zero * (int64_t)job->s->size;
+    if (job->exact)
+        return (uint8_t)(job->s->size ? dq_ratio_quantize(&job->by, &job->qy, (double)sum) : job->qy.min);
     return dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
 }
 
@@ -132,9 +138,8 @@ static void global_range(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static dq_status global_run(const dq_op_call *call, dq_error *err)
+static dq_status run(const dq_op_call *call, bool exact)
 {
-    (void)err;
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
     dq_dtype dtype = call->in[0]->dtype;
@@ -143,11 +148,34 @@ static dq_status global_run(const dq_op_call *call, dq_error *err)
                       .out = call->out[0]->data,
                       .qx = dq_q8_read(call, 1, 2, dtype),
                       .qy = dq_q8_read(call, 3, 4, dtype)};
+    job.exact = exact;
+    job.by = dq_ratio_make((double)job.qx.scale, (double)job.qy.scale * (double)job.s->size);
     job.ratio = job.s->size ? job.qx.scale / (job.qy.scale * (float)job.s->size) : 0;
     size_t pieces = call->out[0]->count / job.s->channels * global_pieces(job.s);
     dq_parallel(call->threads, pieces, WORK / (job.s->size + 1) + 1, global_range, &job);
     return DQ_OK;
 }
 
+static dq_status global_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    return run(call, false);
+}
+
+static dq_status exact_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check_exact(call, 1, 2, err));
+    DQ_TRY(dq_q8_check_exact(call, 3, 4, err));
+    return global_infer(call, err);
+}
+
+static dq_status exact_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    return run(call, true);
+}
+
+const dq_op_impl dq_op_exact_global_average_pool = {exact_infer, global_prepare, exact_run,
+                                                    DQ_OP_SLICED_FIRST};
 const dq_op_impl dq_op_qlinear_global_average_pool = {global_infer, global_prepare, global_run,
                                                       DQ_OP_SLICED_FIRST};

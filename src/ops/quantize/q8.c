@@ -14,6 +14,16 @@ dq_status dq_q8_check(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_
     return DQ_OK;
 }
 
+dq_status dq_q8_check_exact(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_error *err)
+{
+    DQ_TRY(dq_q8_check(call, scale, zero, err));
+    const dq_tensor *s = call->in[scale];
+    if (!dq_q8_constant(call, scale, zero) || !s->data || !isnormal(dq_data(s, float)[0]) ||
+        dq_data(s, float)[0] < 0)
+        return dq_call_fail_input(call, err, scale, "is no constant that is positive and normal");
+    return DQ_OK;
+}
+
 bool dq_q8_constant(const dq_op_call *call, uint32_t scale, uint32_t zero)
 {
     return dq_call_constant(call, scale) && (!dq_call_in(call, zero) || dq_call_constant(call, zero));

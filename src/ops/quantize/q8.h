@@ -16,6 +16,8 @@ typedef struct dq_q8 {
 
 /** Refuses a scale or a zero point (when given) of more or less than one element. */
 dq_status dq_q8_check(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_error *err);
+/** The same for operators of the domain dqrun, whose scales are constants, positive and normal. */
+dq_status dq_q8_check_exact(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_error *err);
 /** Whether both are the same in every run. */
 bool dq_q8_constant(const dq_op_call *call, uint32_t scale, uint32_t zero);
 /** Their values, for a tensor of that type; a zero point that is left out is 0. */

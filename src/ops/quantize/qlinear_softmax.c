@@ -4,7 +4,10 @@
  * end; the shift upwards keeps small ones from vanishing. They are added up as floats in the row's order, and
  *     Y = saturate(round(e * k / sum) + y_zero_point),  k = floor(1 / y_scale),
  * product and quotient rounded to float. The zero point of X plays no part. Before version 13 of Softmax,
- * which attribute `opset` tells, a row is all axes from `axis` on. */
+ * which attribute `opset` tells, a row is all axes from `axis` on.
+ *
+ * QLinearSoftmax of the domain dqrun is the standard's Softmax between DequantizeLinear and QuantizeLinear:
+ * it takes k = 1 / y_scale, and adds long rows up in double. */
 #include "base/math.h"
 #include "ops/quantize/q8.h"
 
@@ -14,6 +17,7 @@
 typedef struct softmax_state {
     size_t length, inner; /* elements of a row, and from one to the next */
     size_t rows;
+    bool exact;       /* the standard's formula */
     bool ready;       /* the table is made */
     float table[256]; /* entry 255 belongs to the greatest code */
 } softmax_state;
@@ -48,6 +52,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state->length = dq_dims_product(x->dims, axis, end);
     state->inner = dq_dims_product(x->dims, end, x->rank);
     state->rows = state->length ? x->count / state->length : 0;
+    state->exact = strcmp(call->node->domain, "dqrun") == 0;
     state->ready = dq_call_constant(call, 1);
     if (state->ready)
         make_table(call, state->length, state->table);
@@ -163,15 +168,36 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
     }
 }
 
+static float sum_in_float(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t flip)
+{
+    float sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += table[x[i * step] ^ flip];
+    return sum;
+}
+
+/* Four sums, none of which waits for another one. */
+static float sum_in_double(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t flip)
+{
+    enum { SUMS = 4 };
+    double sum[SUMS] = {0};
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            sum[k] += (double)table[x[(i + k) * step] ^ flip];
+    for (; i < n; i++)
+        sum[0] += (double)table[x[i * step] ^ flip];
+    return (float)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
 /* … those of others from a table of all codes. */
 static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
 {
     size_t n = job->state->length, step = job->state->inner;
     const float *table = job->table + (255 - highest);
     uint8_t by_rank[256], by_code[256];
-    float sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += table[x[i * step] ^ flip];
+    const float sum =
+        job->state->exact ? sum_in_double(table, x, n, step, flip) : sum_in_float(table, x, n, step, flip);
     results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
     for (size_t c = 0; c <= highest; c++)
         by_code[c ^ flip] = by_rank[c];
@@ -214,9 +240,17 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                        .y = call->out[0]->data,
                        .qx = dq_q8_read(call, 1, 2, x->dtype),
                        .qy = dq_q8_read(call, 3, 4, x->dtype)};
-    job.factor = floorf(1 / job.qy.scale);
+    job.factor = state->exact ? 1 / job.qy.scale : floorf(1 / job.qy.scale);
     dq_parallel(call->threads, state->rows, 16384 / state->length + 1, rows, &job);
     return DQ_OK;
 }
 
+static dq_status exact_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check_exact(call, 1, 2, err));
+    DQ_TRY(dq_q8_check_exact(call, 3, 4, err));
+    return infer(call, err);
+}
+
 const dq_op_impl dq_op_qlinear_softmax = {infer, prepare, run, 0};
+const dq_op_impl dq_op_exact_softmax = {exact_infer, prepare, run, 0};

@@ -4,7 +4,7 @@
 #include "ops/reduce/reduce.h"
 #include "base/math.h"
 #include "ops/lists.h"
-#include "ops/quantize/q8.h"
+#include "ops/quantize/exact_ratio.h"
 #include "ops/rows.h"
 
 #include <math.h>
@@ -245,12 +245,19 @@ typedef struct job {
     const dq_tensor *in;
     dq_tensor *out;
     const dq_q8 *q_in, *q_out; /* a quantized mean; else NULL */
+    const dq_ratio *by;        /* … as the real-number formula has it; NULL: as com.microsoft has it */
 } job;
 
-/* The mean of (codes - zero point) * scale, quantized: in double, so that it is rounded once. */
+/* The mean of (quantized values - zero point) * scale, quantized: in double, so that it is rounded once. A
+ * mean of no elements is NaN in the standard, and 0 in com.microsoft. */
 static void put_quantized_mean(const job *j, size_t i, const accumulator *a, size_t count)
 {
     double sum = (double)((int64_t)a->value.u - (int64_t)count * j->q_in->zero);
+    if (j->by) {
+        const int v = count ? dq_ratio_quantize(j->by, j->q_out, sum) : j->q_out->min;
+        dq_data(j->out, uint8_t)[i] = (uint8_t)v;
+        return;
+    }
     double multiple = count ? sum * (double)j->q_in->scale / ((double)j->q_out->scale * (double)count) : 0;
     dq_data(j->out, uint8_t)[i] = dq_q8_round(j->q_out, multiple);
 }
@@ -354,5 +361,24 @@ static dq_status qlinear_mean_run(const dq_op_call *call, dq_error *err)
     return run_job(call, &(job){.q_in = &in, .q_out = &out});
 }
 
+static dq_status exact_mean_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check_exact(call, 1, 2, err));
+    DQ_TRY(dq_q8_check_exact(call, 3, 4, err));
+    return infer(call, err);
+}
+
+static dq_status exact_mean_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_reduction *s = call->state;
+    dq_dtype dtype = call->in[0]->dtype;
+    dq_q8 in = dq_q8_read(call, 1, 2, dtype), out = dq_q8_read(call, 3, 4, dtype);
+    const double count = (double)(s->reduced.count ? s->reduced.count : 1);
+    const dq_ratio by = dq_ratio_make((double)in.scale, (double)out.scale * count);
+    return run_job(call, &(job){.q_in = &in, .q_out = &out, .by = &by});
+}
+
+const dq_op_impl dq_op_exact_reduce_mean = {exact_mean_infer, dq_op_reduce_sum_prepare, exact_mean_run, 0};
 const dq_op_impl dq_op_qlinear_reduce_mean = {qlinear_mean_infer, dq_op_reduce_sum_prepare, qlinear_mean_run,
                                               0};

@@ -1,0 +1,425 @@
+/* QLinearAveragePool, of 8-bit tensors.
+ *
+ * That of com.microsoft adds up the dequantized elements of a window as floats in row-major order, divides by
+ * their number (with count_include_pad by the window's size) and takes Y = saturate(round(mean / y_scale +
+ * y_zero_point)), quotient and sum rounded to float: the zero point comes before rounding. A window that
+ * holds nothing but padding has the mean 0.
+ *
+ * That of the domain dqrun adds up integers, and gives the real-number formula's result, rounded once
+ * (exact_mean.h). The mean of a window that holds nothing but padding is NaN, the type's minimum. */
+#include "ops/codes.h"
+#include "ops/pool/exact_mean.h"
+#include "ops/pool/q8_window.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum {
+    TOGETHER = 8, /* planes with one window */
+    BAND = 2048,  /* floats, about */
+    STRIP = 32    /* of which kernels take whole ones at once */
+};
+
+typedef struct pool_state {
+    dq_q8_window shape;
+    const struct tap *taps;          /* of windows along the last axis … */
+    const struct stretch *stretches; /* … and the results of a line */
+    size_t tap_count, stretch_count;
+    /* whole planes at once, see plane_fits: */
+    bool whole;          /* the only window is all of a plane */
+    size_t pitch, plane; /* elements of a padded row, of all those under results */
+    size_t band;         /* rows of results at a time, whose sums stay in the first cache … */
+    size_t band_floats;  /* … with columns between them, in whole strips */
+    const float *counts; /* elements under each result, results a pitch apart; NULL: line by line */
+    bool exact;          /* dqrun's averages */
+    dq_exact_mean mean;
+    const float *multipliers; /* … of each result, as `counts` */
+} pool_state;
+
+/* An element of the windows of a line, for all those results at once whose windows have it inside: so each
+ * result sees its elements in row-major order. Counted in elements. */
+typedef struct tap {
+    size_t first, count; /* results */
+    size_t at;           /* of the row: what result `first` sees */
+} tap;
+
+/* Neighbouring results of a line, up to `end`, whose windows have `along` elements along the line. */
+typedef struct stretch {
+    size_t end, along;
+} stretch;
+
+/* Results come in lines along the last axis, with channels last all channels of each place. */
+typedef struct pool_job {
+    const dq_op_call *call;
+    const pool_state *s;
+    const uint8_t *x;
+    uint8_t *out;
+    dq_q8 qy;
+    dq_codes from, to; /* the input's, and those of multiples of y_scale */
+} pool_job;
+
+static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
+{
+    const pool_state *s = call->state;
+    job->call = call;
+    job->s = s;
+    job->x = call->in[0]->data;
+    job->out = call->out[0] ? call->out[0]->data : NULL;
+    dq_q8_window_run(call, &s->shape, s->counts ? s->shape.out_size : s->shape.line, range, job);
+}
+
+/* ---- QLinearAveragePool ------------------------------------------------------------------------------- */
+
+static dq_status average_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check(call, 1, 2, err));
+    DQ_TRY(dq_q8_check(call, 3, 4, err));
+    return dq_q8_window_infer(call, dq_node_int(call->node, "channels_last", 0) != 0, err);
+}
+
+static dq_status list_taps(const dq_op_call *call, pool_state *s, dq_error *err)
+{
+    const dq_window *w = &s->shape.window;
+    size_t last = w->rank - 1;
+    int64_t begin, end, stride = w->stride[last];
+    dq_window_taps(w, last, &begin, &end);
+    tap *taps = DQ_NEW_ARRAY(call->arena, end > begin ? (size_t)(end - begin) : 0, tap);
+    if (!taps)
+        return dq_no_memory(err, SIZE_MAX, "the elements of a window");
+    s->taps = taps;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
+        int64_t first =
+            shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
+        int64_t past = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
+        past = past < w->out[last] ? past : w->out[last];
+        if (first < past)
+            taps[s->tap_count++] = (tap){.first = (size_t)first * s->shape.inner,
+                                         .count = (size_t)(past - first) * s->shape.inner,
+                                         .at = (size_t)(first * stride + shift) * s->shape.inner};
+    }
+    return DQ_OK;
+}
+
+static dq_status list_stretches(const dq_op_call *call, pool_state *s, dq_error *err)
+{
+    size_t last = s->shape.window.rank - 1, places = (size_t)s->shape.window.out[last], first;
+    stretch *list = DQ_NEW_ARRAY(call->arena, places, stretch);
+    if (!list)
+        return dq_no_memory(err, places * sizeof *list, "the lengths of windows");
+    s->stretches = list;
+    for (size_t i = 0; i < places; i++) {
+        size_t along = dq_axis_cells(&s->shape.window, last, i, &first);
+        if (s->stretch_count == 0 || list[s->stretch_count - 1].along != along)
+            list[s->stretch_count++].along = along;
+        list[s->stretch_count - 1].end = (i + 1) * s->shape.inner;
+    }
+    return DQ_OK;
+}
+
+/* Whether planes of results are worked out at once: rows with zeros around them, as floats, so that an
+ * element of the windows is added to all results of a plane by one long addition. What is added to the
+ * results' sums are the same numbers in the same order, and zeros, which change nothing: a sum that begins
+ * with +0 is never -0. Columns between a row's last result and the next row's first are worked out in vain.
+ */
+static bool plane_fits(const pool_state *s)
+{
+    enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
+    const dq_window *w = &s->shape.window;
+    if (w->rank != 2 || s->shape.inner != 1 || s->shape.out_size == 0 || w->kernel[1] > MOST_TAPS)
+        return false;
+    for (size_t d = 0; d < 2; d++)
+        if (w->begin[d] < 0 || (w->stride[d] != 1 && w->out[d] != 1) || w->in[d] > MOST_FLOATS ||
+            w->out[d] > MOST_FLOATS || w->kernel[d] > MOST_FLOATS || w->dilation[d] > MOST_FLOATS ||
+            dq_window_span(w, d) > MOST_FLOATS)
+            return false;
+    return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
+}
+
+static size_t strips(size_t n)
+{
+    return (n + STRIP - 1) / STRIP * STRIP;
+}
+
+/* Room for the plane and the sums of a band, and how many elements each result has. */
+static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
+{
+    const dq_window *w = &s->shape.window;
+    size_t high = (size_t)w->out[0], wide = (size_t)w->out[1], first;
+    s->pitch = wide + (size_t)dq_window_span(w, 1) - 1;
+    s->plane = (high + (size_t)dq_window_span(w, 0) - 1) * s->pitch;
+    s->band = s->pitch < BAND ? BAND / s->pitch : 1;
+    s->band = s->band < high ? s->band : high;
+    s->band_floats = strips(s->band * s->pitch);
+    float *counts = DQ_NEW_ARRAY(call->arena, high * s->pitch + STRIP, float);
+    if (!counts)
+        return dq_no_memory(err, high * s->pitch * sizeof *counts, "the sizes of windows");
+    for (size_t i = 0; i < high * s->pitch + STRIP; i++) {
+        size_t under =
+            i % s->pitch < wide && i / s->pitch < high
+                ? dq_axis_cells(w, 0, i / s->pitch, &first) * dq_axis_cells(w, 1, i % s->pitch, &first)
+                : 1;
+        under = s->shape.include_pad ? s->shape.kernel_size : under;
+        counts[i] = (float)(under || s->exact ? under : 1);
+    }
+    s->counts = counts;
+    if (s->exact) {
+        float *multipliers = DQ_NEW_ARRAY(call->arena, high * s->pitch + STRIP, float);
+        if (!multipliers)
+            return dq_no_memory(err, high * s->pitch * sizeof *counts, "the ratios of means");
+        for (size_t i = 0; i < high * s->pitch + STRIP; i++)
+            multipliers[i] = s->mean.multipliers[(size_t)counts[i]];
+        s->multipliers = multipliers;
+    }
+    /* behind the last row lies what the last of the columns worked out in vain reads */
+    call->worker_scratch_size =
+        (s->plane + s->pitch + STRIP) * sizeof(float) + s->band_floats * (sizeof(float) + 1);
+    s->whole = s->shape.out_size == 1;
+    for (size_t d = 0; d < 2; d++)
+        s->whole = s->whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->dilation[d] == 1;
+    if (s->whole) /* average_wholes */
+        call->worker_scratch_size += TOGETHER * s->plane * sizeof(float);
+    return DQ_OK;
+}
+
+/* Numbers of elements under windows: all products of those along the axes, and 1, between results. */
+static dq_status prepare_exact(dq_op_call *call, pool_state *s, dq_error *err)
+{
+    const dq_window *w = &s->shape.window;
+    const dq_q8 x = dq_q8_read(call, 1, 2, call->in[0]->dtype),
+                y = dq_q8_read(call, 3, 4, call->in[0]->dtype);
+    const size_t most = s->shape.kernel_size;
+    size_t first;
+    if (most > DQ_EXACT_MEAN_ELEMENTS)
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "the window has %zu elements, expected %d or fewer",
+                            most, DQ_EXACT_MEAN_ELEMENTS);
+    bool *occurs = DQ_NEW_ARRAY(call->arena, 2 * (most + 1), bool), *next = occurs + most + 1;
+    if (!occurs)
+        return dq_no_memory(err, 2 * most, "the sizes of windows");
+    occurs[1] = true;
+    for (size_t axis = 0; axis < w->rank; axis++) {
+        memset(next, 0, most + 1);
+        size_t last = SIZE_MAX;
+        for (size_t i = 0; i < (size_t)w->out[axis]; i++) {
+            const size_t along = dq_axis_cells(w, axis, i, &first);
+            for (size_t count = 0; along != last && count <= most / (along ? along : 1); count++)
+                next[count * along] = next[count * along] || occurs[count];
+            last = along;
+        }
+        memcpy(occurs, next, most + 1);
+    }
+    occurs[1] = true;
+    occurs[most] = occurs[most] || s->shape.include_pad;
+    return dq_exact_mean_prepare(call, &x, &y, occurs, most, &s->mean, err);
+}
+
+/* A worker's sums, and the row that is added. */
+static dq_status average_prepare(dq_op_call *call, dq_error *err)
+{
+    const bool channels_last = dq_node_int(call->node, "channels_last", 0) != 0;
+    DQ_TRY(dq_call_state(call, sizeof(pool_state), err));
+    pool_state *s = call->state;
+    DQ_TRY(dq_q8_window_prepare(call, channels_last, sizeof(float), &s->shape, err));
+    s->exact = strcmp(call->node->domain, "dqrun") == 0;
+    size_t row, *size = &call->worker_scratch_size;
+    if (s->exact)
+        DQ_TRY(prepare_exact(call, s, err));
+    if (plane_fits(s))
+        return prepare_planes(call, s, err);
+    DQ_TRY(list_taps(call, s, err));
+    DQ_TRY(list_stretches(call, s, err));
+    return dq_mul_size((size_t)s->shape.window.in[s->shape.window.rank - 1], s->shape.inner * sizeof(float),
+                       &row) &&
+                   dq_add_size(*size, row, size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "a line of the input");
+}
+
+/* n sums take x[i * step]. */
+static inline void average_take(float *restrict sums, const float *restrict x, size_t step, size_t n)
+{
+    if (step == 1) /* which a compiler makes vectors of */
+        for (size_t i = 0; i < n; i++)
+            sums[i] += x[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            sums[i] += x[i * step];
+}
+
+/* The elements of a row, to the results of a line. */
+static void average_row(const pool_state *s, const float *row, float *sums)
+{
+    size_t stride = (size_t)s->shape.window.stride[s->shape.window.rank - 1], inner = s->shape.inner;
+    for (const tap *t = s->taps; t < s->taps + s->tap_count; t++)
+        if (inner == 1 || stride == 1)
+            average_take(sums + t->first, row + t->at, inner == 1 ? stride : 1, t->count);
+        else
+            for (size_t i = 0; i < t->count; i += inner)
+                average_take(sums + t->first + i, row + t->at + i * stride, 1, inner);
+}
+
+/* The codes of a line with `total` elements a result, times those along the last axis: numbers that are
+ * rounded with their zero point are quantized by a scale of 1. */
+static void average_finish(const pool_job *job, float *sums, size_t total, uint8_t *out)
+{
+    const pool_state *s = job->s;
+    const float scale = job->qy.scale, zero = (float)job->qy.zero;
+    size_t i = 0;
+    for (const stretch *t = s->stretches; t < s->stretches + s->stretch_count; t++) {
+        /* what holds nothing has a sum of 0, and as its mean */
+        const size_t elements = s->shape.include_pad ? s->shape.kernel_size : total * t->along;
+        const float count = (float)(elements ? elements : 1);
+        const size_t end = t->end;
+        if (s->exact)
+            dq_exact_mean_apply(&s->mean, elements, sums + i, end - i);
+        if (s->exact)
+            i = end;
+        for (; i < end; i++)
+            sums[i] = sums[i] / count / scale + zero;
+    }
+    dq_codes_write(job->call->kernels, &job->to, sums, s->shape.line, out, 0);
+}
+
+static void average_line(const pool_job *job, size_t line, float *sums)
+{
+    const pool_state *s = job->s;
+    size_t last = s->shape.window.rank - 1, lines = s->shape.out_size * s->shape.inner / s->shape.line;
+    const size_t image = line / lines * s->shape.in_size * s->shape.inner,
+                 width = (size_t)s->shape.window.in[last] * s->shape.inner;
+    float *row = sums + s->shape.line;
+    dq_cells c = dq_cells_at(&s->shape, last, line % lines);
+    size_t index[DQ_MAX_RANK] = {0}, at = c.base;
+    memset(sums, 0, s->shape.line * sizeof *sums);
+    for (size_t i = 0; i < c.total; i++) {
+        dq_codes_read(job->call->kernels, &job->from, job->x, image + at, width, row);
+        average_row(s, row, sums);
+        dq_next_cell(&c, index, &at);
+    }
+    average_finish(job, sums, c.total, job->out + line * s->shape.line);
+}
+
+/* Neither products of input codes, nor their sums and means, are near the ends of float's range, so that
+ * means are divided as `divide` does. */
+static bool divides(const pool_job *job)
+{
+    const float least = 0x1p-16f, most = 0x1p16f;
+    return job->from.scale >= least && job->from.scale <= most && job->qy.scale >= least &&
+           job->qy.scale <= most;
+}
+
+static void average_band(const pool_job *job, size_t plane, size_t first, const float *padded, float *sums)
+{
+    static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const pool_state *s = job->s;
+    const dq_window *w = &s->shape.window;
+    const dq_float_rows *rows = job->call->kernels->float_rows;
+    const float scale = job->qy.scale, zero = (float)job->qy.zero;
+    const size_t left = (size_t)w->out[0] - first, high = left < s->band ? left : s->band;
+    const size_t wide = (size_t)w->out[1], n = strips(high * s->pitch);
+    uint8_t *codes = (uint8_t *)(sums + s->band_floats),
+            *out = job->out + plane * s->shape.out_size + first * wide;
+    memset(sums, 0, n * sizeof *sums);
+    for (size_t k = 0; k < (size_t)w->kernel[0]; k++)
+        rows->mix(ones, (size_t)w->kernel[1], padded + (first + k * (size_t)w->dilation[0]) * s->pitch,
+                  (size_t)w->dilation[1], n, sums);
+    if (s->exact && s->mean.all_floats) {
+        rows->mul(sums, 1, s->multipliers + first * s->pitch, 1, n, sums);
+    } else if (s->exact) {
+        for (size_t i = 0; i < n; i++)
+            dq_exact_mean_apply(&s->mean, (size_t)s->counts[first * s->pitch + i], sums + i, 1);
+    } else {
+        rows->div(sums, 1, s->counts + first * s->pitch, 1, n, sums);
+        if (divides(job))
+            rows->divide(sums, n, scale, sums);
+        else
+            rows->div(sums, 1, &scale, 0, n, sums);
+        rows->add(sums, 1, &zero, 0, n, sums);
+    }
+    dq_codes_write(job->call->kernels, &job->to, sums, n, codes, 0);
+    for (size_t row = 0; row < high; row++)
+        memcpy(out + row * wide, codes + row * s->pitch, wide);
+}
+
+static void average_plane(const pool_job *job, size_t plane, float *padded, float *sums)
+{
+    const pool_state *s = job->s;
+    const dq_window *w = &s->shape.window;
+    size_t left = (size_t)w->begin[1], top = (size_t)w->begin[0], in_wide = (size_t)w->in[1];
+    size_t shown = left < s->pitch ? s->pitch - left : 0;
+    shown = shown < in_wide ? shown : in_wide;
+    for (size_t row = 0; row < (size_t)w->in[0] && (top + row) * s->pitch < s->plane && shown; row++)
+        dq_codes_read(job->call->kernels, &job->from, job->x, plane * s->shape.in_size + row * in_wide, shown,
+                      padded + (top + row) * s->pitch + left);
+    for (size_t row = 0; row < (size_t)w->out[0]; row += s->band)
+        average_band(job, plane, row, padded, sums);
+}
+
+/* Planes that have one window: some side by side, since each is one chain of additions. */
+static void average_wholes(const pool_job *job, size_t begin, size_t end, float *room)
+{
+    const size_t n = job->s->shape.in_size;
+    const float count = job->s->counts[0];
+    for (size_t planes; begin < end; begin += planes) {
+        float sums[TOGETHER] = {0};
+        planes = end - begin < TOGETHER ? end - begin : TOGETHER;
+        memset(room, 0, TOGETHER * n * sizeof *room);
+        dq_codes_read(job->call->kernels, &job->from, job->x, begin * n, planes * n, room);
+        for (size_t i = 0; i < n; i++)
+            for (size_t p = 0; p < TOGETHER; p++)
+                sums[p] += room[p * n + i];
+        if (job->s->exact)
+            dq_exact_mean_apply(&job->s->mean, (size_t)count, sums, TOGETHER);
+        for (size_t p = 0; p < TOGETHER && !job->s->exact; p++)
+            sums[p] = sums[p] / count / job->qy.scale + (float)job->qy.zero;
+        dq_codes_write(job->call->kernels, &job->to, sums, planes, job->out, begin);
+    }
+}
+
+static void planes_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    const pool_state *s = job->s;
+    float *padded = dq_call_worker_scratch(job->call, worker);
+    if (s->whole) {
+        average_wholes(job, begin, end, padded);
+        return;
+    }
+    const size_t all = s->plane + s->pitch + STRIP;
+    memset(padded, 0, all * sizeof *padded);
+    for (size_t plane = begin; plane < end; plane++)
+        average_plane(job, plane, padded, padded + all);
+}
+
+static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    float *sums = dq_call_worker_scratch(job->call, worker);
+    for (size_t i = begin; i < end; i++)
+        average_line(job, i, sums);
+}
+
+/* Numbers that are rounded with their zero point have a scale of 1 and no zero point. */
+static dq_status average_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    dq_dtype dtype = call->in[0]->dtype;
+    const bool exact = ((const pool_state *)call->state)->exact;
+    const dq_q8 from = dq_q8_read(call, 1, 2, dtype), to = dq_q8_read(call, 3, 4, dtype);
+    pool_job job = {.qy = to,
+                    .from = dq_codes_make(dtype, exact ? 1 : from.scale, from.zero),
+                    .to = dq_codes_make(dtype, 1, exact ? to.zero : 0)};
+    pool_run(call, &job, ((const pool_state *)call->state)->counts ? planes_range : average_range);
+    return DQ_OK;
+}
+
+static dq_status exact_infer(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_q8_check_exact(call, 1, 2, err));
+    DQ_TRY(dq_q8_check_exact(call, 3, 4, err));
+    return average_infer(call, err);
+}
+
+const dq_op_impl dq_op_qlinear_average_pool = {average_infer, average_prepare, average_run,
+                                               DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_exact_average_pool = {exact_infer, average_prepare, average_run, DQ_OP_SLICED_FIRST};

@@ -1,0 +1,117 @@
+/* NhwcMaxPool of com.microsoft, of 8-bit tensors. The greatest element of a window that holds nothing but
+ * padding is the least one of the type. */
+#include "ops/pool/q8_window.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+/* Results come in lines along the last axis, of all channels of each position. */
+typedef struct max_job {
+    const dq_op_call *call;
+    const dq_q8_window *s;
+    const uint8_t *x;
+    uint8_t *out;
+    bool is_signed;
+} max_job;
+
+static dq_status max_infer(dq_op_call *call, dq_error *err)
+{
+    return dq_q8_window_infer(call, true, err);
+}
+
+/* A worker's line: the rows under a line of results as one. */
+static dq_status max_prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(dq_q8_window), err));
+    dq_q8_window *s = call->state;
+    DQ_TRY(dq_q8_window_prepare(call, true, 0, s, err));
+    size_t *size = &call->worker_scratch_size;
+    return dq_mul_size((size_t)s->window.in[s->window.rank - 1], s->inner, size) &&
+                   dq_add_size(*size, DQ_MAX_SLACK, size)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "a line of the input");
+}
+
+/* line[i] becomes the larger of itself and x[i], where `flip` brings codes to the order of uint8. */
+static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t a = line[i] ^ flip, b = x[i] ^ flip;
+        line[i] = (a > b ? a : b) ^ flip;
+    }
+}
+
+/* The rows of cells as one. Those of a plane are evenly apart. */
+static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, dq_max_windows *w)
+{
+    size_t index[DQ_MAX_RANK] = {0}, at = c->base;
+    if (c->rank == 1) {
+        w->x = x + at;
+        w->x_step = c->step[0];
+        w->under = c->total;
+        w->width = 0;
+        job->call->kernels->max_windows(w);
+        w->under = 0;
+        return;
+    }
+    memcpy(w->line, x + at, w->n);
+    for (size_t i = 1; i < c->total; i++) {
+        dq_next_cell(c, index, &at);
+        join(w->line, x + at, w->n, w->is_signed ? 0x80 : 0);
+    }
+}
+
+/* Windows that lie on the input side by side are taken together. */
+static void max_line(const max_job *job, size_t line, uint8_t *joined)
+{
+    const dq_q8_window *s = job->s;
+    size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line, first = 0, next;
+    size_t width = (size_t)s->window.out[last];
+    dq_cells c = dq_cells_at(s, last, line % lines);
+    dq_max_windows w = {.line = joined,
+                        .n = (size_t)s->window.in[last] * s->inner,
+                        .rows = 1,
+                        .kernel = 1,
+                        .stride = 1,
+                        .dilation = (size_t)s->window.dilation[last] * s->inner,
+                        .is_signed = job->is_signed,
+                        .out = job->out + line * s->line};
+    if (c.total)
+        join_rows(job, job->x + line / lines * s->in_size * s->inner, &c, &w);
+    for (size_t i = 0, together; i < width; i += together, w.out += w.width) {
+        w.kernel = c.total ? dq_axis_cells(&s->window, last, i, &first) : 0;
+        together = 1;
+        while (s->window.stride[last] == 1 && w.kernel == (size_t)s->window.kernel[last] &&
+               i + together < width && dq_axis_cells(&s->window, last, i + together, &next) == w.kernel)
+            together++;
+        w.width = together * s->inner;
+        w.line = joined + first * s->inner;
+        if (w.kernel)
+            job->call->kernels->max_windows(&w);
+        else
+            memset(w.out, w.is_signed ? 0x80 : 0, w.width);
+    }
+}
+
+static void max_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const max_job *job = arg;
+    for (size_t i = begin; i < end; i++)
+        max_line(job, i, dq_call_worker_scratch(job->call, worker));
+}
+
+static dq_status max_run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const dq_q8_window *s = call->state;
+    max_job job = {.call = call,
+                   .s = s,
+                   .x = call->in[0]->data,
+                   .out = call->out[0] ? call->out[0]->data : NULL,
+                   .is_signed = call->in[0]->dtype == DQ_INT8};
+    dq_q8_window_run(call, s, s->line, max_range, &job);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, DQ_OP_SLICED_FIRST};
