@@ -82,7 +82,7 @@ static const expected functions[] = {DOUBLES(exp, 0x46ccbee29cea38b6),   DOUBLES
                                      DOUBLES(sin, 0x55d0c21dc25fece3),   DOUBLES(cos, 0x277250cc540e0889),
                                      DOUBLES(tan, 0x4e51a3d3d807b91e),   DOUBLES(asin, 0x0930a0b7a754ed1c),
                                      DOUBLES(acos, 0xb2a6a0743cbac692),  DOUBLES(atan, 0xcf108c085dc871ff),
-                                     DOUBLES(sinh, 0xe840ab3ecf0ff924),  DOUBLES(cosh, 0x695e34dbd2e7eebc),
+                                     DOUBLES(sinh, 0xa58519517c07e777),  DOUBLES(cosh, 0x8136ca7d41e662c2),
                                      DOUBLES(tanh, 0x4f3df556c27d0fbc),  DOUBLES(asinh, 0x4ba0a60be6fff976),
                                      DOUBLES(acosh, 0xbdaead0ce43c08f1), DOUBLES(atanh, 0xd9ce1e7adf4059fd),
                                      DOUBLES(erf, 0x35bc7f9b3788e981),   FLOATS(sinf, 0x4853401ea1b48c00),
@@ -118,7 +118,7 @@ static int check_functions(void)
         float y = float_argument(&powf, i / 4);
         add_result(&powf, (double)dq_powf(y, float_argument(&powf, i)));
     }
-    return failed + wrong("pow", pow.sum, 0xd2295b6932672b79) + wrong("powf", powf.sum, 0x83e7970ea5bcb775);
+    return failed + wrong("pow", pow.sum, 0xd2295b6932672b79) + wrong("powf", powf.sum, 0x0cc26fa0df7bb86d);
 }
 
 /* ---- dq_float_rows ------------------------------------------------------------------------------------- */

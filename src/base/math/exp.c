@@ -38,13 +38,13 @@ double dq_expm1(double x)
     return dd_round(expm1_parts(x));
 }
 
-/* e^a and e^-a over 2, the first one times 2^k less, for a between 1 and 750 */
+/* e^a / 2, and into *inverse e^-a / 2, which need not be good where e^a is much larger; both times 2^-*k. For
+ * a between 0 and 750. */
 static dd half_exponentials(double a, int *k, dd *inverse)
 {
     dd e = exp_parts(a, 0, k);
-    *inverse = dd_divide((dd){1, 0}, e);
-    double power = *k > 500 ? 0 : power_of_two(-2 * *k - 1 < -1022 ? -1022 : -2 * *k - 1);
-    *inverse = (dd){inverse->high * power, inverse->low * power};
+    double quotient = *k > 500 ? 0 : power_of_two(-2 * *k - 1) / e.high;
+    *inverse = (dd){quotient, -quotient * (e.low / e.high)};
     return (dd){0.5 * e.high, 0.5 * e.low};
 }
 
@@ -61,9 +61,8 @@ double dq_sinh(double x)
         return x + x * square * POLYNOMIAL(square, c);
     if (!(a < 750))
         return x * INFINITE;
-    dd inverse, e = half_exponentials(a, &k, &inverse);
-    inverse = (dd){-inverse.high, -inverse.low};
-    return copysign(scaled(dd_round(dd_add(e, inverse)), k), x);
+    dd inverse, e = half_exponentials(a, &k, &inverse), sum = fast_two_sum(e.high, -inverse.high);
+    return copysign(scaled(sum.high + (sum.low + (e.low - inverse.low)), k), x);
 }
 
 double dq_cosh(double x)
@@ -71,8 +70,8 @@ double dq_cosh(double x)
     int k;
     if (!(fabs(x) < 750))
         return fabs(x) * INFINITE;
-    dd inverse, e = half_exponentials(fabs(x), &k, &inverse);
-    return scaled(dd_round(dd_add(e, inverse)), k);
+    dd inverse, e = half_exponentials(fabs(x), &k, &inverse), sum = two_sum(e.high, inverse.high);
+    return scaled(sum.high + (sum.low + (e.low + inverse.low)), k);
 }
 
 /* With t = e^(2 |x|) - 1, t / (t + 2). */

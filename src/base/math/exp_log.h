@@ -113,14 +113,4 @@ static inline double log_near(double x)
     return whole * LN2_HIGH + row[1] + (r + (whole * LN2_LOW + row[2] + log_tail(r)));
 }
 
-/* The same of a double that is a float: its product with a number of 12 bits is exact. */
-static inline double log_of_float(double x)
-{
-    int e;
-    double z = mantissa_of(x, &e);
-    const double *row = log_table[(int)(z * 128 + 0.5) - 90];
-    double r = z * row[0] - 1, whole = (double)e;
-    return whole * LN2_HIGH + row[1] + (r + (whole * LN2_LOW + row[2] + log_tail(r)));
-}
-
 #endif

@@ -3,11 +3,23 @@
 #include "base/math/exp_log.h"
 #include "base/math/trigonometry.h"
 
-/* x^y for x > 0 that is a float */
+/* x^y for x > 0 that is a float: 2^(y log2 x), the logarithm as a multiple of 1/128, which is that of e^x's
+ * table. The product of a float and c, a number of 12 bits, is exact. */
 static inline double power_near(double x, double y)
 {
-    double product = y * log_of_float(x);
-    return exp_near(product < -200 ? -200 : product > 200 ? 200 : product);
+    const double e1 = LN2_128_HIGH + LN2_128_LOW, e2 = e1 * e1 / 2, e3 = e1 * e1 * e1 / 6,
+                 l1 = INVERSE_LN2_128;
+    int e;
+    int32_t n;
+    double z = mantissa_of(x, &e);
+    const double *row = log2_table[(int)(z * 128 + 0.5) - 90];
+    double r = z * row[0] - 1, s = r * r;
+    double log = r * ((l1 - r * (l1 / 2)) + s * ((l1 / 3 - r * (l1 / 4)) + s * (l1 / 5 - r * (l1 / 6))));
+    double product = y * (((double)(e * 128) + row[1]) + log);
+    product = product < -0x1p15 ? -0x1p15 : product > 0x1p15 ? 0x1p15 : product;
+    double t = product - nearest(product, &n), power = exp_table[n & 127][0];
+    power = double_of(bits_of(power) + ((uint64_t)(int64_t)(n >> 7) << 52));
+    return power + power * (t * (e1 + t * (e2 + t * e3)));
 }
 
 /* Of x and y that are not both finite, x > 0. */

@@ -114,6 +114,12 @@ def log_row(j):
     return [c, high, as_double(value - int(high * ONE))]
 
 
+def log2_row(j, ln2):
+    """c of log_row and -128 log2(c)."""
+    c = log_row(j)[0]
+    return [c, as_double(-128 * logarithm(c) * ONE // ln2) if c != 1 else Fraction(0)]
+
+
 def main():
     pi = 16 * inverse_tangent(Fraction(1, 5)) - 4 * inverse_tangent(Fraction(1, 239))
     ln2 = logarithm(Fraction(2))
@@ -134,6 +140,8 @@ def main():
         parts(exp_of_ln2(ln2, j), 53, 53) if j else [Fraction(1), Fraction(0)] for j in range(128)])
     lines += table("log_table", "For j from 90 on: c near 128/j; -log(c), as a multiple of 2^-42 and the rest.",
                    [log_row(j) for j in range(90, 183)])
+    lines += table("log2_table", "For j from 90 on: the same c, and -128 log2(c).",
+                   [log2_row(j, ln2) for j in range(90, 183)])
     lines += table("atan_table", "atan(j/16), the sum of two doubles", [
         parts(inverse_tangent(Fraction(j, 16)), 53, 53) if j else [Fraction(0), Fraction(0)] for j in range(17)])
     erf_rows = []
