@@ -125,12 +125,12 @@ static bool is_right(const steps *t, const dq_q8 *q, float m, float zero, int ze
     return true;
 }
 
-/* The float so many steps from v. */
-static float stepped(float v, int steps)
+/* The float `count` floats from v. */
+static float stepped(float v, int count)
 {
-    for (; steps > 0; steps--)
+    for (; count > 0; count--)
         v = nextafterf(v, HUGE_VALF);
-    for (; steps < 0; steps++)
+    for (; count < 0; count++)
         v = nextafterf(v, -HUGE_VALF);
     return v;
 }
