@@ -256,12 +256,12 @@ typedef struct sum_terms {
 static bool find_terms(const dq_q8_pair *p, const near_pairs *n, bool b_first, const sum_terms *exact,
                        float terms[3])
 {
-    enum { RATIOS = 5, SUMS = 9 };
+    enum { RATIOS = 9, SUMS = 33 }; /* which stay within the margin of find_near_pairs */
     for (int f = 0; f < SUMS; f++)
         for (int i = 0; i < RATIOS * RATIOS; i++) {
             terms[0] = stepped((float)exact->first, alternating(i / RATIOS));
             terms[1] = stepped((float)exact->second, alternating(i % RATIOS));
-            terms[2] = (float)(exact->fixed + alternating(f) * exact->unit / 2);
+            terms[2] = (float)(exact->fixed + alternating(f) * exact->unit / 4);
             if (near_are_right(p, n, b_first, terms))
                 return true;
         }
