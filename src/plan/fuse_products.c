@@ -443,6 +443,16 @@ static dq_node *make_to_float(dq_fuser *f, dq_product *p, dq_value *out)
     return dq_fuser_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
 }
 
+/* Whether the product of the operands' scales, by which sums are multiplied, neither overflows nor is
+ * denormal: an infinite one makes NaN of a sum of 0. */
+static bool has_normal_scale(const dq_product *p)
+{
+    for (size_t i = 0; i < p->w.scale_t->count; i++)
+        if (!isnormal(dq_fuser_scale(p->x.scale_t, 0) * dq_fuser_scale(p->w.scale_t, i)))
+            return false;
+    return true;
+}
+
 /* MatMul, or an Add of a bias to one, or Gemm, whose float result stays. */
 static bool fuse_to_float(dq_fuser *f)
 {
@@ -451,7 +461,8 @@ static bool fuse_to_float(dq_fuser *f)
     dq_product p;
     if ((!gemm && !dq_fuser_is(last, "Add") && !dq_fuser_is(last, "MatMul")) || !last->out[0] ||
         !find_product(f, last->out[0], &p) || (!gemm && !dq_fuser_is(p.node, "MatMul")) ||
-        !read_operands(f, &p) || !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
+        !read_operands(f, &p) || !has_normal_scale(&p) ||
+        !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
         dq_node_int(p.node, "transA", 0) != 0 ||
         (!gemm && ((p.bias && !is_column_bias(&p)) || is_added_next(f, &p))) ||
         is_quantized_next(f, last->out[0], p))
@@ -470,8 +481,8 @@ static bool fuse_conv_to_float(dq_fuser *f)
     const dq_node *conv = f->nodes[f->at];
     dq_product p;
     if (!dq_fuser_is(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
-        !read_operands(f, &p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) || !conv_channels(&p) ||
-        !dq_fuser_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
+        !read_operands(f, &p) || !has_normal_scale(&p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) ||
+        !conv_channels(&p) || !dq_fuser_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
         return false;
     dq_behind c = dq_behind_begin(conv->out[0], f->at, dq_fuser_constant(p.w.codes));
     if (!dq_fuser_quantized_next(f, c.last)) /* which takes them into its own strips */

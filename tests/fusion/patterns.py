@@ -322,6 +322,18 @@ def product_wanted(case):
     case.expect("gemm", "into MatMulIntegerToFloat")
 
 
+def huge_scales(case):
+    """The product of the scales is no normal float: the sum is not multiplied by it."""
+    scale = np.float32(case.pick(1e30, -1e30, 1e-30))
+    x = case.input("x", (1, 2, 4), scale=scale)[0]
+    w = case.dequantize("w", case.constant("w_codes", case.codes(U8, (3, 2, 1))), scale, None)
+    bias = case.constant("bias", np.ones(3, np.float32))
+    value = case.node("Conv", [x, w, bias], "conv", pads=[1, 0])
+    case.quantize("y", value, 1.0, U8)
+    case.expect("conv", "ConvIntegerToFloat", told=False)
+    case.quanta = 0
+
+
 def twins(case):
     """A product that is quantized for each of its readers, to the same codes or to others; sometimes a caller wants both,
     and sometimes a reader is there that nobody needs."""
@@ -640,6 +652,6 @@ def blocks_in_codes(case):
     case.expect("matmul", PRODUCT + "QLinearMatMul", told=False)
 
 
-PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, computed, matmul_to_float, gemm_to_float, conv_to_float, product_wanted,
+PATTERNS = {p.__name__: p for p in (conv, depthwise, gemm, matmul, computed, matmul_to_float, gemm_to_float, conv_to_float, product_wanted, huge_scales,
                                     twins, shared, binary, pool, concat, concat_of_codes, where, move, table, table_wanted,
                                     dynamic, weights, blocks_in_codes)}
