@@ -15,6 +15,7 @@
  * become a table first, which is exact (fuse_table.c). */
 #include "plan/fuser.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,19 +116,29 @@ static bool reads_shape(const dq_node *node)
     return dq_fuser_is(node, "Shape") || dq_fuser_is(node, "Size");
 }
 
+/* Scales of 0, infinity or NaN make NaN of what half precision rounds to 0 or infinity, and not of the rest.
+ */
+static bool are_normal(const dq_tensor *scale)
+{
+    for (size_t i = 0; i < scale->count; i++)
+        if (!isnormal(dq_tensor_get_float(scale, i)))
+            return false;
+    return true;
+}
+
 /* DequantizeLinear to half precision by constant scales: the same numbers in float. */
 static bool is_entry(const dq_fuser *f, const dq_node *node)
 {
-    return dequantizes(node) && node->out[0] && dq_fuser_is_half(f, node->out[0]) &&
-           dq_fuser_constant(node->in[1]) && !is_16_bit(f, node->in[0]);
+    const dq_tensor *scale = dequantizes(node) && node->out[0] ? dq_fuser_constant(node->in[1]) : NULL;
+    return scale && dq_fuser_is_half(f, node->out[0]) && !is_16_bit(f, node->in[0]) && are_normal(scale);
 }
 
 /* QuantizeLinear to 8 bits by one constant scale. */
 static bool is_exit(const dq_fuser *f, const dq_node *node)
 {
     const dq_tensor *scale = quantizes(node) && node->out[0] ? dq_fuser_constant(node->in[1]) : NULL;
-    return scale && scale->count == 1 && dq_node_int(node, "precision", 0) == 0 && is_real(f, node->in[0]) &&
-           is_8_bit(f, node->out[0]);
+    return scale && scale->count == 1 && is_real(f, node->in[1]) && are_normal(scale) &&
+           dq_node_int(node, "precision", 0) == 0 && is_real(f, node->in[0]) && is_8_bit(f, node->out[0]);
 }
 
 /* Whether the node may belong to a region, by itself. */
