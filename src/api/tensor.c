@@ -160,7 +160,7 @@ static dq_status make_list(const dq_tensor *like, size_t count, dq_tensor *const
                            dq_error *err)
 {
     struct {
-        dq_list list;
+        dq_item_list list;
         const dq_tensor *items[];
     } *own = calloc(1, sizeof *own + count * sizeof *own->items);
     dq_tensor *t = malloc(sizeof *t);

@@ -14,14 +14,14 @@ void dq_items_describe(dq_tensor *t, dq_kind kind, dq_kind item_kind, dq_dtype d
 
 /* A balanced (AVL) tree of items in their order. Nodes never change: an insertion makes those on its way anew
  * and shares all others with the old tree. */
-struct dq_list_node {
+struct dq_item_node {
     const dq_tensor *item;
-    const struct dq_list_node *left, *right;
+    const struct dq_item_node *left, *right;
     size_t count;
     unsigned height;
 };
 
-typedef struct dq_list_node node;
+typedef struct dq_item_node node;
 
 /* Where nodes come from; once memory ran out, trees are worthless. */
 typedef struct maker {
@@ -107,7 +107,7 @@ static const node *build(maker *m, const dq_tensor *const *items, size_t count)
 
 /* Memory of lists that begin with the same items: the longest of them can become longer in place, as no other
  * looks behind its own end. */
-struct dq_list_room {
+struct dq_item_storage {
     const dq_tensor **items;
     size_t capacity, used;
     bool outgrown;    /* a longer list has been copied elsewhere */
@@ -117,14 +117,14 @@ struct dq_list_room {
 
 enum { FEW = 64 /* items of an array that is copied rather than made a tree */ };
 
-static const dq_list *list_of(const dq_tensor *t)
+static const dq_item_list *list_of(const dq_tensor *t)
 {
     return t->data;
 }
 
 const dq_tensor *dq_item(const dq_tensor *t, size_t i)
 {
-    const dq_list *list = t->data;
+    const dq_item_list *list = t->data;
     if (list->items)
         return list->items[i];
     const node *n = list->root;
@@ -140,9 +140,9 @@ static dq_status no_room(size_t count, dq_error *err)
     return dq_no_memory(err, count * sizeof(dq_tensor *), "the items of a sequence");
 }
 
-static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_list *list, dq_error *err)
+static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_item_list *list, dq_error *err)
 {
-    dq_list *made = DQ_NEW(arena, dq_list);
+    dq_item_list *made = DQ_NEW(arena, dq_item_list);
     if (!made)
         return no_room(count, err);
     *made = *list;
@@ -155,12 +155,12 @@ static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_list
 static dq_status give_array(dq_arena *arena, dq_tensor *t, size_t count, size_t more,
                             const dq_tensor ***items, dq_error *err)
 {
-    struct dq_list_room *room = DQ_NEW(arena, struct dq_list_room);
+    struct dq_item_storage *room = DQ_NEW(arena, struct dq_item_storage);
     *items = DQ_NEW_ARRAY(arena, count + more ? count + more : 1, const dq_tensor *);
     if (!room || !*items)
         return no_room(count, err);
-    *room = (struct dq_list_room){.items = *items, .capacity = count + more, .used = count};
-    return give(arena, t, count, &(dq_list){.items = *items, .room = room}, err);
+    *room = (struct dq_item_storage){.items = *items, .capacity = count + more, .used = count};
+    return give(arena, t, count, &(dq_item_list){.items = *items, .room = room}, err);
 }
 
 dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_tensor ***items, dq_error *err)
@@ -171,8 +171,8 @@ dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_t
 /* The list's tree; that of an array is made once for all lists that share its memory, as far as it goes. */
 static const node *tree_of(maker *m, const dq_tensor *t)
 {
-    dq_list *list = t->data;
-    struct dq_list_room *room = list->room;
+    dq_item_list *list = t->data;
+    struct dq_item_storage *room = list->room;
     if (list->root || !list->items)
         return list->root;
     if (!room || !room->root || room->rooted > t->count) {
@@ -201,7 +201,7 @@ static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_
 static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor *item, dq_tensor *to,
                         dq_error *err)
 {
-    struct dq_list_room *room = list_of(from)->room;
+    struct dq_item_storage *room = list_of(from)->room;
     const size_t count = from->count;
     if (room->used == room->capacity) {
         const dq_tensor **items;
@@ -214,20 +214,20 @@ static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor 
         return DQ_OK;
     }
     room->items[room->used++] = item;
-    return give(arena, to, count + 1, &(dq_list){.items = room->items, .room = room}, err);
+    return give(arena, to, count + 1, &(dq_item_list){.items = room->items, .room = room}, err);
 }
 
 /* Whether the list can become longer in memory that it shares with nobody longer. */
 static bool can_append(const dq_tensor *t)
 {
-    const struct dq_list_room *room = list_of(t)->items ? list_of(t)->room : NULL;
+    const struct dq_item_storage *room = list_of(t)->items ? list_of(t)->room : NULL;
     return room && room->used == t->count && (room->used < room->capacity || !room->outgrown);
 }
 
 dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, const dq_tensor *item,
                           dq_tensor *to, dq_error *err)
 {
-    const dq_list *list = list_of(from);
+    const dq_item_list *list = list_of(from);
     const dq_tensor **items;
     if (at == from->count && can_append(from))
         return append(arena, from, item, to, err);
@@ -236,7 +236,7 @@ dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, con
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : insert(&m, root, at, item);
         return m.failed ? no_room(from->count, err)
-                        : give(arena, to, from->count + 1, &(dq_list){.root = root}, err);
+                        : give(arena, to, from->count + 1, &(dq_item_list){.root = root}, err);
     }
     DQ_TRY(dq_items_alloc(arena, to, from->count + 1, &items, err));
     copy_items(items, list->items, at);
@@ -247,14 +247,14 @@ dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, con
 
 dq_status dq_items_erase(dq_arena *arena, const dq_tensor *from, size_t at, dq_tensor *to, dq_error *err)
 {
-    const dq_list *list = list_of(from);
+    const dq_item_list *list = list_of(from);
     const dq_tensor **items;
     if (!list->items || from->count > FEW) {
         maker m = {.arena = arena};
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : erase(&m, root, at);
         return m.failed ? no_room(from->count, err)
-                        : give(arena, to, from->count - 1, &(dq_list){.root = root}, err);
+                        : give(arena, to, from->count - 1, &(dq_item_list){.root = root}, err);
     }
     DQ_TRY(dq_items_alloc(arena, to, from->count - 1, &items, err));
     copy_items(items, list->items, at);

@@ -1,18 +1,18 @@
 /* Sequences and optionals: dq_tensors of another kind. `dtype` is that of the tensors inside, rank and size
- * are 0, `count` is the number of items (of an optional 0 or 1), and `data` points to a dq_list. Items never
- * change once they are in a list, and lists do not either: a changed sequence is a new list that shares the
- * items, and most of the old list's memory (items.c). */
+ * are 0, `count` is the number of items (of an optional 0 or 1), and `data` points to a dq_item_list. Items
+ * never change once they are in a list, and lists do not either: a changed sequence is a new list that shares
+ * the items, and most of the old list's memory (items.c). */
 #ifndef DQ_TENSOR_ITEMS_H
 #define DQ_TENSOR_ITEMS_H
 
 #include "tensor/tensor.h"
 
 /** The items of a list: in an array, or in the nodes of a tree. */
-typedef struct dq_list {
+typedef struct dq_item_list {
     const dq_tensor *const *items;   /* NULL: a tree */
-    const struct dq_list_node *root; /* a tree; of an array NULL, or the same items once more */
-    struct dq_list_room *room; /* the array's memory, which longer lists share; NULL: it stays as it is */
-} dq_list;
+    const struct dq_item_node *root; /* a tree; of an array NULL, or the same items once more */
+    struct dq_item_storage *room; /* the array's memory, which longer lists share; NULL: it stays as it is */
+} dq_item_list;
 
 /** Item i of a sequence or optional whose data is there; in logarithmic time at most. */
 const dq_tensor *dq_item(const dq_tensor *t, size_t i);

@@ -188,7 +188,7 @@ START_TEST(sequences_outlive_what_they_were_made_of)
     *first = *one;
     dq_tensor item = tensor(DQ_FLOAT, 1, (int64_t[]){1}, first);
     const dq_tensor *const items[1] = {&item};
-    dq_list list = {.items = items};
+    dq_item_list list = {.items = items};
     dq_tensor inputs[2] = {{.kind = DQ_KIND_SEQUENCE, .dtype = DQ_FLOAT, .count = 1, .data = &list},
                            tensor(DQ_FLOAT, 1, (int64_t[]){2}, two)};
     run_well(inputs);
