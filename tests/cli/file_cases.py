@@ -273,6 +273,15 @@ def broken_npz(h):
     h.check("no arrays", ["float.onnx", "none.npz"], code=4, err="none.npz: holds no .npy array")
     archive("empty.npz", [])
     h.check("nothing at all", ["float.onnx", "empty.npz"], code=4, err="empty.npz: holds no .npy array")
+    save_model(h.path("no_inputs.onnx"), [helper.make_node("Constant", [], ["y"], value_ints=[1, 2, 3])], [],
+               [("y", TensorProto.INT64, [3])])
+    np.savez(str(h.path("savez.npz")))
+    for name in ("none.npz", "empty.npz", "savez.npz"):
+        h.check(f"{name} for a model without inputs", ["no_inputs.onnx", name, "--quiet"], code=0)
+        h.check(f"{name} with made-up inputs", ["float.onnx", name, "--random", "1"], code=4,
+                err=f"{name}: holds no .npy array")
+        h.check(f"{name} is nothing to compare with", ["no_inputs.onnx", "--expect", name], code=4,
+                err=f"{name}: holds nothing for output 'y'")
     h.path("text.npz").write_text("this is no archive, whatever its name says\n")
     h.check("no archive", ["float.onnx", "text.npz"], code=4, err="text.npz: is no .npz archive: its zip directory is missing or damaged")
     h.check("no such archive", ["float.onnx", "absent.npz"], code=4,

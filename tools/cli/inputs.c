@@ -179,6 +179,8 @@ static dq_status take_npz(const char *path, cli_inputs *inputs, dq_error *err)
     dq_status status = npz_open(path, &archive, err);
     if (status != DQ_OK)
         return io_prefix(err, status, path);
+    if (!npz_count(archive) && inputs->count)
+        status = io_fail(err, DQ_BAD_INPUT, "%s: holds no .npy array", path);
     for (size_t i = 0; i < npz_count(archive) && status == DQ_OK; i++)
         status = take_array(archive, i, path, inputs, err);
     npz_close(archive);

@@ -7,8 +7,8 @@
 /** An archive open for reading. Members that are no .npy are left out, as numpy does. */
 typedef struct npz npz;
 
-/** DQ_BAD_INPUT when it is no archive, holds no array, or holds two of one name. Sentences do not name the
- * path. */
+/** Opens an archive, which may hold no array. DQ_BAD_INPUT when it is no archive or holds two arrays of one
+ * name. Messages do not name the path. */
 dq_status npz_open(const char *path, npz **out, dq_error *err);
 /** The same from memory, which must outlive the handle. */
 dq_status npz_open_memory(const void *bytes, size_t size, npz **out, dq_error *err);

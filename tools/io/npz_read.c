@@ -37,12 +37,8 @@ static dq_status no_archive(dq_error *err)
     return io_fail(err, DQ_BAD_INPUT, "is no .npz archive: its zip directory is missing or damaged");
 }
 
-static dq_status no_array(dq_error *err)
-{
-    return io_fail(err, DQ_BAD_INPUT, "holds no .npy array");
-}
-
-/* Whether a file is the record that ends an archive, and nothing else: minizip takes that for no archive. */
+/* Whether a file is the record that ends an archive, and nothing else: an archive without members, as
+ * numpy.savez writes it for no arrays. minizip refuses it. */
 static bool holds_nothing(FILE *file, uint64_t size)
 {
     char head[4];
@@ -78,7 +74,7 @@ static int by_name(const void *a, const void *b)
 
 static dq_status refuse_duplicates(const npz *archive, dq_error *err)
 {
-    const char **names = malloc(archive->count * sizeof *names);
+    const char **names = malloc((archive->count + 1) * sizeof *names);
     if (!names)
         return out_of_memory(err);
     for (size_t i = 0; i < archive->count; i++)
@@ -143,8 +139,6 @@ static dq_status list_members(npz *archive, dq_error *err)
     }
     if (code != UNZ_END_OF_LIST_OF_FILE)
         return no_archive(err);
-    if (!archive->count)
-        return no_array(err);
     return refuse_duplicates(archive, err);
 }
 
@@ -174,8 +168,8 @@ static dq_status open_archive(FILE *file, uint64_t size, npz **out, dq_error *er
     dq_status status = DQ_OK;
     if (archive->zip)
         status = list_members(archive, err);
-    else
-        status = errno == ENOMEM ? out_of_memory(err) : nothing ? no_array(err) : no_archive(err);
+    else if (!nothing)
+        status = errno == ENOMEM ? out_of_memory(err) : no_archive(err);
     if (status == DQ_OK)
         *out = archive;
     else
