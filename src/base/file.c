@@ -1,13 +1,17 @@
 #define _DEFAULT_SOURCE /* madvise, realpath */
 #include "base/file.h"
 
+#include "base/pages.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq_error *err)
@@ -15,6 +19,29 @@ static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq
     if (S_ISDIR(mode))
         return dq_fail(err, fault, "%s: is a folder, wanted a file", path);
     return S_ISREG(mode) ? DQ_OK : dq_fail(err, fault, "%s: is not a regular file", path);
+}
+
+/* A copy of a small file: unlike a mapped one it stays whatever becomes of the file. */
+static dq_status read_whole(int fd, size_t size, const char *path, dq_status fault, dq_file *out,
+                            dq_error *err)
+{
+    unsigned char *bytes = dq_pages_alloc(size);
+    if (!bytes)
+        return dq_no_memory(err, size, path);
+    for (size_t at = 0; at < size;) {
+        const ssize_t got = pread(fd, bytes + at, size - at, (off_t)at);
+        if (got > 0) {
+            at += (size_t)got;
+        } else if (got == 0 || errno != EINTR) {
+            const int why = got ? errno : 0;
+            free(bytes);
+            return why ? dq_fail(err, fault, "%s: cannot be read: %s", path, strerror(why))
+                       : dq_fail(err, fault, "%s: was cut off while it was read, at %zu of %zu bytes", path,
+                                 at, size);
+        }
+    }
+    *out = (dq_file){.bytes = bytes, .size = size, .owned = true};
+    return DQ_OK;
 }
 
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
@@ -33,6 +60,8 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fau
         *out = (dq_file){.bytes = nothing};
         return DQ_OK;
     }
+    if (size <= DQ_FILE_READ)
+        return read_whole(fd, (size_t)size, path, fault, out, err);
     void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return dq_fail(err, errno == ENOMEM ? DQ_OUT_OF_MEMORY : fault, "%s: cannot be mapped: %s", path,
@@ -56,6 +85,8 @@ void dq_file_unmap(dq_file *file)
 {
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size);
+    if (file->owned)
+        free((void *)(uintptr_t)file->bytes);
     *file = (dq_file){0};
 }
 
@@ -77,9 +108,31 @@ void dq_file_forget_behind(const void *data, size_t *given_back, size_t end)
     *given_back = end;
 }
 
+enum { SUFFIX_SIZE = 32, ATTEMPTS = 100 };
+
+/* Opens a new file of the name in `temporary` (room for SUFFIX_SIZE more bytes) plus a suffix that no other
+ * file has. open, unlike mkstemp, gives it the permissions that the umask leaves to any new file: the umask
+ * is the process's, so that even reading it would change it for other threads. O_EXCL refuses an existing
+ * name, symbolic links too; the suffix need not be secret. */
+static int open_unique(char *temporary)
+{
+    static atomic_uint opened;
+    const size_t length = strlen(temporary);
+    int fd = -1;
+    for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        snprintf(temporary + length, SUFFIX_SIZE, ".%lx-%x-%lx", (unsigned long)getpid(),
+                 atomic_fetch_add(&opened, 1), (unsigned long)now.tv_nsec);
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
 dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
 {
-    static const char suffix[] = ".XXXXXX";
     struct stat info;
     *out = (dq_file_out){0};
     if (stat(path, &info) == 0) /* a device must not be renamed over */
@@ -87,14 +140,13 @@ dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
     out->path = realpath(path, NULL); /* where links lead: they stay */
     if (!out->path)
         out->path = strdup(path);
-    out->temporary = out->path ? malloc(strlen(out->path) + sizeof suffix) : NULL;
+    out->temporary = out->path ? malloc(strlen(out->path) + SUFFIX_SIZE) : NULL;
     if (!out->temporary) {
         free(out->path);
-        return dq_no_memory(err, strlen(path) + sizeof suffix, "the name of a file");
+        return dq_no_memory(err, strlen(path) + SUFFIX_SIZE, "the name of a file");
     }
     strcpy(out->temporary, out->path);
-    strcat(out->temporary, suffix);
-    int fd = mkstemp(out->temporary);
+    int fd = open_unique(out->temporary);
     if (fd >= 0)
         out->stream = fdopen(fd, "wb");
     if (out->stream)
@@ -118,11 +170,7 @@ void dq_file_write(dq_file_out *out, const void *bytes, size_t size)
 dq_status dq_file_commit(dq_file_out *out, dq_error *err)
 {
     dq_status status = DQ_OK;
-    mode_t mask = umask(0);
-    umask(mask);
-    /* mkstemp makes files that only their owner can read */
-    if (!out->fault &&
-        (fchmod(fileno(out->stream), 0666 & ~mask) || fflush(out->stream) || fsync(fileno(out->stream))))
+    if (!out->fault && (fflush(out->stream) || fsync(fileno(out->stream))))
         out->fault = errno;
     if (fclose(out->stream) && !out->fault)
         out->fault = errno;

@@ -6,15 +6,19 @@
 
 #include <stdio.h>
 
-/** A mapped file. Zero-initialised is none. */
+/** Files up to this size are read; larger ones are mapped. */
+enum { DQ_FILE_READ = 1 << 20 };
+
+/** A file in memory. Zero-initialised is none. */
 typedef struct dq_file {
     const unsigned char *bytes; /* not NULL once open, also when size is 0 */
     size_t size;
-    bool mapped;
+    bool mapped; /* else a copy, or static */
+    bool owned;
 } dq_file;
 
-/** Maps the regular file at `path`, refusing one over `limit` bytes. Sentences name the path; faults of the
- * file itself carry `fault` as their status. */
+/** Reads or maps the regular file at `path`, refusing one over `limit` bytes. Sentences name the path; faults
+ * of the file itself carry `fault` as their status. */
 dq_status dq_file_map(const char *path, uint64_t limit, dq_status fault, dq_file *out, dq_error *err);
 /** The same for an open descriptor, which stays the caller's; `path` is for sentences. */
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
@@ -26,7 +30,7 @@ void dq_file_forget(const void *bytes, size_t size);
 /** The same behind somebody who goes through `data` from its beginning and has come to byte `end`: some MB at
  * once. *given_back is 0 at first. */
 void dq_file_forget_behind(const void *data, size_t *given_back, size_t end);
-/** Whether p points into the file's bytes. */
+/** Whether p points into a mapped file's bytes. */
 static inline bool dq_file_holds(const dq_file *file, const void *p)
 {
     const unsigned char *at = p;

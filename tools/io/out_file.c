@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* As many symbolic links as Linux follows. */
@@ -67,6 +68,7 @@ static dq_status follow_links(const char *path, char **end, dq_error *err)
 
 /* ---- A temporary file, which a signal removes ---------------------------------------------------------- */
 
+enum { ATTEMPTS = 100 }; /* to find a name that no other file has */
 static char temporary[PATH_MAX];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof *signals };
@@ -95,26 +97,39 @@ static void release_signals(void)
         sigaction(signals[i], &before[i], NULL);
 }
 
-/* A new empty file beside the path, with the permissions of the old one or those of any new one. */
+/* Opens a new file next to `path` under a name that no other file has, and writes that name to `temporary`.
+ * The umask applies to `mode`, as to any new file. Returns -1 with errno set when it fails. */
+static int open_temporary(const char *path, mode_t mode)
+{
+    int folder = (int)folder_length(path), fd = -1;
+    for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        /* The name is no longer than file names may be. */
+        int length = snprintf(temporary, sizeof temporary, "%.*s%.200s.tmp-%lx-%lx", folder, path,
+                              path + folder, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
+        if (length >= (int)sizeof temporary) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+/* Creates an empty temporary file with the permissions of the old file, or those of any new one. */
 static dq_status make_temporary(out_file *out, const struct stat *old, dq_error *err)
 {
-    int folder = (int)folder_length(out->path);
-    /* its name is no longer than names may be */
-    int length =
-        snprintf(temporary, sizeof temporary, "%.*s%.200s.tmp-XXXXXX", folder, out->path, out->path + folder);
-    if (length >= (int)sizeof temporary) {
-        errno = ENAMETOOLONG;
-        return not_written(err);
-    }
     catch_signals();
-    int fd = mkstemp(temporary);
+    int fd = open_temporary(out->path, old ? old->st_mode & 0777 : 0666);
     if (fd < 0) {
         release_signals();
         return not_written(err);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask);
+    if (old)
+        fchmod(fd, old->st_mode & 0777);
     out->file = fdopen(fd, "wb");
     if (out->file)
         return DQ_OK;
