@@ -18,7 +18,8 @@ typedef struct inliner {
     dq_ir *ir;
     dq_namemap functions; /* by key */
     dq_namemap taken;     /* all value names of the model */
-    uint64_t made;        /* what the expansion made so far, measured in nodes */
+    uint64_t nodes;       /* of all graphs, so far */
+    uint64_t copied;      /* names, attributes and calls of functions, so far */
     unsigned fresh;       /* numbers for names that would be taken */
 } inliner;
 
@@ -176,14 +177,29 @@ static dq_status check_depth(const inliner *in, const frame *f, const dq_graph *
     return DQ_OK;
 }
 
-/* A node counts for one, and for one more with every eight names and attributes. */
-static dq_status charge(inliner *in, uint64_t parts, dq_error *err)
+static dq_status count_node(inliner *in, dq_error *err)
 {
-    in->made += 1 + parts / 8;
-    if (in->made > in->ir->limits.nodes)
+    if (++in->nodes > in->ir->limits.nodes)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "has more nodes than the limit of %" PRIu64 " once functions are inlined",
                        in->ir->limits.nodes);
+    return DQ_OK;
+}
+
+enum { PARTS_OF_NODE = 16, PARTS_OF_CALL = 8 };
+
+/* Bounds what nodes are not counted for: time and memory of calls without nodes, and of nodes with many
+ * names. */
+static dq_status count_copied(inliner *in, uint64_t parts, dq_error *err)
+{
+    const uint64_t nodes = in->ir->limits.nodes,
+                   most = nodes > UINT64_MAX / PARTS_OF_NODE ? UINT64_MAX : nodes * PARTS_OF_NODE;
+    in->copied += 1 + parts;
+    if (in->copied > most)
+        return dq_fail(err, DQ_OUT_OF_MEMORY,
+                       "its functions hold more names, attributes and calls than %" PRIu64
+                       " once they are inlined, %d for each node of the limit",
+                       most, PARTS_OF_NODE);
     return DQ_OK;
 }
 
@@ -196,7 +212,7 @@ static dq_status copy_graph(inliner *in, frame *f, const dq_graph *from, dq_grap
     const char *name = NULL;
     DQ_TRY(dq_graph_create(in->ir, from->name, outer, &g, err));
     DQ_TRY(check_depth(in, f, g, err));
-    DQ_TRY(charge(in, (uint64_t)from->value_count + from->output_count, err));
+    DQ_TRY(count_copied(in, (uint64_t)from->value_count + from->output_count, err));
     for (uint32_t i = 0; i < from->input_count; i++) {
         DQ_TRY(rename_value(in, f, from->inputs[i]->name, &name, err));
         DQ_TRY(dq_graph_add_input(g, name, &from->inputs[i]->type, err));
@@ -273,7 +289,7 @@ static dq_status copy_node(inliner *in, frame *f, const dq_node *from, dq_graph 
                            dq_error *err)
 {
     dq_node *node = NULL;
-    DQ_TRY(charge(in, (uint64_t)from->in_count + from->out_count + from->attr_count, err));
+    DQ_TRY(count_copied(in, (uint64_t)from->in_count + from->out_count + from->attr_count, err));
     DQ_TRY(dq_graph_add_node(g, from->in_count, from->out_count, from->attr_count, &node, err));
     node->name = !f ? from->name
                  : *from->name
@@ -360,7 +376,7 @@ static dq_status pass_through(inliner *in, const frame *f, const char *from, con
                               dq_error *err)
 {
     dq_node *node = NULL;
-    DQ_TRY(charge(in, 2, err));
+    DQ_TRY(count_node(in, err));
     DQ_TRY(dq_graph_add_node(g, 1, 1, 0, &node, err));
     node->name = f->prefix;
     node->op_type = "Identity";
@@ -414,7 +430,7 @@ static dq_status expand(inliner *in, const frame *caller, const dq_function *fun
         if (up->function == function)
             return refuse_cycle(caller, function, err);
     DQ_TRY(check_depth(in, &f, g, err));
-    DQ_TRY(charge(in, 0, err)); /* functions without nodes cost time too */
+    DQ_TRY(count_copied(in, PARTS_OF_CALL, err));
     dq_status status = expand_into(in, &f, g, err);
     dq_namemap_free(&f.names);
     if (status != DQ_OK && !caller) {
@@ -432,7 +448,7 @@ static dq_status place(inliner *in, frame *f, const dq_node *node, dq_graph *g, 
     DQ_TRY(copy_node(in, f, node, g, &copy, err));
     DQ_TRY(find_function(in, copy, &function, err));
     if (!function)
-        return DQ_OK;
+        return count_node(in, err);
     g->node_count--; /* the call itself goes: it was added last, since its graphs' nodes are in those graphs
                       */
     return expand(in, f, function, copy, g, err);
@@ -471,7 +487,7 @@ static dq_status inline_list(inliner *in, dq_graph *g, dq_node **nodes, uint32_t
             DQ_TRY(expand(in, NULL, function, nodes[i], g, err));
             continue;
         }
-        DQ_TRY(charge(in, 0, err));
+        DQ_TRY(count_node(in, err));
         DQ_TRY(keep(g, nodes[i], err));
     }
     return DQ_OK;

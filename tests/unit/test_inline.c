@@ -352,6 +352,30 @@ START_TEST(calls_that_do_not_fit)
 END_TEST
 
 /* F0 calls F1 eight times, F1 calls F2 eight times, …: 8^9 copies of the last, which may even be empty. */
+/* The model's own nodes, those in its graphs, and those that functions become: neither calls nor their names.
+ */
+START_TEST(the_limit_counts_nodes)
+{
+    ow graph = {0}, f = function("F", "a", "b");
+    body(&f, "", "Neg", "", "a", "t", NULL);
+    body(&f, "", "Abs", "", "t", "u", NULL);
+    body(&f, "", "Neg", "", "u", "b", NULL);
+    call(&graph, "k", "F", "x", "m", NULL);
+    call(&graph, "l", "F", "m", "n", NULL);
+    ow_node(&graph, OW_GRAPH_NODE, "", "Neg", "", "n", "y", NULL);
+    ow model = ow_model(&graph);
+    ow_msg(&model, OW_MODEL_FUNCTION, &f);
+    dq_ir *ir = NULL;
+    ck_assert_int_eq(
+        dq_parse_memory(model.bytes, model.size, "t.onnx", NULL, &(dq_limits){.nodes = 7}, &ir, &err), DQ_OK);
+    ck_assert_msg(dq_inline_functions(ir, &err) == DQ_OK, "%s", err.message);
+    ck_assert_uint_eq(ir->graph->node_count, 7);
+    dq_ir_free(ir);
+    inlining_refused(&model, &(dq_limits){.nodes = 6}, DQ_OUT_OF_MEMORY,
+                     "has more nodes than the limit of 6 once functions are inlined");
+}
+END_TEST
+
 START_TEST(expansion_is_bounded)
 {
     enum { LEVELS = 10 };
@@ -370,7 +394,9 @@ START_TEST(expansion_is_bounded)
         }
         inlining_refused(
             &model, NULL, DQ_OUT_OF_MEMORY,
-            "node 'k' (my.F0-0): has more nodes than the limit of 1000000 once functions are inlined");
+            full ? "node 'k' (my.F0-0): has more nodes than the limit of 1000000 once functions are inlined"
+                 : "node 'k' (my.F0-0): its functions hold more names, attributes and calls than 16000000 "
+                   "once they are inlined, 16 for each node of the limit");
     }
     const dq_limits limits = {.nesting = 5};
     inlining_refused(&model, &limits, DQ_OUT_OF_MEMORY,
@@ -393,6 +419,7 @@ int main(void)
     tcase_add_test(cases, overloads_and_standard_names);
     tcase_add_test(cases, recursion_is_refused);
     tcase_add_test(cases, calls_that_do_not_fit);
+    tcase_add_test(cases, the_limit_counts_nodes);
     tcase_add_test(cases, expansion_is_bounded);
     tcase_set_timeout(cases, 60);
     suite_add_tcase(suite, cases);
