@@ -2,6 +2,7 @@
  * (--help). */
 #include "cli/bench.h"
 #include "cli/inputs.h"
+#include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
@@ -135,8 +136,10 @@ static dq_status run(dq_model *model, const cli_options *o, bool *differ, dq_err
         status = choose_outputs(model, session, o, &outputs, err);
     if (status == DQ_OK)
         status = cli_inputs_gather(model, o, &inputs, err);
-    if (status == DQ_OK)
-        status = compute(session, &inputs, &outputs, err);
+    if (status == DQ_OK) {
+        cli_interrupt_watch(session);
+        status = cli_interrupt_end(compute(session, &inputs, &outputs, err), err);
+    }
     if (status == DQ_OK && o->verbose)
         fprintf(stderr, "%10.3f ms  all steps\n", seconds * 1e3);
     if (status == DQ_OK)
@@ -197,6 +200,7 @@ int main(int argc, char **argv)
     bool differ = false;
     signal(SIGXFSZ, SIG_IGN); /* writing past the limit on files fails instead, and leaves none behind */
     dq_status status = cli_parse(argc, argv, &options, &err);
+    cli_interrupt_start(options.timeout);
     if (status == DQ_OK)
         status = obey(&options, &differ, &err);
     cli_options_clear(&options);
@@ -204,5 +208,5 @@ int main(int argc, char **argv)
         status = io_fail(&err, DQ_IO, "standard output cannot be written: %s", strerror(errno));
     if (status != DQ_OK && *err.message)
         fprintf(stderr, "dqrun: %s\n", io_printable(err.message));
-    return status != DQ_OK ? (int)status : differ ? EXIT_DIFFERS : 0;
+    return status != DQ_OK ? cli_interrupt_exit_code(status) : differ ? EXIT_DIFFERS : 0;
 }

@@ -29,8 +29,24 @@
  * begin with zeros (`dq_session_options o = {0}`), which stand for the defaults. All sizes are in bytes.
  *
  * Threads: a model is immutable once loaded and may be used by any number of threads and sessions at once.
- * A session or builder belongs to one thread at a time. A tensor may be read by many threads, written by
- * one. */
+ * A session or builder belongs to one thread at a time, but for dq_session_cancel. A tensor may be read by
+ * many threads, written by one.
+ *
+ * The process: no call changes what belongs to all of it (locale, umask, signal handlers and masks, limits),
+ * but for three things. The first session, set of schemas or pool registers handlers with pthread_atfork. A
+ * session may ask Linux for the tile registers of AMX (dq_session_create). Files are mapped and memory is
+ * allocated. The threads that sessions start block all signals but those of their own faults.
+ *
+ * Floating point: a call computes in the default environment (round to nearest, denormals kept, no traps),
+ * whatever its thread has set, and leaves the thread's environment, its exception flags too, as it was. The
+ * callbacks of a call (trace, why, report, visit) are called in the default environment.
+ *
+ * fork: the child may use, run and free all models, schemas, pools and sessions that no other thread was
+ * using at the moment of the fork. A session that another thread was running must be left alone: its memory
+ * is lost to the child. The threads of a pool are not in the child, so that sessions which had run with
+ * several run with the child's own; new ones start theirs. fork waits until other threads have left the
+ * sections that guard what sessions share, which takes as long as fusing a model or packing its weights at
+ * most. */
 #ifndef DQRUN_DQRUN_H
 #define DQRUN_DQRUN_H
 
@@ -67,7 +83,8 @@ typedef enum dq_status {
     DQ_UNSUPPORTED = 5,      /**< valid ONNX that this build of dqrun has no implementation for */
     DQ_OUT_OF_MEMORY = 6,    /**< memory ran out, or a dq_limits bound was passed */
     DQ_INTERNAL = 70,        /**< a bug in dqrun; please report it with the sentence */
-    DQ_IO = 74               /**< writing failed: disk full, no permission */
+    DQ_IO = 74,              /**< writing failed: disk full, no permission */
+    DQ_CANCELLED = 130       /**< dq_session_cancel ended the call */
 } dq_status;
 
 /** The caller's record of an error. Only meaningful after a call returned something other than DQ_OK. */
@@ -191,8 +208,25 @@ typedef struct dq_limits {
     uint64_t file_bytes;    /**< size of the model file or of one external data file; default 64 GiB */
     uint64_t tensor_bytes;  /**< one tensor; default 16 GiB */
     uint64_t session_bytes; /**< activations and prepared weights of a session; default 64 GiB */
-    uint64_t nodes;         /**< nodes after model-local functions are inlined; default 1,000,000 */
-    uint32_t nesting;       /**< subgraphs and functions inside one another; default 32 */
+    /** Nodes of all graphs together, inner ones too: those in the file, where the bodies of functions count
+     * once, and those after model-local functions are inlined. Inlining may copy 16 names and attributes
+     * for each, and a call counts as 9 of them. Default 1,000,000. */
+    uint64_t nodes;
+    uint32_t nesting; /**< subgraphs and functions inside one another; default 32 */
+    /** Work of one run; default: no bound. A run that would pass it ends with DQ_OUT_OF_MEMORY before the
+     * node that passes it begins. Work is counted from shapes, so that the same model, inputs, session
+     * options and limits end in the same way in each run, at each ISA level and with any number of threads:
+     *  - each node counts 1 each time that its graph runs, whether it takes time or was computed while
+     *    planning, and besides:
+     *  - matrix products, convolutions, Einsum, attention, recurrent networks and mixtures of experts: their
+     *    multiply-adds, of 2-bit and of float elements alike;
+     *  - pools: the elements of all windows;
+     *  - reductions, and what else goes through a larger input (ArgMax, TopK, NonZero, Unique, losses): the
+     *    elements of the input;
+     *  - all others: the elements of their outputs (a sequence: its items);
+     *  - each run of an inner graph (an iteration of a loop): the elements of the graph's outputs.
+     * The nodes are those that the session runs: a fused node counts once, so that `no_fuse` counts more. */
+    uint64_t work;
 } dq_limits;
 
 /* ---- Schemas ----------------------------------------------------------------------------------------- */
@@ -244,8 +278,13 @@ typedef struct dq_load_options {
 
 /** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node
  * against its schema. A node that cannot run does not make this fail: dq_model_check lists all of them,
- * and a session is refused. The file stays mapped, and must not be changed, while the model lives. options
- * may be NULL. Free with dq_model_free. */
+ * and a session is refused. options may be NULL. Free with dq_model_free.
+ *
+ * The model file and external data of more than 1 MiB each stay mapped, and must not be written to while
+ * the model lives: what a run gives is undefined then, and a file that is cut off raises SIGBUS in the thread
+ * that reads past its end. Replacing the file by another of its name (rename) changes nothing. Smaller files
+ * are read: they may be changed as soon as the call has returned, and one that is cut off during the call is
+ * DQ_BAD_MODEL. For large files that may be cut off there is dq_model_load_memory. */
 DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
                                dq_error *err);
 /** The same from memory, which must stay as it is until the model is freed, with its last session. `name`
@@ -366,6 +405,30 @@ DQ_API dq_status dq_builder_node(dq_builder *builder, const char *domain, const 
 DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                                    dq_error *err);
 
+/* ---- Thread pools ------------------------------------------------------------------------------------ */
+
+/** Threads that work for any number of sessions (dq_session_options.pool): one session at a time has them,
+ * and another that runs meanwhile computes with its caller's thread alone. The threads are started by the
+ * first work that is worth sharing. Between runs they sleep. */
+typedef struct dq_thread_pool dq_thread_pool;
+
+typedef struct dq_thread_pool_options {
+    /** In all, the caller's among them; 0: the number of physical cores, or of those whose time the process's
+     * control group may use. */
+    unsigned threads;
+    /** Microseconds for which a thread looks for the run's next work before it sleeps: more wastes time of
+     * the processor, less wakes threads more often, which takes 5 to 50 us. 0: 50. */
+    unsigned spin_us;
+} dq_thread_pool_options;
+
+/** options may be NULL. Free with dq_thread_pool_free. */
+DQ_API dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out,
+                                       dq_error *err);
+/** Gives the caller's handle back. The pool itself is freed with its last session. */
+DQ_API void dq_thread_pool_free(dq_thread_pool *pool);
+/** Its number of threads. */
+DQ_API unsigned dq_thread_pool_threads(const dq_thread_pool *pool);
+
 /* ---- Sessions ---------------------------------------------------------------------------------------- */
 
 typedef struct dq_session dq_session;
@@ -399,6 +462,9 @@ typedef struct dq_session_options {
     void (*why)(void *arg, const char *sentence);
     /** Handed to trace and why, which are called by the thread that runs the session. */
     void *arg;
+    /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: a pool of
+     * its own. */
+    dq_thread_pool *pool;
 } dq_session_options;
 
 /** A session, which keeps the model alive. DQ_UNSUPPORTED, DQ_BAD_MODEL: the model has nodes that cannot
@@ -452,6 +518,14 @@ DQ_API dq_status dq_session_set_output(dq_session *session, const char *name, dq
  * node does not fit the shapes or values that it got. A run that failed leaves the session as it was,
  * without outputs. */
 DQ_API dq_status dq_session_run(dq_session *session, dq_error *err);
+/** Ends the session's run, planning included, with DQ_CANCELLED, as soon as what the threads are at is done:
+ * a piece of a large operator, or a small one. Any thread and any signal handler may call it, as often as it
+ * likes, while the session lives: it is async-signal-safe, one atomic store.
+ *
+ * The request lasts until a run has ended with DQ_CANCELLED: one that comes while nothing runs, or too late
+ * for the run that it was meant for, ends the next run at once. After that the session can be used as
+ * before. */
+DQ_API void dq_session_cancel(dq_session *session);
 /** An output of the last run; NULL: the graph's first. It belongs to the session and lives until the
  * session runs again, gets another output by dq_session_add_output, or is freed; that of an output with a
  * tensor of the caller's may be over the caller's memory. */

@@ -1,5 +1,7 @@
 #include "api/handles.h"
 
+#include "base/fpenv.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -342,5 +344,8 @@ dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options,
     dq_ir *ir = builder->ir;
     ir->limits = dq_limits_complete(options ? &options->limits : NULL);
     free(builder);
-    return dq_model_from_ir(ir, options, out, err);
+    const dq_fpenv callers = dq_fpenv_enter();
+    dq_status status = dq_model_from_ir(ir, options, out, err);
+    dq_fpenv_leave(callers);
+    return status;
 }

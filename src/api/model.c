@@ -1,5 +1,6 @@
 #include "api/handles.h"
 
+#include "base/fpenv.h"
 #include "parser/parser.h"
 #include "parser/writer.h"
 #include "plan/inline.h"
@@ -181,8 +182,12 @@ dq_status dq_model_load(const char *path, const dq_load_options *options, dq_mod
     dq_ir *ir = NULL;
     if (!path || !out)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: a pointer is NULL");
-    DQ_TRY(dq_parse_file(path, options ? &options->limits : NULL, &ir, err));
-    return dq_model_from_ir(ir, options, out, err);
+    const dq_fpenv callers = dq_fpenv_enter();
+    dq_status status = dq_parse_file(path, options ? &options->limits : NULL, &ir, err);
+    if (status == DQ_OK)
+        status = dq_model_from_ir(ir, options, out, err);
+    dq_fpenv_leave(callers);
+    return status;
 }
 
 dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
@@ -191,9 +196,13 @@ dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
     dq_ir *ir = NULL;
     if ((size && !bytes) || !name || !out)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: a pointer is NULL");
-    DQ_TRY(dq_parse_memory(bytes, size, name, options ? options->base_dir : NULL,
-                           options ? &options->limits : NULL, &ir, err));
-    return dq_model_from_ir(ir, options, out, err);
+    const dq_fpenv callers = dq_fpenv_enter();
+    dq_status status = dq_parse_memory(bytes, size, name, options ? options->base_dir : NULL,
+                                       options ? &options->limits : NULL, &ir, err);
+    if (status == DQ_OK)
+        status = dq_model_from_ir(ir, options, out, err);
+    dq_fpenv_leave(callers);
+    return status;
 }
 
 /* Gives back one use of the model; the last one frees it. */

@@ -1,3 +1,4 @@
+#include "base/fpenv.h"
 #include "ops/op.h"
 #include "schema/schema.h"
 
@@ -25,12 +26,12 @@ dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_list: visit is NULL");
     listing l = {visit, arg};
     dq_schemas *own = NULL;
-    if (!schemas) {
-        DQ_TRY(dq_schemas_create(&own, err));
-        schemas = own;
-    }
-    dq_status status = dq_schemas_each(schemas, visit_schema, &l, err);
+    const dq_fpenv callers = dq_fpenv_enter();
+    dq_status status = schemas ? DQ_OK : dq_schemas_create(&own, err);
+    if (status == DQ_OK)
+        status = dq_schemas_each(schemas ? schemas : own, visit_schema, &l, err);
     dq_schemas_free(own);
+    dq_fpenv_leave(callers);
     return status;
 }
 
@@ -44,9 +45,11 @@ size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char 
         buffer[0] = '\0';
     if (!schemas && dq_schemas_create(&own, &err) != DQ_OK)
         return 0;
+    const dq_fpenv callers = dq_fpenv_enter(); /* schemas are read when they are first looked for */
     if (dq_schemas_find(schemas ? schemas : own, info->domain, info->name, info->since_version, &schema,
                         &err) == DQ_OK)
         wanted = dq_schema_types_text(schema, buffer, size);
+    dq_fpenv_leave(callers);
     dq_schemas_free(own);
     return wanted;
 }

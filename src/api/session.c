@@ -1,6 +1,7 @@
 #include "api/handles.h"
 
 #include "base/cpu.h"
+#include "base/fpenv.h"
 #include "plan/fuse.h"
 #include "tensor/items.h"
 
@@ -20,6 +21,7 @@ struct dq_session {
     dq_model *model;
     dq_kernels kernels;
     dq_threads *threads;
+    dq_budget budget; /* of the run */
     unsigned isa;
     bool fuse, honor_accuracy_level;
     const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
@@ -54,11 +56,22 @@ static dq_status choose_isa(dq_session *session, const dq_session_options *optio
     return DQ_OK;
 }
 
+static dq_status choose_threads(dq_session *session, const dq_session_options *options, dq_error *err)
+{
+    dq_thread_pool *own = NULL;
+    const dq_thread_pool_options of_own = {.threads = options ? options->threads : 0};
+    if (options && options->pool)
+        return dq_threads_create(options->pool, &session->threads, err);
+    DQ_TRY(dq_thread_pool_create(&of_own, &own, err));
+    dq_status status = dq_threads_create(own, &session->threads, err);
+    dq_thread_pool_free(own); /* the session keeps it */
+    return status;
+}
+
 static dq_status set_up(dq_session *session, const dq_session_options *options, dq_error *err)
 {
     DQ_TRY(choose_isa(session, options, err));
-    unsigned count = options && options->threads ? options->threads : dq_cpu_cores();
-    DQ_TRY(dq_threads_create(count, &session->threads, err));
+    DQ_TRY(choose_threads(session, options, err));
     session->fuse = !options || !options->no_fuse;
     if (options) {
         session->honor_accuracy_level = options->honor_accuracy_level;
@@ -292,7 +305,7 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
     if (fused) {
         status = dq_plan_create(session->model->program, request, &p->plan, err);
         p->is_fused = status == DQ_OK;
-        if (status == DQ_OK || status == DQ_OUT_OF_MEMORY)
+        if (status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED)
             return status;
         if (session->why)
             session->why(session->why_arg, "the model is planned as written, as a fused node does not fit");
@@ -315,6 +328,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                                .wanted_count = session->wanted_count,
                                .kernels = &session->kernels,
                                .threads = session->threads,
+                               .budget = &session->budget,
                                .fuse = fuse,
                                .honor_accuracy_level = session->honor_accuracy_level,
                                .by_slices = !session->exec.trace, /* who traces wants each step once */
@@ -345,10 +359,13 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     const planned *p = &session->plans[0];
     session->exec.targets = session->targets;
     session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
+    session->budget = (dq_budget){.limit = session->model->program->ir->limits.work};
     dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
-    if (status == DQ_BAD_MODEL && session->exec.repeats) { /* a late step may be the one that does not fit */
+    if (status == DQ_BAD_MODEL && session->exec.repeats &&
+        !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
         session->exec.repeats = false;
+        session->budget.used = 0;
         status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     }
     return status;
@@ -361,10 +378,21 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
     session->ran = false;
     DQ_TRY(check_given(session, err));
     DQ_TRY(check_apart(session, err));
+    const dq_fpenv callers = dq_fpenv_enter();
     dq_status status = plan_and_run(session, err);
     dq_threads_rest(session->threads);
+    dq_fpenv_leave(callers);
+    if (dq_threads_cancelled(session->threads)) { /* whatever came of work that was not finished */
+        dq_threads_set_cancelled(session->threads, false);
+        status = dq_fail(err, DQ_CANCELLED, "%s: the run was cancelled", session->model->program->ir->path);
+    }
     session->ran = status == DQ_OK;
     return status;
+}
+
+void dq_session_cancel(dq_session *session)
+{
+    dq_threads_set_cancelled(session->threads, true);
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------------------ */

@@ -1,3 +1,4 @@
+#include "base/fpenv.h"
 #include "base/pages.h"
 #include "tensor/items.h"
 
@@ -140,8 +141,11 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
 
 double dq_tensor_value(const dq_tensor *tensor, size_t i)
 {
-    return tensor->kind == DQ_KIND_TENSOR && i < tensor->count ? dq_tensor_get_double(tensor, i)
-                                                               : dq_tensor_get_double(&(dq_tensor){0}, 0);
+    const dq_fpenv callers = dq_fpenv_enter(); /* whose DAZ would make denormals zero */
+    const bool there = tensor->kind == DQ_KIND_TENSOR && i < tensor->count;
+    const double value = there ? dq_tensor_get_double(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
+    dq_fpenv_leave(callers);
+    return value;
 }
 
 /* ---- Sequences and optionals -------------------------------------------------------------------------- */

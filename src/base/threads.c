@@ -5,10 +5,13 @@
 #define _XOPEN_SOURCE 700
 #include "base/threads.h"
 
+#include "base/cpu.h"
+#include "base/lock.h"
+
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* The gate: how many threads are inside, whether it is open, and the job's number. A thread that sleeps until
  * the number comes round misses a job, which does no harm. */
@@ -26,23 +29,29 @@ typedef struct share {
 } share;
 
 typedef struct dq_worker {
-    dq_threads *threads;
+    dq_thread_pool *pool;
     unsigned number;
     pthread_t thread;
 } dq_worker;
 
-struct dq_threads {
+struct dq_thread_pool {
     unsigned count;
+    atomic_uint users; /* the caller's handle, and each dq_threads */
+    /* Set while a job runs: two callers do not share the workers, the second works alone. */
+    atomic_bool busy;
+    uint64_t spin_ns; /* how long a worker looks for the next job before it sleeps */
     /* Started with the first work that is worth sharing, a small model never starts a thread: as many of the
      * count - 1 as the system gives. */
     dq_worker *workers;
     unsigned started;
     bool asked;
+    unsigned generation; /* of forks, when they were started; see has_workers */
 
     /* The job; written while the gate is closed and nobody inside. */
     dq_range_fn fn;
     void *arg;
     size_t grain;
+    const atomic_bool *cancelled;
 
     share *shares; /* one a thread */
 
@@ -58,9 +67,10 @@ struct dq_threads {
     pthread_cond_t work, none_inside;
 };
 
-/* How often a thread looks again before it sleeps: up to a millisecond, as waking one takes longer than
- * most work. */
-enum { LOOKS = 1 << 15 };
+/* How long a worker looks for the next job before it sleeps, and a caller for the end of one. Waking a thread
+ * takes 5 to 50 us, longer than most jobs; between two jobs of a run lie some microseconds. The caller looks
+ * longer: what it waits for is in progress. */
+enum { SPIN_US = 50, SPIN_JOB_US = 200, LOOKS_PER_CLOCK = 16 };
 
 static void pause_a_little(void)
 {
@@ -71,20 +81,104 @@ static void pause_a_little(void)
 #endif
 }
 
-dq_status dq_threads_create(unsigned count, dq_threads **out, dq_error *err)
+static uint64_t now_ns(void)
 {
-    dq_threads *threads = calloc(1, sizeof *threads);
-    if (threads)
-        threads->shares = calloc(count ? count : 1, sizeof *threads->shares);
-    if (!threads || !threads->shares) {
-        free(threads);
-        return dq_no_memory(err, sizeof *threads, "the thread pool");
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A wait that begins with looking. */
+typedef struct spin {
+    uint64_t end; /* 0: not begun */
+    unsigned looks;
+} spin;
+
+static bool go_on_looking(spin *s, uint64_t ns)
+{
+    pause_a_little();
+    if (s->looks++ % LOOKS_PER_CLOCK)
+        return true;
+    const uint64_t now = now_ns();
+    if (!s->end)
+        s->end = now + ns;
+    return now < s->end;
+}
+
+/* ---- Making and freeing ------------------------------------------------------------------------------- */
+
+dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out, dq_error *err)
+{
+    if (!out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_thread_pool_create: out is NULL");
+    DQ_TRY(dq_fork_watch(err));
+    unsigned count = options && options->threads ? options->threads : dq_cpu_cores();
+    dq_thread_pool *pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->shares = calloc(count, sizeof *pool->shares);
+    if (!pool || !pool->shares) {
+        free(pool);
+        return dq_no_memory(err, sizeof *pool, "the thread pool");
     }
-    threads->count = count ? count : 1;
-    pthread_mutex_init(&threads->lock, NULL);
-    pthread_cond_init(&threads->work, NULL);
-    pthread_cond_init(&threads->none_inside, NULL);
-    *out = threads;
+    pool->count = count;
+    atomic_init(&pool->users, 1);
+    pool->spin_ns = (options && options->spin_us ? options->spin_us : SPIN_US) * (uint64_t)1000;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    pthread_cond_init(&pool->none_inside, NULL);
+    *out = pool;
+    return DQ_OK;
+}
+
+/* In a forked child the workers are not there, and nobody knows who held the lock. */
+static void end_workers(dq_thread_pool *pool)
+{
+    if (pool->started && pool->generation != dq_fork_generation())
+        return;
+    atomic_store_explicit(&pool->rest, true, memory_order_relaxed);
+    pthread_mutex_lock(&pool->lock);
+    pool->over = true;
+    pthread_mutex_unlock(&pool->lock);
+    pthread_cond_broadcast(&pool->work);
+    for (unsigned i = 0; i < pool->started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->none_inside);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+void dq_thread_pool_free(dq_thread_pool *pool)
+{
+    if (!pool || atomic_fetch_sub(&pool->users, 1) != 1)
+        return;
+    end_workers(pool);
+    free(pool->workers);
+    free(pool->shares);
+    free(pool);
+}
+
+unsigned dq_thread_pool_threads(const dq_thread_pool *pool)
+{
+    return pool->count;
+}
+
+/* What dq_threads_create makes: `all` and `alone` have the same flag. */
+typedef struct session_threads {
+    dq_threads all, alone;
+    atomic_bool cancelled;
+} session_threads;
+
+dq_status dq_threads_create(dq_thread_pool *pool, dq_threads **out, dq_error *err)
+{
+    session_threads *t = calloc(1, sizeof *t);
+    if (!t)
+        return dq_no_memory(err, sizeof *t, "the threads of a session");
+    atomic_init(&t->cancelled, false);
+    t->all = (dq_threads){.pool = pool, .alone = &t->alone, .cancelled = &t->cancelled};
+    t->alone = (dq_threads){.alone = &t->alone, .cancelled = &t->cancelled};
+    if (pool)
+        atomic_fetch_add(&pool->users, 1);
+    *out = &t->all;
     return DQ_OK;
 }
 
@@ -92,48 +186,40 @@ void dq_threads_free(dq_threads *threads)
 {
     if (!threads)
         return;
-    dq_threads_rest(threads);
-    pthread_mutex_lock(&threads->lock);
-    threads->over = true;
-    pthread_mutex_unlock(&threads->lock);
-    pthread_cond_broadcast(&threads->work);
-    for (unsigned i = 0; i < threads->started; i++)
-        pthread_join(threads->workers[i].thread, NULL);
-    pthread_cond_destroy(&threads->none_inside);
-    pthread_cond_destroy(&threads->work);
-    pthread_mutex_destroy(&threads->lock);
-    free(threads->workers);
-    free(threads->shares);
-    free(threads);
+    dq_thread_pool_free(threads->pool);
+    free(threads); /* the first member */
 }
 
 unsigned dq_threads_count(const dq_threads *threads)
 {
-    return threads ? threads->count : 1;
+    return threads && threads->pool ? threads->pool->count : 1;
 }
+
+/* ---- Jobs --------------------------------------------------------------------------------------------- */
 
 /* Whoever is inside takes the next piece of its share, then of those of others until none is left: uneven
  * pieces balance. */
-static void take_pieces(dq_threads *threads, unsigned worker)
+static void take_pieces(dq_thread_pool *pool, unsigned worker)
 {
-    for (unsigned i = 0; i < threads->count; i++) {
-        share *s = &threads->shares[(worker + i) % threads->count];
-        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
-            size_t begin = atomic_fetch_add_explicit(&s->next, threads->grain, memory_order_relaxed);
+    for (unsigned i = 0; i < pool->count; i++) {
+        share *s = &pool->shares[(worker + i) % pool->count];
+        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end &&
+               !atomic_load_explicit(pool->cancelled, memory_order_relaxed)) {
+            size_t begin = atomic_fetch_add_explicit(&s->next, pool->grain, memory_order_relaxed);
             if (begin >= s->end)
                 break;
-            size_t end = s->end - begin < threads->grain ? s->end : begin + threads->grain;
-            threads->fn(threads->arg, begin, end, worker);
+            size_t end = s->end - begin < pool->grain ? s->end : begin + pool->grain;
+            pool->fn(pool->arg, begin, end, worker);
         }
     }
 }
 
 /* Enters an open job that is not the one numbered *seen. */
-static bool enter(dq_threads *threads, unsigned *seen)
+static bool enter(dq_thread_pool *pool, unsigned *seen)
 {
-    unsigned gate = atomic_load(&threads->gate);
+    unsigned gate = atomic_load(&pool->gate);
     while ((gate & OPEN) && (gate & NUMBER) != *seen)
-        if (atomic_compare_exchange_weak(&threads->gate, &gate, gate + 1)) {
+        if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) {
             *seen = gate & NUMBER;
             return true;
         }
@@ -142,39 +228,40 @@ static bool enter(dq_threads *threads, unsigned *seen)
 
 /* Orders that a sleeper and who wakes it rely on are those of sequential consistency: the one says that it
  * sleeps and looks at the gate again, the other changes the gate and looks for sleepers. */
-static void wake(dq_threads *threads, pthread_cond_t *sleepers, size_t most)
+static void wake(dq_thread_pool *pool, pthread_cond_t *sleepers, size_t most)
 {
-    pthread_mutex_lock(&threads->lock); /* who has said that it sleeps does so now */
-    pthread_mutex_unlock(&threads->lock);
-    if (most >= threads->started)
+    pthread_mutex_lock(&pool->lock); /* who has said that it sleeps does so now */
+    pthread_mutex_unlock(&pool->lock);
+    if (most >= pool->started)
         pthread_cond_broadcast(sleepers);
     else
         for (size_t i = 0; i < most; i++)
             pthread_cond_signal(sleepers);
 }
 
-static void leave(dq_threads *threads)
+static void leave(dq_thread_pool *pool)
 {
-    unsigned gate = atomic_fetch_sub(&threads->gate, 1) - 1;
-    if ((gate & INSIDE) == 0 && atomic_load(&threads->waiting))
-        wake(threads, &threads->none_inside, 1);
+    unsigned gate = atomic_fetch_sub(&pool->gate, 1) - 1;
+    if ((gate & INSIDE) == 0 && atomic_load(&pool->waiting))
+        wake(pool, &pool->none_inside, 1);
 }
 
 /* Waits for a job and enters it; false when there are no more. */
-static bool next_job(dq_threads *threads, unsigned *seen)
+static bool next_job(dq_thread_pool *pool, unsigned *seen)
 {
-    for (int i = 0; i < LOOKS && !atomic_load_explicit(&threads->rest, memory_order_relaxed); i++) {
-        if (enter(threads, seen))
+    spin looking = {0};
+    do {
+        if (enter(pool, seen))
             return true;
-        pause_a_little();
-    }
+    } while (!atomic_load_explicit(&pool->rest, memory_order_relaxed) &&
+             go_on_looking(&looking, pool->spin_ns));
     bool entered;
-    pthread_mutex_lock(&threads->lock);
-    atomic_fetch_add(&threads->asleep, 1);
-    while (!(entered = enter(threads, seen)) && !threads->over)
-        pthread_cond_wait(&threads->work, &threads->lock);
-    atomic_fetch_sub(&threads->asleep, 1);
-    pthread_mutex_unlock(&threads->lock);
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->asleep, 1);
+    while (!(entered = enter(pool, seen)) && !pool->over)
+        pthread_cond_wait(&pool->work, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
+    pthread_mutex_unlock(&pool->lock);
     return entered;
 }
 
@@ -182,9 +269,9 @@ static void *serve(void *arg)
 {
     const dq_worker *self = arg;
     unsigned seen = 0;
-    while (next_job(self->threads, &seen)) {
-        take_pieces(self->threads, self->number);
-        leave(self->threads);
+    while (next_job(self->pool, &seen)) {
+        take_pieces(self->pool, self->number);
+        leave(self->pool);
     }
     return NULL;
 }
@@ -200,94 +287,110 @@ static sigset_t signals_of_others(void)
     return set;
 }
 
-static void start_workers(dq_threads *threads)
+static void start_workers(dq_thread_pool *pool)
 {
-    unsigned most = threads->count - 1 < INSIDE ? threads->count - 1 : INSIDE;
+    unsigned most = pool->count - 1 < INSIDE ? pool->count - 1 : INSIDE;
     sigset_t others = signals_of_others(), before;
-    threads->workers = calloc(most, sizeof *threads->workers);
-    if (!threads->workers || pthread_sigmask(SIG_BLOCK, &others, &before) != 0)
+    pool->generation = dq_fork_generation();
+    pool->workers = calloc(most, sizeof *pool->workers);
+    if (!pool->workers || pthread_sigmask(SIG_BLOCK, &others, &before) != 0)
         return;
     for (unsigned i = 0; i < most; i++) {
-        dq_worker *w = &threads->workers[i];
-        *w = (dq_worker){.threads = threads, .number = i + 1};
+        dq_worker *w = &pool->workers[i];
+        *w = (dq_worker){.pool = pool, .number = i + 1};
         if (pthread_create(&w->thread, NULL, serve, w) != 0)
             break;
-        threads->started++;
+        pool->started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool has_workers(dq_threads *threads)
+/* Called by who has set `busy`. In a forked child there are no workers any more. It starts none either: the
+ * pool's state is that of some moment in the parent, when another thread may have been in the middle of a
+ * job. */
+static bool has_workers(dq_thread_pool *pool)
 {
-    if (!threads || threads->count < 2)
-        return false;
-    if (!threads->asked)
-        start_workers(threads);
-    threads->asked = true;
-    return threads->started > 0;
+    if (!pool->asked)
+        start_workers(pool);
+    pool->asked = true;
+    return pool->started > 0 && pool->generation == dq_fork_generation();
 }
 
 /* Shares are of whole pieces, as many each as there are. */
-static void share_out(dq_threads *threads, size_t n, size_t pieces)
+static void share_out(dq_thread_pool *pool, size_t n, size_t pieces)
 {
-    const size_t each = pieces / threads->count, more = pieces % threads->count;
+    const size_t each = pieces / pool->count, more = pieces % pool->count;
     size_t at = 0;
-    for (unsigned i = 0; i < threads->count; i++) {
-        share *s = &threads->shares[i];
+    for (unsigned i = 0; i < pool->count; i++) {
+        share *s = &pool->shares[i];
         atomic_store_explicit(&s->next, at, memory_order_relaxed);
-        const size_t size = (each + (i < more)) * threads->grain;
+        const size_t size = (each + (i < more)) * pool->grain;
         at = n - at < size ? n : at + size;
         s->end = at;
     }
 }
 
-static void open_job(dq_threads *threads, size_t n)
+static void open_job(dq_thread_pool *pool, size_t n)
 {
-    unsigned gate = atomic_load_explicit(&threads->gate, memory_order_relaxed);
-    const size_t pieces = n / threads->grain + (n % threads->grain != 0);
-    share_out(threads, n, pieces);
-    atomic_store_explicit(&threads->rest, false, memory_order_relaxed);
-    atomic_store(&threads->gate, (gate + JOB) | OPEN);
-    if (atomic_load(&threads->asleep) > 0)
-        wake(threads, &threads->work, pieces - 1);
+    unsigned gate = atomic_load_explicit(&pool->gate, memory_order_relaxed);
+    const size_t pieces = n / pool->grain + (n % pool->grain != 0);
+    share_out(pool, n, pieces);
+    atomic_store_explicit(&pool->rest, false, memory_order_relaxed);
+    atomic_store(&pool->gate, (gate + JOB) | OPEN);
+    if (atomic_load(&pool->asleep) > 0)
+        wake(pool, &pool->work, pieces - 1);
 }
 
-static void close_job(dq_threads *threads)
+static void close_job(dq_thread_pool *pool)
 {
-    unsigned inside = atomic_fetch_and(&threads->gate, ~OPEN) & INSIDE;
-    for (int i = 0; i < LOOKS && inside; i++) {
-        pause_a_little();
-        inside = atomic_load(&threads->gate) & INSIDE;
-    }
+    unsigned inside = atomic_fetch_and(&pool->gate, ~OPEN) & INSIDE;
+    const uint64_t least = SPIN_JOB_US * (uint64_t)1000;
+    spin looking = {0};
+    while (inside && go_on_looking(&looking, pool->spin_ns > least ? pool->spin_ns : least))
+        inside = atomic_load(&pool->gate) & INSIDE;
     if (!inside)
         return;
-    pthread_mutex_lock(&threads->lock);
-    atomic_store(&threads->waiting, true);
-    while (atomic_load(&threads->gate) & INSIDE)
-        pthread_cond_wait(&threads->none_inside, &threads->lock);
-    atomic_store(&threads->waiting, false);
-    pthread_mutex_unlock(&threads->lock);
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->waiting, true);
+    while (atomic_load(&pool->gate) & INSIDE)
+        pthread_cond_wait(&pool->none_inside, &pool->lock);
+    atomic_store(&pool->waiting, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void work_alone(const dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
+{
+    for (size_t begin = 0; begin < n && !dq_threads_cancelled(threads); begin += grain) {
+        size_t end = n - begin < grain ? n : begin + grain;
+        fn(arg, begin, end, 0);
+    }
 }
 
 void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
 {
+    dq_thread_pool *pool = threads ? threads->pool : NULL;
     if (n == 0)
         return;
     if (grain == 0)
         grain = 1;
-    if (n <= grain || !has_workers(threads)) {
-        for (size_t begin = 0; begin < n; begin += grain) {
-            size_t end = n - begin < grain ? n : begin + grain;
-            fn(arg, begin, end, 0);
-        }
+    if (n <= grain || !pool || pool->count < 2 ||
+        atomic_exchange_explicit(&pool->busy, true, memory_order_acquire)) {
+        work_alone(threads, n, grain, fn, arg);
         return;
     }
-    threads->fn = fn;
-    threads->arg = arg;
-    threads->grain = grain;
-    open_job(threads, n);
-    take_pieces(threads, 0);
-    close_job(threads);
+    const bool shared = has_workers(pool);
+    if (shared) {
+        pool->fn = fn;
+        pool->arg = arg;
+        pool->grain = grain;
+        pool->cancelled = threads->cancelled;
+        open_job(pool, n);
+        take_pieces(pool, 0);
+        close_job(pool);
+    }
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
+    if (!shared)
+        work_alone(threads, n, grain, fn, arg);
 }
 
 dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
@@ -321,5 +424,6 @@ size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t
 
 void dq_threads_rest(dq_threads *threads)
 {
-    atomic_store_explicit(&threads->rest, true, memory_order_relaxed);
+    if (threads->pool)
+        atomic_store_explicit(&threads->pool->rest, true, memory_order_relaxed);
 }

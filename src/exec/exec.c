@@ -134,6 +134,7 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
             reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
         slot->t.data = slot->late_memory;
     }
+    DQ_TRY(dq_plan_take(plan, dq_call_work(call), err));
     call->scratch_size = call->worker_scratch_size = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
@@ -164,10 +165,13 @@ static dq_status run_step(const dq_exec *exec, dq_plan *plan, dq_step *step, dq_
     double start = exec->trace ? now() : 0;
     step->call.strings = strings;
     if (step->node->op->impl->flags & DQ_OP_SUBGRAPH) {
+        DQ_TRY(dq_plan_take(plan, 1, err));
         DQ_TRY(dq_flow_run(plan, step, err));
     } else {
         if (step->late)
             DQ_TRY(late_step(plan, step, err));
+        else
+            DQ_TRY(dq_plan_take(plan, step->work, err));
         DQ_TRY(step->node->op->impl->run(&step->call, err));
     }
     uint64_t limit = plan->program->ir->limits.session_bytes;
@@ -201,8 +205,10 @@ static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = plan->steps[i];
+        DQ_TRY(dq_plan_go_on(plan, err));
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
     }
+    DQ_TRY(dq_plan_go_on(plan, err)); /* the last step, too, is complete */
     for (uint32_t i = 0; i < plan->copy_count; i++)
         DQ_TRY(copy_output(plan, &plan->copies[i], err));
     return DQ_OK;
@@ -248,7 +254,8 @@ static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
         bind_buffer(s->runners[i].plan, memory);
         s->runners[i].status = DQ_OK;
     }
-    dq_parallel(s->runner_count > 1 ? j->plan->threads : NULL, s->count, 1, run_some_slices, j);
+    dq_parallel(s->runner_count > 1 ? j->plan->threads : dq_threads_alone(j->plan->threads), s->count, 1,
+                run_some_slices, j);
     for (size_t i = 0; i < s->runner_count; i++)
         if (s->runners[i].status != DQ_OK) {
             if (err)
@@ -261,6 +268,12 @@ static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
 dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
                             dq_arena *strings, dq_error *err)
 {
+    DQ_TRY(dq_plan_go_on(plan, err));
+    const uint64_t before_steps = dq_work_add(plan->stepless_work, plan->slices ? plan->slices->work : 0);
+    dq_status status = dq_plan_take(plan, before_steps, err);
+    if (status != DQ_OK && !plan->graph->outer)
+        dq_error_prefix(err, "%s: ", plan->program->ir->path);
+    DQ_TRY(status);
     DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
     bind_buffer(plan, exec->buffer);
     bind_inputs(plan, given, given_count);

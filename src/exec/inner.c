@@ -209,6 +209,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .wanted_count = wanted_count,
                                .kernels = outer->kernels,
                                .threads = outer->threads,
+                               .budget = outer->budget,
                                .fuse = outer->fuse,
                                .honor_accuracy_level = outer->honor_accuracy_level,
                                .why = outer->why,
@@ -238,8 +239,12 @@ dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *ste
     DQ_TRY(check_inputs(inner, step, err));
     if (!fits(inner, outer))
         DQ_TRY(make_plan(inner, outer, err));
-    return dq_exec_run_inner(&inner->exec, inner->plan, inner->given, inner->given_count, step->call.strings,
-                             err);
+    DQ_TRY(dq_exec_run_inner(&inner->exec, inner->plan, inner->given, inner->given_count, step->call.strings,
+                             err));
+    uint64_t given = 1;
+    for (uint32_t i = 0; i < inner->graph->output_count; i++)
+        given = dq_work_add(given, inner->passed[i] ? 0 : dq_inner_output(inner, i)->count);
+    return dq_plan_take(inner->plan, given, err);
 }
 
 const dq_tensor *dq_inner_output(const dq_inner *inner, uint32_t i)

@@ -15,6 +15,8 @@ dq_limits dq_limits_complete(const dq_limits *given)
         limits.tensor_bytes = 16 * gib;
     if (!limits.session_bytes)
         limits.session_bytes = 64 * gib;
+    if (!limits.work)
+        limits.work = UINT64_MAX;
     if (!limits.nodes)
         limits.nodes = 1000000;
     if (!limits.nesting)

@@ -114,7 +114,8 @@ struct dq_node {
     const struct dq_schema *schema; /* after the schema check */
     const struct dq_op *op;         /* its implementation, after the check; NULL: none */
     bool made;                      /* by fusion: stands in no graph */
-    uint32_t position;              /* in dq_graph.nodes, after link */
+    bool uncounted;    /* … for some ISA levels only: no work, which is the same at all levels */
+    uint32_t position; /* in dq_graph.nodes, after link */
 };
 
 /** Input i of a linked node; NULL: left out, or past the last. */

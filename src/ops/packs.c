@@ -2,9 +2,9 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/pages.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ typedef struct form {
 enum { LISTS = 512 };
 
 struct dq_packs {
-    pthread_mutex_t lock;
+    dq_lock lock;
     form *forms[LISTS], *waiting; /* those of one tensor are in the same list */
 };
 
@@ -40,9 +40,10 @@ dq_status dq_packs_create(dq_packs **out, dq_error *err)
     dq_packs *packs = calloc(1, sizeof *packs);
     if (!packs)
         return dq_no_memory(err, sizeof *packs, "the cache of packed weights");
-    if (pthread_mutex_init(&packs->lock, NULL) != 0) {
+    dq_status status = dq_lock_create(&packs->lock, "the cache of packed weights", err);
+    if (status != DQ_OK) {
         free(packs);
-        return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for the cache of packed weights");
+        return status;
     }
     *out = packs;
     return DQ_OK;
@@ -58,7 +59,7 @@ void dq_packs_free(dq_packs *packs)
             free(f->memory);
             free(f);
         }
-    pthread_mutex_destroy(&packs->lock);
+    dq_lock_destroy(&packs->lock);
     free(packs);
 }
 
@@ -179,7 +180,7 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
                        dq_error *err)
 {
     dq_status status = DQ_OK;
-    pthread_mutex_lock(&packs->lock);
+    dq_lock_take(&packs->lock);
     form *f = find(packs, from->data, wanted);
     if (!f) {
         f = make_form(packs, from, wanted);
@@ -193,7 +194,7 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
     }
     if (f)
         *packed = f->packed;
-    pthread_mutex_unlock(&packs->lock);
+    dq_lock_release(&packs->lock);
     return status;
 }
 
@@ -256,9 +257,9 @@ dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err)
     dq_status status = DQ_OK;
     if (!packs)
         return DQ_OK;
-    pthread_mutex_lock(&packs->lock); /* also until another session has filled what this one was given */
+    dq_lock_take(&packs->lock); /* also until another session has filled what this one was given */
     if (packs->waiting)
         status = fill_waiting(packs, threads, err);
-    pthread_mutex_unlock(&packs->lock);
+    dq_lock_release(&packs->lock);
     return status;
 }

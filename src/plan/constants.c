@@ -66,7 +66,9 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
         if (out && !(out->data = dq_arena_alloc(arena, out->size, DQ_ALIGN)))
             return dq_no_memory(err, out->size, "a constant");
     }
-    return impl->run(call, err);
+    DQ_TRY(impl->run(call, err));
+    /* What was cancelled is incomplete, and must not become a constant of the program's. */
+    return dq_threads_cancelled(call->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled") : DQ_OK;
 }
 
 dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err)

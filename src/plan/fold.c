@@ -1,11 +1,12 @@
 #include "plan/fold.h"
 
-#include <pthread.h>
+#include "base/lock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 struct dq_folded {
-    pthread_mutex_t lock;
+    dq_lock lock;
     dq_arena arena;
     size_t count;
     const dq_tensor *values[];
@@ -17,9 +18,10 @@ dq_status dq_folded_create(size_t value_count, dq_folded **out, dq_error *err)
     dq_folded *folded = calloc(1, size);
     if (!folded)
         return dq_no_memory(err, size, "folded constants");
-    if (pthread_mutex_init(&folded->lock, NULL) != 0) {
+    dq_status status = dq_lock_create(&folded->lock, "folded constants", err);
+    if (status != DQ_OK) {
         free(folded);
-        return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for folded constants");
+        return status;
     }
     folded->count = value_count;
     *out = folded;
@@ -31,15 +33,15 @@ void dq_folded_free(dq_folded *folded)
     if (!folded)
         return;
     dq_arena_free(&folded->arena);
-    pthread_mutex_destroy(&folded->lock);
+    dq_lock_destroy(&folded->lock);
     free(folded);
 }
 
 const dq_tensor *dq_folded_get(dq_folded *folded, uint32_t id)
 {
-    pthread_mutex_lock(&folded->lock);
+    dq_lock_take(&folded->lock);
     const dq_tensor *t = id < folded->count ? folded->values[id] : NULL;
-    pthread_mutex_unlock(&folded->lock);
+    dq_lock_release(&folded->lock);
     return t;
 }
 
@@ -70,10 +72,10 @@ dq_status dq_folded_put(dq_folded *folded, uint32_t id, const dq_tensor *t, cons
                         dq_error *err)
 {
     dq_status status = DQ_OK;
-    pthread_mutex_lock(&folded->lock);
+    dq_lock_take(&folded->lock);
     if (!folded->values[id])
         status = keep(folded, id, t, err);
     *kept = folded->values[id];
-    pthread_mutex_unlock(&folded->lock);
+    dq_lock_release(&folded->lock);
     return status;
 }

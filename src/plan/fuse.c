@@ -1,9 +1,9 @@
 #include "plan/fuse.h"
 
+#include "base/lock.h"
 #include "plan/fuser.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,7 +237,7 @@ typedef struct kept {
 } kept;
 
 struct dq_fusions {
-    pthread_mutex_t lock;
+    dq_lock lock;
     dq_arena arena;
     kept **of;    /* by the number of a graph: the first of its own */
     uint32_t fed; /* defaults of inputs that once were not what runs had */
@@ -253,10 +253,11 @@ dq_status dq_fusions_create(uint32_t graph_count, dq_fusions **out, dq_error *er
         free(fusions);
         return dq_no_memory(err, graph_count * sizeof *fusions->of, "fused nodes");
     }
-    if (pthread_mutex_init(&fusions->lock, NULL) != 0) {
+    dq_status status = dq_lock_create(&fusions->lock, "fused nodes", err);
+    if (status != DQ_OK) {
         dq_arena_free(&fusions->arena);
         free(fusions);
-        return dq_fail(err, DQ_OUT_OF_MEMORY, "the system refused a lock for fused nodes");
+        return status;
     }
     *out = fusions;
     return DQ_OK;
@@ -267,7 +268,7 @@ void dq_fusions_free(dq_fusions *fusions)
     if (!fusions)
         return;
     dq_arena_free(&fusions->arena);
-    pthread_mutex_destroy(&fusions->lock);
+    dq_lock_destroy(&fusions->lock);
     free(fusions);
 }
 
@@ -321,26 +322,61 @@ static dq_status make(dq_program *program, const dq_plan_request *request, size_
 
 uint32_t dq_fusions_feed(dq_fusions *fusions, dq_value *v)
 {
-    pthread_mutex_lock(&fusions->lock);
+    dq_lock_take(&fusions->lock);
     fusions->fed += !atomic_exchange(&v->fed, true);
     const uint32_t fed = fusions->fed;
-    pthread_mutex_unlock(&fusions->lock);
+    dq_lock_release(&fusions->lock);
     return fed;
 }
 
-dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_fused **out, dq_error *err)
+/* What a pass says, for its caller's callback once no lock is taken: that may wait for other threads. */
+typedef struct talk {
+    dq_arena arena;
+    struct said {
+        struct said *next;
+        const char *sentence;
+    } * first, **end;
+} talk;
+
+static void note(void *arg, const char *sentence)
+{
+    talk *t = arg;
+    struct said *s = DQ_NEW(&t->arena, struct said);
+    if (!s || !(s->sentence = dq_arena_string(&t->arena, sentence, strlen(sentence))))
+        return; /* it is explanation only */
+    *t->end = s;
+    t->end = &s->next;
+}
+
+static dq_status fuse_locked(dq_program *program, const dq_plan_request *request, const dq_fused **out,
+                             dq_error *err)
 {
     dq_status status = DQ_OK;
     const dq_qlanes *planes = request->kernels->qlanes;
     const bool beaten = planes->beats != request->kernels->qgemm;
     const size_t deepest = beaten ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
-    pthread_mutex_lock(&program->fusions->lock);
+    dq_lock_take(&program->fusions->lock);
     /* someone who asks why gets told: the pass runs again */
     kept *k = request->why ? NULL : find(program->fusions, request, deepest);
     if (!k)
         status = make(program, request, deepest, &k, err);
     if (status == DQ_OK)
         *out = &k->fused;
-    pthread_mutex_unlock(&program->fusions->lock);
+    dq_lock_release(&program->fusions->lock);
+    return status;
+}
+
+dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_fused **out, dq_error *err)
+{
+    talk t = {.end = &t.first};
+    dq_plan_request noted = *request;
+    if (request->why) {
+        noted.why = note;
+        noted.why_arg = &t;
+    }
+    dq_status status = fuse_locked(program, &noted, out, err);
+    for (const struct said *s = t.first; s; s = s->next)
+        request->why(request->why_arg, s->sentence);
+    dq_arena_free(&t.arena);
     return status;
 }

@@ -311,6 +311,7 @@ static bool turn(pass *p, dq_value *from, dq_value *to, bool last, const dq_node
     dq_node *node = dq_fuser_node(p->f, "", "Transpose", 13, like, 1, &from, to, 1);
     if (!node)
         return false;
+    node->uncounted = true;
     node->attrs[0] = (dq_attr){.name = "perm", .kind = DQ_ATTR_INTS, .count = AXES, .u.ints = orders[last]};
     return dq_fuser_bind(p->f, node) && append(p, node);
 }

@@ -99,6 +99,7 @@ static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
         return DQ_OK;
     if (!step->late && dq_planner_share(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
+        plan->stepless_work = dq_work_add(plan->stepless_work, step->work);
         return DQ_OK;
     }
     if (!step->late && step->call.parts && dq_planner_slot(p, step->node->in[0])->where == DQ_AT_BUFFER)
@@ -112,6 +113,7 @@ static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
     DQ_TRY(dq_step_fault(plan, step, prepare(p, step, at, err), err));
     if (dq_planner_join(p, step)) {
         step->decision = "takes no step: its inputs are computed where they stand in its output";
+        plan->stepless_work = dq_work_add(plan->stepless_work, step->work);
         plan->step_count--;
     }
     return DQ_OK;
@@ -123,6 +125,7 @@ static dq_status place_steps(dq_planner *p, dq_error *err)
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
         p->at = step->position;
+        DQ_TRY(dq_plan_go_on(plan, err));
         DQ_TRY(place_step(p, step, err));
         tell(p, step->node, step->decision);
     }

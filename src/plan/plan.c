@@ -1,6 +1,7 @@
 #include "plan/planner.h"
 #include "plan/slices.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,8 @@ static dq_status make_outline(dq_planner *p, dq_error *err)
     plan->needed = DQ_NEW_ARRAY(&plan->outline, (size_t)p->node_count + 1, bool);
     plan->reads = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, uint32_t);
     plan->last_read = DQ_NEW_ARRAY(&plan->outline, (size_t)plan->slot_count + 1, uint32_t);
-    if (!plan->needed || !plan->reads || !plan->last_read)
+    plan->works = DQ_NEW_ARRAY(&plan->outline, (size_t)p->node_count + 1, uint64_t);
+    if (!plan->needed || !plan->reads || !plan->last_read || !plan->works)
         return dq_no_memory(err, plan->slot_count * sizeof *plan->reads, "a plan");
     find_needed(p);
     memcpy(plan->reads, plan->last_read, plan->slot_count * sizeof *plan->reads);
@@ -173,6 +175,29 @@ static void begin_call(dq_plan *plan, dq_step *step)
     }
 }
 
+static dq_status over_budget(const dq_plan *plan, dq_error *err)
+{
+    return dq_fail(err, DQ_OUT_OF_MEMORY, "the run takes more work than the limit of %" PRIu64,
+                   plan->program->ir->limits.work);
+}
+
+/* Nodes that are computed while planning count before they are. */
+static dq_status add_stepless(dq_plan *plan, uint64_t work, dq_error *err)
+{
+    plan->stepless_work = dq_work_add(plan->stepless_work, work);
+    return plan->stepless_work <= plan->program->ir->limits.work ? DQ_OK : over_budget(plan, err);
+}
+
+dq_status dq_plan_take(const dq_plan *plan, uint64_t work, dq_error *err)
+{
+    return !plan->budget || dq_budget_take(plan->budget, work) ? DQ_OK : over_budget(plan, err);
+}
+
+dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err)
+{
+    return dq_threads_cancelled(plan->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled") : DQ_OK;
+}
+
 /* Gives outputs types and shapes, or computes them. */
 static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
 {
@@ -188,6 +213,8 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
         return status;
     step->late = status == DQ_LATE;
     step->typed = !step->late;
+    step->work = step->late ? 0 : dq_call_work(&step->call);
+    p->plan->works[step->position] = step->work;
     for (uint32_t i = 0; i < node->out_count; i++) {
         dq_slot *slot = dq_slot_of(step->call.out[i]);
         if (slot) {
@@ -203,9 +230,11 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
     if (dq_planner_share_constant(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
         step->constant = true;
+        DQ_TRY(add_stepless(p->plan, step->work, err));
     } else if (dq_planner_can_fold(p, step)) {
         step->decision = "computed while planning, as all that it needs is constant";
         step->constant = true;
+        DQ_TRY(add_stepless(p->plan, step->work, err));
         DQ_TRY(dq_planner_align(p, node, 0, err));
         return dq_planner_fold(p, step, err);
     }
@@ -219,6 +248,7 @@ static dq_status find_shapes(dq_planner *p, dq_error *err)
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
         p->at = step->position;
+        DQ_TRY(dq_plan_go_on(plan, err));
         DQ_TRY(dq_step_fault(plan, step, find_shape(p, step, err), err));
     }
     return DQ_OK;
@@ -265,7 +295,10 @@ static void forget_shapes(dq_plan *plan)
     for (uint32_t i = 0; i < plan->all_count; i++)
         if (!is_settled(&plan->all[i]))
             plan->all[kept++] = plan->all[i];
+        else
+            plan->settled_work = dq_work_add(plan->settled_work, plan->all[i].work);
     plan->all_count = kept;
+    plan->stepless_work = plan->settled_work;
     for (uint32_t i = 0; i < kept; i++) {
         dq_step *step = &plan->all[i];
         for (uint32_t k = 0; k < step->call.out_count; k++)
@@ -334,6 +367,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->graph = request->graph;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
+    plan->budget = request->budget;
     plan->fuse = request->fuse;
     plan->honor_accuracy_level = request->honor_accuracy_level;
     plan->why = request->why;

@@ -13,6 +13,7 @@
 #ifndef DQ_PLAN_PLAN_H
 #define DQ_PLAN_PLAN_H
 
+#include "ops/work.h"
 #include "plan/place.h"
 #include "plan/program.h"
 
@@ -55,6 +56,7 @@ typedef struct dq_step {
     const char *decision; /* what was made of it, for `why`, or NULL */
     dq_op_call call;
     bool late;
+    uint64_t work; /* not late: see ops/work.h */
     uint32_t scratch_piece, worker_piece;
     size_t scratch_offset, worker_offset;
     dq_arena late_arena; /* late: for state */
@@ -90,7 +92,8 @@ typedef struct dq_plan {
     dq_graph *graph;
     const dq_kernels *kernels;
     dq_threads *threads;
-    bool fuse; /* inner graphs' nodes are fused, too */
+    dq_budget *budget; /* of the run, in which inner graphs are planned and run, too; NULL: none */
+    bool fuse;         /* inner graphs' nodes are fused, too */
     bool honor_accuracy_level;
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
@@ -104,12 +107,16 @@ typedef struct dq_plan {
     uint32_t *last_read;     /* a copy, to which share.c adds the reads of views */
     dq_step *all;            /* of the nodes that are needed, but for those that are computed once for all */
     uint32_t all_count;
+    uint64_t *works;       /* by position: of steps that are not late */
+    uint64_t settled_work; /* of those that are computed once for all */
 
     uint32_t round;  /* counts the shapes that it was made for */
     dq_arena shaped; /* for what depends on them: all of these, and what steps know */
     dq_step **steps; /* those that run (in the outline's arena) */
     uint32_t step_count;
-    uint32_t *moving; /* slots of values in callers' memory and their views: set anew in each run */
+    uint64_t stepless_work; /* of nodes that take no step, which count in each run all the same: what a run
+                               ends with must not depend on what was computed before it */
+    uint32_t *moving;       /* slots of values in callers' memory and their views: set anew in each run */
     uint32_t moving_count;
     dq_copy *copies;
     uint32_t copy_count;
@@ -142,8 +149,9 @@ typedef struct dq_plan_request {
     uint32_t given_count;
     const dq_value *const *wanted; /* what to compute; nodes that nothing here needs are left out */
     uint32_t wanted_count;
-    const dq_kernels *kernels; /* live longer than the plan */
+    const dq_kernels *kernels; /* live longer than the plan, and so do: */
     dq_threads *threads;
+    dq_budget *budget;
     bool fuse;                 /* inner graphs are to be fused */
     bool honor_accuracy_level; /* see dq_session_options */
     bool by_slices;            /* some at a time where that pays: the plan then has `slices` */
@@ -189,6 +197,11 @@ dq_status dq_step_check_outputs(const dq_step *step, dq_error *err);
 
 /** Whether the tensor, sequence or optional is of the declared type, as far as something is declared. */
 bool dq_tensor_is(const dq_tensor *t, const dq_type *type);
+
+/** DQ_CANCELLED once the session's work is cancelled. */
+dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err);
+/** Takes work from the run's budget. DQ_OUT_OF_MEMORY: it is over the limit. */
+dq_status dq_plan_take(const dq_plan *plan, uint64_t work, dq_error *err);
 
 /** Puts "model: node: " in front of the sentence ("node: " inside an inner graph), once. */
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err);

@@ -255,8 +255,11 @@ static dq_status make_runners(slicer *s, dq_error *err)
     request.wanted_count = slices->value_count;
     request.by_slices = false;
     request.part = true;
+    request.budget = NULL; /* all slices are counted before the first */
+    for (uint32_t n = 0; n < s->end; n++)
+        slices->work = dq_work_add(slices->work, slices->shapes->works[n]);
     if (apart)
-        request.threads = NULL;
+        request.threads = dq_threads_alone(request.threads);
     slices->runner_count = apart ? threads : 1;
     slices->runners = DQ_NEW_ARRAY(&slices->arena, slices->runner_count, dq_slice_runner);
     if (!slices->runners)
@@ -426,5 +429,5 @@ dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_erro
     s.slices->shapes = NULL;
     dq_slices_free(s.slices);
     /* any other fault is seen again with all slices at once, or is none there */
-    return status == DQ_OUT_OF_MEMORY ? status : DQ_OK;
+    return status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED ? status : DQ_OK;
 }

@@ -19,6 +19,7 @@ struct dq_slices {
     dq_arena arena;
     dq_plan *shapes; /* of all nodes and slices, without places; has constants that the rest reads */
     size_t count;
+    uint64_t work;            /* of all of them */
     dq_slice_runner *runners; /* for each thread; one, when each step has them all */
     size_t runner_count;
     size_t runner_bytes; /* of the whole plan's buffer, for each: from ahead_offset on */

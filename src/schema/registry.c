@@ -1,9 +1,10 @@
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/checked.h"
+#include "base/fpenv.h"
+#include "base/lock.h"
 #include "base/namemap.h"
 #include "schema/schema.h"
 #include "schema/yaml_tree.h"
@@ -23,7 +24,7 @@ struct entry {
 };
 
 struct dq_schemas {
-    pthread_mutex_t lock; /* of everything below; rows themselves never change */
+    dq_lock lock; /* of everything below; rows themselves never change */
     dq_arena arena;
     dq_namemap by_name; /* entry */
     entry **entries;
@@ -257,11 +258,12 @@ dq_status dq_schemas_create(dq_schemas **out, dq_error *err)
     dq_schemas *set = calloc(1, sizeof *set);
     if (!set)
         return dq_no_memory(err, sizeof *set, "a set of schemas");
-    if (pthread_mutex_init(&set->lock, NULL)) {
+    dq_status status = dq_lock_create(&set->lock, "a set of schemas", err);
+    if (status != DQ_OK) {
         free(set);
-        return dq_no_memory(err, sizeof(pthread_mutex_t), "a lock");
+        return status;
     }
-    dq_status status = list_embedded(set, err);
+    status = list_embedded(set, err);
     if (status == DQ_OK)
         *out = set;
     else
@@ -273,7 +275,7 @@ void dq_schemas_free(dq_schemas *set)
 {
     if (!set)
         return;
-    pthread_mutex_destroy(&set->lock);
+    dq_lock_destroy(&set->lock);
     dq_namemap_free(&set->by_name);
     free(set->entries);
     dq_arena_free(&set->arena);
@@ -286,9 +288,11 @@ dq_status dq_schemas_add_yaml(dq_schemas *set, const char *text, size_t length, 
     if (!set || (!text && length) || !source)
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "dq_schemas_add_yaml: the set, the text or the source is NULL");
-    pthread_mutex_lock(&set->lock);
+    const dq_fpenv callers = dq_fpenv_enter();
+    dq_lock_take(&set->lock);
     dq_status status = read_text(set, text ? text : "", length, source, true, err);
-    pthread_mutex_unlock(&set->lock);
+    dq_lock_release(&set->lock);
+    dq_fpenv_leave(callers);
     return status;
 }
 
@@ -323,9 +327,9 @@ dq_status dq_schemas_find(dq_schemas *set, const char *domain, const char *name,
     if (opset_version <= 0)
         return dq_fail(err, DQ_BAD_MODEL, "operator '%s' is of domain '%s', which the model does not import",
                        name, domain_text(domain));
-    pthread_mutex_lock(&set->lock);
+    dq_lock_take(&set->lock);
     dq_status status = find_locked(set, domain, name, opset_version, out, err);
-    pthread_mutex_unlock(&set->lock);
+    dq_lock_release(&set->lock);
     return status;
 }
 
@@ -362,9 +366,9 @@ dq_status dq_schemas_each(dq_schemas *set, int (*visit)(void *arg, const dq_sche
 {
     const dq_schema **rows = NULL;
     size_t count = 0;
-    pthread_mutex_lock(&set->lock);
+    dq_lock_take(&set->lock);
     dq_status status = list_rows(set, &rows, &count, err);
-    pthread_mutex_unlock(&set->lock);
+    dq_lock_release(&set->lock);
     DQ_TRY(status);
     for (size_t i = 0; i < count; i++)
         if (visit(arg, rows[i]))

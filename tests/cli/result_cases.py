@@ -467,9 +467,54 @@ def interrupted(h):
         h.case(f"{name} where it is ignored", lambda: ignore(number))
 
 
+def save_endless(path):
+    """A loop whose body adds 1 for ever."""
+    one = helper.make_tensor("one", FLOAT, [], [1.0])
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["v", "one"], ["w"])],
+                             "body", [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                                      helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+                                      helper.make_tensor_value_info("v", FLOAT, [])],
+                             [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+                              helper.make_tensor_value_info("w", FLOAT, [])], [one])
+    save_model(path, [helper.make_node("Loop", ["", "", "x"], ["y"], name="endless", body=body)], [("x", FLOAT, [])],
+               [("y", FLOAT, [])])
+
+
+def cancelled(h):
+    """--timeout, Ctrl-C and the limit of work end a run that would never end."""
+    save_endless(h.path("endless.onnx"))
+    run = ["endless.onnx", "--random", "1"]
+    for name, args in (("a run", run), ("bench", ["bench", *run])):
+        def timeout(args=args):
+            begin = time.monotonic()
+            h.expect([*args, "--timeout", "0.3"], code=124, err="the time of --timeout is up")
+            assert 0.3 <= time.monotonic() - begin < 30
+
+        def press(args=args):
+            with subprocess.Popen([h.program, *args], cwd=h.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:
+                handled = f"/proc/{process.pid}/status"
+                caught = 0
+                while not caught & 1 << signal.SIGINT - 1:  # the run has begun
+                    assert process.poll() is None, process.communicate()
+                    caught = int(re.search(r"SigCgt:\s*(\w+)", Path(handled).read_text()).group(1), 16)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60)
+            assert (process.returncode, out, err) == (130, b"", b"dqrun: interrupted\n"), (process.returncode, out, err)
+
+        h.case(f"--timeout of {name}", timeout)
+        h.case(f"Ctrl-C in {name}", press)
+        h.check(f"--limit work of {name}", [*args, "--limit", "work=1000"], code=6,
+                err="endless.onnx: node 'endless' (Loop-25): the run takes more work than the limit of 1000")
+    h.check("--timeout that is not needed", ["q.onnx", "q.npz", "--quiet", "--timeout", "60"])
+    h.check("--limit work that suffices", ["q.onnx", "q.npz", "--quiet", "--limit", "work=9"])
+    h.check("--limit work that does not", ["q.onnx", "q.npz", "--quiet", "--limit", "work=8"], code=6,
+            err="q.onnx: node 'quantize' (QuantizeLinear-25): the run takes more work than the limit of 8")
+
+
 def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
     save_identity(h.path("big.onnx"), FLOAT, [1_000_000])
-    for part in table, expect, tolerance, labels, misfits, scans, optionals, random, writing, targets, full_disk, interrupted:
+    for part in table, expect, tolerance, labels, misfits, scans, optionals, random, writing, targets, full_disk, interrupted, cancelled:
         part(h)

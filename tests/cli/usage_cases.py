@@ -56,7 +56,7 @@ def mistakes(h):
             f"--dim has the value '{text}', wanted NAME=SIZE with a size of 0 or more")
     for text in "session", "=1", "x=3", "sessions=3":
         bad(f"--limit {text}", ["m", "--limit", text],
-            f"--limit has the value '{text}', wanted NAME=SIZE with file, tensor, session, nodes or nesting")
+            f"--limit has the value '{text}', wanted NAME=SIZE with file, tensor, session, nodes, nesting or work")
     for text in "file=", "tensor=0", "session=5Q", "session=-1M", "file=1.5G", "tensor=99999999999999T":
         bad(f"--limit {text}", ["m", "--limit", text], f"--limit has the value '{text}', wanted bytes from 1 up, such as 512M")
     for text in "nodes=1K", "nesting=4294967296":

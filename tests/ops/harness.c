@@ -1,5 +1,7 @@
 #include "harness.h"
 
+#include "threads_of.h"
+
 #include "base/codec.h"
 #include "base/cpu.h"
 #include "ops/packs.h"
@@ -305,7 +307,7 @@ dq_status ops_run(ops_case *c)
     dq_kernels_select(DQ_ISA_C, &ways[PLAIN].kernels);
     dq_kernels_select(dq_cpu_isa(), &ways[UNKNOWN].kernels);
     dq_kernels_select(dq_cpu_isa(), &ways[KNOWN].kernels);
-    ck_assert_int_eq(dq_threads_create(3, &ways[UNKNOWN].threads, &c->err), DQ_OK);
+    ck_assert_int_eq(threads_of(3, &ways[UNKNOWN].threads, &c->err), DQ_OK);
     ck_assert_int_eq(dq_packs_create(&ways[KNOWN].packs, &c->err), DQ_OK);
     for (int i = WAYS; i-- > 0;) { /* the sentence of PLAIN stays */
         fill_call(c, &ways[i]);

@@ -8,6 +8,7 @@
 #include "base/namemap.h"
 #include "base/threads.h"
 #include "suite.h"
+#include "threads_of.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -145,7 +146,7 @@ START_TEST(threads_visit_every_item_once)
     static visits v;
     dq_error err;
     dq_threads *threads = NULL;
-    ck_assert_int_eq(dq_threads_create((unsigned)_i, &threads, &err), DQ_OK);
+    ck_assert_int_eq(threads_of((unsigned)_i, &threads, &err), DQ_OK);
     v.workers = dq_threads_count(threads);
     for (size_t n = 0; n <= 1000; n += 125)
         for (v.grain = 1; v.grain < 200; v.grain += 66) {
@@ -180,7 +181,7 @@ START_TEST(late_threads_disturb_nothing)
 {
     dq_error err;
     dq_threads *threads = NULL;
-    ck_assert_int_eq(dq_threads_create(40, &threads, &err), DQ_OK);
+    ck_assert_int_eq(threads_of(40, &threads, &err), DQ_OK);
     for (size_t round = 0; round < 3000; round++) {
         sum s = {0};
         size_t n = 2 + round % 7, grain = 1 + round % 2;
@@ -201,7 +202,7 @@ START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
     dq_error err;
     dq_threads *threads = NULL;
     unsigned count = (unsigned)_i;
-    ck_assert_int_eq(dq_threads_create(count, &threads, &err), DQ_OK);
+    ck_assert_int_eq(threads_of(count, &threads, &err), DQ_OK);
     for (size_t blocks = 0; blocks < 20; blocks++)
         for (size_t units = 1; units < 20; units++) {
             dq_cut cut = dq_threads_cut(threads, blocks, units);

@@ -1,6 +1,7 @@
 #include "cli/bench.h"
 
 #include "cli/inputs.h"
+#include "cli/interrupt.h"
 #include "cli/profile.h"
 #include "io/common.h"
 #include "io/text.h"
@@ -165,8 +166,10 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
     bench b = {0};
     dq_status status = load(&b, schemas, o, err);
-    if (status == DQ_OK)
-        status = measure(&b, o, err);
+    if (status == DQ_OK) {
+        cli_interrupt_watch(b.session);
+        status = cli_interrupt_end(measure(&b, o, err), err);
+    }
     if (status == DQ_OK)
         status = report(&b, o, err);
     dq_session_free(b.session);

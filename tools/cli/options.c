@@ -56,7 +56,9 @@ const char cli_help[] = "usage: dqrun MODEL [INPUTS…] [options]        run, an
                         "                      be given several times\n"
                         "  --limit NAME=SIZE   what a model may ask for, in bytes or with K, M, G, T\n"
                         "                      after them: file (64G), tensor (16G), session (64G);\n"
-                        "                      or how many: nodes (1000000), nesting (32)\n"
+                        "                      or how many: nodes (1000000), nesting (32), and of a\n"
+                        "                      run: work, multiply-adds and elements (no bound)\n"
+                        "  --timeout SECONDS   give up loading and running after that time: exit code 124\n"
                         "\n"
                         "What dqrun bench measures:\n"
                         "  --warmup N          runs after the first that do not count (default: 1)\n"
@@ -74,7 +76,8 @@ const char cli_help[] = "usage: dqrun MODEL [INPUTS…] [options]        run, an
                         "\n"
                         "Exit codes: 0 good, 1 outputs differ, 2 wrong usage, 3 bad model, 4 bad input,\n"
                         "5 unsupported, 6 out of memory or over a limit, 70 a bug in dqrun, 74 an output\n"
-                        "could not be written.\n";
+                        "could not be written, 124 the time of --timeout is up, 130 interrupted by\n"
+                        "Ctrl-C (which cancels a run; a second one kills the process).\n";
 
 enum id {
     ID_OUT,
@@ -91,6 +94,7 @@ enum id {
     ID_HONOR,
     ID_SCHEMA_DIR,
     ID_LIMIT,
+    ID_TIMEOUT,
     ID_VERBOSE,
     ID_WHY,
     ID_QUIET,
@@ -135,6 +139,7 @@ static const option options_table[] = {
     {"honor-accuracy-level", 0, false, FOR_RUNS, ID_HONOR},
     {"schema-dir", 0, true, FOR_ALL, ID_SCHEMA_DIR},
     {"limit", 0, true, FOR_MODELS, ID_LIMIT},
+    {"timeout", 0, true, FOR_RUNS, ID_TIMEOUT},
     {"verbose", 'v', false, FOR_RUN, ID_VERBOSE},
     {"why", 0, false, FOR_RUN, ID_WHY},
     {"quiet", 'q', false, FOR_RUN | FOR_CHECK, ID_QUIET},
@@ -240,11 +245,10 @@ static dq_status set_limit(reader *r, const option *o, const char *value)
         const char *name;
         bool bytes;
         uint64_t most, *place;
-    } limits[] = {{"file", true, UINT64_MAX, &to->file_bytes},
-                  {"tensor", true, UINT64_MAX, &to->tensor_bytes},
-                  {"session", true, UINT64_MAX, &to->session_bytes},
-                  {"nodes", false, UINT64_MAX, &to->nodes},
-                  {"nesting", false, UINT32_MAX, &nesting}};
+    } limits[] = {
+        {"file", true, UINT64_MAX, &to->file_bytes},       {"tensor", true, UINT64_MAX, &to->tensor_bytes},
+        {"session", true, UINT64_MAX, &to->session_bytes}, {"nodes", false, UINT64_MAX, &to->nodes},
+        {"nesting", false, UINT32_MAX, &nesting},          {"work", false, UINT64_MAX, &to->work}};
     const char *equals = strchr(value, '=');
     size_t length = equals ? (size_t)(equals - value) : 0;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
@@ -257,7 +261,7 @@ static dq_status set_limit(reader *r, const option *o, const char *value)
             to->nesting = (uint32_t)nesting;
         return DQ_OK;
     }
-    return wants(r, o, value, "NAME=SIZE with file, tensor, session, nodes or nesting");
+    return wants(r, o, value, "NAME=SIZE with file, tensor, session, nodes, nesting or work");
 }
 
 enum { COUNT_MAX = 1000000000 };
@@ -286,6 +290,10 @@ static dq_status set_number(reader *r, const option *o, const char *value)
                    : wants(r, o, value, "a whole number from 1 to 1000000000");
     case ID_SECONDS:
         return read_tolerance(value, &to->seconds) ? DQ_OK : wants(r, o, value, "a number of 0 or more");
+    case ID_TIMEOUT:
+        return read_tolerance(value, &to->timeout) && to->timeout > 0 && to->timeout <= COUNT_MAX
+                   ? DQ_OK
+                   : wants(r, o, value, "seconds above 0, up to 1000000000");
     default:
         if (!read_unsigned(value, 1024, &number) || !number)
             return wants(r, o, value, "a whole number from 1 to 1024");

@@ -31,6 +31,7 @@ typedef struct cli_options {
     double rtol, atol;
     uint64_t warmup, runs; /**< of dqrun bench; no runs: for `seconds` */
     double seconds;
+    double timeout;   /**< seconds; 0: none */
     dq_limits limits; /**< each --limit; zeros: the defaults */
 } cli_options;
 

@@ -479,7 +479,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
              .sums = (float *)(scratch + s->sums)};
     dq_parallel(call->threads, s->tokens, PIECE, route, &j);
     memset(j.sums, 0, y->count * sizeof(float));
-    for (j.expert = 0; j.expert < s->experts; j.expert++)
+    /* a route that was not computed is no index */
+    for (j.expert = 0; j.expert < s->experts && !dq_threads_cancelled(call->threads); j.expert++)
         run_expert(&j);
     dq_store_from_floats(call->kernels, y->dtype, y->data, 0, y->count, j.sums, false);
     return DQ_OK;

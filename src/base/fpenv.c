@@ -1,0 +1,74 @@
+#include "base/fpenv.h"
+
+/* All calls stand in a file of their own: the compiler may move arithmetic over what changes its environment,
+ * but not over a call that it cannot see into. */
+
+#if defined(__x86_64__)
+
+enum {
+    MXCSR_DEFAULT = 0x1F80, /* all exceptions masked, no flag, to nearest, neither FTZ nor DAZ */
+    X87_DEFAULT = 0x37F     /* the same, 64-bit significands */
+};
+
+dq_fpenv dq_fpenv_enter(void)
+{
+    uint32_t mxcsr;
+    uint16_t x87;
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    if (mxcsr != MXCSR_DEFAULT) {
+        const uint32_t wanted = MXCSR_DEFAULT;
+        __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
+    }
+    if (x87 != X87_DEFAULT) {
+        const uint16_t wanted = X87_DEFAULT;
+        __asm__ volatile("fldcw %0" : : "m"(wanted) : "memory");
+    }
+    return (dq_fpenv){.control = x87, .status = mxcsr};
+}
+
+/* The x87 flags need no restoring: no instruction of the library's is x87's. */
+void dq_fpenv_leave(dq_fpenv own)
+{
+    const uint32_t mxcsr = (uint32_t)own.status;
+    const uint16_t x87 = (uint16_t)own.control;
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr) : "memory");
+    if (x87 != X87_DEFAULT)
+        __asm__ volatile("fldcw %0" : : "m"(x87) : "memory");
+}
+
+#elif defined(__aarch64__)
+
+dq_fpenv dq_fpenv_enter(void)
+{
+    dq_fpenv own;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(own.control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(own.status));
+    if (own.control != 0) /* all traps off, to nearest, neither FZ nor FZ16 */
+        __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)) : "memory");
+    return own;
+}
+
+void dq_fpenv_leave(dq_fpenv own)
+{
+    if (own.control != 0)
+        __asm__ volatile("msr fpcr, %0" : : "r"(own.control) : "memory");
+    __asm__ volatile("msr fpsr, %0" : : "r"(own.status) : "memory");
+}
+
+#else
+
+dq_fpenv dq_fpenv_enter(void)
+{
+    dq_fpenv own;
+    fegetenv(&own);
+    fesetenv(FE_DFL_ENV);
+    return own;
+}
+
+void dq_fpenv_leave(dq_fpenv own)
+{
+    fesetenv(&own);
+}
+
+#endif

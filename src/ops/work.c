@@ -1,0 +1,308 @@
+#include "ops/work.h"
+
+#include <string.h>
+
+#define DQ_OP(domain, op_name, first, last, impl) extern const dq_op_impl impl;
+#include "ops/ops.def"
+#undef DQ_OP
+
+static uint64_t count_of(const dq_tensor *t)
+{
+    return t ? t->count : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Length of an axis, counted from the end where it is negative; 1 where there is none. */
+static uint64_t axis_of(const dq_tensor *t, int axis)
+{
+    if (axis < 0)
+        axis += t ? (int)t->rank : 0;
+    return t && axis >= 0 && axis < (int)t->rank ? (uint64_t)t->dims[axis] : 1;
+}
+
+static uint64_t output_elements(const dq_op_call *call)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < call->out_count; i++)
+        sum = dq_work_add(sum, count_of(call->out[i]));
+    return sum;
+}
+
+/* ---- By input `at` ------------------------------------------------------------------------------------ */
+
+typedef uint64_t (*work_fn)(const dq_op_call *call, uint32_t at);
+
+/* What goes through the whole input. */
+static uint64_t input_elements(const dq_op_call *call, uint32_t at)
+{
+    return larger(count_of(dq_call_in(call, at)), output_elements(call));
+}
+
+/* Matrix products: the left operand, whose last axis (or the one before it) is summed over. */
+static uint64_t product(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *a = dq_call_in(call, at);
+    const bool transposed = dq_node_int(call->node, "transA", 0) != 0;
+    return dq_work_mul(count_of(call->out[0]), axis_of(a, transposed && a->rank > 1 ? -2 : -1));
+}
+
+/* Convolutions: the weights of one result's channel, [channels, channels of the group, kernel…]. */
+static uint64_t convolution(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *w = dq_call_in(call, at);
+    return w && w->count ? dq_work_mul(count_of(call->out[0]), w->count / axis_of(w, 0)) : 0;
+}
+
+/* The weights of one operand's channel. */
+static uint64_t transposed_convolution(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *w = dq_call_in(call, at);
+    return w && w->count ? dq_work_mul(count_of(call->in[0]), w->count / axis_of(w, 0)) : 0;
+}
+
+/* Pools: all windows. Without a kernel_shape, the whole input. */
+static uint64_t windows(const dq_op_call *call, uint32_t at)
+{
+    size_t rank = 0;
+    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &rank);
+    uint64_t work = count_of(call->out[0]);
+    for (size_t d = 0; d < rank; d++)
+        work = dq_work_mul(work, kernel[d] > 0 ? (uint64_t)kernel[d] : 1);
+    return larger(work, input_elements(call, at));
+}
+
+/* Recurrent networks: all of W and R, [directions, gates, …], for each element of the sequences. */
+static uint64_t recurrent(const dq_op_call *call, uint32_t at)
+{
+    const uint64_t weights = dq_work_add(count_of(dq_call_in(call, 1)), count_of(dq_call_in(call, 2)));
+    const dq_tensor *x = dq_call_in(call, at);
+    return dq_work_mul(weights, dq_work_mul(axis_of(x, 0), axis_of(x, 1)));
+}
+
+/* Attention: each query element meets each key, and each result element each value. `keys`: their number. */
+static uint64_t attention_over(const dq_op_call *call, uint64_t keys)
+{
+    return dq_work_mul(2 * count_of(call->out[0]), keys);
+}
+
+/* Keys, [batch, keys, …] or [batch, heads, keys, size], and those before them, [batch, heads, keys, size]. */
+static uint64_t keys_of(const dq_op_call *call, uint32_t key, uint32_t past)
+{
+    const dq_tensor *k = dq_call_in(call, key), *before = dq_call_in(call, past);
+    k = k ? k : call->in[0]; /* queries, keys and values in one tensor */
+    return axis_of(k, k->rank == 4 ? 2 : 1) + (before && before->rank == 4 ? axis_of(before, 2) : 0);
+}
+
+static uint64_t onnx_attention(const dq_op_call *call, uint32_t at)
+{
+    return attention_over(call, keys_of(call, at, 4));
+}
+
+static uint64_t multi_head_attention(const dq_op_call *call, uint32_t at)
+{
+    return attention_over(call, keys_of(call, at, 6));
+}
+
+static uint64_t group_query_attention(const dq_op_call *call, uint32_t at)
+{
+    return attention_over(call, keys_of(call, at, 3));
+}
+
+/* With the projection of its input by weights [inputs, queries + keys + values]. */
+static uint64_t self_attention(const dq_op_call *call, uint32_t past)
+{
+    const dq_tensor *x = call->in[0], *before = dq_call_in(call, past);
+    const uint64_t keys = axis_of(x, 1) + (before && before->rank == 5 ? axis_of(before, 3) : 0);
+    const uint64_t projection = dq_work_mul(x->count, axis_of(dq_call_in(call, 1), -1));
+    return dq_work_add(projection, attention_over(call, keys));
+}
+
+/* Each step reads and updates the state, [batch, heads, keys, values]. */
+static uint64_t linear_attention(const dq_op_call *call, uint32_t at)
+{
+    const uint64_t state = call->out_count > 1 ? count_of(call->out[1]) : 0;
+    return dq_work_mul(2 * larger(state, 1), axis_of(dq_call_in(call, at), 1));
+}
+
+/* The `k` experts of each token: two products, whose weights are as many. */
+static uint64_t experts(const dq_op_call *call, uint32_t at)
+{
+    const int64_t k = dq_node_int(call->node, "k", 1);
+    const uint64_t each = dq_work_mul(count_of(call->in[0]), 2 * axis_of(dq_call_in(call, at), 1));
+    return dq_work_mul(each, k > 0 ? (uint64_t)k : 1);
+}
+
+/* Einsum: the product of the lengths of all labels, once each. What an ellipsis stands for counts as one
+ * label. */
+static uint64_t einsum(const dq_op_call *call, uint32_t at)
+{
+    enum { LETTERS = 128, ELLIPSIS = '.' };
+    uint64_t lengths[LETTERS] = {0}, work = 1;
+    const char *c = dq_node_string(call->node, "equation", "");
+    for (uint32_t i = at; i < call->in_count; i++, c += *c == ',') {
+        size_t letters = 0, d = 0;
+        for (size_t k = 0; c[k] && c[k] != ',' && c[k] != '-'; k++)
+            letters += c[k] != ' ' && c[k] != '.';
+        const size_t rank = call->in[i]->rank, hidden = rank > letters ? rank - letters : 0;
+        for (; *c && *c != ',' && *c != '-'; c++) {
+            uint64_t length = 1;
+            const unsigned char label = (unsigned char)*c;
+            if (label == ' ' || label >= LETTERS)
+                continue;
+            if (label == ELLIPSIS) {
+                c += c[1] == '.' && c[2] == '.' ? 2 : 0;
+                for (size_t h = 0; h < hidden; h++)
+                    length = dq_work_mul(length, axis_of(call->in[i], (int)d++));
+            } else {
+                length = axis_of(call->in[i], (int)d++);
+            }
+            lengths[label] = larger(lengths[label], length);
+        }
+    }
+    for (size_t i = 0; i < LETTERS; i++)
+        work = dq_work_mul(work, larger(lengths[i], 1));
+    return larger(work, output_elements(call));
+}
+
+/* ---- Others ------------------------------------------------------------------------------------------- */
+
+static uint64_t bits_of(uint64_t n)
+{
+    uint64_t bits = 1;
+    while (n >>= 1)
+        bits++;
+    return bits;
+}
+
+/* Fourier transforms: n log n. */
+static uint64_t transform(const dq_op_call *call, uint32_t at)
+{
+    return dq_work_mul(count_of(call->out[0]), bits_of(count_of(dq_call_in(call, at))));
+}
+
+/* A determinant of n x n: n³ / 3. */
+static uint64_t determinant(const dq_op_call *call, uint32_t at)
+{
+    return dq_work_mul(count_of(call->in[at]), axis_of(call->in[at], -1));
+}
+
+/* Each region may be the whole image. */
+static uint64_t regions(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *x = call->in[0];
+    const int64_t ratio = dq_node_int(call->node, "sampling_ratio", 0);
+    const uint64_t image = x->count / larger(axis_of(x, 0), 1), samples = ratio > 0 ? (uint64_t)ratio : 1;
+    if (ratio > 0)
+        return dq_work_mul(count_of(call->out[0]), dq_work_mul(samples, samples));
+    return larger(dq_work_mul(axis_of(dq_call_in(call, at), 0), image), count_of(call->out[0]));
+}
+
+/* Each box of each class, against those that are chosen already. */
+static uint64_t suppression(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *scores = call->in[at], *most = dq_call_in(call, 2);
+    const int64_t chosen = most && most->data && most->count ? dq_tensor_get_int(most, 0) : 0;
+    const uint64_t boxes = axis_of(scores, -1);
+    const uint64_t each = chosen > 0 && (uint64_t)chosen < boxes ? (uint64_t)chosen : chosen > 0 ? boxes : 1;
+    return dq_work_mul(count_of(scores), each);
+}
+
+/* ---- Which -------------------------------------------------------------------------------------------- */
+
+/* Operators whose work is not their outputs' elements, and the input that it follows from. */
+static const struct row {
+    const dq_op_impl *impl;
+    work_fn work;
+    uint32_t at;
+} rows[] = {
+    {&dq_op_matmul, product, 0},
+    {&dq_op_gemm, product, 0},
+    {&dq_op_qlinear_matmul, product, 0},
+    {&dq_op_matmul_integer, product, 0},
+    {&dq_op_matmul_integer16, product, 0},
+    {&dq_op_matmul_integer_to_float, product, 0},
+    {&dq_op_dynamic_quantize_matmul, product, 0},
+    {&dq_op_qgemm, product, 0},
+    {&dq_op_wide_matmul, product, 0},
+    {&dq_op_matmul_nbits, product, 0},
+    {&dq_op_matmul_bnb4, product, 0},
+    {&dq_op_dequantize_matmul, product, 0},
+    {&dq_op_conv, convolution, 1},
+    {&dq_op_conv_integer, convolution, 1},
+    {&dq_op_conv_integer_to_float, convolution, 1},
+    {&dq_op_qlinear_conv, convolution, 3},
+    {&dq_op_wide_conv, convolution, 3},
+    {&dq_op_deform_conv, convolution, 1},
+    {&dq_op_causal_conv_with_state, convolution, 1},
+    {&dq_op_conv_transpose, transposed_convolution, 1},
+    {&dq_op_einsum, einsum, 0},
+    {&dq_op_rnn, recurrent, 0},
+    {&dq_op_gru, recurrent, 0},
+    {&dq_op_lstm, recurrent, 0},
+    {&dq_op_dynamic_quantize_lstm, recurrent, 0},
+    {&dq_op_attention, onnx_attention, 1},
+    {&dq_op_multi_head_attention, multi_head_attention, 1},
+    {&dq_op_group_query_attention, group_query_attention, 1},
+    {&dq_op_ms_attention, self_attention, 4},
+    {&dq_op_qattention, self_attention, 8},
+    {&dq_op_linear_attention, linear_attention, 0},
+    {&dq_op_qmoe, experts, 2},
+    {&dq_op_max_pool, windows, 0},
+    {&dq_op_average_pool, windows, 0},
+    {&dq_op_lp_pool, windows, 0},
+    {&dq_op_nhwc_max_pool, windows, 0},
+    {&dq_op_qlinear_average_pool, windows, 0},
+    {&dq_op_global_max_pool, windows, 0},
+    {&dq_op_global_average_pool, windows, 0},
+    {&dq_op_global_lp_pool, windows, 0},
+    {&dq_op_qlinear_global_average_pool, windows, 0},
+    {&dq_op_on_codes, windows, 0},
+    {&dq_op_reduce_min, input_elements, 0},
+    {&dq_op_reduce_max, input_elements, 0},
+    {&dq_op_reduce_sum, input_elements, 0},
+    {&dq_op_reduce_mean, input_elements, 0},
+    {&dq_op_reduce_prod, input_elements, 0},
+    {&dq_op_reduce_l1, input_elements, 0},
+    {&dq_op_reduce_l2, input_elements, 0},
+    {&dq_op_reduce_sum_square, input_elements, 0},
+    {&dq_op_reduce_log_sum, input_elements, 0},
+    {&dq_op_reduce_log_sum_exp, input_elements, 0},
+    {&dq_op_reduce_sum_integer, input_elements, 0},
+    {&dq_op_qlinear_reduce_mean, input_elements, 0},
+    {&dq_op_arg_min, input_elements, 0},
+    {&dq_op_arg_max, input_elements, 0},
+    {&dq_op_top_k, input_elements, 0},
+    {&dq_op_non_zero, input_elements, 0},
+    {&dq_op_unique, input_elements, 0},
+    {&dq_op_compress, input_elements, 0},
+    {&dq_op_multinomial, input_elements, 0},
+    {&dq_op_resize, input_elements, 0},
+    {&dq_op_upsample, input_elements, 0},
+    {&dq_op_col2im, input_elements, 0},
+    {&dq_op_split_to_sequence, input_elements, 0},
+    {&dq_op_string_normalizer, input_elements, 0},
+    {&dq_op_string_split, input_elements, 0},
+    {&dq_op_tfidf_vectorizer, input_elements, 0},
+    {&dq_op_softmax_cross_entropy_loss, input_elements, 0},
+    {&dq_op_negative_log_likelihood_loss, input_elements, 0},
+    {&dq_op_dft, transform, 0},
+    {&dq_op_stft, transform, 0},
+    {&dq_op_det, determinant, 0},
+    {&dq_op_roi_align, regions, 1},
+    {&dq_op_max_roi_pool, regions, 1},
+    {&dq_op_non_max_suppression, suppression, 1},
+};
+
+uint64_t dq_call_work(const dq_op_call *call)
+{
+    if (call->node->uncounted)
+        return 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].impl == call->node->op->impl)
+            return dq_work_add(1, rows[i].work(call, rows[i].at));
+    return dq_work_add(1, output_elements(call));
+}

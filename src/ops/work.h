@@ -1,0 +1,33 @@
+/* The work of an operator, which dq_limits.work bounds: a number that follows from shapes (and a few values
+ * that infer reads, too), never from the kernels or the threads that do it. dqrun.h says what is counted. */
+#ifndef DQ_OPS_WORK_H
+#define DQ_OPS_WORK_H
+
+#include "ops/op.h"
+
+/** The node's work; UINT64_MAX where it is more. The outputs have their shapes. */
+uint64_t dq_call_work(const dq_op_call *call);
+
+/** Sum and product that stop at UINT64_MAX. */
+static inline uint64_t dq_work_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t dq_work_mul(uint64_t a, uint64_t b)
+{
+    return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+/** Counts one run's work against its limit. */
+typedef struct dq_budget {
+    uint64_t limit, used;
+} dq_budget;
+
+/** False, once more than the limit is used up. */
+static inline bool dq_budget_take(dq_budget *budget, uint64_t work)
+{
+    budget->used = dq_work_add(budget->used, work);
+    return budget->used <= budget->limit;
+}
+
+#endif
