@@ -70,6 +70,14 @@ static void integers(void)
     node("ConvInteger", "q", "w", "y");
 }
 
+static void integer_product(void)
+{
+    static float scale[1] = {1};
+    constant("s", DQ_FLOAT, 0, NULL, scale);
+    node("QuantizeLinear", "x", "s", "q");
+    node("MatMulInteger", "q", "q", "y");
+}
+
 static void sums(void)
 {
     const char *ins[] = {"x", "x"}, *out = "y";
@@ -129,6 +137,7 @@ static const work works[] = {
     {"MatMul of many", products, 4, {64, 64, 200, 200}, false},
     {"Conv", convolution, 4, {4, 64, 300, 300}, false},
     {"ConvInteger", integers, 4, {8, 64, 300, 300}, false},
+    {"MatMulInteger", integer_product, 2, {4000, 4000}, false},
     {"Einsum", sums, 3, {100, 800, 800}, false},
     {"LpPool", pool, 4, {4, 16, 300, 300}, false},
     {"elements", elements, 2, {1000, 2000}, false},

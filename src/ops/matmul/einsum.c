@@ -495,7 +495,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    for (size_t o = begin; o < end; o++) {
+    for (size_t o = begin; o < end && !dq_threads_cancelled(call->threads); o++) {
         size_t at[DQ_EINSUM_OPERANDS] = {0};
         for (size_t d = s->rank, rest = o; d-- > 0; rest /= s->dims[d])
             for (size_t i = 0; i < s->operands; i++)

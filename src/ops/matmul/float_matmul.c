@@ -137,7 +137,7 @@ static void flat_block(const job *j, size_t batch, size_t row, size_t col, char 
     char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
     mm->pack_a(j->arg, batch, row, rows, scratch);
-    for (size_t c = col; c < col_end; c += DQ_FMM_COLS) {
+    for (size_t c = col; c < col_end && !dq_threads_cancelled(j->call->threads); c += DQ_FMM_COLS) {
         const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
         mm->pack_b(j->arg, batch, c, cols, b_strip);
         tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, cols, sums);
@@ -164,7 +164,7 @@ static void block(const job *j, size_t batch, size_t row, size_t col, char *scra
     }
     for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_FMM_COLS, s++)
         mm->pack_b(j->arg, batch, c, dq_least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
-    for (size_t r = row; r < row_end; r += DQ_FMM_ROWS) {
+    for (size_t r = row; r < row_end && !dq_threads_cancelled(j->call->threads); r += DQ_FMM_ROWS) {
         size_t rows = dq_least(DQ_FMM_ROWS, row_end - r);
         mm->pack_a(j->arg, batch, r, rows, a_strip);
         for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {

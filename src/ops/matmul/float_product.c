@@ -131,7 +131,7 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
     dq_fpart part = *whole;
     const float *behind = panel_behind(f, whole, block);
     const size_t most = block->far ? FAR_ROWS : ROWS;
-    for (size_t row = 0; row < whole->rows; row += part.rows) {
+    for (size_t row = 0; row < whole->rows && !dq_threads_cancelled(j->call->threads); row += part.rows) {
         part.row = whole->row + row;
         part.rows = dq_least(most, whole->rows - row);
         block->rows = part.rows;
@@ -152,6 +152,8 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
         a_room += f->depth * f->col_block;
     float *c_room = a_room + (f->a_room ? f->depth * dq_least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
+        if (dq_threads_cancelled(j->call->threads))
+            return; /* a part of large matrices takes long */
         part->k = dq_least(f->depth, f->k - part->p);
         dq_fblock block = {.cols = part->cols,
                            .k = part->k,

@@ -285,7 +285,7 @@ static void run_direction(const dq_op_call *call, size_t direction)
     }
     size_t steps = longest(&p);
     multiply(call, &s->from_x, direction, s->at.w, call->in[X]->data, steps * s->batch, p.x_sums);
-    for (p.step = 0; p.step < s->steps; p.step++) {
+    for (p.step = 0; p.step < s->steps && !dq_threads_cancelled(call->threads); p.step++) {
         if (p.step < steps)
             multiply(call, &s->from_h, direction, s->at.r, p.seen, s->batch, p.h_sums);
         dq_parallel(call->threads, s->batch, WORK / (s->hidden + 1) + 1, cells, &p);

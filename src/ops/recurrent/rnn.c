@@ -214,7 +214,7 @@ static void run_sequence(const sequence *q, size_t length)
         q->h[j] = h ? get(h, at + j) : 0;
         q->c[j] = c ? get(c, at + j) : 0;
     }
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length && !dq_threads_cancelled(call->threads); i++) {
         size_t t = backward ? length - 1 - i : i;
         size_t row = dq_rnn_x_row(s, t, q->item);
         for (size_t k = 0; k < s->input; k++)

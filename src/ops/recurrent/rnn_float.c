@@ -295,7 +295,7 @@ static void run_block(const block *b)
     const dq_rnn *s = b->j->s;
     bool backward = s->first_backward || b->direction == 1;
     begin(b);
-    for (size_t step = 0; step < s->steps; step++) {
+    for (size_t step = 0; step < s->steps && !dq_threads_cancelled(b->j->call->threads); step++) {
         if (all_ended(b, step)) {
             end_step(b, step, backward);
             continue;
