@@ -134,9 +134,9 @@ static void folded(void)
 
 static const work works[] = {
     {"MatMul", product, 2, {4000, 4000}, false},
-    {"MatMul of many", products, 4, {64, 64, 200, 200}, false},
+    {"MatMul of many", products, 4, {32, 32, 128, 128}, false},
     {"Conv", convolution, 4, {4, 64, 300, 300}, false},
-    {"ConvInteger", integers, 4, {8, 64, 300, 300}, false},
+    {"ConvInteger", integers, 4, {2, 64, 300, 300}, false},
     {"MatMulInteger", integer_product, 2, {4000, 4000}, false},
     {"Einsum", sums, 3, {100, 800, 800}, false},
     {"LpPool", pool, 4, {4, 16, 300, 300}, false},
@@ -207,7 +207,7 @@ START_TEST(a_run_ends_soon)
     }
     if (getenv("DQRUN_LATENCY"))
         fprintf(stderr, "%-16s %d threads %8.3f ms\n", w->name, 1 + _i % 2, longest * 1e3);
-    ck_assert_msg(longest < 5, "%s took %g s", w->name, longest); /* generous: a busy machine, sanitizers */
+    ck_assert_msg(longest < 10, "%s took %g s", w->name, longest); /* generous: a busy machine, sanitizers */
     tear_down();
 }
 END_TEST
