@@ -141,7 +141,7 @@ static const work works[] = {
     {"Einsum", sums, 3, {100, 800, 800}, false},
     {"LpPool", pool, 4, {4, 16, 300, 300}, false},
     {"elements", elements, 2, {1000, 2000}, false},
-    {"LSTM", recurrent, 3, {4000, 32, 128}, false},
+    {"LSTM", recurrent, 3, {1000, 32, 128}, false},
     {"TopK", ranks, 2, {40, 500000}, false},
     {"constants", folded, 1, {1}, true},
 };
