@@ -218,8 +218,8 @@ typedef struct dq_limits {
      * options and limits end in the same way in each run, at each ISA level and with any number of threads:
      *  - each node counts 1 each time that its graph runs, whether it takes time or was computed while
      *    planning, and besides:
-     *  - matrix products, convolutions, Einsum, attention, recurrent networks and mixtures of experts: their
-     *    multiply-adds, of 2-bit and of float elements alike;
+     *  - matrix products, convolutions, attention, recurrent networks and mixtures of experts: their
+     *    multiply-adds, whatever their types; Einsum: the product of the lengths of all its labels;
      *  - pools: the elements of all windows;
      *  - reductions, and what else goes through a larger input (ArgMax, TopK, NonZero, Unique, losses): the
      *    elements of the input;

@@ -190,8 +190,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
         int state = 0;
         ck_assert_int_gt(pid, 0);
         ck_assert_int_eq(waitpid(pid, &state, 0), pid);
-        ck_assert_msg(WIFEXITED(state) && WEXITSTATUS(state) == 0, "round %d: child ended with %d", i,
-                      state);
+        ck_assert_msg(WIFEXITED(state) && WEXITSTATUS(state) == 0, "round %d: child ended with %d", i, state);
     }
     atomic_store(&go_on, false);
     pthread_join(thread, &fault);
