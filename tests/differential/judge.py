@@ -101,7 +101,8 @@ class Judge:
             apart = distance(result, written[name])
             right = formula.get(name)
             if right is not None and bound > 0 and right.shape == result.shape:
-                apart = np.minimum(apart, distance(result, right.astype(result.dtype)))
+                with np.errstate(over="ignore"):
+                    apart = np.minimum(apart, distance(result, right.astype(result.dtype)))
             worst = float(apart.max(initial=0))
             self.tried[row] += 1
             self.largest[row] = max(self.largest[row], worst)
