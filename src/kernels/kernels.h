@@ -18,6 +18,7 @@
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
 #include "kernels/qlanes.h"
+#include "kernels/requantize.h"
 #include "kernels/wgemm.h"
 #include "kernels/winograd.h"
 #include "kernels/wquads.h"

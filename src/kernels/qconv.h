@@ -2,26 +2,11 @@
 #ifndef DQ_KERNELS_QCONV_H
 #define DQ_KERNELS_QCONV_H
 
+#include "kernels/requantize.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/** How sums become 8 bits, and where: the element of row i and column j goes to out[i * out_stride + j], or,
- * `transposed`, to out[j * out_stride + i]. */
-typedef struct dq_requantize_to {
-    const double *scale; /* of each column */
-    int32_t zero_point, lo, hi;
-    uint8_t *out;
-    size_t out_stride;
-    bool transposed;
-} dq_requantize_to;
-
-enum { DQ_REQUANTIZE_COLS = 16 };
-
-/** dq_requantize_fn for the rows × cols sums acc[i * acc_stride + j]. Rows of acc may be read up to the next
- * multiple of DQ_REQUANTIZE_COLS columns. */
-typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                                   const dq_requantize_to *to);
 
 /** Elements of an image row beside each other as dq_qconv_rows_fn takes them: for j < n
  *      out[2j] = x[j * stride],   out[2j + 1] = x[j * stride + distance].
@@ -53,11 +38,11 @@ typedef struct dq_qconv_3x3 {
  * 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
  *
  * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
- * to->scale[0], zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where that
- * gives false, sums become codes in two steps. It is made in two parts, as only the second depends on how
- * long the rows of x are: `pack` takes dq_qconv_at of each element, and `place` makes at[t] = row * pitch +
- * column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of 8,
- * or 0 where an element is too far. */
+ * multiplier 0 of `to`, zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where
+ * that gives false, sums become codes in two steps. It is made in two parts, as only the second depends on
+ * how long the rows of x are: `pack` takes dq_qconv_at of each element, and `place` makes at[t] = row * pitch
+ * + column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of
+ * 8, or 0 where an element is too far. */
 enum { DQ_QCONV_ROW = 256, DQ_QCONV_MOST = 240 /* rows and columns of a kernel are below it */ };
 static inline size_t dq_qconv_at(size_t row, size_t column)
 {

@@ -89,13 +89,6 @@ typedef struct dq_qgemm {
 /** c[j] -= factor * v[j], modulo 2^32. */
 typedef void dq_subtract_scaled_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
 
-/** int32 sums to 8 bits: out[j] = clamp(round(acc[j] * scale) + zero_point, lo, hi), where `scale` is
- *  scale[j * scale_step] (a step of 0: one for all) and round is to nearest, ties to even, of the product in
- *  double. NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and holds zero_point; out gets the low 8 bits.
- */
-typedef void dq_requantize_fn(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                              int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out);
-
 /** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
 typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
                                 uint8_t *dst, size_t dst_stride);

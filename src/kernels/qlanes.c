@@ -44,8 +44,7 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
 {
     for (size_t p = 0; p < n; p++)
         for (size_t j = 0; j < channels; j++)
-            dq_requantize_c(c + j * c_stride + p, 1, to->scale + j, 0, to->zero_point, to->lo, to->hi,
-                            to->out + p * to->out_stride + j);
+            dq_requantize_c(c + j * c_stride + p, 1, to, j, 0, to->out + p * to->out_stride + j);
 }
 
 const dq_qlanes dq_qlanes_c = {.beats = NULL,

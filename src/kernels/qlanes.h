@@ -31,14 +31,14 @@ typedef size_t dq_qlanes_pack_fn(const int8_t *w, size_t steps, void *panel);
 typedef void dq_qlanes_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                                const int32_t *init, size_t n, int32_t *c, size_t c_stride);
 
-/** Rows of sums become 8 bits as dq_requantize_tile_fn says, `to->scale` being that of each row, with the
+/** Rows of sums become 8 bits as dq_requantize_fn says, row j with multiplier j, with the
  * pixels' channels side by side: to->out[p * to->out_stride + j] from c[j * c_stride + p] for p < n and
  * j < channels, which are 1 … DQ_QLANES_OUTS. Rows of c may be read up to the next multiple of
  * DQ_QLANES_PIXELS pixels; to->transposed does not count. */
 typedef void dq_qlanes_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                                 const dq_requantize_to *to);
 
-/** A float for dq_qlanes_codes_fn that gives the codes of to->scale[0] for all sums of up to `largest` in
+/** A float for dq_qlanes_codes_fn that gives the codes of multiplier 0 for all sums of up to `largest` in
  * size; 0: none is known. */
 typedef float dq_qlanes_sure_fn(const dq_requantize_to *to, double largest);
 

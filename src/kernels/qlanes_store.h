@@ -19,7 +19,7 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
         size_t some = n - p < PART ? n - p : PART;
         for (size_t j = 0; j < OUTS; j++)
             if (j < channels)
-                requantize(c + j * c_stride, some, to->scale + j, 0, to->zero_point, to->lo, to->hi, rows[j]);
+                requantize(c + j * c_stride, some, to, j, 0, rows[j]);
             else
                 planes[j] = NULL;
         interleave(planes, some, 0, pixels);

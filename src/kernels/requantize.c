@@ -1,31 +1,75 @@
 #include "kernels/kernels.h"
 
-void dq_requantize_c(const int32_t *acc, size_t n, const double *scale, size_t scale_step, int32_t zero_point,
-                     int32_t lo, int32_t hi, uint8_t *out)
+#include "base/exact.h"
+
+#include <math.h>
+
+enum { BLOCK = 64 };
+
+int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column)
 {
-    /* Clamping to whole numbers commutes with rounding and keeps the value small enough that adding and
-     * taking away 1.5 * 2^52 rounds it to nearest even, which vectorizes where a call of rint would not. */
-    const double magic = 6755399441055744.0;
-    double low = lo - zero_point, high = hi - zero_point;
+    const dq_factors *f = &to->factors;
+    double v =
+        dq_exact_quotient(sum, f->a, (double)f->b[column * f->b_step], 0, (double)f->y[column * f->y_step]);
+    v = v > -512 ? v : -512; /* also for NaN */
+    v = v < 512 ? v : 512;
+    return (int32_t)rint(v);
+}
+
+void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                          uint8_t *out)
+{
     for (size_t j = 0; j < n; j++) {
-        double v = (double)acc[j] * scale[j * scale_step];
+        double v = acc[j] * to->scale[first + j * step];
+        if (!(fabs(v) < 512) || fabs(v - rint(v)) < DQ_NEARLY_HALF)
+            continue;
+        int32_t code = dq_requantize_exactly(acc[j], to, first + j * step) + to->zero_point;
+        out[j] = (uint8_t)(code < to->lo ? to->lo : code > to->hi ? to->hi : code);
+    }
+}
+
+/* Clamping to whole numbers commutes with rounding and keeps the value small enough that adding and taking
+ * away 1.5 * 2^52 rounds it to nearest even, which vectorizes where a call of rint would not. Returns whether
+ * all are sure; `step` is constant in each call. */
+static inline __attribute__((always_inline)) bool
+block_of(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step, uint8_t *out)
+{
+    const double magic = 6755399441055744.0;
+    const double low = to->lo - to->zero_point, high = to->hi - to->zero_point, *scale = to->scale + first;
+    int unsure = 0;
+    for (size_t j = 0; j < n; j++) {
+        double v = (double)acc[j] * scale[j * step], rounded;
         v = v > low ? v : low; /* also for NaN */
         v = v < high ? v : high;
-        out[j] = (uint8_t)((int32_t)(v + magic - magic) + zero_point);
+        rounded = v + magic - magic;
+        unsure |= fabs(v - rounded) >= DQ_NEARLY_HALF;
+        out[j] = (uint8_t)((int32_t)rounded + to->zero_point);
+    }
+    return !unsure;
+}
+
+void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                     uint8_t *out)
+{
+    for (size_t j = 0; j < n; j += BLOCK) {
+        const size_t some = n - j < BLOCK ? n - j : BLOCK, at = first + j * step;
+        const bool sure =
+            step ? block_of(acc + j, some, to, at, 1, out + j) : block_of(acc + j, some, to, at, 0, out + j);
+        if (!sure)
+            dq_requantize_unsure(acc + j, some, to, at, step, out + j);
     }
 }
 
 void dq_requantize_tile_c(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                           const dq_requantize_to *to)
 {
-    uint8_t codes[DQ_REQUANTIZE_COLS];
+    uint8_t bytes[DQ_REQUANTIZE_COLS];
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j += DQ_REQUANTIZE_COLS) {
             size_t n = cols - j < DQ_REQUANTIZE_COLS ? cols - j : DQ_REQUANTIZE_COLS;
-            uint8_t *row = to->transposed ? codes : to->out + i * to->out_stride + j;
-            dq_requantize_c(acc + i * acc_stride + j, n, to->scale + j, 1, to->zero_point, to->lo, to->hi,
-                            row);
+            uint8_t *row = to->transposed ? bytes : to->out + i * to->out_stride + j;
+            dq_requantize_c(acc + i * acc_stride + j, n, to, j, 1, row);
             for (size_t k = 0; k < n && to->transposed; k++)
-                to->out[(j + k) * to->out_stride + i] = codes[k];
+                to->out[(j + k) * to->out_stride + i] = bytes[k];
         }
 }

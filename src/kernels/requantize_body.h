@@ -1,10 +1,10 @@
 /* dq_requantize_fn and dq_requantize_tile_fn for vectors of four (vec_sse41.h, vec_neon.h). As with AVX-512,
  * products in float decide nearly all roundings: all but those of products so near the middle between two
  * integers that float's three roundings may have moved them there. From 256 on results saturate, whatever the
- * zero point. The rest is done in double, as are scales that float does not hold.
+ * zero point. The rest is done in double and exactly, as are scales that float does not hold.
  *
  * Before it, the including file defines ISA(name) and
- *   exact(acc, n, scale, scale_step, zero_point, lo, hi, out)   dq_requantize_fn
+ *   exact(acc, n, to, first, step, out)   dq_requantize_fn
  *   put_codes(v, zero, flip, out)   the 16 sums of four vectors, limited to 16 bits, plus zero, limited to
  *                                   uint8, xor flip */
 #include "kernels/kernels.h"
@@ -65,30 +65,30 @@ static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_poi
     return true;
 }
 
-void ISA(dq_requantize)(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                        int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+void ISA(dq_requantize)(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                        uint8_t *out)
 {
     scales s = {.finite = false};
-    if (n >= COLS && scale_step == 0)
-        s = same_scales(*scale);
+    if (n >= COLS && step == 0)
+        s = same_scales(to->scale[first]);
     size_t j = 0;
     for (; n - j >= COLS; j += COLS) {
-        if (scale_step)
-            s = scales_of(scale + j, COLS);
-        if (!s.finite || !sixteen(acc + j, &s, zero_point, lo, out + j))
-            exact(acc + j, COLS, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+        if (step)
+            s = scales_of(to->scale + first + j, COLS);
+        if (!s.finite || !sixteen(acc + j, &s, to->zero_point, to->lo, out + j))
+            exact(acc + j, COLS, to, first + j * step, step, out + j);
     }
-    exact(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+    exact(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
-/* Some rows of up to COLS columns, whose codes go to `out`, `stride` apart and COLS a row. */
+/* Some rows of up to COLS columns from `first` on, whose codes go to `out`, `stride` apart and COLS a row. */
 static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                           const double *scale, const dq_requantize_to *to, uint8_t *out, size_t stride)
+                           const dq_requantize_to *to, size_t first, uint8_t *out, size_t stride)
 {
-    const scales s = scales_of(scale, cols);
+    const scales s = scales_of(to->scale + first, cols);
     for (size_t i = 0; i < rows; i++, acc += acc_stride, out += stride)
         if (!s.finite || !sixteen(acc, &s, to->zero_point, to->lo, out))
-            exact(acc, cols, scale, 1, to->zero_point, to->lo, to->hi, out);
+            exact(acc, cols, to, first, 1, out);
 }
 
 void ISA(dq_requantize_tile)(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
@@ -102,10 +102,10 @@ void ISA(dq_requantize_tile)(const int32_t *acc, size_t acc_stride, size_t rows,
             uint8_t *out =
                 to->transposed ? to->out + j * to->out_stride + i : to->out + i * to->out_stride + j;
             if (!to->transposed && n == COLS) {
-                rows_of(from, acc_stride, band, n, to->scale + j, to, out, to->out_stride);
+                rows_of(from, acc_stride, band, n, to, j, out, to->out_stride);
                 continue;
             }
-            rows_of(from, acc_stride, band, n, to->scale + j, to, codes, COLS);
+            rows_of(from, acc_stride, band, n, to, j, codes, COLS);
             if (to->transposed)
                 ISA(dq_transpose_x8)(codes, COLS, band, n, 0, out, to->out_stride);
             for (size_t k = 0; k < band && !to->transposed; k++)

@@ -44,7 +44,7 @@ void bench_begin(void)
     memset(bench_target, 0, ROOM);
     fill(bench_third);
     for (size_t i = 0; i < DQ_REQUANTIZE_COLS; i++)
-        bench_scales[i] = 0.001;
+        bench_scales[i] = (double)0.001f;
     for (int far = 0; far < 2; far++) {
         size_t bytes = far ? (size_t)FAR * 4 : 8192;
         read_rate[far] = bench_read_rate(bytes);

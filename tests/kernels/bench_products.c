@@ -81,10 +81,12 @@ static void run_qconv_codes(call *c)
 {
     enum { PITCH = STEP_3X3 };
     static size_t at[12];
-    static const double no_ties = 0.00123456789;
+    static const float no_ties = 0.00123456789f, one = 1;
+    const double same = (double)no_ties;
     static uint64_t packed[DEPTH], placed[DEPTH];
     static const dq_qconv_codes *is_packed;
-    const dq_requantize_to to = {.scale = &no_ties, .zero_point = 128, .hi = 255};
+    const dq_requantize_to to = {
+        .scale = &same, .factors = {.a = 1, .b = &no_ties, .y = &one}, .zero_point = 128, .hi = 255};
     const dq_qconv_codes *kernel = c->k->qconv_codes;
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
         at[i] = dq_qconv_at(i / 4, i % 4);

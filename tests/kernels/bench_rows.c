@@ -7,7 +7,10 @@ static float scale = 0.02f;
 static float lowest, highest;
 MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
 MEASURE(twice, 1, 4, bench_source, c->n, 1, 1, bench_target)
-MEASURE(requantize, 4, 1, X(int32_t), c->n, bench_scales, 0, 10, 0, 255, Y(uint8_t))
+static float factor = 0.001f, one = 1;
+static dq_requantize_to to = {
+    .scale = bench_scales, .factors = {.a = 1, .b = &factor, .y = &one}, .zero_point = 10, .hi = 255};
+MEASURE(requantize, 4, 1, X(int32_t), c->n, &to, 0, 0, Y(uint8_t))
 MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
 MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))
 MEASURE(quantize_f32_s8, 4, 1, X(float), c->n, &scale, Z(int8_t), 0, Y(int8_t))
@@ -80,14 +83,15 @@ static void run_transpose_x32(call *c)
 static void run_requantize_tile(call *c)
 {
     enum { COLS = DQ_REQUANTIZE_COLS };
-    const dq_requantize_to to = {.scale = bench_scales,
-                                 .zero_point = 10,
-                                 .hi = 255,
-                                 .out = bench_target,
-                                 .out_stride = c->n / COLS,
-                                 .transposed = true};
+    const dq_requantize_to turned = {.scale = bench_scales,
+                                     .factors = to.factors,
+                                     .zero_point = 10,
+                                     .hi = 255,
+                                     .out = bench_target,
+                                     .out_stride = c->n / COLS,
+                                     .transposed = true};
     WORK(4, 1);
-    c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &to);
+    c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &turned);
 }
 
 /* exp stands for the record. */

@@ -82,15 +82,6 @@ void check_qconv_3x3(const dq_kernels *k)
     }
 }
 
-/* A scale with which `acc` comes to a tie, or next to one by a few units in the last place of a double. */
-static double near_tie(int32_t acc)
-{
-    double scale = ((int)kernel_random(600) - 300 + 0.5) / (acc ? acc : 1);
-    for (uint32_t i = kernel_random(4); i; i--)
-        scale = nextafter(scale, kernel_random(2) ? (double)INFINITY : -(double)INFINITY);
-    return scale;
-}
-
 /* Weights of all sizes. */
 static int16_t some_weight(uint32_t kind)
 {
@@ -144,18 +135,24 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
                  down = stride * pitch, rows = kernel_random(6);
     const few_weights f = some_kernel(pitch);
     const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
-    uint8_t *x = kernel_bytes(size + DQ_QGEMM_SLACK), *codes = kernel_bytes(rows * n), wanted;
+    uint8_t *x = kernel_bytes(size + DQ_QGEMM_SLACK), *codes = kernel_bytes(rows * n);
     const size_t packed_size = k->qconv_codes->size(f.n);
     void *packed = kernel_memory(packed_size), *placed = kernel_memory(packed_size);
     const uint32_t end = kernel_random(4);
     const int32_t init = (int32_t)kernel_random(100000) - 50000, lo = kernel_random(2) ? -128 : 0;
     for (size_t i = 0; end < 2 && i < size; i++)
         x[i] = kernel_random(8) ? (uint8_t)(255 * end) : x[i];
-    double scale = ldexp(1 + kernel_random(1 << 30), -36 - (int)kernel_random(8));
-    if (tie && rows && n)
-        scale = fabs(near_tie(sum_at(&f, x + kernel_random((uint32_t)n) * stride, init)));
-    const dq_requantize_to to = {
-        .scale = &scale, .zero_point = lo + (int32_t)kernel_random(256), .lo = lo, .hi = lo + 255};
+    float b = ldexpf(1 + (float)kernel_random(1 << 23) * 0x1p-23f, -6 - (int)kernel_random(8)), y = 1.3f;
+    if (tie && rows && n) { /* of one of the sums */
+        b = (float)(2 * kernel_random(300) + 1);
+        y = 2 * fabsf((float)sum_at(&f, x + kernel_random((uint32_t)n) * stride, init));
+    }
+    const double scale = (double)b / (double)y;
+    const dq_requantize_to to = {.scale = &scale,
+                                 .factors = {.a = 1, .b = &b, .y = &y},
+                                 .zero_point = lo + (int32_t)kernel_random(256),
+                                 .lo = lo,
+                                 .hi = lo + 255};
     KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
     const size_t bytes = k->qconv_codes->pack(f.w, f.far, f.n, init, &to, packed)
                              ? k->qconv_codes->place(packed, pitch, NULL)
@@ -167,8 +164,7 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
         k->qconv_codes->put(x, down, stride, rows, placed, n, codes);
     for (size_t j = 0; taken && j < rows * n; j++) {
         int32_t sum = sum_at(&f, x + j / n * down + j % n * stride, init);
-        dq_requantize_c(&sum, 1, &scale, 0, to.zero_point, lo, to.hi, &wanted);
-        KERNEL_FAIL_UNLESS(codes[j] == wanted,
+        KERNEL_FAIL_UNLESS(codes[j] == (uint8_t)kernel_code(sum, &to, 0),
                            "n %zu, stride %zu, %zu weights, row %zu, element %zu, sum %d, scale %.17g", n,
                            stride, f.n, j / n, j % n, sum, scale);
     }

@@ -85,28 +85,23 @@ static void check_store(const dq_qlanes *kernel, size_t n, size_t channels)
 {
     size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3),
            stride = channels + kernel_random(3) * 4;
-    int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
-    int32_t *c = kernel_bytes(channels * c_stride * sizeof *c);
-    double *scale = kernel_memory(channels * sizeof *scale);
+    int32_t *c = kernel_bytes(channels * c_stride * sizeof *c), first[OUTS];
     size_t size = n ? (n - 1) * stride + channels : 0;
     uint8_t *out = kernel_bytes(size), *was = kernel_memory(size), byte;
+    for (size_t j = 0; j < channels; j++)
+        first[j] = kernel_sum();
     for (size_t i = 0; i < channels * c_stride; i++)
-        if (kernel_random(2)) /* small ones, so that not all saturate and there are ties */
-            c[i] = (int32_t)kernel_random(1000) - 500;
-    for (size_t j = 0; j < channels; j++) /* some of any size, with which sums saturate */
-        scale[j] = kernel_random(9)   ? ldexp(1 + kernel_random(1 << 20), -20 - (int)kernel_random(6))
-                   : kernel_random(3) ? ldexp(kernel_random(2) ? 1.5 : -1.5, (int)kernel_random(300) - 170)
-                                      : (double)NAN;
+        c[i] = kernel_random(2) ? first[i / c_stride] : kernel_sum();
     if (size)
         memcpy(was, out, size);
-    dq_requantize_to to = {.scale = scale, .zero_point = zero, .lo = lo, .hi = hi, .out = out};
+    dq_requantize_to to = kernel_requantize_to(first, channels);
+    to.out = out;
     to.out_stride = stride;
     kernel->store(c, c_stride, n, channels, &to);
     for (size_t at = 0; at < size; at++) {
         byte = was[at];
         if (at % stride < channels)
-            dq_requantize_c(c + at % stride * c_stride + at / stride, 1, scale + at % stride, 0, zero, lo, hi,
-                            &byte);
+            byte = (uint8_t)kernel_code(c[at % stride * c_stride + at / stride], &to, at % stride);
         KERNEL_FAIL_UNLESS(out[at] == byte, "%zu pixels of %zu channels, byte %zu: %u, wanted %u", n,
                            channels, at, out[at], byte);
     }
@@ -122,12 +117,23 @@ enum {
 static bool check_codes(const dq_qlanes *kernel, size_t n)
 {
     enum { LARGEST = 1 << 24, AT_ONCE = 2 * PIXELS };
-    int32_t lo = kernel_random(2) ? 0 : -128, hi = lo + 255, zero = lo + (int32_t)kernel_random(256);
-    double fraction = (kernel_random(1 << 20) + kernel_random(1 << 20) * 0x1p-20) * 0x1p-20; /* no float */
-    double scale = ldexp(1 + fraction, -10 - (int)kernel_random(4));
-    uint8_t *out = kernel_bytes(n), *want = kernel_memory(n);
+    static const float ties[] = {98, 130, 350, 900, 1000, 1.5f * 256};
+    const int32_t lo = kernel_random(2) ? 0 : -128;
+    const bool exact_ties = kernel_random(2);
+    const float b = exact_ties
+                        ? 1
+                        : ldexpf(1 + (float)kernel_random(1 << 23) * 0x1p-23f, -9 - (int)kernel_random(4)),
+                y = exact_ties ? ties[kernel_random(sizeof ties / sizeof ties[0])]
+                               : 1 + (float)kernel_random(1 << 23) * 0x1p-23f;
+    const double scale = (double)b / (double)y;
+    uint8_t *out = kernel_bytes(n);
     int32_t *c = kernel_bytes((n + AT_ONCE - 1) / AT_ONCE * AT_ONCE * sizeof *c);
-    const dq_requantize_to to = {.scale = &scale, .zero_point = zero, .lo = lo, .hi = hi, .out = out};
+    const dq_requantize_to to = {.scale = &scale,
+                                 .factors = {.a = 1, .b = &b, .y = &y},
+                                 .zero_point = lo + (int32_t)kernel_random(256),
+                                 .lo = lo,
+                                 .hi = lo + 255,
+                                 .out = out};
     for (size_t p = 0; p < n; p++) {
         int half = (int)(p / SIDES % HALVES) - HALVES / 2, side = (int)(p % SIDES) - 1;
         c[p] = kernel_random(20) ? (int32_t)rint((half + 0.5) / scale) + side : c[p] % LARGEST;
@@ -135,10 +141,10 @@ static bool check_codes(const dq_qlanes *kernel, size_t n)
     float sure = kernel->sure(&to, LARGEST);
     if (sure > 0) {
         kernel->codes(c, n, sure, &to);
-        dq_requantize_c(c, n, &scale, 0, zero, lo, hi, want);
         for (size_t p = 0; p < n; p++)
-            KERNEL_FAIL_UNLESS(out[p] == want[p], "scale %a as %a, sum %d: %u, wanted %u", scale,
-                               (double)sure, c[p], out[p], want[p]);
+            KERNEL_FAIL_UNLESS(out[p] == (uint8_t)kernel_code(c[p], &to, 0),
+                               "%a / %a as %a, sum %d: %u, wanted %d", (double)b, (double)y, (double)sure,
+                               c[p], out[p], kernel_code(c[p], &to, 0));
     }
     kernel_done();
     return sure > 0;

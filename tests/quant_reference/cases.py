@@ -82,6 +82,44 @@ def odd_scales(rng, type_name, shape):
         return formats.floats(type_name, rng.integers(1, 200, shape) * step)
     return scales(rng, type_name, shape)
 
+# Sums and scales sa, sb and sy whose quotient lies so near a tie that double cannot tell: s * sa * sb and half an odd
+# number of sy differ in one unit of numbers of 65 to 75 bits. Found by factoring such numbers.
+NEAR_TIES = [(s, float(sa), float(sb), sy * 2.0**-e) for s, sa, sb, sy, e in [
+    (1444170209, 75641, 1242601, 10287889, -43),
+    (1034367589, 16171333, 453623, 8540919, -44),
+    (2442547, 14225711, 1504501, 11886379, -43),
+    (838226245, 8844685, 13313, 11220953, -44),
+    (1276840313, 660023, 5469439, 13100523, -47),
+    (157717361, 3873061, 10872061, 11937005, -42),
+    (504755651, 9642877, 416903, 11534613, -46),
+    (30032581, 417983, 14604851, 13895281, -43),
+    (504409751, 5265727, 621031, 15627303, -46),
+    (1433231027, 8679221, 18705, 15115649, -42),
+    (928990319, 969611, 2007667, 16284679, -41),
+    (1580781061, 51659, 878905, 10879491, -42),
+    (1762120453, 57397, 359993, 16557281, -42),
+    (140172943, 887657, 8514071, 10036345, -46),
+    (1662078157, 1249251, 13114121, 15324953, -45),
+    (13484077, 2155163, 2972351, 15712005, -41),
+    (24505343, 10313987, 3820117, 9147301, -46),
+    (83024493, 4155607, 1038813, 10186577, -46),
+    (745091321, 399667, 361363, 13981495, -41),
+    (1533681035, 6078451, 20753, 14663167, -43),
+    (1784366317, 3150093, 237255, 10829413, -45),
+    (1493820149, 866619, 8023623, 9335051, -43),
+    (683522231, 2933323, 4789, 8732881, -41),
+    (726528359, 14670171, 87989, 15230995, -44),
+]]
+
+# Denominators that make ties with whole numbers, times any power of two; scales at the ends of their range.
+TIE_SCALES = [98, 10, 6, 1.5, 0.75, 14, 22, 100, 250, 1]
+EXTREME_SCALES = [0.0, -0.0, 1e-45, 1e-42, 1e-38, 3e38, np.inf, -np.inf, np.nan, -1.0, 1.0]
+
+
+def extreme_scales(rng, shape):
+    values = np.where(rng.random(shape) < 0.6, rng.choice(EXTREME_SCALES, shape), np.exp2(rng.uniform(-149, 128, shape)))
+    return formats.floats("float", values)
+
 
 def scales(rng, type_name, shape, kind=None):
     """Positive scales: powers of two (ties are then exact), one digit fractions, or any."""

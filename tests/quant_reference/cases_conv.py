@@ -5,7 +5,7 @@ import numpy as np
 import formats
 import operators
 import types_of
-from cases import Spec, case, integers, pick, scales
+from cases import NEAR_TIES, TIE_SCALES, Spec, case, extreme_scales, integers, pick, scales
 from formats import Tensor
 
 # x's shape, w's shape, attributes
@@ -110,6 +110,46 @@ def qlinear_conv_specs():
                                 name = f"QLinearConv-{version} {xt}*{wt}->{yt} w={kind} bias={bias} layout={i}"
                                 how = (version, xt, wt, yt, kind, bias, i)
                                 yield Spec("QLinearConv", version, name, lambda rng, how=how: make_qlinear(rng, *how))
+                    for kind in ["ties", "near ties", "extreme"]:
+                        for again in range(12):
+                            name = f"QLinearConv-{version} {xt}*{wt}->{yt} scales={kind} #{again}"
+                            how = (version, xt, wt, yt, kind)
+                            yield Spec("QLinearConv", version, name, lambda rng, how=how: make_hard(rng, *how))
+
+
+def make_hard(rng, version, xt, wt, yt, kind):
+    """Sums that are biases, as x is its zero point, or small: each channel has a scale and a sum of its own."""
+    channels, group = pick(rng, [(40, 1), (33, 33), (64, 1)])
+    size = pick(rng, [(1, 1), (5, 7), (16, 16)])
+    w_shape = (channels, 1 if group > 1 else 3, 1, 1)
+    x_shape = (1, group if group > 1 else 3) + size
+    x_zero, y_zero, w_zero = integers(rng, xt, ()), integers(rng, yt, ()), integers(rng, wt, ())
+    x = Tensor(xt, np.full(x_shape, x_zero.codes) if kind == "near ties" or rng.random() < 0.5 else integers(rng, xt, x_shape).codes)
+    w = integers(rng, wt, w_shape)
+    if kind == "near ties":
+        s, sa, sb, sy = pick(rng, NEAR_TIES)
+        odd = rng.choice([1, 3, 5, -1, -3], channels)
+        bias = np.where(np.abs(odd * s) < 2**31, odd * s, s)
+        bias = bias + rng.integers(0, 2, channels) * rng.integers(-1, 2, channels)
+        shift = 2.0 ** int(rng.integers(-30, 30))
+        x_scale, w_scale, y_scale = sa * shift, np.full(channels, sb / shift), sy
+    elif kind == "ties":
+        sy = pick(rng, TIE_SCALES) * 2.0 ** int(rng.integers(-2, 8))
+        x_scale, y_scale = 2.0 ** int(rng.integers(-3, 3)), sy
+        w_scale = rng.integers(1, 8, channels) * 2.0 ** rng.integers(-4, 2, channels)
+        bias = np.rint((rng.integers(-130, 260, channels) + 0.5) * sy / (x_scale * w_scale))
+    else:
+        bias = rng.integers(-2**31, 2**31, channels) >> rng.integers(0, 31, channels)
+        x_scale, y_scale = formats.decode(extreme_scales(rng, ())), formats.decode(extreme_scales(rng, ()))
+        w_scale = formats.decode(extreme_scales(rng, channels))
+    x_scale, w_scale, y_scale = (formats.floats("float", np.asarray(v, dtype=np.float64)) for v in (x_scale, w_scale, y_scale))
+    b = Tensor("int32", bias.astype(np.int32))
+    y = operators.qlinear_conv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b, group=group)
+    fixed = rng.random() < 0.7
+    inputs = [("x", x, False), ("x_scale", x_scale, fixed), ("x_zero_point", x_zero, fixed), ("w", w, fixed),
+              ("w_scale", w_scale, fixed), ("w_zero_point", w_zero, fixed), ("y_scale", y_scale, fixed),
+              ("y_zero_point", y_zero, fixed), ("bias", b, fixed)]
+    return case(rng, "QLinearConv", version, inputs, {"group": group}, [("y", y)])
 
 
 def make_qlinear(rng, version, xt, wt, yt, kind, bias, layout):

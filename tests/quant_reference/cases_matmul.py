@@ -5,7 +5,7 @@ import numpy as np
 import formats
 import operators
 import types_of
-from cases import Spec, case, integers, pick, scales
+from cases import TIE_SCALES, Spec, case, extreme_scales, integers, pick, scales
 from formats import TYPES, Tensor
 
 # Shapes of a and b: matrices, vectors, batches, broadcast batches, empty ones.
@@ -95,6 +95,32 @@ def qlinear_matmul_specs():
                 for yt in names:
                     for st in scale_types:
                         yield from _qlinear_of_types(version, at, bt, yt, st)
+                        for kind in ["ties", "extreme"] if st == "float" and "float" not in at + bt + yt else []:
+                            for again in range(6):
+                                name = f"QLinearMatMul-{version} {at}*{bt}->{yt} scales={kind} #{again}"
+                                how = (version, at, bt, yt, kind)
+                                yield Spec("QLinearMatMul", version, name, lambda rng, how=how: make_hard(rng, *how))
+
+
+def make_hard(rng, version, at, bt, yt, kind):
+    """Scales that make many ties, or of extreme sizes."""
+    a_shape, b_shape = pick(rng, [((30, 4), (4, 40)), ((1, 16), (16, 70)), ((64, 3), (3, 8)), ((37, 129), (129, 67))])
+    a, b = integers(rng, at, a_shape, "small"), integers(rng, bt, b_shape, "small")
+    a_zero, b_zero, y_zero = integers(rng, at, (), "small"), integers(rng, bt, (), "small"), integers(rng, yt, ())
+    columns, rows = pick(rng, [(), b_shape[1:]]), pick(rng, [(), (), a_shape[:1]])
+    if kind == "ties":
+        a_scale = rng.integers(1, 8, rows) * 2.0 ** int(rng.integers(-3, 3))
+        b_scale = rng.integers(1, 8, columns) * 2.0 ** int(rng.integers(-3, 3))
+        y_scale = np.asarray(pick(rng, TIE_SCALES) * 2.0 ** int(rng.integers(-3, 3)))
+        a_scale, b_scale, y_scale = (formats.floats("float", v) for v in (a_scale, b_scale, y_scale))
+    else:
+        a_scale, b_scale, y_scale = (extreme_scales(rng, shape) for shape in (rows, columns, ()))
+    y = operators.qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)
+    fixed = rng.random() < 0.7
+    values = [("a", a, False), ("a_scale", a_scale, fixed), ("a_zero_point", a_zero, fixed), ("b", b, fixed),
+              ("b_scale", b_scale, fixed), ("b_zero_point", b_zero, fixed), ("y_scale", y_scale, fixed),
+              ("y_zero_point", y_zero, fixed)]
+    return case(rng, "QLinearMatMul", version, values, {}, [("y", y)])
 
 
 def _qlinear_of_types(version, at, bt, yt, st):
@@ -112,7 +138,7 @@ def make_qlinear(rng, version, at, bt, yt, st, a_kind, b_kind):
     exact = any(TYPES[t].kind == "float" for t in (at, bt, yt))
     a, a_zero = _quantized(rng, at, a_shape, form(a_kind, a_shape, True))
     b, b_zero = _quantized(rng, bt, b_shape, form(b_kind, b_shape, False))
-    kind = "power" if exact else None
+    kind = "power" if exact and rng.random() < 0.5 else None
     a_scale = scales(rng, st, form(a_kind, a_shape, True), kind)
     b_scale = scales(rng, st, form(b_kind, b_shape, False), kind)
     y_scale = _output_scale(rng, st, a_scale, b_scale, a_shape, kind)

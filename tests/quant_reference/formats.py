@@ -209,6 +209,16 @@ def rounded(values, type_name):
     return decode(floats(type_name, values, saturate=False))
 
 
+def odd_fraction(x):
+    """A Fraction as a float64 rounded to odd."""
+    near = float(x)
+    if Fraction(near) == x:
+        return near
+    toward = np.inf if x > Fraction(near) else -np.inf
+    odd_bit = np.float64(near).view(np.uint64) & np.uint64(1)
+    return near if odd_bit else float(np.nextafter(near, toward))
+
+
 def odd(integers):
     """64-bit integers as float64 rounded to odd."""
     integers = np.asarray(integers)

@@ -4,6 +4,8 @@ All functions take and return formats.Tensor. Integers are exact; a real number 
 and nowhere else. Where the text leaves a result open, undefined.md says so, and the cases keep away from it.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 import formats
@@ -198,13 +200,31 @@ def matmul_integer(a, b, a_zero=None, b_zero=None):
     return int32(integer_sums(a, b, a_zero, b_zero))
 
 
-def requantize(sums, multiplier, zero_point):
-    """A sum of products times sa*sb/sy, rounded once to the output's type."""
+def requantize(sums, sa, sb, sy, zero_point):
+    """sums * sa * sb / sy in real numbers, rounded once to the output's type.
+
+    float64 is off by less than 2^-50 of a product: it decides what is farther from a tie, Fractions the rest.
+    """
     output = zero_point.type.name
-    v = sums * multiplier
-    if zero_point.type.kind == "float":
-        return Tensor(output, encode(v + float(reals(zero_point).reshape(())), output))
-    return Tensor(output, saturated(v, int(zero_point.codes.reshape(())), output))
+    sums, sa, sb, sy = (np.array(v, dtype=np.float64) for v in np.broadcast_arrays(sums, sa, sb, sy))
+    zero = float(reals(zero_point).reshape(()))
+
+    def exactly(at):
+        return Fraction(sums[at]) * Fraction(sa[at]) * Fraction(sb[at]) / Fraction(sy[at])
+
+    with np.errstate(all="ignore"):
+        v = np.array(sums * (sa * sb / sy))
+        if zero_point.type.kind == "float":
+            error = (np.abs(v) + abs(zero)) * 2.0**-48
+            below, above = encode(v + zero - error, output), encode(v + zero + error, output)
+            v = np.array(v + zero)
+            for at in map(tuple, np.argwhere((below != above) & np.isfinite(v))):
+                v[at] = formats.odd_fraction(exactly(at) + Fraction(zero))
+            return Tensor(output, encode(v, output))
+        near = np.abs(v - np.rint(v)) > 0.5 - 2.0**-20
+        for at in map(tuple, np.argwhere(near & (np.abs(v) < 2.0**20))):
+            v[at] = round(exactly(at))  # ties to even
+        return Tensor(output, saturated(v, int(zero), output))
 
 
 def qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
@@ -214,7 +234,7 @@ def qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
         sums = int32(integer_sums(a, b, a_zero, b_zero)).codes.astype(np.float64)
     sa = product_form(reals(a_scale), a.shape, b.shape, True)
     sb = product_form(reals(b_scale), a.shape, b.shape, False)
-    return requantize(sums, sa * sb / reals(y_scale).reshape(()), y_zero)
+    return requantize(sums, sa, sb, reals(y_scale).reshape(()), y_zero)
 
 
 # ---- convolutions --------------------------------------------------------------------------------------------------
@@ -279,5 +299,5 @@ def qlinear_conv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=N
     if bias is not None:
         sums = sums + bias.codes.astype(np.int64).reshape([-1] + [1] * (sums.ndim - 2))
     sums = int32(sums).codes.astype(np.float64)
-    multiplier = reals(x_scale).reshape(()) * reals(w_scale) / reals(y_scale).reshape(())
-    return requantize(sums, per_channel(multiplier, sums.ndim - 1), y_zero)
+    w_scales = per_channel(reals(w_scale), sums.ndim - 1)
+    return requantize(sums, reals(x_scale).reshape(()), w_scales, reals(y_scale).reshape(()), y_zero)

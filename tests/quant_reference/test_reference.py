@@ -200,19 +200,29 @@ def test_cases_do_not_depend_on_the_sample():
 
 # ---- the formula of requantizing, in rationals ---------------------------------------------------------------------
 
-def test_requantizing_in_double_is_the_real_formula():
+def test_requantizing_is_the_real_formula():
     rng = np.random.default_rng(6)
     zero = Tensor("int8", np.int8(3))
     checked = 0
     for _ in range(3000):
         sa, sb, sy = (float(np.float32(v)) for v in np.exp(rng.uniform(-5, 1, 3)))
         s = int(rng.integers(-300, 300) * sy / (sa * sb))
+        if rng.random() < 0.5:  # a tie: s * 1 / sy is (2k + 1) / 2
+            sa, sb, s = 1.0, 1.0, int(rng.integers(1, 1000)) * int(2 * rng.integers(0, 100) + 1)
+            sy = float(2 * rng.integers(1, 500))
         real = Fraction(s) * Fraction(sa) * Fraction(sb) / Fraction(sy)
         want = min(max(round(real) + 3, -128), 127)  # round: ties to even
-        got = operators.requantize(np.float64(s), sa * sb / sy, zero).codes
+        got = operators.requantize(np.float64(s), sa, sb, sy, zero).codes
         assert got == want, (s, sa, sb, sy)
         checked += 1
     assert checked == 3000
+
+
+def test_near_ties_are_near():
+    for s, sa, sb, sy in cases.NEAR_TIES:
+        off = Fraction(s) * Fraction(sa) * Fraction(sb) / Fraction(sy) % 1 - Fraction(1, 2)
+        assert 0 < abs(off) < Fraction(1, 2**57), (s, sa, sb, sy)
+        assert all(float(np.float32(v)) == v for v in (sa, sb, sy)) and s < 2**31
 
 
 # ---- other implementations -----------------------------------------------------------------------------------------

@@ -8,40 +8,46 @@ typedef struct bounds {
 } bounds;
 
 /* The product is a result of arithmetic, so that a NaN in it is quiet: fmaxnm then gives the other operand.
- */
-static inline int32x2_t scaled(int64x2_t acc, float64x2_t scale, bounds b)
+ * `off`: the largest distance from a whole number so far. */
+static inline int32x2_t scaled(int64x2_t acc, float64x2_t scale, bounds b, float64x2_t *off)
 {
     float64x2_t v = vmulq_f64(vcvtq_f64_s64(acc), scale);
-    return vmovn_s64(vcvtnq_s64_f64(vminnmq_f64(vmaxnmq_f64(v, b.low), b.high)));
+    v = vminnmq_f64(vmaxnmq_f64(v, b.low), b.high);
+    *off = vmaxq_f64(*off, vabdq_f64(v, vrndnq_f64(v)));
+    return vmovn_s64(vcvtnq_s64_f64(v));
 }
 
-static inline int16x4_t four(int32x4_t acc, float64x2_t s0, float64x2_t s1, bounds b)
+static inline int16x4_t four(int32x4_t acc, float64x2_t s0, float64x2_t s1, bounds b, float64x2_t *off)
 {
-    int32x2_t low = scaled(vmovl_s32(vget_low_s32(acc)), s0, b);
-    int32x2_t high = scaled(vmovl_high_s32(acc), s1, b);
+    int32x2_t low = scaled(vmovl_s32(vget_low_s32(acc)), s0, b, off);
+    int32x2_t high = scaled(vmovl_high_s32(acc), s1, b, off);
     return vmovn_s32(vcombine_s32(low, high));
 }
 
-static void exact(const int32_t *acc, size_t n, const double *scale, size_t scale_step, int32_t zero_point,
-                  int32_t lo, int32_t hi, uint8_t *out)
+static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                  uint8_t *out)
 {
+    const double *scale = to->scale + first;
     size_t j = 0;
     if (n >= 8) {
-        bounds b = {vdupq_n_f64(lo - zero_point), vdupq_n_f64(hi - zero_point)};
+        bounds b = {vdupq_n_f64(to->lo - to->zero_point), vdupq_n_f64(to->hi - to->zero_point)};
         float64x2_t s[4];
         for (int v = 0; v < 4; v++)
             s[v] = vdupq_n_f64(scale[0]);
-        int16x8_t zero = vdupq_n_s16((int16_t)zero_point);
+        int16x8_t zero = vdupq_n_s16((int16_t)to->zero_point);
         for (; j + 8 <= n; j += 8) {
-            for (int v = 0; v < 4 && scale_step; v++)
+            for (int v = 0; v < 4 && step; v++)
                 s[v] = vld1q_f64(scale + j + 2 * v);
-            int16x4_t low = four(vld1q_s32(acc + j), s[0], s[1], b);
-            int16x4_t high = four(vld1q_s32(acc + j + 4), s[2], s[3], b);
+            float64x2_t off = vdupq_n_f64(0);
+            int16x4_t low = four(vld1q_s32(acc + j), s[0], s[1], b, &off);
+            int16x4_t high = four(vld1q_s32(acc + j + 4), s[2], s[3], b, &off);
             int16x8_t codes = vaddq_s16(vcombine_s16(low, high), zero);
             vst1_u8(out + j, vmovn_u16(vreinterpretq_u16_s16(codes)));
+            if (vmaxvq_f64(off) >= DQ_NEARLY_HALF)
+                dq_requantize_unsure(acc + j, 8, to, first + j * step, step, out + j);
         }
     }
-    dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+    dq_requantize_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
 static inline void put_codes(const vi v[4], int32_t zero, int32_t flip, uint8_t *out)

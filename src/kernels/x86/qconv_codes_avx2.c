@@ -51,13 +51,31 @@ static inline __m256d whole(__m256d v)
     return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Whether products with the float are rounded as those with the double are, for the sums next to where the
+/* The rounded products of four sums with multiplier 0, as floats. */
+static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
+{
+    __m256d v = _mm256_mul_pd(sums, _mm256_set1_pd(to->scale[0])), rounded = whole(v);
+    __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, rounded));
+    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
+    float out[4];
+    _mm_storeu_ps(out, _mm256_cvtpd_ps(rounded));
+    if (unsure) {
+        int32_t sum[4];
+        _mm_storeu_si128((__m128i *)(void *)sum, _mm256_cvtpd_epi32(sums));
+        for (int i = 0; i < 4; i++)
+            if (unsure >> i & 1)
+                out[i] = (float)dq_requantize_exactly(sum[i], to, 0);
+    }
+    return _mm_loadu_ps(out);
+}
+
+/* Whether products with the float are rounded as the exact ones are, for the sums next to where the
  * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
  * nearest one move such a place by no more than NEAR of it: where no sum is so near, there is nothing to see.
  */
-static bool is_sure(double scale, float with, int first, int end)
+static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
 {
-    const __m256d scales = _mm256_set1_pd(scale), inverse = _mm256_set1_pd(1 / scale);
+    const __m256d inverse = _mm256_set1_pd(1 / to->scale[0]);
     const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC);
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
@@ -69,7 +87,7 @@ static bool is_sure(double scale, float with, int first, int end)
             continue;
         for (int i = -1; i <= 1; i++) {
             __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
-            __m128 exact = _mm256_cvtpd_ps(whole(_mm256_mul_pd(here, scales)));
+            __m128 exact = exact_products(here, to);
             __m128 code = _mm_sub_ps(_mm_fmadd_ps(_mm256_cvtpd_ps(here), floats, middle), middle);
             differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, code));
         }
@@ -86,7 +104,7 @@ float dq_qlanes_sure_avx2(const dq_requantize_to *to, double largest)
     if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX))
         return 0;
     for (size_t i = 0; i < TRIES; i++)
-        if (is_sure(scale, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
+        if (is_sure(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
             return tries[i];
     return 0;
 }

@@ -39,27 +39,54 @@ static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
     return _mm256_srai_epi32(bits, FRACTION);
 }
 
+/* Multipliers number first + i * step. */
+typedef struct multipliers {
+    const dq_requantize_to *to;
+    size_t first, step;
+} multipliers;
+
+/* The rounded products of four sums, those of `unsure` computed exactly. */
+static __attribute__((noinline)) __m128i settled(__m128i rounded, int unsure, const int32_t *acc,
+                                                 const multipliers *m)
+{
+    int32_t v[LANES / 2];
+    _mm_storeu_si128((__m128i *)(void *)v, rounded);
+    for (size_t i = 0; i < LANES / 2; i++)
+        if (unsure >> i & 1)
+            v[i] = dq_requantize_exactly(acc[i], m->to, m->first + i * m->step);
+    return _mm_loadu_si128((const __m128i *)(const void *)v);
+}
+
 /* The same in double, for four sums. The maximum with `low` last: where the product is NaN, the instruction
  * gives its second operand. */
-static inline __m128i four_exactly(const int32_t *acc, __m256d scale)
+static inline __m128i four_exactly(const int32_t *acc, __m256d scale, const multipliers *m)
 {
     const __m256d low = _mm256_set1_pd(-256), high = _mm256_set1_pd(256);
     __m128i sums = _mm_loadu_si128((const __m128i *)(const void *)acc);
     __m256d v = _mm256_mul_pd(_mm256_cvtepi32_pd(sums), scale);
     v = _mm256_min_pd(_mm256_max_pd(v, low), high);
-    v = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return _mm_add_epi32(_mm256_cvttpd_epi32(v), _mm_set1_epi32(MIDDLE));
+    __m256d whole = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, whole));
+    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
+    __m128i rounded = _mm256_cvttpd_epi32(whole);
+    if (__builtin_expect(unsure, 0))
+        rounded = settled(rounded, unsure, acc, m);
+    return _mm_add_epi32(rounded, _mm_set1_epi32(MIDDLE));
 }
 
 /* For eight sums of any scales. */
-static inline __m256i eight_exactly(const int32_t *acc, __m256d low, __m256d high)
+static inline __m256i eight_exactly(const int32_t *acc, __m256d low, __m256d high, const multipliers *m)
 {
-    return _mm256_set_m128i(four_exactly(acc + LANES / 2, high), four_exactly(acc, low));
+    const multipliers next = {m->to, m->first + LANES / 2 * m->step, m->step};
+    return _mm256_set_m128i(four_exactly(acc + LANES / 2, high, &next), four_exactly(acc, low, m));
 }
 
-static __attribute__((noinline)) __m256i eight_columns(const int32_t *acc, const double *scale)
+/* Scales are those of columns `first` on, or stand for them. */
+static __attribute__((noinline)) __m256i eight_columns(const int32_t *acc, const double *scale,
+                                                       const dq_requantize_to *to, size_t first)
 {
-    return eight_exactly(acc, _mm256_loadu_pd(scale), _mm256_loadu_pd(scale + LANES / 2));
+    const multipliers m = {to, first, 1};
+    return eight_exactly(acc, _mm256_loadu_pd(scale), _mm256_loadu_pd(scale + LANES / 2), &m);
 }
 
 static inline __m256i no_fraction(void)
@@ -99,9 +126,10 @@ enum { ROW_VECTORS = 4, ROW_STEP = ROW_VECTORS * LANES };
 /* A row of sums, whose codes go to `out`. */
 typedef struct row {
     const int32_t *acc;
-    size_t n; /* at least ROW_STEP */
-    const double *scale;
+    size_t n;            /* at least ROW_STEP */
+    const double *scale; /* of the first multiplier */
     uint8_t *out;
+    multipliers m;
     fixed f;
 } row;
 
@@ -145,7 +173,8 @@ static inline void put_exact(const row *r, size_t j, bool step)
             low = _mm256_loadu_pd(r->scale + at);
             high = _mm256_loadu_pd(r->scale + at + LANES / 2);
         }
-        v[i] = eight_exactly(r->acc + at, low, high);
+        const multipliers m = {r->m.to, r->m.first + at * r->m.step, r->m.step};
+        v[i] = eight_exactly(r->acc + at, low, high, &m);
     }
     _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &r->f)));
 }
@@ -166,7 +195,7 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
     int32_t sums[ROW_STEP] = {0};
     double scales[ROW_STEP] = {0};
     uint8_t codes[ROW_STEP];
-    const row whole = {sums, ROW_STEP, step ? scales : r->scale, codes, r->f};
+    const row whole = {sums, ROW_STEP, step ? scales : r->scale, codes, r->m, r->f};
     memcpy(sums, r->acc, r->n * sizeof *sums);
     if (step)
         memcpy(scales, r->scale, r->n * sizeof *scales);
@@ -174,21 +203,21 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
     dq_copy_row(r->out, codes, r->n);
 }
 
-void dq_requantize_avx2(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                        int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+void dq_requantize_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                        uint8_t *out)
 {
-    (void)hi; /* lo + 255 */
-    const row r = {acc, n, scale, out, fix(zero_point, lo)};
+    const row r = {acc, n, to->scale + first, out, {to, first, step}, fix(to->zero_point, to->lo)};
     if (n >= ROW_STEP)
-        put_row(&r, scale_step != 0);
+        put_row(&r, step != 0);
     else if (n)
-        put_short(&r, scale_step != 0);
+        put_short(&r, step != 0);
 }
 
 /* ---- Tiles -------------------------------------------------------------------------------------------- */
 
 typedef struct tile {
     const dq_requantize_to *to;
+    size_t first; /* column */
     const double *scale;
     __m256 s[2]; /* the same as eight() wants them */
     bool finite;
@@ -214,7 +243,8 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
                     eight(second, t->s[0], &least), eight(second + LANES, t->s[1], &least)};
     if (__builtin_expect(!sure(least) || !t->finite, 0))
         for (size_t i = 0; i < 4; i++)
-            v[i] = eight_columns((i < 2 ? first : second) + i % 2 * LANES, t->scale + i % 2 * LANES);
+            v[i] = eight_columns((i < 2 ? first : second) + i % 2 * LANES, t->scale + i % 2 * LANES, t->to,
+                                 t->first + i % 2 * LANES);
     __m256i codes = in_order(codes_of(v, &t->f));
     out[0] = _mm256_castsi256_si128(codes);
     out[1] = _mm256_extracti128_si256(codes, 1);
@@ -244,7 +274,8 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
         v[i] = eight(rows[i] + half * LANES, t->s[half], &least);
     if (__builtin_expect(!sure(least) || !t->finite, 0))
         for (int i = 0; i < QUAD; i++)
-            v[i] = eight_columns(rows[i] + half * LANES, t->scale + half * LANES);
+            v[i] = eight_columns(rows[i] + half * LANES, t->scale + half * LANES, t->to,
+                                 t->first + (size_t)half * LANES);
     return _mm256_shuffle_epi8(codes_of(v, &t->f), turn);
 }
 
@@ -299,6 +330,7 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
         for (size_t j = 0; j < cols; j += COLS) {
             size_t n = cols - j < COLS ? cols - j : COLS;
             const int32_t *from = acc + i * acc_stride + j;
+            t.first = j;
             t.scale = to->scale + j;
             if (n < COLS)
                 t.scale = memcpy(few, t.scale, n * sizeof *few);
@@ -337,8 +369,9 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
             v[j] = eight(rows[j] + p, s[j], &least);
         if (__builtin_expect(!finite || !sure(least), 0))
             for (size_t j = 0; j < QUAD; j++) {
-                __m256d scale = _mm256_set1_pd(to->scale[j < channels ? j : channels - 1]);
-                v[j] = eight_exactly(rows[j] + p, scale, scale);
+                const multipliers m = {to, j < channels ? j : channels - 1, 0};
+                __m256d scale = _mm256_set1_pd(to->scale[m.first]);
+                v[j] = eight_exactly(rows[j] + p, scale, scale, &m);
             }
         __m256i codes = _mm256_shuffle_epi8(codes_of(v, &f), turn);
         uint32_t pixels[LANES];

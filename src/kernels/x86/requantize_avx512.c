@@ -9,43 +9,44 @@ enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, 
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct form {
-    int32_t zero_point, lo, hi;
+    const dq_requantize_to *to;
     __m512i below, flip; /* below: what is taken from bits 14 and up */
 } form;
 
-static inline form form_of(int32_t zero_point, int32_t lo, int32_t hi)
+static inline form form_of(const dq_requantize_to *to)
 {
-    return (form){zero_point, lo, hi, _mm512_set1_epi16((int16_t)(uint16_t)(MIDDLE - (zero_point - lo))),
-                  _mm512_set1_epi8((char)lo)};
+    return (form){to, _mm512_set1_epi16((int16_t)(uint16_t)(MIDDLE - (to->zero_point - to->lo))),
+                  _mm512_set1_epi8((char)to->lo)};
 }
 
 /* ---- In double ---------------------------------------------------------------------------------------- */
 
 /* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
- * operand. */
-static inline __m256i in_double(__m512d sum, __m512d scale, const form *f)
+ * operand. `unsure`: those near a tie. */
+static inline __m256i eight(__m256i acc, __m512d scale, const dq_requantize_to *to, __mmask8 *unsure)
 {
-    __m512d v = _mm512_mul_pd(sum, scale);
-    v = _mm512_max_pd(v, _mm512_set1_pd(f->lo - f->zero_point));
-    v = _mm512_min_pd(v, _mm512_set1_pd(f->hi - f->zero_point));
-    return _mm256_add_epi32(_mm512_cvt_roundpd_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
-                            _mm256_set1_epi32(f->zero_point));
+    __m512d v = _mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale);
+    v = _mm512_max_pd(v, _mm512_set1_pd(to->lo - to->zero_point));
+    v = _mm512_min_pd(v, _mm512_set1_pd(to->hi - to->zero_point));
+    __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512d off = _mm512_abs_pd(_mm512_sub_pd(v, whole));
+    *unsure = _mm512_cmp_pd_mask(off, _mm512_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ);
+    return _mm256_add_epi32(_mm512_cvttpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
 }
 
-static inline __m256i eight(__m256i acc, __m512d scale, const form *f)
+/* dq_requantize_fn */
+static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const dq_requantize_to *to,
+                                            size_t first, size_t step, uint8_t *out)
 {
-    return in_double(_mm512_cvtepi32_pd(acc), scale, f);
-}
-
-static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const double *scale,
-                                            size_t scale_step, const form *f, uint8_t *out)
-{
-    __m512d s = _mm512_set1_pd(n ? scale[0] : 0);
+    __m512d s = _mm512_set1_pd(n ? to->scale[first] : 0);
     for (size_t j = 0; j < n; j += 8) {
-        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff;
-        if (scale_step)
-            s = _mm512_maskz_loadu_pd(some, scale + j);
-        _mm256_mask_cvtepi32_storeu_epi8(out + j, some, eight(_mm256_maskz_loadu_epi32(some, acc + j), s, f));
+        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff, unsure;
+        if (step)
+            s = _mm512_maskz_loadu_pd(some, to->scale + first + j);
+        __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, to, &unsure);
+        _mm256_mask_cvtepi32_storeu_epi8(out + j, some, results);
+        if (unsure & some)
+            dq_requantize_unsure(acc + j, n - j < 8 ? n - j : 8, to, first + j * step, step, out + j);
     }
 }
 
@@ -92,12 +93,13 @@ static inline __m512i regroup(__m512i v)
                                     v);
 }
 
-void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, size_t scale_step,
-                          int32_t zero_point, int32_t lo, int32_t hi, uint8_t *out)
+void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                          uint8_t *out)
 {
-    form f = form_of(zero_point, lo, hi);
+    const double *scale = to->scale + first;
+    form f = form_of(to);
     if (n < WIDE) {
-        exact(acc, n, scale, scale_step, &f, out);
+        exact(acc, n, to, first, step, out);
         return;
     }
     __m512 s = _mm512_set1_ps((float)(scale[0] * UNIT));
@@ -107,7 +109,7 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, siz
         __mmask16 unsure = 0;
         bool finite = all_finite(s);
         for (size_t k = 0; k < GROUP; k++) {
-            if (scale_step) {
+            if (step) {
                 s = sixteen_scales(scale + j + k * LANES, LANES);
                 finite = all_finite(s) && (k == 0 || finite);
             }
@@ -116,7 +118,7 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, siz
         if (finite && unsure == 0)
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
         else
-            exact(acc + j, WIDE, scale + j * scale_step, scale_step, &f, out + j);
+            exact(acc + j, WIDE, to, first + j * step, step, out + j);
     }
 }
 
@@ -124,9 +126,8 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const double *scale, siz
 
 typedef struct tile {
     const int32_t *acc; /* the columns at hand */
-    size_t stride, cols;
-    const double *scale;
-    __m512 s; /* the same as floats */
+    size_t stride, first, cols;
+    __m512 s; /* scales as floats */
     bool finite;
     form f;
 } tile;
@@ -141,7 +142,7 @@ static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, siz
 {
     uint8_t bytes[GROUP * LANES] = {0};
     for (size_t k = 0; k < GROUP; k++)
-        exact(row_of(t, i + k, rows), t->cols, t->scale, 1, &t->f, bytes + k * LANES);
+        exact(row_of(t, i + k, rows), t->cols, t->f.to, t->first, 1, bytes + k * LANES);
     return regroup(_mm512_loadu_si512(bytes));
 }
 
@@ -196,15 +197,15 @@ static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
     }
 }
 
-/* Rows of 64 columns: their bytes are one vector. */
+/* Rows of 64 columns from `first` on: their bytes are one vector. */
 static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, const dq_requantize_to *to,
-                         const double *scale, uint8_t *out)
+                         size_t first, uint8_t *out)
 {
-    const form f = form_of(to->zero_point, to->lo, to->hi);
+    const form f = form_of(to);
     __m512 s[GROUP];
     bool finite = true;
     for (size_t k = 0; k < GROUP; k++) {
-        s[k] = sixteen_scales(scale + k * LANES, LANES);
+        s[k] = sixteen_scales(to->scale + first + k * LANES, LANES);
         finite = all_finite(s[k]) && finite;
     }
     for (; rows > 0; rows--, acc += acc_stride, out += to->out_stride) {
@@ -215,22 +216,22 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
         if (finite && unsure == 0)
             _mm512_storeu_si512(out, regroup(quarters(v, &f)));
         else
-            exact(acc, WIDE, scale, 1, &f, out);
+            exact(acc, WIDE, to, first, 1, out);
     }
 }
 
 void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                                const dq_requantize_to *to)
 {
-    tile t = {.stride = acc_stride, .f = form_of(to->zero_point, to->lo, to->hi)};
+    tile t = {.stride = acc_stride, .f = form_of(to)};
     size_t j = 0;
     for (; !to->transposed && cols - j >= WIDE; j += WIDE)
-        as_wide_rows(acc + j, acc_stride, rows, to, to->scale + j, to->out + j);
+        as_wide_rows(acc + j, acc_stride, rows, to, j, to->out + j);
     for (; j < cols && rows > 0; j += LANES) {
         t.acc = acc + j;
         t.cols = cols - j < LANES ? cols - j : LANES;
-        t.scale = to->scale + j;
-        t.s = sixteen_scales(t.scale, t.cols);
+        t.first = j;
+        t.s = sixteen_scales(to->scale + j, t.cols);
         t.finite = all_finite(t.s);
         if (to->transposed)
             as_columns(&t, rows, to->out + j * to->out_stride, to->out_stride);

@@ -8,39 +8,48 @@ typedef struct bounds {
 } bounds;
 
 /* Two sums. The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
- */
-static inline __m128i scaled(__m128i acc, __m128d scale, bounds b)
+ * `off`: the largest distance from a whole number so far. */
+static inline __m128i scaled(__m128i acc, __m128d scale, bounds b, __m128d *off)
 {
     __m128d v = _mm_mul_pd(_mm_cvtepi32_pd(acc), scale);
-    return _mm_cvtpd_epi32(_mm_min_pd(_mm_max_pd(v, b.low), b.high)); /* to nearest even */
+    v = _mm_min_pd(_mm_max_pd(v, b.low), b.high);
+    __m128i rounded = _mm_cvtpd_epi32(v); /* to nearest even */
+    __m128d distance = _mm_sub_pd(v, _mm_cvtepi32_pd(rounded));
+    *off = _mm_max_pd(*off, _mm_andnot_pd(_mm_set1_pd(-0.0), distance));
+    return rounded;
 }
 
-static inline __m128i four(const int32_t *acc, __m128d s0, __m128d s1, bounds b)
+static inline __m128i four(const int32_t *acc, __m128d s0, __m128d s1, bounds b, __m128d *off)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)acc);
-    return _mm_unpacklo_epi64(scaled(v, s0, b), scaled(_mm_srli_si128(v, 8), s1, b));
+    return _mm_unpacklo_epi64(scaled(v, s0, b, off), scaled(_mm_srli_si128(v, 8), s1, b, off));
 }
 
-static void exact(const int32_t *acc, size_t n, const double *scale, size_t scale_step, int32_t zero_point,
-                  int32_t lo, int32_t hi, uint8_t *out)
+static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                  uint8_t *out)
 {
+    const double *scale = to->scale + first;
     size_t j = 0;
     if (n >= 8) {
-        bounds b = {_mm_set1_pd(lo - zero_point), _mm_set1_pd(hi - zero_point)};
-        __m128i zero = _mm_set1_epi16((short)zero_point);
+        bounds b = {_mm_set1_pd(to->lo - to->zero_point), _mm_set1_pd(to->hi - to->zero_point)};
+        __m128i zero = _mm_set1_epi16((short)to->zero_point);
         __m128d s[4];
         for (int v = 0; v < 4; v++)
             s[v] = _mm_set1_pd(scale[0]);
         for (; j + 8 <= n; j += 8) {
-            for (int v = 0; v < 4 && scale_step; v++)
+            for (int v = 0; v < 4 && step; v++)
                 s[v] = _mm_loadu_pd(scale + j + 2 * v);
-            __m128i words = _mm_packs_epi32(four(acc + j, s[0], s[1], b), four(acc + j + 4, s[2], s[3], b));
+            __m128d off = _mm_setzero_pd();
+            __m128i words =
+                _mm_packs_epi32(four(acc + j, s[0], s[1], b, &off), four(acc + j + 4, s[2], s[3], b, &off));
             words = _mm_add_epi16(words, zero);
-            __m128i bytes = lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
+            __m128i bytes = to->lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
             _mm_storel_epi64((__m128i *)(void *)(out + j), bytes);
+            if (_mm_movemask_pd(_mm_cmpge_pd(off, _mm_set1_pd(DQ_NEARLY_HALF))))
+                dq_requantize_unsure(acc + j, 8, to, first + j * step, step, out + j);
         }
     }
-    dq_requantize_c(acc + j, n - j, scale + j * scale_step, scale_step, zero_point, lo, hi, out + j);
+    dq_requantize_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
 static inline void put_codes(const vi v[4], int32_t zero, int32_t flip, uint8_t *out)

@@ -1,5 +1,5 @@
 /* Codes of sums by a product of floats with nothing to check: only floats are taken for which it was seen to
- * give what the product of doubles gives. Both only grow with the sum, and so are the same for all sums when
+ * give what the exact product gives. Both only grow with the sum, and so are the same for all sums when
  * they are for those beside each half quantum. */
 #ifndef DQ_KERNELS_X86_SURE_AVX2_H
 #define DQ_KERNELS_X86_SURE_AVX2_H

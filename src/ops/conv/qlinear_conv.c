@@ -1,5 +1,5 @@
-/* QLinearConv: y = saturate(round(sum * (x_scale * w_scale / y_scale)) + y_zero_point), where sum is that of
- * (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps. */
+/* QLinearConv: y = saturate(round(sum * x_scale * w_scale / y_scale) + y_zero_point), rounded once, where sum
+ * is that of (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps. */
 #include "ops/conv/qconv.h"
 
 enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
@@ -50,10 +50,20 @@ static void find_scales(const dq_op_call *call, size_t channels, double *scales)
         scales[j] = j && call->in[W_SCALE]->count == 1 ? scales[0] : scale_of(call, j);
 }
 
-static dq_requantize_to codes_of(const dq_op_call *call)
+/* How sums of channels from `channel` on become 8 bits, whose scales are at `scale`. */
+static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, const double *scale)
 {
+    const dq_tensor *w = call->in[W_SCALE];
+    const size_t step = w->count != 1;
     int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
-    return (dq_requantize_to){.zero_point = dq_qconv_zero(call, Y_ZERO, 0), .lo = lo, .hi = lo + 255};
+    return (dq_requantize_to){.scale = scale,
+                              .factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
+                                          .b = dq_data(w, float) + channel * step,
+                                          .b_step = step,
+                                          .y = dq_data(call->in[Y_SCALE], float)},
+                              .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
+                              .lo = lo,
+                              .hi = lo + 255};
 }
 
 static bool knows_scales(const dq_op_call *call)
@@ -67,8 +77,7 @@ static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requ
     if (!knows_scales(call) || !dq_call_constant(call, Y_ZERO))
         return false;
     *scale = scale_of(call, channel);
-    *to = codes_of(call);
-    to->scale = scale;
+    *to = codes_of(call, channel, scale);
     return true;
 }
 
@@ -77,8 +86,8 @@ static void store(const dq_conv_sums *sums)
     const state *st = (const state *)(const void *)sums->conv;
     const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
-    dq_requantize_to to = codes_of(call);
-    to.scale = (st->scales ? st->scales : (const double *)call->scratch) + sums->channel;
+    const double *scales = st->scales ? st->scales : (const double *)call->scratch;
+    dq_requantize_to to = codes_of(call, sums->channel, scales + sums->channel);
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
@@ -98,7 +107,7 @@ static void store(const dq_conv_sums *sums)
     else if (sums->lanes)
         call->kernels->qlanes->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
-        call->kernels->requantize(sums->c, sums->count, to.scale, 0, to.zero_point, to.lo, to.hi, to.out);
+        call->kernels->requantize(sums->c, sums->count, &to, 0, 0, to.out);
     else
         call->kernels->requantize_tile(sums->c, sums->c_stride, sums->count, sums->channels, &to);
 }

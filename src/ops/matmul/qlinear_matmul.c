@@ -1,8 +1,9 @@
-/* QLinearMatMul: y = saturate(round(sum * (a_scale * b_scale / y_scale)) + y_zero_point), sum = sum of
- * (a - a_zero_point)(b - b_zero_point). Between 8-bit integers the sum is an int32 that wraps, as the
+/* QLinearMatMul: y = saturate(round(sum * a_scale * b_scale / y_scale) + y_zero_point), rounded once, sum =
+ * sum of (a - a_zero_point)(b - b_zero_point). Between 8-bit integers the sum is an int32 that wraps, as the
  * standard allows; with a float8 operand it is a sum of values (wide_matmul.h). A float8 result is the value
  * with its zero point added, rounded once, saturated. Scales are used as doubles, whatever their type. */
 #include "base/codec.h"
+#include "base/exact.h"
 #include "ops/matmul/int_matmul.h"
 #include "ops/matmul/wide_matmul.h"
 
@@ -120,25 +121,46 @@ static place place_of(const dq_op_call *call, const state *st, size_t batch, siz
     return at;
 }
 
-static double scale_at(const place *at, size_t col)
+static double b_scale_at(const place *at, size_t col)
 {
     const params *p = &at->st->p;
-    double b = dq_qparam_scale(at->call, &p->b_scale, at->b_scale_at + col * p->b_scale.step);
-    double y = dq_tensor_get_double(at->call->in[Y_SCALE], at->y_scale_at + col * p->y_scale.col);
-    return at->a_scale * b / y;
+    return dq_qparam_scale(at->call, &p->b_scale, at->b_scale_at + col * p->b_scale.step);
 }
 
-/* Element `col` of the row from its scaled sum. */
-static void put(const place *at, size_t index, size_t col, double scaled)
+static double y_scale_at(const place *at, size_t col)
+{
+    return dq_tensor_get_double(at->call->in[Y_SCALE], at->y_scale_at + col * at->st->p.y_scale.col);
+}
+
+/* The float8 of a sum, scaled, and its zero point. What double arithmetic gives is off by less than `error`:
+ * where both ends of that become one number, it is the number. */
+static uint8_t float8_of(const place *at, dq_dtype dtype, double sum, size_t col, double zero)
+{
+    const double b = b_scale_at(at, col), y = y_scale_at(at, col), scaled = sum * (at->a_scale * b / y);
+    const double v = scaled + zero, error = (fabs(scaled) + fabs(zero)) * 0x1p-50;
+    uint32_t low = dq_encode_float(dtype, dq_round_to_odd(v - error), true, DQ_ROUND_NEAREST);
+    uint32_t high = dq_encode_float(dtype, dq_round_to_odd(v + error), true, DQ_ROUND_NEAREST);
+    if (low == high || !(error > 0))
+        return (uint8_t)low;
+    double exact = dq_exact_quotient(sum, at->a_scale, b, zero * y, y);
+    return (uint8_t)dq_encode_float(dtype, dq_round_to_odd(exact == 0 ? 0 : exact), true,
+                                    DQ_ROUND_NEAREST);
+}
+
+/* Element `col` of the row from its sum. */
+static void put(const place *at, size_t index, size_t col, double sum)
 {
     const dq_tensor *y = at->call->out[0], *zero = at->call->in[Y_ZERO];
     double zero_point = dq_tensor_get_double(zero, at->y_zero_at + col * at->st->p.y_zero.col);
     uint8_t *out = (uint8_t *)y->data + index;
     if (float8(y->dtype)) {
-        *out =
-            (uint8_t)dq_encode_float(y->dtype, dq_round_to_odd(scaled + zero_point), true, DQ_ROUND_NEAREST);
+        *out = float8_of(at, y->dtype, sum, col, zero_point);
         return;
     }
+    double a = at->a_scale, b = b_scale_at(at, col), y_scale = y_scale_at(at, col),
+           scaled = sum * (a * b / y_scale);
+    if (fabs(scaled) < 512 && fabs(scaled - rint(scaled)) >= DQ_NEARLY_HALF)
+        scaled = dq_exact_quotient(sum, a, b, 0, y_scale);
     double lo = y->dtype == DQ_INT8 ? -128 : 0, hi = lo + 255, v = rint(scaled) + zero_point;
     v = v > lo ? v : lo; /* also for NaN */
     v = v < hi ? v : hi;
@@ -151,7 +173,32 @@ static void store_row(const dq_op_call *call, const void *arg, size_t batch, siz
     const dq_matmul_shape *s = &st->mm.s;
     place at = place_of(call, st, batch, row);
     for (size_t j = 0; j < s->n; j++)
-        put(&at, (batch * s->m + row) * s->n + j, j, sums[j] * scale_at(&at, j));
+        put(&at, (batch * s->m + row) * s->n + j, j, sums[j]);
+}
+
+/* Of the columns of a tile. */
+typedef struct multipliers {
+    double scale[DQ_QGEMM_NR_MAX];
+    float b[DQ_QGEMM_NR_MAX], y[DQ_QGEMM_NR_MAX];
+} multipliers;
+
+/* How sums of `cols` columns from `col` on become 8 bits; *m is what it points to. */
+static dq_requantize_to codes_of(const place *at, size_t col, size_t cols, multipliers *m)
+{
+    const dq_op_call *call = at->call;
+    const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
+    const bool single = at->st->p.b_scale.single && at->st->p.y_scale.col == 0;
+    for (size_t j = 0; j < cols; j++) {
+        const bool same = j > 0 && single;
+        m->b[j] = same ? m->b[0] : (float)b_scale_at(at, col + j);
+        m->y[j] = same ? m->y[0] : (float)y_scale_at(at, col + j);
+        m->scale[j] = same ? m->scale[0] : at->a_scale * (double)m->b[j] / (double)m->y[j];
+    }
+    return (dq_requantize_to){.scale = m->scale,
+                              .factors = {at->a_scale, m->b, m->y, 1, 1},
+                              .zero_point = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at->y_zero_at),
+                              .lo = lo,
+                              .hi = lo + 255};
 }
 
 static bool general(const dq_int_sums *sums, const state *st)
@@ -163,19 +210,12 @@ static bool general(const dq_int_sums *sums, const state *st)
 static void store_same_rows(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;
-    const dq_tensor *y = call->out[0];
-    double scales[DQ_QGEMM_NR_MAX];
+    multipliers m;
     size_t n = sums->mm->s.n, from = (sums->batch * sums->mm->m + sums->row) * n + sums->col;
-    place at = place_of(call, st, sums->batch, 0);
-    for (size_t j = 0; j < sums->cols; j++)
-        scales[j] = j > 0 && st->p.b_scale.single ? scales[0] : scale_at(&at, sums->col + j);
-    int32_t lo = y->dtype == DQ_INT8 ? -128 : 0;
-    dq_requantize_to to = {.scale = scales,
-                           .zero_point = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at),
-                           .lo = lo,
-                           .hi = lo + 255,
-                           .out = (uint8_t *)y->data + from,
-                           .out_stride = n};
+    const place at = place_of(call, st, sums->batch, 0);
+    dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
+    to.out = (uint8_t *)call->out[0]->data + from;
+    to.out_stride = n;
     call->kernels->requantize_tile(sums->c, sums->c_stride, sums->rows, sums->cols, &to);
 }
 
@@ -183,11 +223,7 @@ static void store_sums(const dq_int_sums *sums)
 {
     const state *st = (const state *)(const void *)sums->mm;
     const dq_op_call *call = sums->call;
-    const dq_tensor *y = call->out[0];
-    double scales[DQ_QGEMM_NR_MAX];
-    bool any = general(sums, st);
-    int32_t lo = y->dtype == DQ_INT8 ? -128 : 0;
-    place at;
+    const bool any = general(sums, st);
     if (!any && st->p.same_rows) {
         store_same_rows(sums, st);
         return;
@@ -195,19 +231,15 @@ static void store_sums(const dq_int_sums *sums)
     for (size_t i = 0; i < sums->rows; i++) {
         size_t row = sums->row + i, from = (sums->batch * sums->mm->m + row) * sums->mm->s.n + sums->col;
         const int32_t *c = sums->c + i * sums->c_stride;
-        if (i == 0 || !st->p.same_rows) {
-            at = place_of(call, st, sums->batch, st->p.same_rows ? 0 : row);
-            for (size_t j = 0; j < sums->cols; j++)
-                scales[j] = scale_at(&at, sums->col + j);
-        }
+        const place at = place_of(call, st, sums->batch, st->p.same_rows ? 0 : row);
         if (!any) {
-            int32_t zero = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at.y_zero_at);
-            call->kernels->requantize(c, sums->cols, scales, 1, zero, lo, lo + 255,
-                                      (uint8_t *)y->data + from);
+            multipliers m;
+            const dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
+            call->kernels->requantize(c, sums->cols, &to, 0, 1, (uint8_t *)call->out[0]->data + from);
             continue;
         }
         for (size_t j = 0; j < sums->cols; j++)
-            put(&at, from + j, sums->col + j, (double)c[j] * scales[j]);
+            put(&at, from + j, sums->col + j, (double)c[j]);
     }
 }
 

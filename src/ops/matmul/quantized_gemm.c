@@ -1,7 +1,8 @@
 /* com.microsoft QGemm: Y = alpha * (A' - za)(B' - zb) + C as sums in the scale alpha * sa * sb, A' and B'
  * transposed as attributes say, C int32 in that scale, added modulo 2^32. With y_scale the result is
- *     saturate(round(sum * (alpha * sa * sb / sy)) + zy)
- * as the standard's QLinearMatMul has it, without y_scale float(sum) * float(float(alpha * sa) * sb). */
+ *     saturate(round(sum * alpha * sa * sb / sy) + zy),
+ * rounded once as in the standard's QLinearMatMul, without y_scale float(sum) * float(float(alpha * sa) *
+ * sb). */
 #include "ops/matmul/int_matmul.h"
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
@@ -152,19 +153,23 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
     const dq_op_call *call = sums->call;
     const dq_tensor *y = call->out[0], *zero = dq_call_in(call, Y_ZERO);
     double scales[DQ_QGEMM_NR_MAX];
+    float b_scales[DQ_QGEMM_NR_MAX];
     int32_t block[ROWS * DQ_QGEMM_NR_MAX], lo = y->dtype == DQ_INT8 ? -128 : 0;
     double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
     double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
-    for (size_t j = 0; j < sums->cols; j++)
-        scales[j] =
-            j > 0 && st->b_scale.single
-                ? scales[0]
-                : a * dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step) / y_scale;
-    dq_requantize_to to = {.scale = scales,
-                           .zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
-                           .lo = lo,
-                           .hi = lo + 255,
-                           .out_stride = st->mm.s.n};
+    for (size_t j = 0; j < sums->cols; j++) {
+        const bool same = j > 0 && st->b_scale.single;
+        double b = same ? 0 : dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
+        scales[j] = same ? scales[0] : a * b / y_scale;
+        b_scales[j] = same ? b_scales[0] : (float)b;
+    }
+    dq_requantize_to to = {
+        .scale = scales,
+        .factors = {.a = a, .b = b_scales, .b_step = 1, .y = dq_data(call->in[Y_SCALE], float)},
+        .zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+        .lo = lo,
+        .hi = lo + 255,
+        .out_stride = st->mm.s.n};
     for (size_t i = 0; i < sums->rows; i += ROWS) {
         size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
         const int32_t *c = with_c(sums, st, i, rows, block);

@@ -1,0 +1,65 @@
+/* Contracts of requantizing: int32 sums become 8 bits.
+ *
+ * The result is that of the formula in real numbers, rounded once. Kernels come to it in up to three tiers:
+ *   1. products in float, where vectors are worth it: sure but within about 2^-13 of a tie;
+ *   2. products in double with `scale`: sure but within DQ_NEARLY_HALF of a tie;
+ *   3. dq_requantize_exactly for the sums that are left: ties and what is as good as one.
+ *
+ * The second tier is right wherever it is sure. scale is a * b / y with up to two roundings, and the product
+ * with the sum has a third, so that it is off by less than 4 * 2^-53 of its size: less than 2^-42 up to 512
+ * in size. What is larger saturates. Where a product lies at least that far from k + 1/2, the real number
+ * lies on the same side of it. */
+#ifndef DQ_KERNELS_REQUANTIZE_H
+#define DQ_KERNELS_REQUANTIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What multipliers are made of: that of column j is a * b[j * b_step] / y[j * y_step] in real numbers. a is
+ * a float, or a product of two. */
+typedef struct dq_factors {
+    double a;
+    const float *b, *y;
+    size_t b_step, y_step;
+} dq_factors;
+
+/** How sums become 8 bits, and where: the element of row i and column j goes to out[i * out_stride + j], or,
+ * `transposed`, to out[j * out_stride + i]. */
+typedef struct dq_requantize_to {
+    const double *scale; /* of each column: a * b / y in double */
+    dq_factors factors;
+    int32_t zero_point, lo, hi;
+    uint8_t *out;
+    size_t out_stride;
+    bool transposed;
+} dq_requantize_to;
+
+enum { DQ_REQUANTIZE_COLS = 16 };
+
+/** out[j] = clamp(round(acc[j] * m) + zero_point, lo, hi) for j < n, where m is the multiplier of column
+ * first + j * step (a step of 0: one for all) and round is to nearest, ties to even, of the product in real
+ * numbers. Where a factor is not finite, or y is 0, the product is what IEEE 754 gives for (acc * a * b) / y.
+ * NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and holds zero_point; out gets the low 8 bits. to->out,
+ * out_stride and transposed do not count. */
+typedef void dq_requantize_fn(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                              size_t step, uint8_t *out);
+
+/** dq_requantize_fn for the rows × cols sums acc[i * acc_stride + j]. Rows of acc may be read up to the next
+ * multiple of DQ_REQUANTIZE_COLS columns. */
+typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                   const dq_requantize_to *to);
+
+/* ---- For kernels --------------------------------------------------------------------------------------- */
+
+/** A product in double that is this far or farther from the nearest whole number is not sure. */
+#define DQ_NEARLY_HALF (0.5 - 0x1p-42)
+
+/** The rounded product of a sum with the multiplier of a column, up to 512 in size; NaN gives -512. */
+int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
+
+/** Computes those of out[0 … n-1] again whose products in double are not sure. */
+void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                          uint8_t *out);
+
+#endif
