@@ -1,5 +1,9 @@
 #include "kernels/kernels.h"
 
+#include "base/exact.h"
+
+#include <math.h>
+
 void dq_wgemm_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
                 const uint32_t *offsets, size_t octets, int32_t *c)
 {
@@ -30,44 +34,68 @@ void dq_wrow_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OC
     }
 }
 
-/* `extra` being there and `step` are known in most calls, so that compilers make vectors of it. */
-static inline __attribute__((always_inline)) void wide_row(const dq_wide_sums *s, const int32_t *sums,
-                                                           const int32_t *high, const double *extra,
-                                                           const double *fixed, const double *offset,
-                                                           const double *scale, size_t step, uint16_t *out)
+/* Exactly. */
+static uint16_t value_of(const dq_wide_sums *s, size_t i, size_t j)
+{
+    const dq_wide_sums one = dq_wide_rest(s, i, j);
+    const dq_factors *f = &one.factors;
+    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point;
+    double total =
+        *one.sums + (one.high ? 256.0 * *one.high : 0) + (one.extra ? *one.extra : 0) + *one.offset;
+    double v = dq_exact_quotient(total, f->a, (double)*f->b, one.c ? (double)*one.c : 0, (double)*f->y);
+    v = v > least ? v : least; /* also for NaN */
+    v = v < most ? v : most;
+    return (uint16_t)((int32_t)rint(v) + s->zero_point);
+}
+
+enum { BLOCK = 64 };
+
+/* Columns j … j + n - 1 of row i. `high`, `extra` and `step` are known in most calls, so that compilers make
+ * vectors of it. */
+static inline __attribute__((always_inline)) void block_of(const dq_wide_sums *s, size_t i, size_t j,
+                                                           size_t n, bool high, bool extra, size_t step,
+                                                           uint16_t *out)
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
-    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point;
-    for (size_t j = 0; j < s->cols; j++) {
-        double sum = extra ? sums[j] + extra[j] : sums[j];
-        sum += high ? 256.0 * high[j] : 0;
-        sum += fixed ? fixed[j * step] : 0;
-        double v = (sum + offset[j * step]) * scale[j * step];
+    const dq_wide_sums at = dq_wide_rest(s, i, j);
+    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, sure = 0.5 - s->error;
+    double off[BLOCK];
+    int unsure = 0;
+    for (size_t k = 0; k < n; k++) {
+        double sum = extra ? at.sums[k] + at.extra[k] : at.sums[k], rounded;
+        sum += high ? 256.0 * at.high[k] : 0;
+        double v = sum * at.scale[k * step] + at.shift[k * step];
         v = v > least ? v : least; /* also for NaN; bounds are whole numbers, so that rounding may follow */
         v = v < most ? v : most;
-        out[j] = (uint16_t)((int32_t)(v + magic - magic) + s->zero_point);
+        rounded = v + magic - magic;
+        off[k] = fabs(v - rounded);
+        unsure |= !(off[k] < sure);
+        out[k] = (uint16_t)((int32_t)rounded + s->zero_point);
+    }
+    for (size_t k = 0; unsure && k < n; k++)
+        if (!(off[k] < sure))
+            out[k] = value_of(s, i, j + k);
+}
+
+void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t cols, uint16_t *out)
+{
+    for (size_t end = j + cols, n; j < end; j += n, out += n) {
+        n = end - j < BLOCK ? end - j : BLOCK;
+        if (s->high)
+            block_of(s, i, j, n, true, s->extra != NULL, s->col_step, out);
+        else if (s->extra && s->col_step)
+            block_of(s, i, j, n, false, true, 1, out);
+        else if (s->extra)
+            block_of(s, i, j, n, false, true, 0, out);
+        else if (s->col_step)
+            block_of(s, i, j, n, false, false, 1, out);
+        else
+            block_of(s, i, j, n, false, false, 0, out);
     }
 }
 
 void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
 {
-    for (size_t i = 0; i < s->rows; i++) {
-        const int32_t *sums = s->sums + i * s->stride;
-        const double *extra = s->extra ? s->extra + i * s->extra_stride : NULL,
-                     *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-        uint16_t *to = out + i * s->out_stride;
-        if (s->fixed)
-            wide_row(s, sums, s->high ? s->high + i * s->stride : NULL, extra, s->fixed + i * s->row_step,
-                     offset, scale, s->col_step, to);
-        else if (s->high)
-            wide_row(s, sums, s->high + i * s->stride, extra, NULL, offset, scale, s->col_step, to);
-        else if (extra && s->col_step)
-            wide_row(s, sums, NULL, extra, NULL, offset, scale, 1, to);
-        else if (extra)
-            wide_row(s, sums, NULL, extra, NULL, offset, scale, 0, to);
-        else if (s->col_step)
-            wide_row(s, sums, NULL, NULL, NULL, offset, scale, 1, to);
-        else
-            wide_row(s, sums, NULL, NULL, NULL, offset, scale, 0, to);
-    }
+    for (size_t i = 0; i < s->rows; i++)
+        dq_requantize_wide_part(s, i, 0, s->cols, out + i * s->out_stride);
 }

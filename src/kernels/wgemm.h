@@ -2,6 +2,8 @@
 #ifndef DQ_KERNELS_WGEMM_H
 #define DQ_KERNELS_WGEMM_H
 
+#include "kernels/requantize.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,19 +30,29 @@ typedef void dq_wrow_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ
 typedef void dq_wconv_rows_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                               const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
-/** rows × cols sums that become codes of up to 16 bits: for s = i * stride + j
+/** rows × cols sums that become quantized values of up to 16 bits: for s = i * stride + j, and number t = i *
+ * row_step + j * col_step of what multiplies them,
  *
- *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] + fixed
- *      out[i * out_stride + j] = clamp(round((total + offset) * scale) + zero_point, lo, hi)
+ *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] + offset[t]
+ *      out[i * out_stride + j] = clamp(round((total * a * b + c) / y) + zero_point, lo, hi)
  *
- * where fixed, offset and scale are number i * row_step + j * col_step of theirs, and high, extra and fixed
- * (NULL: zeros) hold whole numbers such that the total is exact in double, in any order; the lower 16 bits
- * count. The sum with offset and the product are each rounded to double, then to nearest, ties to even. NaN
- * gives lo. Bounds and zero point are those of an integer type of up to 16 bits. */
+ * in real numbers, rounded to nearest once, ties to even; a, b and y are `factors`, b and y number t; c is
+ * c[t * c_step]. high and extra (NULL: zeros) and offset hold whole numbers such that the total is exact in
+ * double, in any order; the lower 16 bits of the result count. Where an operand is not finite, or y is 0, the
+ * quotient is what IEEE 754 gives. NaN gives lo. Bounds and zero point are those of an integer type of up to
+ * 16 bits.
+ *
+ * As with 8 bits (requantize.h) double arithmetic decides nearly all roundings: of (total - offset) *
+ * scale[t] + shift[t], the product rounded before the sum or not. Where the result is not beyond 2^17 in size
+ * that is off by less than `error`, and what comes no nearer to a tie is sure. */
 typedef struct dq_wide_sums {
     size_t rows, cols, stride, extra_stride, out_stride;
     const int32_t *sums, *high;
-    const double *extra, *fixed, *offset, *scale;
+    const double *extra, *offset, *scale, *shift; /* shift: offset * scale + c / y */
+    double error;                                 /* infinite where a scale or shift is not finite */
+    dq_factors factors;
+    const float *c; /* NULL: zeros */
+    size_t c_step;
     size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
     bool narrow; /* sums + 256 * high fit in int32 */
@@ -50,16 +62,23 @@ typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
 /** What is left of row i from column j on. */
 static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t j)
 {
+    const size_t t = i * s->row_step + j * s->col_step;
     dq_wide_sums rest = *s;
     rest.rows = 1;
     rest.cols -= j;
     rest.sums += i * s->stride + j;
     rest.high = rest.high ? rest.high + i * s->stride + j : NULL;
     rest.extra = rest.extra ? rest.extra + i * s->extra_stride + j : NULL;
-    rest.fixed = rest.fixed ? rest.fixed + i * s->row_step + j * s->col_step : NULL;
-    rest.offset += i * s->row_step + j * s->col_step;
-    rest.scale += i * s->row_step + j * s->col_step;
+    rest.offset += t;
+    rest.scale += t;
+    rest.shift += t;
+    rest.factors.b += t * rest.factors.b_step;
+    rest.factors.y += t * rest.factors.y_step;
+    rest.c = rest.c ? rest.c + t * rest.c_step : NULL;
     return rest;
 }
+
+/** Columns j … j + cols - 1 of row i, which vectors are not sure of. */
+void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t cols, uint16_t *out);
 
 #endif

@@ -134,14 +134,19 @@ static void run_wrow(call *c)
 
 static void run_requantize_wide(call *c)
 {
+    static const float factor = 0.001f, one = 1;
+    static const double nothing;
     const dq_wide_sums sums = {.rows = 1,
                                .cols = c->n,
                                .stride = c->n,
                                .sums = X(int32_t),
                                .high = Z(int32_t),
                                .narrow = true,
-                               .offset = bench_scales,
+                               .offset = &nothing,
+                               .shift = &nothing,
                                .scale = bench_scales,
+                               .error = 0x1p-32,
+                               .factors = {.a = 1, .b = &factor, .y = &one},
                                .hi = 65535};
     WORK(4, 2);
     c->k->requantize_wide(&sums, Y(uint16_t));

@@ -127,75 +127,107 @@ void check_wquads(const dq_kernels *k)
     }
 }
 
-static double *some_doubles(size_t n, bool scales)
+/* Terms of so many multipliers, next to ties of `wanted` here and there; operators find them in the same way.
+ */
+static void some_terms(dq_wide_sums *s, size_t count, const int32_t *wanted)
 {
-    double *x = kernel_memory(n * sizeof *x);
-    for (size_t j = 0; j < n; j++)
-        if (scales)
-            x[j] = kernel_random(2)   ? 0.5
-                   : kernel_random(8) ? ldexp(kernel_random(999), -10)
-                   : kernel_random(2) ? 1e300
-                                      : (double)NAN;
-        else
-            x[j] = (double)kernel_random(1000) / 4;
-    return x;
+    const dq_factors f = kernel_requantize_to(wanted, count).factors;
+    double *offset = kernel_memory(count * sizeof *offset), *scale = kernel_memory(count * sizeof *scale),
+           *shift = kernel_memory(count * sizeof *shift);
+    float *c = kernel_memory(count * sizeof *c);
+    const bool has_c = kernel_random(2), tiny = kernel_random(2);
+    for (size_t t = 0; t < count; t++) {
+        double y = (double)f.y[t], added;
+        offset[t] = kernel_random(2) ? 0 : (double)kernel_random(100000) - 50000;
+        if (has_c)
+            c[t] =
+                ldexpf((float)kernel_random(1 << 24) - 0x1p23f, (tiny ? -60 : -30) + (int)kernel_random(20));
+        added = (double)c[t] / y;
+        scale[t] = f.a * (double)f.b[t] / y;
+        shift[t] = offset[t] * scale[t] + added;
+        const double error = (fabs(offset[t] * scale[t]) + fabs(added) + 0x1p17) * 0x1p-49;
+        if (!isfinite(scale[t]) || !isfinite(error))
+            s->error = (double)INFINITY;
+        else if (s->error < error)
+            s->error = error;
+    }
+    s->factors = f;
+    s->offset = offset;
+    s->scale = scale;
+    s->shift = shift;
+    s->c = has_c ? c : NULL;
+    s->c_step = 1;
+}
+
+static void check_value(const dq_wide_sums *s, size_t i, size_t j, uint16_t got)
+{
+    const size_t at = i * s->stride + j, t = i * s->row_step + j * s->col_step;
+    const dq_factors *f = &s->factors;
+    double total = s->sums[at] + (s->high ? 256.0 * s->high[at] : 0) + s->offset[t];
+    total += s->extra ? s->extra[i * s->extra_stride + j] : 0;
+    const float c = s->c ? s->c[t] : 0;
+    int32_t v = kernel_quotient((int64_t)total, f->a, f->b[t], c, f->y[t]);
+    v = v == INT32_MIN ? v : v + s->zero_point;
+    v = v < s->lo ? s->lo : v > s->hi ? s->hi : v;
+    KERNEL_FAIL_UNLESS(got == (uint16_t)v, "(%.0f * %a * %a + %a) / %a + %d, error %g: %u, wanted %d", total,
+                       f->a, (double)f->b[t], (double)c, (double)f->y[t], s->zero_point, s->error, got, v);
+}
+
+static void check_wide(const dq_kernels *k, size_t n, size_t round)
+{
+    static const int32_t bounds[][2] = {{0, 255}, {-128, 127}, {0, 65535}, {-32768, 32767}};
+    size_t rows = 1 + kernel_random(4), stride = n + kernel_random(9), size = (rows - 1) * stride + n;
+    bool by_column = round % 2;
+    const int32_t *bound = bounds[kernel_random(4)];
+    dq_wide_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
+    s.extra_stride = kernel_random(3) ? n + kernel_random(9) : 0;
+    s.out_stride = n + kernel_random(9);
+    s.zero_point = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
+    s.row_step = by_column ? 0 : kernel_random(2);
+    s.col_step = by_column;
+    int32_t *sums = kernel_memory(size * sizeof *sums), *high = kernel_memory(size * sizeof *high);
+    size_t extras = (rows - 1) * s.extra_stride + n, outs = (rows - 1) * s.out_stride + n;
+    size_t terms = (rows - 1) * s.row_step + (n ? n - 1 : 0) * s.col_step + 1;
+    double *extra = kernel_memory(extras * sizeof *extra);
+    int32_t *wanted = kernel_memory(terms * sizeof *wanted);
+    for (size_t t = 0; t < terms; t++)
+        wanted[t] = kernel_sum();
+    some_terms(&s, terms, wanted);
+    for (size_t i = 0; i < size; i++) {
+        const size_t t = i / stride * s.row_step + i % stride * s.col_step;
+        const double tie = wanted[t < terms ? t : 0] - s.offset[t < terms ? t : 0];
+        sums[i] = kernel_random(2) && fabs(tie) < INT32_MAX ? (int32_t)tie : kernel_sum();
+        high[i] = (int32_t)(kernel_random(9) ? kernel_random(1000) : kernel_random(UINT32_MAX));
+    }
+    for (size_t i = 0; i < extras; i++)
+        extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
+    s.sums = sums;
+    s.high = round % 8 < 2 ? high : NULL;
+    s.narrow = s.high && kernel_random(2);
+    for (size_t i = 0; i < size && s.narrow; i++) {
+        high[i] %= INT32_MAX / 512;
+        sums[i] /= 2;
+    }
+    s.extra = round % 8 < 4 && round % 4 > 1 ? extra : NULL;
+    uint16_t *out = kernel_bytes(outs * sizeof *out), *before = kernel_memory(outs * sizeof *out);
+    memcpy(before, out, outs * sizeof *out);
+    k->requantize_wide(&s, out);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < s.out_stride && i * s.out_stride + j < outs; j++)
+            if (j < n)
+                check_value(&s, i, j, out[i * s.out_stride + j]);
+            else
+                KERNEL_FAIL_UNLESS(out[i * s.out_stride + j] == before[i * s.out_stride + j],
+                                   "row %zu: wrote behind %zu columns", i, n);
+    kernel_done();
 }
 
 void check_requantize_wide(const dq_kernels *k)
 {
-    static const int32_t bounds[][2] = {{0, 255}, {-128, 127}, {0, 65535}, {-32768, 32767}};
+    enum { MANY = 40, ROUNDS = 4000 };
     size_t n;
-    for (size_t round = 0; kernel_size(round / 8, &n); round++) {
-        size_t rows = 1 + kernel_random(4), stride = n + kernel_random(9), size = (rows - 1) * stride + n;
-        bool by_column = round % 2;
-        const int32_t *bound = bounds[kernel_random(4)];
-        dq_wide_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
-        s.extra_stride = kernel_random(3) ? n + kernel_random(9) : 0;
-        s.out_stride = n + kernel_random(9);
-        s.zero_point = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
-        s.row_step = by_column ? 0 : kernel_random(2);
-        s.col_step = by_column;
-        int32_t *sums = kernel_memory(size * sizeof *sums), *high = kernel_memory(size * sizeof *high);
-        size_t extras = (rows - 1) * s.extra_stride + n, outs = (rows - 1) * s.out_stride + n;
-        double *extra = kernel_memory(extras * sizeof *extra);
-        for (size_t i = 0; i < size; i++) {
-            sums[i] = (int32_t)kernel_random(200000) - 100000;
-            high[i] = (int32_t)(kernel_random(9) ? kernel_random(1000) : kernel_random(UINT32_MAX));
-        }
-        for (size_t i = 0; i < extras; i++)
-            extra[i] = ((double)kernel_random(200000) - 100000) * (kernel_random(9) ? 1 : 1e9);
-        s.sums = sums;
-        s.high = round % 8 < 4 ? high : NULL;
-        s.narrow = s.high && kernel_random(2);
-        for (size_t i = 0; i < size && s.narrow; i++)
-            high[i] %= INT32_MAX / 512;
-        s.extra = round % 4 < 2 ? extra : NULL;
-        double *fixed = some_doubles(by_column ? n : rows, false);
-        for (size_t i = 0; i < (by_column ? n : rows); i++)
-            fixed[i] = kernel_random(2) ? 0 : rint(fixed[i]) * 1e7 * (kernel_random(2) ? 1 : -1);
-        s.fixed = kernel_random(3) ? NULL : fixed;
-        s.offset = some_doubles(by_column ? n : rows, false);
-        s.scale = some_doubles(by_column ? n : rows, true);
-        uint16_t *out = kernel_bytes(outs * sizeof *out), *before = kernel_memory(outs * sizeof *out);
-        memcpy(before, out, outs * sizeof *out);
-        k->requantize_wide(&s, out);
-        for (size_t i = 0; i < rows; i++)
-            for (size_t j = 0; j < s.out_stride && i * s.out_stride + j < outs; j++) {
-                size_t at = i * stride + j, to = i * s.out_stride + j;
-                size_t term = i * s.row_step + j * s.col_step;
-                if (j >= n) {
-                    KERNEL_FAIL_UNLESS(out[to] == before[to], "row %zu: wrote behind %zu columns", i, n);
-                    continue;
-                }
-                double total = sums[at] + (s.high ? 256.0 * high[at] : 0);
-                total += s.extra ? extra[i * s.extra_stride + j] : 0;
-                total += s.fixed ? s.fixed[term] : 0;
-                volatile double more = total + s.offset[term], product = more * s.scale[term];
-                double v = rint(product) + s.zero_point;
-                double wanted = v >= s.hi ? s.hi : v > s.lo ? v : s.lo;
-                KERNEL_FAIL_UNLESS(out[to] == (uint16_t)(int32_t)wanted,
-                                   "row %zu of %zu, element %zu: %u, wanted %g", i, n, j, out[to], wanted);
-            }
-        kernel_done();
-    }
+    for (size_t round = 0; kernel_size(round / 16, &n); round++)
+        check_wide(k, n, round);
+    for (size_t round = 0; round < ROUNDS; round++)
+        check_wide(k, MANY, round);
 }

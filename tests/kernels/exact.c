@@ -49,21 +49,25 @@ static scaled raised(scaled x, int bits)
     return x;
 }
 
-/* Where one is too small to be added exactly, its sign stands in the last bit. */
+/* Less the last bits, which the last one that is left stands for. */
+static scaled lowered(scaled x, int bits)
+{
+    for (; bits; bits--, x.exponent++)
+        x.whole = x.whole / 2 + (x.whole % 2 && x.whole / 2 % 2 == 0 ? x.whole % 2 : 0);
+    return x;
+}
+
 static scaled sum_of(scaled a, scaled b)
 {
     if (a.whole == 0 || b.whole == 0)
         return a.whole == 0 ? b : a;
     if (a.exponent < b.exponent)
         return sum_of(b, a);
-    int room = ROOM - bits_of(a.whole), apart = a.exponent - b.exponent;
-    if (apart <= room) {
-        a = raised(a, apart);
-        a.whole += b.whole;
-        return a;
-    }
-    a = raised(a, room);
-    a.whole += b.whole < 0 ? -1 : 1;
+    int apart = a.exponent - b.exponent, room = ROOM - bits_of(a.whole);
+    if (apart > room)
+        b = lowered(b, apart - room);
+    a = raised(a, apart < room ? apart : room);
+    a.whole += b.whole;
     return a;
 }
 

@@ -1,9 +1,9 @@
 #include "kernels/kernels.h"
 #include "kernels/x86/requantize_float.h"
+#include "kernels/x86/requantize_wide.h"
 
 #include <float.h>
 #include <immintrin.h>
-#include <math.h>
 
 enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, WIDE = GROUP * LANES };
 
@@ -242,130 +242,82 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 
 /* ---- To 16 bits --------------------------------------------------------------------------------------- */
 
-/* Any row. */
+/* A row, and what is the same for all its columns. */
 typedef struct wide_row {
     const int32_t *sums, *high;
-    const double *extra;
-    const double *fixed, *offset, *scale; /* one for all columns, or `each` its own */
-    bool each, joined;                    /* sums and high as integers */
-    __m512d least, most;
+    const double *extra, *scale, *shift;
+    __m512d begin, low, most, same_scale, same_shift; /* same: begin is in it */
+    __m512i zero, near;                               /* near: twice */
+    bool joined;                                      /* sums and high as integers */
 } wide_row;
 
-/* Eight of the sums, `j` the first: the lower halves of its elements are the whole numbers. */
-static inline __m512d eight_wide(const wide_row *r, size_t j, __mmask8 some)
+/* Eight of the sums from column j on; `high`, `extra` and `step` are constant in most calls. */
+static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *r, size_t j, __mmask8 some,
+                                                                bool high, bool extra, bool step)
 {
-    const __m512d magic = _mm512_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
-    __m256i sums = _mm256_maskz_loadu_epi32(some, r->sums + j), high = sums;
-    if (r->high)
-        high = _mm256_maskz_loadu_epi32(some, r->high + j);
-    if (r->joined)
-        sums = _mm256_add_epi32(sums, _mm256_slli_epi32(high, 8));
-    __m512d v = _mm512_cvtepi32_pd(sums);
-    if (r->high && !r->joined)
-        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(high), _mm512_set1_pd(256), v);
-    if (r->extra)
+    __m256i sums = _mm256_maskz_loadu_epi32(some, r->sums + j), upper = sums;
+    if (high)
+        upper = _mm256_maskz_loadu_epi32(some, r->high + j);
+    if (high && r->joined)
+        sums = _mm256_add_epi32(sums, _mm256_slli_epi32(upper, 8));
+    __m512d v = _mm512_cvtepi32_pd(sums), scale = r->same_scale, shift = r->same_shift;
+    if (high && !r->joined)
+        v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(upper), _mm512_set1_pd(256), v);
+    if (extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
-    if (r->fixed)
-        v = _mm512_add_pd(v, r->each ? _mm512_maskz_loadu_pd(some, r->fixed + j) : _mm512_set1_pd(*r->fixed));
-    __m512d offset = r->each ? _mm512_maskz_loadu_pd(some, r->offset + j) : _mm512_set1_pd(*r->offset);
-    __m512d scale = r->each ? _mm512_maskz_loadu_pd(some, r->scale + j) : _mm512_set1_pd(*r->scale);
-    v = _mm512_mul_pd(_mm512_add_pd(v, offset), scale);
-    v = _mm512_max_pd(v, r->least); /* of NaN and a bound, max gives the bound */
-    return _mm512_add_pd(_mm512_min_pd(v, r->most), magic);
+    if (step) {
+        scale = _mm512_maskz_loadu_pd(some, r->scale + j);
+        shift = _mm512_add_pd(_mm512_maskz_loadu_pd(some, r->shift + j), r->begin);
+    }
+    v = _mm512_fmadd_pd(v, scale, shift);
+    return _mm512_castpd_si512(_mm512_min_pd(_mm512_max_pd(v, r->low), r->most));
 }
 
-static __attribute__((noinline)) void any_wide_row(const dq_wide_sums *s, size_t i, uint16_t *out)
+static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r, const dq_wide_sums *s,
+                                                               size_t i, bool high, bool extra, bool step,
+                                                               uint16_t *out)
 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i zero = _mm512_set1_epi32(s->zero_point);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     const size_t cols = s->cols;
-    const wide_row r = {.sums = s->sums + i * s->stride,
-                        .high = s->high ? s->high + i * s->stride : NULL,
-                        .extra = s->extra ? s->extra + i * s->extra_stride : NULL,
-                        .fixed = s->fixed ? s->fixed + i * s->row_step : NULL,
-                        .offset = s->offset + i * s->row_step,
-                        .scale = s->scale + i * s->row_step,
-                        .each = s->col_step != 0,
-                        .joined = s->high && s->narrow,
-                        .least = _mm512_set1_pd(s->lo - s->zero_point),
-                        .most = _mm512_set1_pd(s->hi - s->zero_point)};
     for (size_t j = 0; j < cols; j += LANES) {
         const __mmask16 some = (__mmask16)(cols - j < LANES ? (1u << (cols - j)) - 1 : 0xffff);
-        __m512i low = _mm512_castpd_si512(eight_wide(&r, j, (__mmask8)some));
-        __m512i up = _mm512_castpd_si512(eight_wide(&r, j + 8, (__mmask8)(some >> 8)));
-        __m512i codes = _mm512_add_epi32(_mm512_permutex2var_epi32(low, even, up), zero);
-        _mm256_mask_storeu_epi16(out + j, some, _mm512_cvtepi32_epi16(codes));
+        __m512i low = eight_wide(r, j, (__mmask8)some, high, extra, step);
+        __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), high, extra, step);
+        __m512i values = _mm512_add_epi32(_mm512_permutex2var_epi32(low, odd, up), r->zero);
+        __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
+        _mm256_mask_storeu_epi16(out + j, some, _mm512_cvtepi32_epi16(values));
+        if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
+            dq_requantize_wide_part(s, i, j, cols - j < LANES ? cols - j : LANES, out + j);
     }
-}
-
-/* What is the same in all rows that are as most are: to 16 bits, one offset and scale for all columns, all of
- * it integers. All products lie so far within 31 bits that integers may be saturated. */
-typedef struct plain {
-    __m512d offset, scale;
-    __m512i zero; /* and codes less the middle of their type, `flip` */
-    __m256i flip;
-} plain;
-
-static inline __m256i sixteen_codes(const plain *p, __m512i sums)
-{
-    const __m512d magic = _mm512_set1_pd(6755399441055744.0);
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    __m512d low = _mm512_cvtepi32_pd(_mm512_castsi512_si256(sums));
-    __m512d up = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(sums, 1));
-    low = _mm512_add_pd(_mm512_mul_pd(_mm512_add_pd(low, p->offset), p->scale), magic);
-    up = _mm512_add_pd(_mm512_mul_pd(_mm512_add_pd(up, p->offset), p->scale), magic);
-    __m512i codes = _mm512_permutex2var_epi32(_mm512_castpd_si512(low), even, _mm512_castpd_si512(up));
-    return _mm256_xor_si256(_mm512_cvtsepi32_epi16(_mm512_add_epi32(codes, p->zero)), p->flip);
-}
-
-static inline __m512i joined(const int32_t *sums, const int32_t *high, __mmask16 some)
-{
-    __m512i v = _mm512_maskz_loadu_epi32(some, sums);
-    if (!high)
-        return v;
-    return _mm512_add_epi32(v, _mm512_slli_epi32(_mm512_maskz_loadu_epi32(some, high), 8));
-}
-
-/* Rows from row i on, as long as they are plain; returns the number of the first that is not. `high` is there
- * or not in each call. */
-static inline __attribute__((always_inline)) size_t plain_rows(const dq_wide_sums *s, size_t i,
-                                                               const int32_t *high, uint16_t *out)
-{
-    const int32_t *sums = s->sums + i * s->stride;
-    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-    const size_t rows = s->rows, cols = s->cols, stride = s->stride, step = s->row_step, next = s->out_stride;
-    const size_t whole = cols - cols % LANES;
-    const __mmask16 rest = (__mmask16)((1u << cols % LANES) - 1);
-    const int16_t flip = s->lo < 0 ? 0 : INT16_MIN;
-    plain p = {.zero = _mm512_set1_epi32(s->zero_point + flip), .flip = _mm256_set1_epi16(flip)};
-    for (out += i * next; i < rows && (0x1p31 + fabs(*offset)) * fabs(*scale) <= 0x1p30; i++) {
-        p.offset = _mm512_set1_pd(*offset);
-        p.scale = _mm512_set1_pd(*scale);
-        for (size_t j = 0; j < whole; j += LANES)
-            _mm256_storeu_si256((__m256i *)(void *)(out + j),
-                                sixteen_codes(&p, joined(sums + j, high ? high + j : NULL, 0xffff)));
-        if (rest)
-            _mm256_mask_storeu_epi16(
-                out + whole, rest, sixteen_codes(&p, joined(sums + whole, high ? high + whole : NULL, rest)));
-        sums += stride;
-        high = high ? high + stride : NULL;
-        out += next;
-        offset += step;
-        scale += step;
-    }
-    return i;
 }
 
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
-    const bool may =
-        s->hi - s->lo == UINT16_MAX && !s->col_step && !s->extra && !s->fixed && (!s->high || s->narrow);
-    for (size_t i = 0; s->cols > 0 && i < s->rows; i++) {
-        if (may && s->high)
-            i = plain_rows(s, i, s->high + i * s->stride, out);
-        else if (may)
-            i = plain_rows(s, i, NULL, out);
-        if (i < s->rows)
-            any_wide_row(s, i, out + i * s->out_stride);
+    const fixed_point f = fixed_point_of(s);
+    wide_row r = {.begin = _mm512_set1_pd(f.begin),
+                  .low = _mm512_set1_pd(f.low),
+                  .most = _mm512_set1_pd(f.high),
+                  .zero = _mm512_set1_epi32(s->zero_point),
+                  .near = _mm512_set1_epi32(2 * f.near),
+                  .joined = s->high && s->narrow};
+    if (f.near == 0) {
+        dq_requantize_wide_c(s, out);
+        return;
+    }
+    for (size_t i = 0; s->cols > 0 && i < s->rows; i++, out += s->out_stride) {
+        r.sums = s->sums + i * s->stride;
+        r.high = s->high ? s->high + i * s->stride : NULL;
+        r.extra = s->extra ? s->extra + i * s->extra_stride : NULL;
+        r.scale = s->scale + i * s->row_step;
+        r.shift = s->shift + i * s->row_step;
+        r.same_scale = _mm512_set1_pd(*r.scale);
+        r.same_shift = _mm512_set1_pd(*r.shift + f.begin);
+        if (!s->high && !s->extra && !s->col_step)
+            put_wide_row(&r, s, i, false, false, false, out);
+        else if (s->high && !s->extra && !s->col_step)
+            put_wide_row(&r, s, i, true, false, false, out);
+        else
+            put_wide_row(&r, s, i, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
     }
 }

@@ -4,8 +4,8 @@
  * the product is under 256 in size: bits 14 and up are then the rounded product and a constant, and the lower
  * 14 say how far it was from the next half quantum. acc and scale are each off by at most 2^-24 of their size
  * and r by half a step, one step in all, so that the result is sure unless fewer than four steps are left;
- * those few are done in double. From 256 on all results saturate, whatever the zero point, and bits of floats
- * go up with them (those of negative ones are negative).
+ * those few are done in double and exactly (requantize.h). From 256 on all results saturate, whatever the
+ * zero point, and bits of floats go up with them (those of negative ones are negative).
  *
  * UNIT is such that bits 14 and up of 768 * UNIT are at least 2^15 + 255 and fit in 16 bits. Then they
  * saturate to 16 bits without a sign, and what is left after taking away MIDDLE less a zero point is below

@@ -1,3 +1,4 @@
+#include "kernels/x86/requantize_wide.h"
 #include "kernels/x86/vec_avx2.h"
 
 #include <math.h>
@@ -81,167 +82,150 @@ void dq_wgemm_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGE
         tile(a, pairs, b, offsets, 1, c);
 }
 
-typedef struct fixed {
+/* ---- Sums to 16 bits ----------------------------------------------------------------------------------- */
+
+/* A row, and what is the same for all its columns. */
+typedef struct wide_row {
     const dq_wide_sums *s;
-    __m256d low, high;
-    __m256i zero;
-} fixed;
+    size_t i;
+    const int32_t *sums, *high;
+    const double *extra, *scale, *shift;
+    __m256d begin, low, most, same_scale, same_shift; /* same: begin is in it */
+    __m256i zero, near;                               /* near: twice */
+} wide_row;
 
 static inline __m256d doubles(const int32_t *x)
 {
     return _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
 }
 
-/* The lower half of a result is the whole number that it was rounded to. */
-static inline __m256 four(const fixed *f, size_t at, size_t extra, const double *more, __m256d offset,
-                          __m256d scale)
+/* Four sums from column j on; `high`, `extra` and `step` are constant in each call. */
+static inline __attribute__((always_inline)) __m256 four(const wide_row *r, size_t j, bool high, bool extra,
+                                                         bool step)
 {
-    const __m256d magic = _mm256_set1_pd(6755399441055744.0); /* 1.5 * 2^52 */
-    __m256d v = doubles(f->s->sums + at);
-    if (f->s->high)
-        v = _mm256_add_pd(v, _mm256_mul_pd(doubles(f->s->high + at), _mm256_set1_pd(256)));
-    if (f->s->extra)
-        v = _mm256_add_pd(v, _mm256_loadu_pd(f->s->extra + extra));
-    if (more)
-        v = _mm256_add_pd(v, f->s->col_step ? _mm256_loadu_pd(more) : _mm256_broadcast_sd(more));
-    v = _mm256_mul_pd(_mm256_add_pd(v, offset), scale);
-    v = _mm256_max_pd(v, f->low); /* of NaN and a bound, max gives the bound */
-    return _mm256_castpd_ps(_mm256_add_pd(_mm256_min_pd(v, f->high), magic));
+    __m256d v = doubles(r->sums + j), scale = r->same_scale, shift = r->same_shift;
+    if (high)
+        v = _mm256_fmadd_pd(doubles(r->high + j), _mm256_set1_pd(256), v);
+    if (extra)
+        v = _mm256_add_pd(v, _mm256_loadu_pd(r->extra + j));
+    if (step) {
+        scale = _mm256_loadu_pd(r->scale + j);
+        shift = _mm256_add_pd(_mm256_loadu_pd(r->shift + j), r->begin);
+    }
+    v = _mm256_fmadd_pd(v, scale, shift);
+    return _mm256_castpd_ps(_mm256_min_pd(_mm256_max_pd(v, r->low), r->most));
 }
 
-/* Numbers 0 1 4 5 and 2 3 6 7 are in the halves of `v`: their lower 16 bits, in order. */
-static inline __m128i in_order(const fixed *f, __m256 v)
+/* Eight results, numbers 0 1 4 5 and 2 3 6 7 in the halves, in the lower 16 bits of each; `least`: the
+ * smallest fraction. */
+static inline __attribute__((always_inline)) __m256i eight(const wide_row *r, size_t j, bool high, bool extra,
+                                                           bool step, __m256i *least)
+{
+    __m256 first = four(r, j, high, extra, step), second = four(r, j + 4, high, extra, step);
+    *least = _mm256_min_epu32(*least, _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88)));
+    return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd)), r->zero);
+}
+
+/* In order. */
+static inline __m128i eight_values(__m256i v)
 {
     const __m256i lower = _mm256_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0, -1, -1,
                                           -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0);
-    __m256i codes = _mm256_shuffle_epi8(_mm256_add_epi32(_mm256_castps_si256(v), f->zero), lower);
-    return _mm_unpacklo_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
+    v = _mm256_shuffle_epi8(v, lower);
+    return _mm_unpacklo_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
 
-/* One row. */
-static __attribute__((noinline)) void any_row(const dq_wide_sums *s, size_t i, uint16_t *out)
+static inline __m256i sixteen_values(__m256i first, __m256i second)
 {
-    const fixed f = {s, _mm256_set1_pd(s->lo - s->zero_point), _mm256_set1_pd(s->hi - s->zero_point),
-                     _mm256_set1_epi32(s->zero_point)};
-    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-    const double *more = s->fixed ? s->fixed + i * s->row_step : NULL;
-    const size_t at = i * s->stride, extra = i * s->extra_stride;
-    __m256d o0 = _mm256_broadcast_sd(offset), s0 = _mm256_broadcast_sd(scale), o1 = o0, s1 = s0;
+    __m256i v = _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa); /* 0 8 1 9 4 12 5 13, … */
+    const __m256i apart = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5,
+                                           8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    v = _mm256_shuffle_epi8(v, apart); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+static inline bool sure(const wide_row *r, __m256i least)
+{
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(least, r->near), least)) == -1;
+}
+
+/* At least eight columns; the last ones reach back over those before them. */
+static inline __attribute__((always_inline)) void put_row(const wide_row *r, bool high, bool extra, bool step,
+                                                          uint16_t *out)
+{
+    const size_t cols = r->s->cols;
+    const __m256i all = _mm256_set1_epi32(-1);
     size_t j = 0;
-    for (; j + LANES <= s->cols; j += LANES) {
-        if (s->col_step) {
-            o0 = _mm256_loadu_pd(offset + j);
-            s0 = _mm256_loadu_pd(scale + j);
-            o1 = _mm256_loadu_pd(offset + j + 4);
-            s1 = _mm256_loadu_pd(scale + j + 4);
-        }
-        const double *first = more ? more + j * s->col_step : NULL,
-                     *second = more ? first + 4 * s->col_step : NULL;
-        __m256 v = _mm256_shuffle_ps(four(&f, at + j, extra + j, first, o0, s0),
-                                     four(&f, at + j + 4, extra + j + 4, second, o1, s1), 0x88);
-        _mm_storeu_si128((__m128i *)(void *)(out + j), in_order(&f, v));
+    for (; j + 2 * LANES <= cols; j += 2 * LANES) {
+        __m256i least = all, first = eight(r, j, high, extra, step, &least),
+                second = eight(r, j + LANES, high, extra, step, &least);
+        vi_store(out + j, sixteen_values(first, second));
+        if (__builtin_expect(!sure(r, least), 0))
+            dq_requantize_wide_part(r->s, r->i, j, 2 * LANES, out + j);
     }
-    if (j < s->cols) {
-        const dq_wide_sums rest = dq_wide_rest(s, i, j);
-        dq_requantize_wide_c(&rest, out + j);
+    for (; j < cols; j += LANES) {
+        const size_t at = j + LANES <= cols ? j : cols - LANES;
+        __m256i least = all, v = eight(r, at, high, extra, step, &least);
+        _mm_storeu_si128((__m128i *)(void *)(out + at), eight_values(v));
+        if (__builtin_expect(!sure(r, least), 0))
+            dq_requantize_wide_part(r->s, r->i, at, LANES, out + at);
     }
 }
 
-/* Rows that are as most are: to 16 bits, one offset and scale for all columns. All products lie so far within
- * 31 bits that integers may be saturated. */
-typedef struct plain {
-    __m256d offset, scale;
-    __m256i zero; /* and codes less the middle of their type, `flip` */
-    __m256i flip;
-} plain;
-
-/* Numbers 0 1 4 5 and 2 3 6 7. */
-static inline __m256i eight_plain(const plain *p, const int32_t *sums)
+static inline void begin_row(wide_row *r, const fixed_point *f, size_t i)
 {
-    const __m256d magic = _mm256_set1_pd(6755399441055744.0);
-    __m256d low = _mm256_mul_pd(_mm256_add_pd(doubles(sums), p->offset), p->scale);
-    __m256d up = _mm256_mul_pd(_mm256_add_pd(doubles(sums + 4), p->offset), p->scale);
-    __m256 v = _mm256_shuffle_ps(_mm256_castpd_ps(_mm256_add_pd(low, magic)),
-                                 _mm256_castpd_ps(_mm256_add_pd(up, magic)), 0x88);
-    return _mm256_add_epi32(_mm256_castps_si256(v), p->zero);
+    const dq_wide_sums *s = r->s;
+    r->i = i;
+    r->sums = s->sums + i * s->stride;
+    r->high = s->high ? s->high + i * s->stride : NULL;
+    r->extra = s->extra ? s->extra + i * s->extra_stride : NULL;
+    r->scale = s->scale + i * s->row_step;
+    r->shift = s->shift + i * s->row_step;
+    r->same_scale = _mm256_broadcast_sd(r->scale);
+    r->same_shift = _mm256_set1_pd(*r->shift + f->begin);
 }
 
-static inline __m256i codes_of(const plain *p, __m256i first, __m256i second)
+/* Fewer than eight columns, made as many. */
+static __attribute__((noinline)) void put_few(const wide_row *r, uint16_t *out)
 {
-    __m256i codes = _mm256_xor_si256(_mm256_packs_epi32(first, second), p->flip);
-    return _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
-static inline __m128i eight_codes(const plain *p, const int32_t *sums)
-{
-    __m256i v = eight_plain(p, sums);
-    return _mm256_castsi256_si128(codes_of(p, v, v));
-}
-
-/* Fewer than eight columns. */
-static __attribute__((noinline)) void few_plain(const plain *p, const int32_t *sums, size_t n, uint16_t *out)
-{
-    int32_t all[LANES] = {0};
+    int32_t sums[LANES] = {0};
+    uint16_t values[LANES];
+    wide_row whole = *r;
+    const size_t n = r->s->cols;
+    whole.sums = sums;
     for (size_t j = 0; j < n; j++)
-        all[j] = sums[j];
-    __m128i codes = eight_codes(p, all);
-    if (n & 4) {
-        _mm_storel_epi64((__m128i *)(void *)out, codes);
-        codes = _mm_srli_si128(codes, 8);
-        out += 4;
-    }
-    if (n & 2) {
-        _mm_storeu_si32(out, codes);
-        codes = _mm_srli_si128(codes, 4);
-        out += 2;
-    }
-    if (n & 1)
-        *out = (uint16_t)_mm_extract_epi16(codes, 0);
-}
-
-static inline void plain_row(const plain *p, const int32_t *sums, size_t cols, uint16_t *out)
-{
-    size_t j = 0;
-    for (; j + 2 * LANES <= cols; j += 2 * LANES)
-        vi_store(out + j, codes_of(p, eight_plain(p, sums + j), eight_plain(p, sums + j + LANES)));
-    if (j == cols)
-        return;
-    if (cols < LANES) {
-        const plain own = *p;
-        few_plain(&own, sums, cols, out);
-        return;
-    }
-    if (j + LANES <= cols)
-        _mm_storeu_si128((__m128i *)(void *)(out + j), eight_codes(p, sums + j));
-    /* the last ones reach back over those before them */
-    if (cols % LANES > 0)
-        _mm_storeu_si128((__m128i *)(void *)(out + cols - LANES), eight_codes(p, sums + cols - LANES));
-}
-
-/* Rows from row i on, as long as they are plain; returns the number of the first that is not. */
-static __attribute__((noinline)) size_t plain_rows(const dq_wide_sums *s, size_t i, uint16_t *out)
-{
-    const int32_t *sums = s->sums + i * s->stride;
-    const double *offset = s->offset + i * s->row_step, *scale = s->scale + i * s->row_step;
-    const size_t rows = s->rows, cols = s->cols, stride = s->stride, step = s->row_step, next = s->out_stride;
-    const int16_t flip = s->lo < 0 ? 0 : INT16_MIN;
-    plain p = {.zero = _mm256_set1_epi32(s->zero_point + flip), .flip = _mm256_set1_epi16(flip)};
-    if (s->hi - s->lo != UINT16_MAX || s->col_step || s->high || s->extra || s->fixed)
-        return i;
-    for (out += i * next; i < rows && (0x1p31 + fabs(*offset)) * fabs(*scale) <= 0x1p30; i++) {
-        p.offset = _mm256_broadcast_sd(offset);
-        p.scale = _mm256_broadcast_sd(scale);
-        plain_row(&p, sums, cols, out);
-        sums += stride;
-        out += next;
-        offset += step;
-        scale += step;
-    }
-    return i;
+        sums[j] = r->sums[j];
+    __m256i least = _mm256_set1_epi32(-1), v = eight(&whole, 0, false, false, false, &least);
+    _mm_storeu_si128((__m128i *)(void *)values, eight_values(v));
+    for (size_t j = 0; j < n; j++)
+        out[j] = values[j];
+    if (!sure(r, least))
+        dq_requantize_wide_part(r->s, r->i, 0, n, out);
 }
 
 void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
 {
-    for (size_t i = 0; s->cols > 0 && (i = plain_rows(s, i, out)) < s->rows; i++)
-        any_row(s, i, out + i * s->out_stride);
+    const fixed_point f = fixed_point_of(s);
+    const bool plain = !s->high && !s->extra && !s->col_step;
+    wide_row r = {.s = s,
+                  .begin = _mm256_set1_pd(f.begin),
+                  .low = _mm256_set1_pd(f.low),
+                  .most = _mm256_set1_pd(f.high),
+                  .zero = _mm256_set1_epi32(s->zero_point),
+                  .near = _mm256_set1_epi32(2 * f.near)};
+    if (f.near == 0 || s->cols == 0 || (s->cols < LANES && !plain)) {
+        dq_requantize_wide_c(s, out);
+        return;
+    }
+    for (size_t i = 0; i < s->rows; i++, out += s->out_stride) {
+        begin_row(&r, &f, i);
+        if (s->cols < LANES)
+            put_few(&r, out);
+        else if (plain)
+            put_row(&r, false, false, false, out);
+        else if (!s->high && !s->col_step)
+            put_row(&r, false, true, false, out);
+        else
+            put_row(&r, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
+    }
 }

@@ -1,6 +1,6 @@
 /* dqrun.WideConv: QLinearConv's arithmetic where codes have 16 bits:
- *     y = saturate(round((sum + bias / (x_scale * w_scale)) * (x_scale * w_scale / y_scale)) + y_zero_point)
- * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats.
+ *     y = saturate(round((sum * x_scale * w_scale + bias) / y_scale) + y_zero_point)
+ * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats, rounded once.
  *
  * Rows of the product are output channels, its columns output positions. A task copies the input under a band
  * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */
@@ -183,8 +183,8 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
     size_t columns = dq_wband_columns(&st->b, t->count), each = dq_wcodes_panel(&st->w);
     size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET), row = 0, column = 0;
-    double fixed[DQ_WIDE_TILES * ROWS], offset[DQ_WIDE_TILES * ROWS], scale[DQ_WIDE_TILES * ROWS];
-    dq_wterm_lists terms = {fixed, offset, scale, false};
+    double room[3 * DQ_WIDE_TILES * ROWS];
+    dq_wide_terms terms = dq_wide_terms_in(room, DQ_WIDE_TILES * ROWS);
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
     s.stride = s.extra_stride = COLS;
@@ -192,7 +192,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     s.rows = n;
     s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
     dq_wcodes_terms(t->run, t->group, first, n, &terms);
-    dq_wide_take_terms(&s, &terms, 0);
+    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
     for (size_t i = 0; i < panels; i++)
         dq_wcodes_expand(t->run, t->group, panel + i, t->codes + i * each);
     for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {

@@ -150,7 +150,8 @@ static void run_channel(const task *t, size_t channel, size_t at)
 {
     enum { FEW = 8 };
     dq_tensor *y = t->call->out[0];
-    dq_wterms terms;
+    double room[3];
+    dq_wide_terms terms = dq_wide_terms_in(room, 1);
     dq_wide_sums s = t->sums;
     s.rows = t->d->joined ? t->rows : 1;
     s.cols = t->d->joined ? t->columns : t->rows * t->columns;
@@ -162,11 +163,10 @@ static void run_channel(const task *t, size_t channel, size_t at)
             t->extra[i] = 256.0 * t->room[i];
     }
     sum_rows(t, take_weights(t, channel, false));
-    dq_wide_terms(t->call, t->factor, channel, 0, &terms);
+    dq_wide_term(t->call, t->factor, channel, 0, 0, &terms);
+    dq_wide_sums_by(t->call, t->factor, &terms, 0, channel, &s);
     s.sums = t->room;
     s.extra = t->wide ? t->extra : NULL;
-    s.offset = &terms.offset;
-    s.scale = &terms.scale;
     if (t->d->joined && t->columns < FEW && dq_dtype_get(y->dtype)->bits == 16)
         put_joined(t, &s, dq_data(y, uint16_t) + at);
     else

@@ -88,8 +88,7 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
 {
     const dq_op_call *call = t->run->call;
     const size_t first = panel * OCTET, left = t->f->w.n - first, each = t->s->out_size;
-    double fixed[COLS], offset[COLS], scale[COLS];
-    dq_wterm_lists terms = {fixed, offset, scale, false};
+    double room[3 * COLS];
     uint16_t codes[COLS], turned[FEW * COLS];
     dq_wtiles tiles;
     dq_wide_sums s = dq_wcodes_sums(call);
@@ -97,8 +96,9 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
     s.cols = left < panels * OCTET ? left : panels * OCTET;
     s.sums = tiles.sums[0];
     s.extra = tiles.extra[0];
+    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
     dq_wcodes_terms(t->run, group, first, s.cols, &terms);
-    dq_wide_take_terms(&s, &terms, 0);
+    dq_wide_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
     for (size_t o = 0; o < each; o++) {
         dq_wcodes_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
         call->kernels->requantize_wide(&s, codes);

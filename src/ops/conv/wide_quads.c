@@ -105,7 +105,8 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_wquadconv *c;
-    dq_wterm_lists terms;              /* of all channels */
+    dq_wide_terms terms; /* of all channels */
+    double factor;
     size_t image, group, first, count; /* places on the first axis */
     int16_t *band;
     uint8_t *gathered;
@@ -156,7 +157,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     s.out_stride = t->s->out_size;
     s.row_step = 1;
     s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
-    dq_wide_take_terms(&s, &t->terms, channel);
+    dq_wide_sums_by(t->call, t->factor, &t->terms, channel, channel, &s);
     for (size_t i = 0; i < count; i++, at++) {
         t->call->kernels->wquads->tile(w, sums + first * ROWS, panels, c->blocks,
                                        t->gathered + i * c->blocks * DQ_WQUADS_CODES, t->lower, t->upper);
@@ -230,15 +231,16 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_wide_quads_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wquadconv *c)
 {
-    double *room = call->scratch;
-    task t = {.call = call, .s = s, .c = c};
-    const double factor = dq_wide_factor(call);
+    task t = {.call = call,
+              .s = s,
+              .c = c,
+              .terms = dq_wide_terms_in(call->scratch, s->out_channels),
+              .factor = dq_wide_factor(call)};
     const int32_t *sums = (const int32_t *)(const void *)((const char *)c->packed + c->sums_offset);
     const int64_t x_zero = dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
-    t.terms = (dq_wterm_lists){room, room + s->out_channels, room + 2 * s->out_channels, false};
     for (size_t i = 0; i < s->out_channels; i++) {
         const size_t row = i / s->group_out * c->panels * ROWS + i % s->group_out;
-        dq_wide_list_terms(call, factor, i, (double)(-x_zero * sums[row]), &t.terms, i);
+        dq_wide_term(call, t.factor, i, (double)(-x_zero * sums[row]), i, &t.terms);
     }
     const size_t products = s->out_size / c->b.bands * c->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_qgemm_grain(products),

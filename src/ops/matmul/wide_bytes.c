@@ -31,8 +31,9 @@ typedef struct job {
     const dq_op_call *call;
     const dq_wbytes *b;
     uint8_t *codes;
-    double *middle; /* of each column: what the middle of x's range makes */
-    dq_wterm_lists terms;
+    dq_wide_terms terms; /* of each column */
+    double *middle;      /* … and what the middle of x's range makes */
+    double factor;
 } job;
 
 static void split(const uint16_t *restrict x, uint16_t flip, size_t n, uint8_t *restrict low,
@@ -61,12 +62,11 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
 static void find_terms(job *j)
 {
     const dq_op_call *call = j->call;
-    const double factor = dq_wide_factor(call);
     const int32_t *sums = dq_qproduct_sums(&j->b->p);
     const int64_t x_zero = dq_wcodes_zero(call->in[DQ_WIDE_X_ZERO], 0);
     for (size_t i = 0; i < j->b->p.w.b.cols; i++) {
         j->middle[i] = -(double)MIDDLE * sums[i];
-        dq_wide_list_terms(call, factor, i, (double)(-x_zero * sums[i]), &j->terms, i);
+        dq_wide_term(call, j->factor, i, (double)(-x_zero * sums[i]), i, &j->terms);
     }
 }
 
@@ -83,8 +83,8 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     s.sums = c;
     s.high = c + c_stride;
     s.extra = j->middle + col;
-    dq_wide_take_terms(&s, &j->terms, col);
     s.col_step = 1;
+    dq_wide_sums_by(j->call, j->factor, &j->terms, col, col, &s);
     dq_wcodes_put(j->call, &s, row / 2 * n + col);
 }
 
@@ -96,8 +96,9 @@ void dq_wide_bytes_run(const dq_op_call *call, const dq_wbytes *b)
     job j = {.call = call,
              .b = b,
              .codes = (uint8_t *)scratch + b->codes_at,
-             .middle = terms,
-             .terms = {terms + n, terms + 2 * n, terms + 3 * n, false}};
+             .terms = dq_wide_terms_in(terms, n),
+             .middle = terms + 3 * n,
+             .factor = dq_wide_factor(call)};
     find_terms(&j);
     dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,

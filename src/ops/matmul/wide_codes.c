@@ -219,28 +219,27 @@ double dq_wide_factor(const dq_op_call *call)
            (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
 }
 
-/* Whether fixed + offset, rounded, shows: by 2^-30 of a quantum, or of a float bias. */
-static bool stays_apart(double fixed, double offset, double scale, bool to_float)
-{
-    const double sum = fixed + offset, part = sum - fixed;
-    const double lost = fabs((fixed - (sum - part)) + (offset - part)); /* exactly, as both are finite */
-    return to_float ? lost > 0x1p-30 * fabs(offset) : lost * fabs(scale) > 0x1p-30;
-}
-
-bool dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, dq_wterms *terms)
+/* double arithmetic is off by less than 2^-50 of the largest part: 2^17, for results beyond that saturate,
+ * and what cancels (wgemm.h). */
+void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                  dq_wide_terms *terms)
 {
     const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
                     *bias = dq_call_in(call, DQ_WIDE_BIAS);
-    double s = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at];
-    terms->offset = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / s : 0;
-    terms->scale = y_scale ? s / (double)dq_data(y_scale, float)[0] : s;
-    const bool apart = bias && stays_apart(fixed, terms->offset, terms->scale, !y_scale);
-    terms->fixed = apart ? fixed : 0;
-    terms->offset += apart ? 0 : fixed;
-    return apart;
+    const double y = y_scale ? (double)dq_data(y_scale, float)[0] : 1;
+    const double scale = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at] / y;
+    const double added = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / y : 0;
+    const double error = (fabs(offset * scale) + fabs(added) + 0x1p17) * 0x1p-49;
+    terms->offset[i] = offset;
+    terms->scale[i] = scale;
+    terms->shift[i] = offset * scale + added;
+    if (!isfinite(scale) || !isfinite(error))
+        terms->error = (double)INFINITY;
+    else if (terms->error < error)
+        terms->error = error;
 }
 
-void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wterm_lists *lists)
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms)
 {
     const dq_wcodes *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
@@ -249,8 +248,24 @@ void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
         int64_t zero = r->symmetric ? 0 : dq_wcodes_zero(r->call->in[DQ_WIDE_W_ZERO], at);
-        dq_wide_list_terms(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), lists, i);
+        dq_wide_term(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), i, terms);
     }
+}
+
+void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
+                     dq_wide_sums *s)
+{
+    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    const size_t step = w_scale->count != 1;
+    s->offset = terms->offset + i;
+    s->scale = terms->scale + i;
+    s->shift = terms->shift + i;
+    s->error = terms->error;
+    s->factors = (dq_factors){.a = factor, .b = dq_data(w_scale, float) + at * step, .b_step = step};
+    s->factors.y = y_scale ? dq_data(y_scale, float) : NULL;
+    s->c_step = bias && bias->count != 1;
+    s->c = bias ? dq_data(bias, float) + at * s->c_step : NULL;
 }
 
 static void add(double *extra, const int32_t *sums, double factor, bool first)
@@ -339,8 +354,8 @@ static void put_floats(const dq_wide_sums *s, float *y)
             const size_t at = i * s->stride + j, term = i * s->row_step + j * s->col_step;
             double total = s->sums[at] + (s->high ? 256.0 * s->high[at] : 0);
             total += s->extra ? s->extra[i * s->extra_stride + j] : 0;
-            total += s->fixed ? s->fixed[term] : 0;
-            y[i * s->out_stride + j] = (float)((total + s->offset[term]) * s->scale[term]);
+            total = (total + s->offset[term]) * s->scale[term];
+            y[i * s->out_stride + j] = (float)(total + (s->c ? (double)s->c[term * s->c_step] : 0));
         }
 }
 

@@ -71,38 +71,25 @@ bool dq_wide_by_bytes(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */
 double dq_wide_factor(const dq_op_call *call);
-/** What becomes of exact sums of output `at`, of which the whole number `fixed` is a part: they are
- * (sum + terms->fixed + terms->offset) * terms->scale. The offset is the bias in the scale of the products,
- * and takes `fixed` along, unless their rounded sum could be told from both by the result, as where a tiny
- * bias meets a large `fixed` that other products cancel. Whether `fixed` stays apart. */
-typedef struct dq_wterms {
-    double fixed, offset, scale;
-} dq_wterms;
-bool dq_wide_terms(const dq_op_call *call, double factor, size_t at, double fixed, dq_wterms *terms);
 
-/** The terms of some outputs as kernels take them; `apart`: some `fixed` is not 0. */
-typedef struct dq_wterm_lists {
-    double *fixed, *offset, *scale;
-    bool apart;
-} dq_wterm_lists;
-static inline void dq_wide_list_terms(const dq_op_call *call, double factor, size_t at, double fixed,
-                                      dq_wterm_lists *lists, size_t i)
+/** What sums of some outputs are multiplied by and so on, as dq_wide_sums has it: arrays in the caller's
+ * memory. */
+typedef struct dq_wide_terms {
+    double *offset, *scale, *shift, error;
+} dq_wide_terms;
+/** Those of n outputs, in 3 * n doubles. */
+static inline dq_wide_terms dq_wide_terms_in(double *room, size_t n)
 {
-    dq_wterms terms;
-    lists->apart |= dq_wide_terms(call, factor, at, fixed, &terms);
-    lists->fixed[i] = terms.fixed;
-    lists->offset[i] = terms.offset;
-    lists->scale[i] = terms.scale;
+    return (dq_wide_terms){room, room + n, room + 2 * n, 0};
 }
-/** Those of the sums of `count` vectors. */
-void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wterm_lists *lists);
-/** Has sums take them, those of the first output being number `at`. */
-static inline void dq_wide_take_terms(dq_wide_sums *s, const dq_wterm_lists *lists, size_t at)
-{
-    s->fixed = lists->apart ? lists->fixed + at : NULL;
-    s->offset = lists->offset + at;
-    s->scale = lists->scale + at;
-}
+/** Fills in number i, for output `at`, to whose exact sums `offset` is added. */
+void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                  dq_wide_terms *terms);
+/** Numbers 0 … count - 1, for the sums of `count` vectors. */
+void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms);
+/** Has sums multiplied by the terms from number i on, the first of which is output `at`'s. */
+void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
+                     dq_wide_sums *s);
 
 enum { DQ_WIDE_TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS, DQ_WIDE_TILES = 4 };
 

@@ -63,15 +63,14 @@ static void store_floats(const dq_int_sums *sums, float *y)
 static void store_quantized(const dq_int_sums *sums, uint8_t *y)
 {
     const dq_op_call *call = sums->call;
-    const dq_wide_sums range = dq_wcodes_sums(call);
-    const double factor = dq_wide_factor(call);
-    double scales[DQ_QGEMM_NR_MAX];
-    for (size_t j = 0; j < sums->cols; j++) {
-        dq_wterms terms;
-        dq_wide_terms(call, factor, sums->col + j, 0, &terms);
-        scales[j] = terms.scale;
-    }
-    const dq_requantize_to to = {.scale = scales,
+    double room[3 * DQ_QGEMM_NR_MAX];
+    dq_wide_terms terms = dq_wide_terms_in(room, DQ_QGEMM_NR_MAX);
+    dq_wide_sums range = dq_wcodes_sums(call);
+    for (size_t j = 0; j < sums->cols; j++)
+        dq_wide_term(call, dq_wide_factor(call), sums->col + j, 0, j, &terms);
+    dq_wide_sums_by(call, dq_wide_factor(call), &terms, 0, sums->col, &range);
+    const dq_requantize_to to = {.scale = terms.scale,
+                                 .factors = range.factors,
                                  .zero_point = range.zero_point,
                                  .lo = range.lo,
                                  .hi = range.hi,

@@ -1,13 +1,13 @@
 /* dqrun.WideMatMul: a matrix product of quantized values of 8 or 16 bits that is exact for every length, as
  * MatMul broadcasts, or with transB as Gemm has it:
  *
- *   total = sum of (a - a_zero_point)(b - b_zero_point), exact, + bias / (alpha * a_scale * b_scale)
- *   y = saturate(round(total * (alpha * a_scale * b_scale / y_scale)) + y_zero_point)
+ *   total = sum of (a - a_zero_point)(b - b_zero_point), exact
+ *   y = saturate(round((total * alpha * a_scale * b_scale + bias) / y_scale) + y_zero_point)
  *
- * or, without y_scale, total * (alpha * a_scale * b_scale) as a float. Scales and zero points of b are one,
- * or one a column of the only matrix; the bias is a float a column. Sums of 8-bit values that int32 always
- * holds are computed in it (wide_int32.h), others in pieces that int32 holds, which are added in double:
- * exact below 2^53. */
+ * in real numbers, rounded once; or, without y_scale, total * (alpha * a_scale * b_scale) + bias as a float.
+ * Scales and zero points of b are one, or one a column of the only matrix; the bias is a float a column. Sums
+ * of 8-bit values that int32 always holds are computed in it (wide_int32.h), others in pieces that int32
+ * holds, which are added in double: exact below 2^53. */
 #include "base/checked.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm.h"
@@ -170,15 +170,15 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
     size_t first = panel * OCTET, each = dq_wcodes_panel(&st->w), row = st->w.pairs * 2;
     const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
-    double fixed[COLS], offset[COLS], scale[COLS];
-    dq_wterm_lists terms = {fixed, offset, scale, false};
+    double room[3 * COLS];
+    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
     dq_wide_sums s = dq_wcodes_sums(t->run->call);
     dq_wtiles tiles;
     s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
     s.stride = s.extra_stride = s.out_stride = COLS;
     s.col_step = 1;
     dq_wcodes_terms(t->run, matrix, first, s.cols, &terms);
-    dq_wide_take_terms(&s, &terms, 0);
+    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, matrix * st->w.n + first, &s);
     for (size_t i = 0; i < panels && !by_row(st); i++)
         dq_wcodes_expand(t->run, matrix, panel + i, t->codes + i * each);
     for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {

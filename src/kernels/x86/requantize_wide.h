@@ -1,0 +1,27 @@
+/* Sums to 16 bits as numbers of fixed point. The sum
+ *     r = total * scale + (shift + 1.5 * 2^20 + 0.5 + near * 2^-32)
+ * is one fused product of doubles. Next to 1.5 * 2^20 a double counts 2^-32: the upper 32 bits of r are then
+ * a constant, of which the lower 16 bits are 0, and the whole number, and the lower 32 bits are a fraction.
+ * That is below 2 * near just where the product is within near * 2^-32 of a tie. r and the constant are each
+ * off by half of 2^-32, so that the result is sure elsewhere, if near is two more than the error of products.
+ */
+#ifndef DQ_KERNELS_X86_REQUANTIZE_WIDE_H
+#define DQ_KERNELS_X86_REQUANTIZE_WIDE_H
+
+#include "kernels/wgemm.h"
+
+typedef struct fixed_point {
+    double begin, low, high; /* added to shift; bounds of r */
+    int32_t near;            /* 0: no product is sure */
+} fixed_point;
+
+static inline fixed_point fixed_point_of(const dq_wide_sums *s)
+{
+    fixed_point f = {.near = s->error < 0x1p-4 ? (int32_t)(s->error * 0x1p32) + 3 : 0};
+    f.begin = 1572864.5 + f.near * 0x1p-32;
+    f.low = s->lo - s->zero_point + f.begin;
+    f.high = s->hi - s->zero_point + f.begin;
+    return f;
+}
+
+#endif
