@@ -44,6 +44,13 @@ static double rest_of(double sum, double a, double b, double c, double q, double
     return value;
 }
 
+/* Whether sum * (a * b) / y, computed as q, lost nothing: so it is with most ties. */
+static bool is_exact(double sum, double a, double b, double q, double y)
+{
+    double ab = a * b, top = sum * ab;
+    return fma(q, y, -top) == 0 && fma(sum, ab, -top) == 0 && fma(a, b, -ab) == 0;
+}
+
 static bool is_odd(double x)
 {
     uint64_t bits;
@@ -59,6 +66,8 @@ double dq_exact_quotient(double sum, double a, double b, double c, double y)
     enum { STEPS = 4 };
     double q = (sum * (a * b) + c) / y;
     if (!isfinite(sum) || !isfinite(a) || !isfinite(b) || !isfinite(c) || !isfinite(y) || y == 0)
+        return q;
+    if (c == 0 && is_exact(sum, a, b, q, y))
         return q;
     for (int i = 0;; i++) {
         double rest = rest_of(sum, a, b, c, q, y) / y;
