@@ -2,7 +2,7 @@
 """Mutation testing: deliberate faults, each of which the tests must find.
 
     run.py --check                         each row of faults.tsv fits the tree: seconds, part of tools/test
-    run.py [--scratch DIR] [--only TEXT] [--results FILE.tsv]   the whole: an hour or more
+    run.py [--scratch DIR] [--only TEXT] [--narrow] [--results FILE]   the whole: hours
 
 faults.tsv has a row a fault: file, the text that stands there exactly once, the text that takes its place, the tests that
 should find it, and, for a fault that no test can find, why. Tests are named as below in TESTS, else NAME is the unit test
@@ -113,11 +113,11 @@ def check_baseline(scratch, test, known):
     known.add(test)
 
 
-def try_fault(scratch, row, known):
+def try_fault(scratch, row, known, wide):
     """The name of the test that finds it, "" if none does, None if it does not compile. A fault that no test can find gets the
     narrow tests only."""
     narrow = row["tests"].split(",")
-    tests = narrow + [name for name in WIDE if name not in narrow and not row["survives"]]
+    tests = narrow + [name for name in wide if name not in narrow and not row["survives"]]
     path = scratch / row["file"]
     text = path.read_text(encoding="utf-8")
     try:
@@ -143,7 +143,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--scratch", type=pathlib.Path, default=ROOT / "build-mutation")
     parser.add_argument("--only", default="", help="rows whose file holds this text")
-    parser.add_argument("--results", type=pathlib.Path, help="append file, old, result, seconds")
+    parser.add_argument("--narrow", action="store_true", help="the narrow tests only; what passes them counts as survived")
+    parser.add_argument("--results", type=pathlib.Path, help="file that each result is appended to")
     arguments = parser.parse_args()
     rows = read_faults()
     if arguments.check:
@@ -155,7 +156,7 @@ def main():
         if arguments.only not in row["file"]:
             continue
         begin = time.monotonic()
-        by = try_fault(scratch, row, known)
+        by = try_fault(scratch, row, known, [] if arguments.narrow else WIDE)
         result = "broken" if by is None else "killed" if by else "explained" if row["survives"] else "survived"
         counts[result] += 1
         line = f"{result}{' by ' + by if by else ''}: {row['file']}: {row['old']!r} -> {row['new']!r}"

@@ -135,6 +135,8 @@ static const attack attacks[] = {
      "wants 4 bytes at offset 18446744073709551615 of external data '%s', which has 16 bytes"},
     {"good.bin", "18446744073709551616", "4",
      "has '18446744073709551616' as offset of its external data, wanted a number of bytes"},
+    {"good.bin", "99999999999999999999", "4",
+     "has '99999999999999999999' as offset of its external data, wanted a number of bytes"},
     {"good.bin", "-4", "4", "has '-4' as offset of its external data, wanted a number of bytes"},
     {"good.bin", "0x4", "4", "has '0x4' as offset of its external data, wanted a number of bytes"},
     {"good.bin", "", "4", "has '' as offset of its external data, wanted a number of bytes"},
@@ -236,16 +238,25 @@ START_TEST(external_data_has_limits_and_needs_a_folder)
 }
 END_TEST
 
-START_TEST(an_empty_tensor_may_stand_at_the_end)
+static ow empty_tensor_at(const char *offset)
 {
     static const int64_t dims[] = {0};
     ow graph = {0}, tensor = ow_tensor("w", DQ_INT8, 1, dims);
     entry(&tensor, "location", "good.bin");
-    entry(&tensor, "offset", "16");
+    entry(&tensor, "offset", offset);
     ow_int(&tensor, 14, 1);
     ow_msg(&graph, OW_GRAPH_INIT, &tensor);
-    ow model = ow_model(&graph);
+    return ow_model(&graph);
+}
+
+START_TEST(an_empty_tensor_may_stand_at_the_end_and_not_after_it)
+{
+    ow model = empty_tensor_at("17");
     dq_ir *ir = NULL;
+    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err), DQ_BAD_MODEL);
+    ck_assert_str_eq(err.message, "t.onnx: initializer 'w' wants 0 bytes at offset 17 of external data "
+                                  "'good.bin', which has 16 bytes");
+    model = empty_tensor_at("16");
     ck_assert_msg(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err) == DQ_OK, "%s",
                   err.message);
     dq_ir_free(ir);
@@ -275,7 +286,7 @@ int main(void)
     tcase_add_loop_test(cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
     tcase_add_loop_test(cases, external_data_stays_inside_wherever_a_tensor_stands, 0, 5);
     tcase_add_test(cases, external_data_has_limits_and_needs_a_folder);
-    tcase_add_test(cases, an_empty_tensor_may_stand_at_the_end);
+    tcase_add_test(cases, an_empty_tensor_may_stand_at_the_end_and_not_after_it);
     tcase_add_test(cases, data_in_two_places_is_refused);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

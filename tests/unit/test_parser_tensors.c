@@ -113,6 +113,26 @@ START_TEST(floats_and_complex_numbers)
 }
 END_TEST
 
+START_TEST(packed_floats_that_are_cut)
+{
+    static const struct {
+        int dtype;
+        unsigned field;
+        size_t size;
+        const char *message;
+    } cut[] = {{DQ_FLOAT, 4, 5, "t.onnx: initializer 'w' has damaged float_data"},
+               {DQ_DOUBLE, 10, 12, "t.onnx: initializer 'w' has damaged double_data"}};
+    static const int64_t dims[] = {1};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        ow tensor = ow_tensor("w", cut[i].dtype, 1, dims), graph = {0};
+        ow_raw(&tensor, cut[i].field, "123456789abc", cut[i].size);
+        ow_msg(&graph, OW_GRAPH_INIT, &tensor);
+        ow model = ow_model(&graph);
+        refused(&model, DQ_BAD_MODEL, cut[i].message);
+    }
+}
+END_TEST
+
 START_TEST(strings_and_empty_tensors)
 {
     static const int64_t dims[] = {2, 1}, none[] = {0, 3};
@@ -326,6 +346,7 @@ int main(void)
     tcase_add_loop_test(tensors, integers_and_bit_patterns_of_every_type, 0,
                         (int)(sizeof all_types / sizeof all_types[0]));
     tcase_add_test(tensors, floats_and_complex_numbers);
+    tcase_add_test(tensors, packed_floats_that_are_cut);
     tcase_add_test(tensors, strings_and_empty_tensors);
     tcase_add_test(tensors, raw_data_stays_in_the_file_where_it_is_aligned);
     tcase_add_loop_test(tensors, wrong_tensors_are_refused, 0,
