@@ -233,6 +233,10 @@ START_TEST(attributes_are_checked)
     node->attrs[0] = (dq_attr){.name = "to", .kind = DQ_ATTR_INT};
     expect(dq_schema_check_node(find("Relu", 14), node, &err), DQ_BAD_MODEL,
            "has the attribute 'to', which the operator does not know; it has none");
+    node = node_of(1, 1, 1, "");
+    node->attrs[0] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_INT};
+    expect(dq_schema_check_node(find("Elu", 22), node, &err), DQ_BAD_MODEL,
+           "attribute 'alpha' is of type int, wanted float");
     node = node_of(0, 1, 1, "");
     node->attrs[0] = (dq_attr){.name = "sparse_value", .kind = DQ_ATTR_TENSOR};
     ck_assert_int_eq(dq_schema_check_node(find("Constant", 21), node, &err), DQ_OK);
