@@ -7,10 +7,13 @@
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
  *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
  *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
- *   Conv, Gemm and MatMul with codes of 16 bits       → dqrun.WideConv, dqrun.WideMatMul
- *   … of 8 bits, where int32 may not hold a sum       → the same (fuse_bounds.c); ConvTranspose, and Conv
- * whose result stays float, are left as they are then MatMul and Gemm of two computed operands          →
- * dqrun.WideMatMul: their shapes settle it, in a plan
+ *   Conv, Gemm and MatMul of 16-bit values            → dqrun.WideConv, dqrun.WideMatMul
+ *   … of 8-bit values whose sums int32 may not hold   → the same (fuse_bounds.c)
+ *   MatMul and Gemm of two computed operands          → dqrun.WideMatMul
+ *
+ * Where int32 may not hold the sums, ConvTranspose and a Conv with a float result stay as they are written.
+ * Whether it holds those of two computed operands depends on their shapes: WideMatMul settles it when a plan
+ * is made.
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
  * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
