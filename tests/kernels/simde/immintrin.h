@@ -169,6 +169,12 @@ static inline __m256 shim_maskload_ps(const float *from, __m256i mask)
 #undef _mm256_maskload_ps
 #define _mm256_maskload_ps shim_maskload_ps
 
+#ifndef _mm512_mask_cmplt_epu32_mask
+static inline __mmask16 _mm512_mask_cmplt_epu32_mask(__mmask16 m, __m512i a, __m512i b)
+{
+    return (__mmask16)(m & ~_mm512_cmple_epu32_mask(b, a));
+}
+#endif
 #ifndef _mm512_testn_epi32_mask
 static inline __mmask16 _mm512_testn_epi32_mask(__m512i a, __m512i b)
 {
