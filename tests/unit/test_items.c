@@ -79,7 +79,7 @@ END_TEST
 
 START_TEST(memory_grows_with_the_number_of_changes)
 {
-    enum { CHANGES = 20000, BYTES_EACH = 1600 };
+    enum { CHANGES = 20000, BYTES_EACH = 4000 };
     static const dq_tensor item;
     for (int kind = 0; kind < 5; kind++) {
         free_lists();
