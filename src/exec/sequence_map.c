@@ -34,8 +34,7 @@ static dq_status iterate(const map *m, const dq_plan *plan, size_t at, const dq_
 {
     dq_op_call *call = &m->step->call;
     for (uint32_t i = 0; i < call->in_count; i++)
-        m->body->inputs[i] =
-            call->in[i]->kind == DQ_KIND_SEQUENCE ? *dq_item(call->in[i], at) : *call->in[i];
+        m->body->inputs[i] = call->in[i]->kind == DQ_KIND_SEQUENCE ? *dq_item(call->in[i], at) : *call->in[i];
     DQ_TRY(dq_inner_run(m->body, plan, m->step, err));
     for (uint32_t i = 0; i < call->out_count; i++) {
         const dq_tensor *t = dq_inner_output(m->body, i);

@@ -26,6 +26,10 @@ except ImportError as error:
     sys.exit(2)
 
 
+def package_data():
+    return Path(onnx.__file__).parent / "backend" / "test" / "data"
+
+
 def ramp(info):
     """The input that onnx.backend.test.runner.Runner.generate_dummy_data makes: 0, 1/n, 2/n … (n - 1)/n."""
     shape = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in info.type.tensor_type.shape.dim]
@@ -59,7 +63,7 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     (out / MARK).touch()
-    source = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    source = package_data()
     made = {}
     for name in COPIED:
         if (source / name).is_dir():

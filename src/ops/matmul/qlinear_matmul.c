@@ -143,8 +143,7 @@ static uint8_t float8_of(const place *at, dq_dtype dtype, double sum, size_t col
     if (low == high || !(error > 0))
         return (uint8_t)low;
     double exact = dq_exact_quotient(sum, at->a_scale, b, zero * y, y);
-    return (uint8_t)dq_encode_float(dtype, dq_round_to_odd(exact == 0 ? 0 : exact), true,
-                                    DQ_ROUND_NEAREST);
+    return (uint8_t)dq_encode_float(dtype, dq_round_to_odd(exact == 0 ? 0 : exact), true, DQ_ROUND_NEAREST);
 }
 
 /* Element `col` of the row from its sum. */
