@@ -112,6 +112,47 @@ START_TEST(terms_hold_for_all_pairs)
 }
 END_TEST
 
+/* Bounds hold for all pairs, also where scales have ratios as of decimal fractions, and most are equal. */
+START_TEST(bounds_hold_for_all_pairs)
+{
+    enum { TRIES = 24 };
+    for (int i = 0; i < TRIES; i++) {
+        const bool ties = i % 3 == 0;
+        dq_q8_pair p = {drawn(i % 2, drawn_scale(ties)), drawn(i % 2, drawn_scale(ties)),
+                        drawn(i % 2, drawn_scale(ties))};
+        if (i % 4 == 1)
+            p.a.scale = 0.05f, p.b.scale = 0.037f, p.y.scale = 0.06f;
+        dq_q8_pair m = p;
+        m.y.scale = i % 4 == 1 ? 0.23f : p.a.scale * p.b.scale * (float)(20 + draw(200));
+        float low[DQ_ADD_TERMS], high[DQ_ADD_TERMS], mul_low[DQ_MUL_TERMS], mul_high[DQ_MUL_TERMS];
+        const bool adds = dq_q8_add_bounds(&p, low, high);
+        ck_assert(dq_q8_mul_bounds(&m, mul_low, mul_high));
+        ck_assert(adds || p.a.scale + p.b.scale > 16 * p.y.scale);
+        int unequal = 0;
+        for (int a = p.a.min; a <= p.a.max; a++)
+            for (int b = p.b.min; b <= p.b.max; b++) {
+                const int sum = dq_q8_add(&p, a, b), product = dq_q8_mul(&m, a, b);
+                for (int first = 0; adds && first < DQ_ADD_TERMS; first += DQ_ADD_TERMS / 2) {
+                    const float x = (float)(first ? b : a), z = (float)(first ? a : b);
+                    const float *l = low + first, *h = high + first;
+                    const int below = rounded(&p.y, fmaf(x, l[0], fmaf(z, l[1], l[2])));
+                    const int above = rounded(&p.y, fmaf(x, h[0], fmaf(z, h[1], h[2])));
+                    if (below > sum || above < sum)
+                        ck_abort_msg("the sum of %d and %d, try %d", a, b, i);
+                    unequal += below != above;
+                }
+                const float s = (float)((a - m.a.zero) * (b - m.b.zero));
+                const int below = rounded(&m.y, s * mul_low[0] + mul_low[1]);
+                const int above = rounded(&m.y, s * mul_high[0] + mul_high[1]);
+                if (below > product || above < product)
+                    ck_abort_msg("the product of %d and %d, try %d", a, b, i);
+                unequal += below != above;
+            }
+        ck_assert_msg(ties || unequal < 65536 / 8, "%d of try %d", unequal, i);
+    }
+}
+END_TEST
+
 START_TEST(multipliers_hold_for_all_sums)
 {
     enum { TRIES = 60 };
@@ -143,6 +184,7 @@ int main(void)
     tcase_add_test(tests, ratios_round_as_integers_do);
     tcase_add_test(tests, pairs_round_as_integers_do);
     tcase_add_test(tests, terms_hold_for_all_pairs);
+    tcase_add_test(tests, bounds_hold_for_all_pairs);
     tcase_add_test(tests, multipliers_hold_for_all_sums);
     return ops_main(tests);
 }

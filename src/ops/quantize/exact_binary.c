@@ -2,16 +2,27 @@
  * the real-number formula has them, rounded once (ops/quantize/exact_ratio.h).
  *
  * The kernels are those of com.microsoft's operators, with numbers (attribute `terms`) for which all 65,536
- * pairs of quantized values have been tried. Without such numbers results come from a table of all pairs. */
+ * pairs of quantized values have been tried. Without such numbers the kernels compute a lower and an upper
+ * bound of each result. Where these differ, the result comes from a lookup table of all pairs. */
 #include "ops/broadcast.h"
 #include "ops/quantize/exact_ratio.h"
 
-enum { GRAIN = 16384 /* elements of a task */, VALUES = 256 };
+#include <string.h>
+
+enum {
+    GRAIN = 16384, /* elements of a task */
+    BLOCK = 1024,  /* elements whose bounds are compared at a time, in the L1 cache */
+    GROUP = 16,    /* elements that one comparison tells to be equal */
+    VALUES = 256,
+    MAX_TERMS = DQ_ADD_TERMS
+};
 
 typedef struct state {
     dq_loop loop;
-    const float *terms;   /* NULL: … */
-    const uint8_t *table; /* … by quantized values of the first operand, then of the second; each as a byte */
+    const float *terms;   /* for the kernel, exact for all pairs; NULL: there are none, and … */
+    const uint8_t *table; /* … all results, by the first operand's byte, then by the second's, and … */
+    bool has_bounds;      /* … whether these numbers for the kernel bound the results */
+    float low[MAX_TERMS], high[MAX_TERMS];
 } state;
 
 static const uint32_t operands[] = {0, 3};
@@ -31,7 +42,10 @@ static dq_q8_pair pair_of(const dq_op_call *call)
                         dq_q8_read(call, 6, 7, dtype)};
 }
 
-static dq_status prepare(dq_op_call *call, size_t term_count, int (*result)(const dq_q8_pair *, int, int),
+typedef int result_fn(const dq_q8_pair *p, int a, int b);
+typedef bool bounds_fn(const dq_q8_pair *p, float *low, float *high);
+
+static dq_status prepare(dq_op_call *call, size_t term_count, result_fn *result, bounds_fn *bounds,
                          dq_error *err)
 {
     const dq_attr *terms = dq_node_attr(call->node, "terms");
@@ -50,46 +64,43 @@ static dq_status prepare(dq_op_call *call, size_t term_count, int (*result)(cons
         table[i] = (uint8_t)result(&pair, dq_q8_code(&pair.a, (uint8_t)(i / VALUES)),
                                    dq_q8_code(&pair.b, (uint8_t)(i % VALUES)));
     s->table = table;
+    s->has_bounds = bounds(&pair, s->low, s->high);
     return DQ_OK;
 }
 
 static dq_status prepare_add(dq_op_call *call, dq_error *err)
 {
-    return prepare(call, DQ_ADD_TERMS, dq_q8_add, err);
+    return prepare(call, DQ_ADD_TERMS, dq_q8_add, dq_q8_add_bounds, err);
 }
 
 static dq_status prepare_mul(dq_op_call *call, dq_error *err)
 {
-    return prepare(call, DQ_MUL_TERMS, dq_q8_mul, err);
+    return prepare(call, DQ_MUL_TERMS, dq_q8_mul, dq_q8_mul_bounds, err);
 }
 
-typedef struct job {
+typedef struct job job;
+
+/* Runs the kernel with `terms`. */
+typedef void kernel_fn(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y);
+
+struct job {
     const dq_op_call *call;
     const state *s;
     const uint8_t *a, *b;
     uint8_t *y;
     dq_q8_pair pair;
+    kernel_fn *kernel;
     dq_loop_fn *fn;
-} job;
-
-static void look_up(void *arg, const dq_loop_run *run)
-{
-    const job *j = arg;
-    const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1];
-    for (size_t i = 0; i < run->n; i++)
-        j->y[run->at + i] = j->s->table[a[i * run->step[0]] * VALUES + b[i * run->step[1]]];
-}
+};
 
 /* The kernels' second operand may stay the same along a run. */
-static void add_run(void *arg, const dq_loop_run *run)
+static void add_kernel(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y)
 {
-    const job *j = arg;
     const bool b_first = run->step[0] == 0;
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1];
     const uint8_t *first = b_first ? b : a, *second = b_first ? a : b;
-    const float *t = j->s->terms + (b_first ? DQ_ADD_TERMS / 2 : 0);
+    const float *t = terms + (b_first ? DQ_ADD_TERMS / 2 : 0);
     const size_t step = run->step[!b_first];
-    uint8_t *y = j->y + run->at;
     if (j->pair.y.min < 0)
         j->call->kernels->qlinear_add_s8((const int8_t *)first, t[0], (const int8_t *)second, t[1], step,
                                          t[2], run->n, (int8_t *)y);
@@ -97,22 +108,75 @@ static void add_run(void *arg, const dq_loop_run *run)
         j->call->kernels->qlinear_add_u8(first, t[0], second, t[1], step, t[2], run->n, y);
 }
 
-static void mul_run(void *arg, const dq_loop_run *run)
+static void mul_kernel(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y)
 {
-    const job *j = arg;
     const bool b_first = run->step[0] == 0;
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1];
     const uint8_t *first = b_first ? b : a, *second = b_first ? a : b;
     const int first_zero = b_first ? j->pair.b.zero : j->pair.a.zero;
     const int second_zero = b_first ? j->pair.a.zero : j->pair.b.zero;
-    const float *t = j->s->terms;
     const size_t step = run->step[!b_first];
-    uint8_t *y = j->y + run->at;
     if (j->pair.y.min < 0)
         j->call->kernels->qlinear_mul_s8((const int8_t *)first, first_zero, (const int8_t *)second,
-                                         second_zero, step, t[0], t[1], run->n, (int8_t *)y);
+                                         second_zero, step, terms[0], terms[1], run->n, (int8_t *)y);
     else
-        j->call->kernels->qlinear_mul_u8(first, first_zero, second, second_zero, step, t[0], t[1], run->n, y);
+        j->call->kernels->qlinear_mul_u8(first, first_zero, second, second_zero, step, terms[0], terms[1],
+                                         run->n, y);
+}
+
+static void run_exact(void *arg, const dq_loop_run *run)
+{
+    const job *j = arg;
+    j->kernel(j, j->s->terms, run, j->y + run->at);
+}
+
+static uint8_t table_entry(const job *j, const dq_loop_run *run, size_t i)
+{
+    const uint8_t a = j->a[run->offset[0] + i * run->step[0]], b = j->b[run->offset[1] + i * run->step[1]];
+    return j->s->table[a * VALUES + b];
+}
+
+static void look_up_all(void *arg, const dq_loop_run *run)
+{
+    const job *j = arg;
+    for (size_t i = 0; i < run->n; i++)
+        j->y[run->at + i] = table_entry(j, run, i);
+}
+
+/* The first group of bytes from `begin` on that differ, or the last group when it is shorter. */
+static size_t next_unequal(const uint8_t *low, const uint8_t *high, size_t begin, size_t n)
+{
+    size_t i = begin;
+    while (i + GROUP <= n && memcmp(low + i, high + i, GROUP) == 0)
+        i += GROUP;
+    return i;
+}
+
+/* Replaces lower bounds by the result where the upper ones differ. */
+static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, const uint8_t *high)
+{
+    for (size_t i = next_unequal(low, high, 0, run->n); i < run->n; i = next_unequal(low, high, i, run->n))
+        for (size_t end = i + GROUP < run->n ? i + GROUP : run->n; i < end; i++)
+            if (low[i] != high[i])
+                low[i] = table_entry(j, run, i);
+}
+
+/* Results may replace an operand, which is read until the block's results are known. */
+static void run_bounds(void *arg, const dq_loop_run *run)
+{
+    const job *j = arg;
+    uint8_t low[BLOCK], high[BLOCK];
+    dq_loop_run part = *run;
+    for (size_t done = 0; done < run->n; done += part.n) {
+        part.n = run->n - done < BLOCK ? run->n - done : BLOCK;
+        part.at = run->at + done;
+        for (int k = 0; k < 2; k++)
+            part.offset[k] = run->offset[k] + done * run->step[k];
+        j->kernel(j, j->s->low, &part, low);
+        j->kernel(j, j->s->high, &part, high);
+        look_up_unequal(j, &part, low, high);
+        memcpy(j->y + part.at, low, part.n);
+    }
 }
 
 static void range(void *arg, size_t begin, size_t end, unsigned worker)
@@ -122,7 +186,7 @@ static void range(void *arg, size_t begin, size_t end, unsigned worker)
     dq_loop_range(&j->s->loop, begin, end, j->fn, arg);
 }
 
-static dq_status run(const dq_op_call *call, dq_loop_fn *fn)
+static dq_status run(const dq_op_call *call, kernel_fn *kernel)
 {
     const state *s = call->state;
     if (!call->out[0])
@@ -133,7 +197,10 @@ static dq_status run(const dq_op_call *call, dq_loop_fn *fn)
              .b = call->in[3]->data,
              .y = call->out[0]->data,
              .pair = pair_of(call),
-             .fn = s->terms ? fn : look_up};
+             .kernel = kernel,
+             .fn = s->terms        ? run_exact
+                   : s->has_bounds ? run_bounds
+                                   : look_up_all};
     dq_parallel(call->threads, call->out[0]->count, GRAIN, range, &j);
     return DQ_OK;
 }
@@ -141,13 +208,13 @@ static dq_status run(const dq_op_call *call, dq_loop_fn *fn)
 static dq_status add(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    return run(call, add_run);
+    return run(call, add_kernel);
 }
 
 static dq_status mul(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    return run(call, mul_run);
+    return run(call, mul_kernel);
 }
 
 const dq_op_impl dq_op_exact_add = {infer, prepare_add, add,

@@ -284,3 +284,41 @@ bool dq_q8_add_terms(const dq_q8_pair *p, float terms[DQ_ADD_TERMS])
     memcpy(terms, plain, sizeof plain); /* many exact ties, which are right at once or not at all */
     return all_are_right(p, false, terms) && all_are_right(p, true, terms + 3);
 }
+
+/* ---- Bounds ------------------------------------------------------------------------------------------- */
+
+enum { MAX_SUM = 1 << 18 /* floats of this magnitude have a margin of a sixteenth */ };
+
+/* How far the constant term is from the exact one, for values of at most `largest` in magnitude. Ratios, the
+ * constant term, products and sums are rounded to float, each by at most 2^-24 of its magnitude; together
+ * these errors are below 3 * 2^-24 of `largest`. */
+static double bound_margin(double largest)
+{
+    return (largest + 1) * 4 * 0x1p-24;
+}
+
+bool dq_q8_add_bounds(const dq_q8_pair *p, float low[DQ_ADD_TERMS], float high[DQ_ADD_TERMS])
+{
+    const double scale = (double)p->y.scale, ra = (double)p->a.scale / scale, rb = (double)p->b.scale / scale;
+    const double fixed = p->y.zero - (p->a.zero * ra + p->b.zero * rb);
+    const double largest = VALUES * (ra + rb) + fabs(fixed), margin = bound_margin(largest);
+    if (!(largest < MAX_SUM))
+        return false;
+    low[0] = high[0] = low[4] = high[4] = (float)ra;
+    low[1] = high[1] = low[3] = high[3] = (float)rb;
+    low[2] = low[5] = (float)(fixed - margin);
+    high[2] = high[5] = (float)(fixed + margin);
+    return true;
+}
+
+bool dq_q8_mul_bounds(const dq_q8_pair *p, float low[DQ_MUL_TERMS], float high[DQ_MUL_TERMS])
+{
+    const double ratio = ratio_of(p).quotient, zero = p->y.zero;
+    const double largest = REACH * ratio + fabs(zero), margin = bound_margin(largest);
+    if (!(largest < MAX_SUM))
+        return false;
+    low[0] = high[0] = (float)ratio;
+    low[1] = (float)(zero - margin);
+    high[1] = (float)(zero + margin);
+    return true;
+}

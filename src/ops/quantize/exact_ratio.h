@@ -72,4 +72,10 @@ enum { DQ_ADD_TERMS = 6, DQ_MUL_TERMS = 2 };
 bool dq_q8_add_terms(const dq_q8_pair *p, float terms[DQ_ADD_TERMS]);
 bool dq_q8_mul_terms(const dq_q8_pair *p, float terms[DQ_MUL_TERMS]);
 
+/** Finds numbers for the same kernels, of which `low` gives no result above the exact one and `high` none
+ * below it: where both give the same result, it is the exact one. Few pairs have two results. False: floats
+ * are too coarse for such ratios. */
+bool dq_q8_add_bounds(const dq_q8_pair *p, float low[DQ_ADD_TERMS], float high[DQ_ADD_TERMS]);
+bool dq_q8_mul_bounds(const dq_q8_pair *p, float low[DQ_MUL_TERMS], float high[DQ_MUL_TERMS]);
+
 #endif
