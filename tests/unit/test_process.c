@@ -53,7 +53,7 @@ static void build(void)
 static float *input_data(void)
 {
     static float x[N * N];
-    for (int i = 0; i < N * N && !x[N * N - 1]; i++)
+    for (int i = 0; i < N * N && x[N * N - 1] == 0; i++)
         x[i] = (float)(i % 23 - 11) / 3 + (i % 5 == 0 ? 1e-40f : 0); /* denormals, too, where i % 23 is 11 */
     return x;
 }
