@@ -4,6 +4,7 @@
  * The kernels are those of com.microsoft's operators, with numbers (attribute `terms`) for which all 65,536
  * pairs of quantized values have been tried. Without such numbers the kernels compute a lower and an upper
  * bound of each result. Where these differ, the result comes from a lookup table of all pairs. */
+#include "base/cpu.h"
 #include "ops/broadcast.h"
 #include "ops/quantize/exact_ratio.h"
 
@@ -42,6 +43,17 @@ static dq_q8_pair pair_of(const dq_op_call *call)
                         dq_q8_read(call, 6, 7, dtype)};
 }
 
+/* Whether two runs of the kernel are faster than the table. Without fused multiply-add in hardware, one run
+ * of qlinear_add takes longer than the table does. */
+static bool has_fast_kernels(const dq_kernels *kernels)
+{
+    dq_kernels portable, sse41;
+    dq_kernels_select(DQ_ISA_C, &portable);
+    dq_kernels_select(DQ_ISA_C | DQ_ISA_SSE41, &sse41);
+    return kernels->qlinear_add_u8 != portable.qlinear_add_u8 &&
+           kernels->qlinear_add_u8 != sse41.qlinear_add_u8;
+}
+
 typedef int result_fn(const dq_q8_pair *p, int a, int b);
 typedef bool bounds_fn(const dq_q8_pair *p, float *low, float *high);
 
@@ -64,7 +76,7 @@ static dq_status prepare(dq_op_call *call, size_t term_count, result_fn *result,
         table[i] = (uint8_t)result(&pair, dq_q8_code(&pair.a, (uint8_t)(i / VALUES)),
                                    dq_q8_code(&pair.b, (uint8_t)(i % VALUES)));
     s->table = table;
-    s->has_bounds = bounds(&pair, s->low, s->high);
+    s->has_bounds = has_fast_kernels(call->kernels) && bounds(&pair, s->low, s->high);
     return DQ_OK;
 }
 
@@ -130,17 +142,14 @@ static void run_exact(void *arg, const dq_loop_run *run)
     j->kernel(j, j->s->terms, run, j->y + run->at);
 }
 
-static uint8_t table_entry(const job *j, const dq_loop_run *run, size_t i)
-{
-    const uint8_t a = j->a[run->offset[0] + i * run->step[0]], b = j->b[run->offset[1] + i * run->step[1]];
-    return j->s->table[a * VALUES + b];
-}
-
 static void look_up_all(void *arg, const dq_loop_run *run)
 {
     const job *j = arg;
-    for (size_t i = 0; i < run->n; i++)
-        j->y[run->at + i] = table_entry(j, run, i);
+    const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1], *table = j->s->table;
+    const size_t a_step = run->step[0], b_step = run->step[1], n = run->n;
+    uint8_t *y = j->y + run->at;
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[a[i * a_step] * VALUES + b[i * b_step]];
 }
 
 /* The first group of bytes from `begin` on that differ, or the last group when it is shorter. */
@@ -155,10 +164,12 @@ static size_t next_unequal(const uint8_t *low, const uint8_t *high, size_t begin
 /* Replaces lower bounds by the result where the upper ones differ. */
 static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, const uint8_t *high)
 {
-    for (size_t i = next_unequal(low, high, 0, run->n); i < run->n; i = next_unequal(low, high, i, run->n))
-        for (size_t end = i + GROUP < run->n ? i + GROUP : run->n; i < end; i++)
+    const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1], *table = j->s->table;
+    const size_t a_step = run->step[0], b_step = run->step[1], n = run->n;
+    for (size_t i = next_unequal(low, high, 0, n); i < n; i = next_unequal(low, high, i, n))
+        for (size_t end = i + GROUP < n ? i + GROUP : n; i < end; i++)
             if (low[i] != high[i])
-                low[i] = table_entry(j, run, i);
+                low[i] = table[a[i * a_step] * VALUES + b[i * b_step]];
 }
 
 /* Results may replace an operand, which is read until the block's results are known. */
