@@ -219,8 +219,12 @@ typedef struct dq_limits {
      *  - each node counts 1 each time that its graph runs, whether it takes time or was computed while
      *    planning, and besides:
      *  - matrix products, convolutions, attention, recurrent networks and mixtures of experts: their
-     *    multiply-adds, whatever their types; Einsum: the product of the lengths of all its labels;
-     *  - pools: the elements of all windows;
+     *    multiply-adds, whatever their types; Einsum: those of its contractions, of two operands each;
+     *  - pools and LRN: the elements of all windows; MaxRoiPool: of all regions, each as large as the image;
+     *  - Resize: for each output element the input elements under its kernel, a product over resized axes;
+     *  - Det: a third of the cube of a matrix's rows; Fourier transforms of n elements: n log n;
+     *  - NonMaxSuppression: each score, times the boxes that may be chosen of a class;
+     *  - TfIdfVectorizer: for each element the elements of all n-grams that may begin there, skips included;
      *  - reductions, and what else goes through a larger input (ArgMax, TopK, NonZero, Unique, losses): the
      *    elements of the input;
      *  - all others: the elements of their outputs (a sequence: its items);

@@ -355,11 +355,12 @@ static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error
 static dq_status plan_and_run(dq_session *session, dq_error *err)
 {
     uint32_t given_count = list_given(session);
+    session->budget = (dq_budget){.limit = session->model->program->ir->limits.work};
     DQ_TRY(choose_plan(session, given_count, err));
     const planned *p = &session->plans[0];
     session->exec.targets = session->targets;
     session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
-    session->budget = (dq_budget){.limit = session->model->program->ir->limits.work};
+    session->budget.used = 0;
     dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */

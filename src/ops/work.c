@@ -1,6 +1,6 @@
 #include "ops/work.h"
 
-#include <string.h>
+#include "ops/matmul/einsum.h"
 
 #define DQ_OP(domain, op_name, first, last, impl) extern const dq_op_impl impl;
 #include "ops/ops.def"
@@ -136,36 +136,11 @@ static uint64_t experts(const dq_op_call *call, uint32_t at)
     return dq_work_mul(each, k > 0 ? (uint64_t)k : 1);
 }
 
-/* Einsum: the product of the lengths of all labels, once each. What an ellipsis stands for counts as one
- * label. */
+/* Einsum: the products of its contractions, of two operands each. */
 static uint64_t einsum(const dq_op_call *call, uint32_t at)
 {
-    enum { LETTERS = 128, ELLIPSIS = '.' };
-    uint64_t lengths[LETTERS] = {0}, work = 1;
-    const char *c = dq_node_string(call->node, "equation", "");
-    for (uint32_t i = at; i < call->in_count; i++, c += *c == ',') {
-        size_t letters = 0, d = 0;
-        for (size_t k = 0; c[k] && c[k] != ',' && c[k] != '-'; k++)
-            letters += c[k] != ' ' && c[k] != '.';
-        const size_t rank = call->in[i]->rank, hidden = rank > letters ? rank - letters : 0;
-        for (; *c && *c != ',' && *c != '-'; c++) {
-            uint64_t length = 1;
-            const unsigned char label = (unsigned char)*c;
-            if (label == ' ' || label >= LETTERS)
-                continue;
-            if (label == ELLIPSIS) {
-                c += c[1] == '.' && c[2] == '.' ? 2 : 0;
-                for (size_t h = 0; h < hidden; h++)
-                    length = dq_work_mul(length, axis_of(call->in[i], (int)d++));
-            } else {
-                length = axis_of(call->in[i], (int)d++);
-            }
-            lengths[label] = larger(lengths[label], length);
-        }
-    }
-    for (size_t i = 0; i < LETTERS; i++)
-        work = dq_work_mul(work, larger(lengths[i], 1));
-    return larger(work, output_elements(call));
+    (void)at;
+    return larger(dq_einsum_products(call), output_elements(call));
 }
 
 /* ---- Others ------------------------------------------------------------------------------------------- */
@@ -187,7 +162,60 @@ static uint64_t transform(const dq_op_call *call, uint32_t at)
 /* A determinant of n x n: n³ / 3. */
 static uint64_t determinant(const dq_op_call *call, uint32_t at)
 {
-    return dq_work_mul(count_of(call->in[at]), axis_of(call->in[at], -1));
+    const uint64_t elements = count_of(call->in[at]);
+    return larger(dq_work_mul(elements, axis_of(call->in[at], -1)) / 3, elements);
+}
+
+/* LRN: each element sums the squares of its window, which ends with the channels. */
+static uint64_t channel_windows(const dq_op_call *call, uint32_t at)
+{
+    const uint64_t channels = axis_of(call->in[at], 1);
+    const int64_t size = dq_node_int(call->node, "size", 1);
+    return dq_work_mul(count_of(call->in[at]),
+                       size < 1 || (uint64_t)size > channels ? channels : (uint64_t)size);
+}
+
+/* Resampling: the input elements under the kernel, for each output element. Downscaled with antialiasing, it
+ * is stretched by the scale. */
+static uint64_t resampled(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *x = call->in[at], *y = call->out[0];
+    const char *mode = dq_node_string(call->node, "mode", "nearest");
+    const uint64_t width = *mode == 'c' ? 4 : *mode == 'l' ? 2 : 1;
+    const bool antialias = dq_node_int(call->node, "antialias", 0) != 0;
+    uint64_t work = count_of(y);
+    for (int d = 0; width > 1 && y && d < (int)y->rank && work; d++) {
+        const uint64_t in = axis_of(x, d), out = axis_of(y, d);
+        if (in != out)
+            work =
+                dq_work_mul(work, antialias && in > out ? dq_work_mul(width, (in + out - 1) / out) : width);
+    }
+    return larger(work, input_elements(call, at));
+}
+
+/* TfIdfVectorizer: each element begins an n-gram of each size with each number of skips. */
+static uint64_t ngrams(const dq_op_call *call, uint32_t at)
+{
+    const dq_attr *sizes = dq_node_attr(call->node, "ngram_counts");
+    const uint64_t row = axis_of(call->in[at], -1);
+    const int64_t longest = dq_node_int(call->node, "max_gram_length", 1);
+    const int64_t skips = dq_node_int(call->node, "max_skip_count", 0);
+    const uint64_t distances = skips > 0 && (uint64_t)skips < row ? (uint64_t)skips + 1 : skips > 0 ? row : 1;
+    uint64_t elements = 0;
+    for (int64_t size = dq_node_int(call->node, "min_gram_length", 1);
+         sizes && size <= longest && (uint64_t)size <= sizes->count; size++)
+        elements = dq_work_add(elements, size > 1 ? dq_work_mul((uint64_t)size, distances) : 1);
+    return dq_work_add(dq_work_mul(count_of(call->in[at]), elements), output_elements(call));
+}
+
+/* MaxRoiPool: bins of a region share at most a row and a column of pixels with their neighbours, twice. */
+static uint64_t region_maxima(const dq_op_call *call, uint32_t at)
+{
+    const dq_tensor *x = call->in[0], *y = call->out[0];
+    const uint64_t rows = dq_work_add(axis_of(x, 2), 2 * axis_of(y, 2));
+    const uint64_t columns = dq_work_add(axis_of(x, 3), 2 * axis_of(y, 3));
+    const uint64_t planes = dq_work_mul(axis_of(dq_call_in(call, at), 0), axis_of(x, 1));
+    return larger(dq_work_mul(planes, dq_work_mul(rows, columns)), count_of(y));
 }
 
 /* Each region may be the whole image. */
@@ -280,22 +308,28 @@ static const struct row {
     {&dq_op_unique, input_elements, 0},
     {&dq_op_compress, input_elements, 0},
     {&dq_op_multinomial, input_elements, 0},
-    {&dq_op_resize, input_elements, 0},
-    {&dq_op_upsample, input_elements, 0},
     {&dq_op_col2im, input_elements, 0},
     {&dq_op_split_to_sequence, input_elements, 0},
     {&dq_op_string_normalizer, input_elements, 0},
     {&dq_op_string_split, input_elements, 0},
-    {&dq_op_tfidf_vectorizer, input_elements, 0},
+    {&dq_op_tfidf_vectorizer, ngrams, 0},
     {&dq_op_softmax_cross_entropy_loss, input_elements, 0},
     {&dq_op_negative_log_likelihood_loss, input_elements, 0},
     {&dq_op_dft, transform, 0},
     {&dq_op_stft, transform, 0},
     {&dq_op_det, determinant, 0},
+    {&dq_op_lrn, channel_windows, 0},
+    {&dq_op_resize, resampled, 0},
+    {&dq_op_upsample, resampled, 0},
     {&dq_op_roi_align, regions, 1},
-    {&dq_op_max_roi_pool, regions, 1},
+    {&dq_op_max_roi_pool, region_maxima, 1},
     {&dq_op_non_max_suppression, suppression, 1},
 };
+
+uint64_t dq_call_infer_work(const dq_op_call *call)
+{
+    return call->node->op->impl == &dq_op_non_max_suppression ? suppression(call, 1) : 0;
+}
 
 uint64_t dq_call_work(const dq_op_call *call)
 {

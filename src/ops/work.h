@@ -8,6 +8,9 @@
 /** The node's work; UINT64_MAX where it is more. The outputs have their shapes. */
 uint64_t dq_call_work(const dq_op_call *call);
 
+/** The part of it that infer itself takes time for, before the outputs have shapes; 0 for most operators. */
+uint64_t dq_call_infer_work(const dq_op_call *call);
+
 /** Sum and product that stop at UINT64_MAX. */
 static inline uint64_t dq_work_add(uint64_t a, uint64_t b)
 {

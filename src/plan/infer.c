@@ -1,6 +1,7 @@
 /* What planning and late steps share: a node's types and shapes from its inputs'. */
 #include "plan/plan.h"
 
+#include "ops/work.h"
 #include "tensor/items.h"
 
 enum { FEW = 16 };
@@ -125,6 +126,9 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
         return DQ_LATE;
     if (impl->flags & DQ_OP_SUBGRAPH)
         return DQ_OK;
+    const uint64_t work = dq_call_infer_work(&step->call);
+    if (work)
+        DQ_TRY(dq_plan_allows(plan, work, err));
     DQ_TRY(impl->infer(&step->call, err));
     return step->typed ? DQ_OK : dq_step_check_outputs(step, err);
 }

@@ -193,6 +193,12 @@ dq_status dq_plan_take(const dq_plan *plan, uint64_t work, dq_error *err)
     return !plan->budget || dq_budget_take(plan->budget, work) ? DQ_OK : over_budget(plan, err);
 }
 
+dq_status dq_plan_allows(const dq_plan *plan, uint64_t work, dq_error *err)
+{
+    dq_budget budget = plan->budget ? *plan->budget : (dq_budget){.limit = UINT64_MAX};
+    return dq_budget_take(&budget, work) ? DQ_OK : over_budget(plan, err);
+}
+
 dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err)
 {
     return dq_threads_cancelled(plan->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled") : DQ_OK;

@@ -198,6 +198,8 @@ dq_status dq_step_check_outputs(const dq_step *step, dq_error *err);
 /** Whether the tensor, sequence or optional is of the declared type, as far as something is declared. */
 bool dq_tensor_is(const dq_tensor *t, const dq_type *type);
 
+/** Fails where that much would pass the limit; takes nothing. */
+dq_status dq_plan_allows(const dq_plan *plan, uint64_t work, dq_error *err);
 /** DQ_CANCELLED once the session's work is cancelled. */
 dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err);
 /** Takes work from the run's budget. DQ_OUT_OF_MEMORY: it is over the limit. */

@@ -40,7 +40,8 @@ typedef struct work {
     const char *name;
     void (*build)(void); /* x -> y */
     int64_t rank, dims[4];
-    bool in_plan; /* y does not depend on x: it is computed while planning */
+    bool in_plan;   /* y does not depend on x: it is computed while planning */
+    uint64_t least; /* its work is more */
 } work;
 
 static void product(void)
@@ -123,6 +124,78 @@ static void ranks(void)
     must(dq_builder_node(b, "", "TopK", "y", 2, ins, 2, out, 0, NULL, &err));
 }
 
+static void determinant(void)
+{
+    node("EyeLike", "x", NULL, "one"); /* of zeros it ends at once */
+    node("Add", "x", "one", "matrix");
+    node("Det", "matrix", NULL, "y");
+}
+
+static void neighbours(void)
+{
+    const char *ins[] = {"x"}, *out = "y";
+    const dq_attribute size = {.name = "size", .kind = DQ_ATTRIBUTE_INT, .i = 20001};
+    must(dq_builder_node(b, "", "LRN", "y", 1, ins, 1, &out, 1, &size, &err));
+}
+
+/* Boxes of one size: none overlaps another by more than everything, so that all are chosen. */
+static void boxes(void)
+{
+    enum { BOXES = 60000 };
+    static float corners[BOXES * 4], overlap[1] = {1}, most_of_scores[1] = {-1};
+    static int64_t most[1] = {BOXES};
+    const char *ins[] = {"boxes", "x", "most", "overlap", "lowest"}, *out = "y";
+    for (size_t i = 0; i < BOXES; i++)
+        memcpy(&corners[4 * i], (float[]){0, 0, 1, 1}, 4 * sizeof(float));
+    constant("boxes", DQ_FLOAT, 3, (int64_t[]){1, BOXES, 4}, corners);
+    constant("most", DQ_INT64, 1, (int64_t[]){1}, most);
+    constant("overlap", DQ_FLOAT, 1, (int64_t[]){1}, overlap);
+    constant("lowest", DQ_FLOAT, 1, (int64_t[]){1}, most_of_scores);
+    must(dq_builder_node(b, "", "NonMaxSuppression", "y", 5, ins, 1, &out, 0, NULL, &err));
+}
+
+static void regions(void)
+{
+    enum { REGIONS = 2000 };
+    static float rois[REGIONS * 5];
+    const char *ins[] = {"x", "rois"}, *out = "y";
+    const dq_attribute shape = {
+        .name = "pooled_shape", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){1, 1}, .count = 2};
+    for (size_t i = 0; i < REGIONS; i++)
+        memcpy(&rois[5 * i], (float[]){0, 0, 0, 1000, 1000}, 5 * sizeof(float));
+    constant("rois", DQ_FLOAT, 2, (int64_t[]){REGIONS, 5}, rois);
+    must(dq_builder_node(b, "", "MaxRoiPool", "y", 2, ins, 1, &out, 1, &shape, &err));
+}
+
+static void skips(void)
+{
+    const char *ins[] = {"t"}, *out = "y";
+    int64_t zero = 0, starts[2] = {0, 0}, pool[2] = {1, 2};
+    const dq_attribute attributes[] = {
+        {.name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "TF"},
+        {.name = "min_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
+        {.name = "max_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
+        {.name = "max_skip_count", .kind = DQ_ATTRIBUTE_INT, .i = 100000},
+        {.name = "ngram_counts", .kind = DQ_ATTRIBUTE_INTS, .ints = starts, .count = 2},
+        {.name = "ngram_indexes", .kind = DQ_ATTRIBUTE_INTS, .ints = &zero, .count = 1},
+        {.name = "pool_int64s", .kind = DQ_ATTRIBUTE_INTS, .ints = pool, .count = 2},
+    };
+    const dq_attribute to = {.name = "to", .kind = DQ_ATTRIBUTE_INT, .i = DQ_INT64};
+    must(dq_builder_node(b, "", "Cast", "t", 1, &(const char *){"x"}, 1, &(const char *){"t"}, 1, &to, &err));
+    must(dq_builder_node(b, "", "TfIdfVectorizer", "y", 1, ins, 1, &out,
+                         sizeof attributes / sizeof *attributes, attributes, &err));
+}
+
+static void shrunk(void)
+{
+    static int64_t sizes[4] = {1, 1, 2, 2};
+    const char *ins[] = {"x", "", "", "sizes"}, *out = "y";
+    const dq_attribute attributes[] = {{.name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "cubic"},
+                                       {.name = "antialias", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
+    constant("sizes", DQ_INT64, 1, (int64_t[]){4}, sizes);
+    must(dq_builder_node(b, "", "Resize", "y", 4, ins, 1, &out, 2, attributes, &err));
+}
+
 static void folded(void)
 {
     zeros("z", 3000, 3000);
@@ -133,17 +206,23 @@ static void folded(void)
 }
 
 static const work works[] = {
-    {"MatMul", product, 2, {4000, 4000}, false},
-    {"MatMul of many", products, 4, {32, 32, 128, 128}, false},
-    {"Conv", convolution, 4, {4, 64, 300, 300}, false},
-    {"ConvInteger", integers, 4, {2, 64, 300, 300}, false},
-    {"MatMulInteger", integer_product, 2, {4000, 4000}, false},
-    {"Einsum", sums, 3, {100, 800, 800}, false},
-    {"LpPool", pool, 4, {4, 16, 300, 300}, false},
-    {"elements", elements, 2, {1000, 2000}, false},
-    {"LSTM", recurrent, 3, {1000, 32, 128}, false},
-    {"TopK", ranks, 2, {40, 500000}, false},
-    {"constants", folded, 1, {1}, true},
+    {"MatMul", product, 2, {4000, 4000}, false, 64000000000},
+    {"MatMul of many", products, 4, {32, 32, 128, 128}, false, 2147483648},
+    {"Conv", convolution, 4, {4, 64, 300, 300}, false, 35800000000},
+    {"ConvInteger", integers, 4, {2, 64, 300, 300}, false, 6000000000},
+    {"MatMulInteger", integer_product, 2, {4000, 4000}, false, 64000000000},
+    {"Einsum", sums, 3, {100, 800, 800}, false, 51200000000},
+    {"LpPool", pool, 4, {4, 16, 300, 300}, false, 13000000000},
+    {"elements", elements, 2, {1000, 2000}, false, 400000000},
+    {"LSTM", recurrent, 3, {1000, 32, 128}, false, 4000000000},
+    {"TopK", ranks, 2, {40, 500000}, false, 20000000},
+    {"Det", determinant, 2, {1500, 1500}, false, 1000000000},
+    {"LRN", neighbours, 4, {1, 40001, 8, 8}, false, 50000000000},
+    {"NonMaxSuppression", boxes, 3, {1, 1, 60000}, false, 3500000000},
+    {"MaxRoiPool", regions, 4, {1, 1, 1000, 1000}, false, 2000000000},
+    {"TfIdfVectorizer", skips, 1, {100000}, false, 20000000000},
+    {"Resize", shrunk, 4, {1, 1, 3000, 3000}, false, 130000000},
+    {"constants", folded, 1, {1}, true, 54000000000},
 };
 enum { WORKS = sizeof works / sizeof *works };
 
@@ -375,6 +454,30 @@ START_TEST(the_limit_of_work_is_the_same_everywhere)
 }
 END_TEST
 
+/* Every long step counts as much work as it is, and stops before it begins. */
+START_TEST(the_limit_of_work_ends_long_steps)
+{
+    const work *w = &works[_i];
+    dq_tensor *x = NULL;
+    must(dq_tensor_create(DQ_FLOAT, (size_t)w->rank, w->dims, &x, &err));
+    begin();
+    input("x", DQ_FLOAT, (size_t)w->rank, w->dims);
+    w->build();
+    output("y");
+    must(dq_builder_finish(b, &(dq_load_options){.limits = {.work = w->least}}, &model, &err));
+    open_session(1, false, NULL, NULL);
+    must(dq_session_set_input(session, "x", keep(x), &err));
+    const double start = now();
+    ck_assert_msg(dq_session_run(session, &err) == DQ_OUT_OF_MEMORY, "%s: more than %g", w->name,
+                  (double)w->least);
+    const double took = now() - start;
+    if (getenv("DQRUN_LATENCY"))
+        fprintf(stderr, "%-16s %8.3f ms\n", w->name, took * 1e3);
+    ck_assert_msg(took < 10, "%s took %g s", w->name, took); /* generous: a busy machine, sanitizers */
+    tear_down();
+}
+END_TEST
+
 /* What single operators count: 1, and what the header says. */
 START_TEST(work_is_what_the_header_says)
 {
@@ -413,6 +516,7 @@ int main(void)
     tcase_add_test(tests, a_cancel_lasts_until_a_run_ends_by_it);
     tcase_add_test(tests, the_limit_of_work_is_the_same_everywhere);
     tcase_add_test(tests, work_is_what_the_header_says);
+    tcase_add_loop_test(tests, the_limit_of_work_ends_long_steps, 0, WORKS);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -146,10 +146,11 @@ static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
 }
 
 /* The boxes of one class, in order of choice, into chosen; their number. `heap` has room for all. */
-static size_t choose(const rules *r, size_t batch, size_t class, dq_ranked *heap, group *chosen)
+static size_t choose(const rules *r, const dq_threads *threads, size_t batch, size_t class, dq_ranked *heap,
+                     group *chosen)
 {
     size_t n = candidates(r, r->scores + (batch * r->classes + class) * r->count, heap), found = 0;
-    while (n > 0 && found < r->most) {
+    while (n > 0 && found < r->most && !dq_threads_cancelled(threads)) {
         const size_t number = (size_t)~heap[0].number;
         const extent best = extent_of(r, r->boxes + (batch * r->count + number) * 4);
         heap[0] = heap[--n];
@@ -194,8 +195,11 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     dq_ranked *heap = calloc(r.count + 1, sizeof *heap);
     group *chosen = calloc(r.most / GROUP + 1, sizeof *chosen);
     found *first = NULL, **at = &first;
-    for (size_t i = 0; heap && chosen && at && r.most && i < r.batches * r.classes; i++) {
-        size_t batch = i / r.classes, class = i % r.classes, count = choose(&r, batch, class, heap, chosen);
+    for (size_t i = 0;
+         heap && chosen && at && r.most && i < r.batches * r.classes && !dq_threads_cancelled(call->threads);
+         i++) {
+        size_t batch = i / r.classes, class = i % r.classes,
+               count = choose(&r, call->threads, batch, class, heap, chosen);
         if (count)
             at = keep(call, at, batch, class, chosen, count);
         dims[0] += (int64_t)count;
@@ -204,6 +208,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     bool done = heap && chosen && at;
     free(heap);
     free(chosen);
+    if (dq_threads_cancelled(call->threads))
+        return dq_fail(err, DQ_CANCELLED, "the run was cancelled");
     return done ? dq_call_output(call, 0, DQ_INT64, 2, dims, err)
                 : dq_no_memory(err, r.count * (sizeof *heap + sizeof *chosen / GROUP), "the choice of boxes");
 }

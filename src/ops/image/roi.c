@@ -360,11 +360,11 @@ static void pool_lines(const dq_op_call *call, region *r, size_t image, size_t t
 {
     const state *s = call->state;
     span at[2] = {{.lines = call->scratch}, {.lines = (line *)call->scratch + s->height}};
-    for (size_t row = 0; row < s->bins_high; row++) {
+    for (size_t row = 0; row < s->bins_high && !dq_threads_cancelled(call->threads); row++) {
         find_span(&at[0], s->height, r->top, row, r->bin_high, r->samples_high);
         for (size_t col = 0; col < s->bins_wide; col++) {
             find_span(&at[1], s->width, r->left, col, r->bin_wide, r->samples_wide);
-            for (size_t c = 0; c < s->channels; c++) {
+            for (size_t c = 0; c < s->channels && !dq_threads_cancelled(call->threads); c++) {
                 r->plane = (image * s->channels + c) * s->height * s->width;
                 dq_tensor_put_double(call->out[0], to + (c * s->bins_high + row) * s->bins_wide + col,
                                      (s->max ? largest_of_lines : mean_of_lines)(s, call->in[X], r, at));
@@ -402,7 +402,8 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
     size_t bins = s->bins_high * s->bins_wide, plane = s->height * s->width;
-    for (size_t n = 0; plane && n < (size_t)call->in[ROIS]->dims[0]; n++) {
+    for (size_t n = 0; plane && n < (size_t)call->in[ROIS]->dims[0] && !dq_threads_cancelled(call->threads);
+         n++) {
         region r = {0};
         size_t image = 0;
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
@@ -420,7 +421,7 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
                 list_quads(call, &r, first, few);
             else if (!s->quads)
                 list = list_samples(call, &r, first, few);
-            for (size_t c = 0; c < s->channels; c++) {
+            for (size_t c = 0; c < s->channels && !dq_threads_cancelled(call->threads); c++) {
                 const size_t to = (n * s->channels + c) * bins;
                 r.plane = (image * s->channels + c) * plane;
                 if (listed)
@@ -485,7 +486,7 @@ static dq_status pool_run(const dq_op_call *call, dq_error *err)
         DQ_TRY(read_image(call, dq_tensor_get_double(call->in[ROIS], n * 5), &image, err));
         for (size_t k = 0; k < 4; k++)
             edge[k] = round(dq_tensor_get_double(call->in[ROIS], n * 5 + 1 + k) * s->scale);
-        for (size_t i = 0; i < s->channels * bins; i++) {
+        for (size_t i = 0; i < s->channels * bins && !dq_threads_cancelled(call->threads); i++) {
             size_t plane = (image * s->channels + i / bins) * s->height * s->width;
             dq_tensor_put_double(call->out[0], n * s->channels * bins + i,
                                  largest(s, call->in[X], plane, edge, i % bins));

@@ -21,6 +21,9 @@ typedef struct dq_einsum {
 
 dq_status dq_einsum_read(const dq_op_call *call, dq_einsum *e, dq_error *err);
 
+/** Multiply-adds of the operator, contraction by contraction; UINT64_MAX where they are more. */
+uint64_t dq_einsum_products(const dq_op_call *call);
+
 /** The operator in one step, over the product of all letters. */
 dq_status dq_einsum_infer(dq_op_call *call, dq_error *err);
 dq_status dq_einsum_prepare(dq_op_call *call, dq_error *err);

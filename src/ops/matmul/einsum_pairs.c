@@ -316,4 +316,56 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
+/* ---- Work ---------------------------------------------------------------------------------------------- */
+
+/* The result of a and b (a once more: of a alone) replaces a; its products. */
+static double contract(const search *s, term *a, const term *b)
+{
+    double elements;
+    const double products = cost_of(s, a, b, &elements);
+    term to = {0};
+    (void)(add_kept(s, a, a, b, &to) && (a == b || add_kept(s, b, a, b, &to)));
+    for (size_t d = 0; d < to.rank; d++) {
+        const int64_t length = length_in(a, to.labels[d]);
+        to.dims[d] = length != 1 ? length : length_in(b, to.labels[d]);
+    }
+    *a = to;
+    return products;
+}
+
+static double products_at_once(const dq_einsum *e)
+{
+    double products = 1;
+    for (size_t label = 0; label < DQ_EINSUM_LABELS; label++)
+        products *= e->dims[label] >= 0 ? (double)e->dims[label] : 1;
+    return products;
+}
+
+/* The contractions that prepare chooses. */
+static double count_products(search *f)
+{
+    double products = 0, elements;
+    for (uint32_t i = 0; f->count > 1 && i < f->count; i++)
+        if (cost_of(f, &f->terms[i], &f->terms[i], &elements) != elements)
+            products += contract(f, &f->terms[i], &f->terms[i]);
+    while (f->count > 2) {
+        uint32_t i = 0, k = 0;
+        if (!find_pair(f, &i, &k))
+            return products_at_once(&f->e);
+        products += contract(f, &f->terms[i], &f->terms[k]);
+        f->terms[k] = f->terms[--f->count];
+    }
+    return products + cost_of(f, &f->terms[0], &f->terms[f->count - 1], &elements);
+}
+
+uint64_t dq_einsum_products(const dq_op_call *call)
+{
+    search f;
+    if (dq_einsum_read(call, &f.e, &(dq_error){0}) != DQ_OK)
+        return 0;
+    begin(call, &f);
+    const double products = count_products(&f);
+    return products < 0x1p64 ? (uint64_t)products : UINT64_MAX;
+}
+
 DQ_OP_WIDENED(dq_op_einsum, true, dq_einsum_infer, prepare, run, 0)

@@ -26,10 +26,11 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-static double determinant(double *a, size_t n)
+/* Stops early when `threads` are cancelled: the result is then unspecified. */
+static double determinant(const dq_threads *threads, double *a, size_t n)
 {
     double result = 1;
-    for (size_t c = 0; c < n; c++) {
+    for (size_t c = 0; c < n && !dq_threads_cancelled(threads); c++) {
         size_t pivot = c;
         for (size_t r = c + 1; r < n; r++)
             if (fabs(a[r * n + c]) > fabs(a[pivot * n + c]))
@@ -42,7 +43,7 @@ static double determinant(double *a, size_t n)
             a[pivot * n + k] = kept;
         }
         result *= pivot == c ? a[c * n + c] : -a[c * n + c];
-        for (size_t r = c + 1; r < n; r++) {
+        for (size_t r = c + 1; r < n && !dq_threads_cancelled(threads); r++) {
             double factor = a[r * n + c] / a[c * n + c];
             for (size_t k = c + 1; k < n; k++)
                 a[r * n + k] -= factor * a[c * n + k];
@@ -56,10 +57,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const dq_tensor *in = call->in[0];
     size_t n = (size_t)in->dims[in->rank - 1];
-    for (size_t i = 0; i < call->out[0]->count; i++) {
+    for (size_t i = 0; i < call->out[0]->count && !dq_threads_cancelled(call->threads); i++) {
         if (n)
             dq_load_doubles(in->dtype, in->data, i * n * n, n * n, call->scratch);
-        dq_tensor_put_double(call->out[0], i, determinant(call->scratch, n));
+        dq_tensor_put_double(call->out[0], i, determinant(call->threads, call->scratch, n));
     }
     return DQ_OK;
 }

@@ -207,13 +207,16 @@ static const struct slot *find(const state *s, const dq_tensor *t, size_t i, siz
     return NULL;
 }
 
-static void count_row(const state *s, const dq_tensor *t, size_t first, size_t n, float *counts)
+static void count_row(const dq_threads *threads, const state *s, const dq_tensor *t, size_t first, size_t n,
+                      float *counts)
 {
-    for (size_t distance = 1; distance <= s->spread && distance <= n; distance++)
+    for (size_t distance = 1; distance <= s->spread && distance <= n && !dq_threads_cancelled(threads);
+         distance++)
         for (size_t size = s->shortest; size <= s->longest; size++) {
             if (size == 1 && distance > 1) /* single elements have no distance */
                 continue;
-            for (size_t i = 0; i < n && (n - 1 - i) / distance >= size - 1; i++) {
+            for (size_t i = 0; i < n && (n - 1 - i) / distance >= size - 1 && !dq_threads_cancelled(threads);
+                 i++) {
                 const struct slot *slot = find(s, t, first + i, distance, size);
                 if (slot)
                     counts[slot->place] += 1;
@@ -228,9 +231,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     float *out = call->out[0]->data;
     size_t rows = in->rank == 2 ? (size_t)in->dims[0] : 1, n = rows ? in->count / rows : 0;
-    for (size_t row = 0; row < rows && s->width; row++, out += s->width) {
+    for (size_t row = 0; row < rows && s->width && !dq_threads_cancelled(call->threads);
+         row++, out += s->width) {
         memset(out, 0, s->width * sizeof *out);
-        count_row(s, in, row * n, n, out);
+        count_row(call->threads, s, in, row * n, n, out);
         for (size_t i = 0; i < s->width; i++)
             out[i] = (s->once && out[i] > 0 ? 1 : out[i]) * s->weights[i];
     }
