@@ -3,8 +3,30 @@
 #include "base/exact.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BLOCK = 64 };
+
+/* Whether the lowest `low` bits of x are 0. */
+static bool ends_in_zeros(double x, int low)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits << (64 - low) == 0;
+}
+
+/* Products of two significands whose bits are 53 together are exact, so that both sides of the equation are:
+ * scale has 22, a has 29, b and y have 24. */
+bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n)
+{
+    const dq_factors *f = factors;
+    const size_t columns = n && f->b_step == 0 && f->y_step == 0 ? 1 : n;
+    for (size_t j = 0; j < columns; j++)
+        if (!ends_in_zeros(scale[j], 53 - 22) || !ends_in_zeros(f->a, 53 - 29) ||
+            scale[j] * (double)f->y[j * f->y_step] != f->a * (double)f->b[j * f->b_step])
+            return false;
+    return true;
+}
 
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column)
 {
@@ -16,15 +38,19 @@ int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t co
     return (int32_t)rint(v);
 }
 
+uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column)
+{
+    const int32_t v = dq_requantize_exactly(sum, to, column) + to->zero_point;
+    return (uint8_t)(v < to->lo ? to->lo : v > to->hi ? to->hi : v);
+}
+
 void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
                           uint8_t *out)
 {
     for (size_t j = 0; j < n; j++) {
         double v = acc[j] * to->scale[first + j * step];
-        if (!(fabs(v) < 512) || fabs(v - rint(v)) < DQ_NEARLY_HALF)
-            continue;
-        int32_t code = dq_requantize_exactly(acc[j], to, first + j * step) + to->zero_point;
-        out[j] = (uint8_t)(code < to->lo ? to->lo : code > to->hi ? to->hi : code);
+        if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_sure(to)))
+            out[j] = dq_requantize_again(acc[j], to, first + j * step);
     }
 }
 
@@ -36,13 +62,14 @@ block_of(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
 {
     const double magic = 6755399441055744.0;
     const double low = to->lo - to->zero_point, high = to->hi - to->zero_point, *scale = to->scale + first;
+    const double sure = dq_requantize_sure(to);
     int unsure = 0;
     for (size_t j = 0; j < n; j++) {
         double v = (double)acc[j] * scale[j * step], rounded;
         v = v > low ? v : low; /* also for NaN */
         v = v < high ? v : high;
         rounded = v + magic - magic;
-        unsure |= fabs(v - rounded) >= DQ_NEARLY_HALF;
+        unsure |= fabs(v - rounded) >= sure;
         out[j] = (uint8_t)((int32_t)rounded + to->zero_point);
     }
     return !unsure;

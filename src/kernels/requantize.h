@@ -8,7 +8,11 @@
  * The second tier is right wherever it is sure. scale is a * b / y with up to two roundings, and the product
  * with the sum has a third, so that it is off by less than 4 * 2^-53 of its size: less than 2^-42 up to 512
  * in size. What is larger saturates. Where a product lies at least that far from k + 1/2, the real number
- * lies on the same side of it. */
+ * lies on the same side of it.
+ *
+ * A scale that is a * b / y exactly and has a significand of at most 22 bits, as powers of two have, gives
+ * exact products with int32 sums: 31 + 22 bits fit in double. The second tier then rounds ties to even as
+ * well, and the third one is not needed (`exact`). */
 #ifndef DQ_KERNELS_REQUANTIZE_H
 #define DQ_KERNELS_REQUANTIZE_H
 
@@ -30,10 +34,15 @@ typedef struct dq_requantize_to {
     const double *scale; /* of each column: a * b / y in double */
     dq_factors factors;
     int32_t zero_point, lo, hi;
+    bool exact; /* dq_exact_products of all columns; false is right too, but slow where there are ties */
     uint8_t *out;
     size_t out_stride;
     bool transposed;
 } dq_requantize_to;
+
+/** Whether products of int32 sums with scale[j], the double nearest to multiplier j, are exact in double for
+ * all j < n. */
+bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n);
 
 enum { DQ_REQUANTIZE_COLS = 16 };
 
@@ -52,11 +61,20 @@ typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t
 
 /* ---- For kernels --------------------------------------------------------------------------------------- */
 
-/** A product in double that is this far or farther from the nearest whole number is not sure. */
+/** A rounded product in double that is this far or farther from the nearest whole number is not sure. */
 #define DQ_NEARLY_HALF (0.5 - 0x1p-42)
+
+/** Products in double are sure that are nearer than this to a whole number. */
+static inline double dq_requantize_sure(const dq_requantize_to *to)
+{
+    return to->exact ? 1 : DQ_NEARLY_HALF;
+}
 
 /** The rounded product of a sum with the multiplier of a column, up to 512 in size; NaN gives -512. */
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
+
+/** The result for a sum in a column, computed exactly. */
+uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column);
 
 /** Computes those of out[0 … n-1] again whose products in double are not sure. */
 void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,

@@ -36,8 +36,37 @@ static void check_row(const dq_kernels *k, size_t n, size_t step)
     kernel_done();
 }
 
+static void check_exact_products(void)
+{
+    static const struct {
+        double a;
+        float b, y;
+        bool exact;
+    } cases[] = {{1, 1, 256, true},
+                 {0.5, 0x3fffffp-24f, 4, true},   /* 22 bits */
+                 {1, 0x400001p-24f, 1, false},    /* 23 bits */
+                 {1, 3, 98, false},               /* no double holds it */
+                 {1, 7, 3.5f, true},              /* a quotient that double holds */
+                 {0x1.000001p0, 3, 4, false},     /* too many bits */
+                 {0x1.000001p0 * 3, 1, 3, false}, /* also in a */
+                 {1, 1, 0, false},
+                 {1, NAN, 1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dq_factors f = {.a = cases[i].a, .b = &cases[i].b, .y = &cases[i].y};
+        const double scale = f.a * (double)*f.b / (double)*f.y;
+        KERNEL_FAIL_UNLESS(dq_exact_products(&scale, &f, 1) == cases[i].exact, "%a * %a / %a", f.a,
+                           (double)*f.b, (double)*f.y);
+    }
+    const float b[] = {1, 1.0f / 3}, y = 2;
+    const double scales[] = {0.5, (double)b[1] / 2};
+    const dq_factors f = {.a = 1, .b = b, .y = &y, .b_step = 1};
+    KERNEL_FAIL_UNLESS(dq_exact_products(scales, &f, 1) && !dq_exact_products(scales, &f, 2), "%zu columns",
+                       sizeof b / sizeof b[0]);
+}
+
 void check_requantize(const dq_kernels *k)
 {
+    check_exact_products();
     enum { MANY = 80, ROUNDS = 4000 };
     size_t n;
     for (size_t i = 0; kernel_size(i / 4, &n); i++)

@@ -163,6 +163,13 @@ static void some_multiplier(int32_t sum, float *b, float *y)
     }
 }
 
+/* One whose products with sums are exact in double, where a is 1 or a power of two. */
+static void exact_multiplier(float *b, float *y)
+{
+    *b = ldexpf(1 + (float)kernel_random(1u << (1 + kernel_random(22))), -(int)kernel_random(24));
+    *y = ldexpf(1, (int)kernel_random(8) - 4);
+}
+
 dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n)
 {
     double a = 1, *scale = kernel_memory(n * sizeof *scale);
@@ -170,6 +177,7 @@ dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n)
     const near_tie *near = NULL;
     const uint32_t kind = kernel_random(5);
     const int32_t lo = kernel_random(2) ? 0 : -128;
+    const bool exact = kind == 4 && kernel_random(2);
     for (size_t j = 0; kind < 3 && j < n; j++)
         for (size_t i = 0; i < NEAR_TIES; i++)
             near = sums[j] == near_ties[i].sum ? &near_ties[i] : near;
@@ -181,15 +189,20 @@ dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n)
     if (!near && kind == 3) /* a product of two scales, of any size */
         a = (double)some_float(-149, 127) * (double)some_float(-149, 127);
     for (size_t j = 0; j < n; j++) {
-        some_multiplier(sums[j], b + j, y + j);
+        if (exact)
+            exact_multiplier(b + j, y + j);
+        else
+            some_multiplier(sums[j], b + j, y + j);
         if (near) {
             b[j] = a > (double)near->a ? 1 : near->b;
             y[j] = near->y;
         }
         scale[j] = a * (double)b[j] / (double)y[j];
     }
+    const dq_factors factors = {a, b, y, 1, 1};
     return (dq_requantize_to){.scale = scale,
-                              .factors = {a, b, y, 1, 1},
+                              .factors = factors,
+                              .exact = dq_exact_products(scale, &factors, n),
                               .zero_point = lo + (int32_t)kernel_random(256),
                               .lo = lo,
                               .hi = lo + 255};

@@ -67,7 +67,8 @@ static inline __m128i four_exactly(const int32_t *acc, __m256d scale, const mult
     v = _mm256_min_pd(_mm256_max_pd(v, low), high);
     __m256d whole = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, whole));
-    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
+    const __m256d limit = _mm256_set1_pd(dq_requantize_sure(m->to));
+    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, limit, _CMP_GE_OQ));
     __m128i rounded = _mm256_cvttpd_epi32(whole);
     if (__builtin_expect(unsure, 0))
         rounded = settled(rounded, unsure, acc, m);

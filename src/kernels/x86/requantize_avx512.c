@@ -30,8 +30,18 @@ static inline __m256i eight(__m256i acc, __m512d scale, const dq_requantize_to *
     v = _mm512_min_pd(v, _mm512_set1_pd(to->hi - to->zero_point));
     __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512d off = _mm512_abs_pd(_mm512_sub_pd(v, whole));
-    *unsure = _mm512_cmp_pd_mask(off, _mm512_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ);
+    *unsure = _mm512_cmp_pd_mask(off, _mm512_set1_pd(dq_requantize_sure(to)), _CMP_GE_OQ);
     return _mm256_add_epi32(_mm512_cvtpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
+}
+
+/* Computes those of out[0 … 7] again that are `unsure`. */
+static __attribute__((noinline)) void settle(const int32_t *acc, unsigned unsure, const dq_requantize_to *to,
+                                             size_t first, size_t step, uint8_t *out)
+{
+    for (; unsure; unsure &= unsure - 1) {
+        const size_t j = (size_t)__builtin_ctz(unsure);
+        out[j] = dq_requantize_again(acc[j], to, first + j * step);
+    }
 }
 
 /* dq_requantize_fn */
@@ -46,7 +56,7 @@ static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const 
         __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, to, &unsure);
         _mm256_mask_cvtepi32_storeu_epi8(out + j, some, results);
         if (unsure & some)
-            dq_requantize_unsure(acc + j, n - j < 8 ? n - j : 8, to, first + j * step, step, out + j);
+            settle(acc + j, unsure & some, to, first + j * step, step, out + j);
     }
 }
 
@@ -246,9 +256,10 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
 typedef struct wide_row {
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
-    __m512d begin, low, most, same_scale, same_shift; /* same: begin is in it */
-    __m512i zero, near;                               /* near: twice */
-    bool joined;                                      /* sums and high as integers */
+    __m512d begin, same_scale, same_shift; /* same: begin is in it */
+    __m512i low, add, near;                /* near: twice */
+    __m256i most, flip;
+    bool joined; /* sums and high as integers */
 } wide_row;
 
 /* Eight of the sums from column j on; `high`, `extra` and `step` are constant in most calls. */
@@ -269,36 +280,47 @@ static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *
         scale = _mm512_maskz_loadu_pd(some, r->scale + j);
         shift = _mm512_add_pd(_mm512_maskz_loadu_pd(some, r->shift + j), r->begin);
     }
-    v = _mm512_fmadd_pd(v, scale, shift);
-    return _mm512_castpd_si512(_mm512_min_pd(_mm512_max_pd(v, r->low), r->most));
+    return _mm512_castpd_si512(_mm512_fmadd_pd(v, scale, shift));
+}
+
+/* The number of a row is i. */
+static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r, const dq_wide_sums *s,
+                                                              size_t i, size_t j, __mmask16 some, bool high,
+                                                              bool extra, bool step, uint16_t *out)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    __m512i low = eight_wide(r, j, (__mmask8)some, high, extra, step);
+    __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), high, extra, step);
+    __m512i values = _mm512_max_epi32(_mm512_permutex2var_epi32(low, odd, up), r->low);
+    __m256i results = _mm512_cvtsepi32_epi16(_mm512_add_epi32(values, r->add));
+    results = _mm256_xor_si256(_mm256_min_epi16(results, r->most), r->flip);
+    __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
+    _mm256_mask_storeu_epi16(out + j, some, results);
+    if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
+        dq_requantize_wide_part(s, i, j, s->cols - j < LANES ? s->cols - j : LANES, out + j);
 }
 
 static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r, const dq_wide_sums *s,
                                                                size_t i, bool high, bool extra, bool step,
                                                                uint16_t *out)
 {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     const size_t cols = s->cols;
-    for (size_t j = 0; j < cols; j += LANES) {
-        const __mmask16 some = (__mmask16)(cols - j < LANES ? (1u << (cols - j)) - 1 : 0xffff);
-        __m512i low = eight_wide(r, j, (__mmask8)some, high, extra, step);
-        __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), high, extra, step);
-        __m512i values = _mm512_add_epi32(_mm512_permutex2var_epi32(low, odd, up), r->zero);
-        __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
-        _mm256_mask_storeu_epi16(out + j, some, _mm512_cvtepi32_epi16(values));
-        if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
-            dq_requantize_wide_part(s, i, j, cols - j < LANES ? cols - j : LANES, out + j);
-    }
+    size_t j = 0;
+    for (; j + LANES <= cols; j += LANES)
+        put_sixteen(r, s, i, j, 0xffff, high, extra, step, out);
+    if (j < cols)
+        put_sixteen(r, s, i, j, (__mmask16)((1u << (cols - j)) - 1), high, extra, step, out);
 }
 
 void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
     wide_row r = {.begin = _mm512_set1_pd(f.begin),
-                  .low = _mm512_set1_pd(f.low),
-                  .most = _mm512_set1_pd(f.high),
-                  .zero = _mm512_set1_epi32(s->zero_point),
+                  .low = _mm512_set1_epi32(f.low),
+                  .add = _mm512_set1_epi32(f.add),
+                  .most = _mm256_set1_epi16(f.high),
+                  .flip = _mm256_set1_epi16((int16_t)f.flip),
                   .near = _mm512_set1_epi32(2 * f.near),
                   .joined = s->high && s->narrow};
     if (f.near == 0) {

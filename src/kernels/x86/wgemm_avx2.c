@@ -90,8 +90,8 @@ typedef struct wide_row {
     size_t i;
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
-    __m256d begin, low, most, same_scale, same_shift; /* same: begin is in it */
-    __m256i zero, near;                               /* near: twice */
+    __m256d begin, same_scale, same_shift; /* same: begin is in it */
+    __m256i low, add, most, flip, near;    /* near: twice */
 } wide_row;
 
 static inline __m256d doubles(const int32_t *x)
@@ -112,41 +112,36 @@ static inline __attribute__((always_inline)) __m256 four(const wide_row *r, size
         scale = _mm256_loadu_pd(r->scale + j);
         shift = _mm256_add_pd(_mm256_loadu_pd(r->shift + j), r->begin);
     }
-    v = _mm256_fmadd_pd(v, scale, shift);
-    return _mm256_castpd_ps(_mm256_min_pd(_mm256_max_pd(v, r->low), r->most));
+    return _mm256_castpd_ps(_mm256_fmadd_pd(v, scale, shift));
 }
 
-/* Eight results, numbers 0 1 4 5 and 2 3 6 7 in the halves, in the lower 16 bits of each; `least`: the
- * smallest fraction. */
+/* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves; the same
+ * of their fractions. */
 static inline __attribute__((always_inline)) __m256i eight(const wide_row *r, size_t j, bool high, bool extra,
-                                                           bool step, __m256i *least)
+                                                           bool step, __m256i *fractions)
 {
     __m256 first = four(r, j, high, extra, step), second = four(r, j + 4, high, extra, step);
-    *least = _mm256_min_epu32(*least, _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88)));
-    return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd)), r->zero);
+    *fractions = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
+    __m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd));
+    return _mm256_add_epi32(_mm256_max_epi32(upper, r->low), r->add);
 }
 
-/* In order. */
-static inline __m128i eight_values(__m256i v)
+/* Sixteen results in order. */
+static inline __m256i sixteen_values(const wide_row *r, __m256i first, __m256i second)
 {
-    const __m256i lower = _mm256_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0, -1, -1,
-                                          -1, -1, -1, -1, -1, -1, 13, 12, 9, 8, 5, 4, 1, 0);
-    v = _mm256_shuffle_epi8(v, lower);
-    return _mm_unpacklo_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-}
-
-static inline __m256i sixteen_values(__m256i first, __m256i second)
-{
-    __m256i v = _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa); /* 0 8 1 9 4 12 5 13, … */
-    const __m256i apart = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5,
-                                           8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    v = _mm256_shuffle_epi8(v, apart); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
+    __m256i v = _mm256_packs_epi32(first, second); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
+    v = _mm256_xor_si256(_mm256_min_epi16(v, r->most), r->flip);
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-static inline bool sure(const wide_row *r, __m256i least)
+static inline __m128i eight_values(const wide_row *r, __m256i v)
 {
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(least, r->near), least)) == -1;
+    return _mm256_castsi256_si128(sixteen_values(r, v, v));
+}
+
+static inline bool sure(const wide_row *r, __m256i fractions)
+{
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(fractions, r->near), fractions)) == -1;
 }
 
 /* At least eight columns; the last ones reach back over those before them. */
@@ -154,20 +149,19 @@ static inline __attribute__((always_inline)) void put_row(const wide_row *r, boo
                                                           uint16_t *out)
 {
     const size_t cols = r->s->cols;
-    const __m256i all = _mm256_set1_epi32(-1);
     size_t j = 0;
     for (; j + 2 * LANES <= cols; j += 2 * LANES) {
-        __m256i least = all, first = eight(r, j, high, extra, step, &least),
-                second = eight(r, j + LANES, high, extra, step, &least);
-        vi_store(out + j, sixteen_values(first, second));
-        if (__builtin_expect(!sure(r, least), 0))
+        __m256i low, up, first = eight(r, j, high, extra, step, &low),
+                         second = eight(r, j + LANES, high, extra, step, &up);
+        vi_store(out + j, sixteen_values(r, first, second));
+        if (__builtin_expect(!sure(r, _mm256_min_epu32(low, up)), 0))
             dq_requantize_wide_part(r->s, r->i, j, 2 * LANES, out + j);
     }
     for (; j < cols; j += LANES) {
         const size_t at = j + LANES <= cols ? j : cols - LANES;
-        __m256i least = all, v = eight(r, at, high, extra, step, &least);
-        _mm_storeu_si128((__m128i *)(void *)(out + at), eight_values(v));
-        if (__builtin_expect(!sure(r, least), 0))
+        __m256i fractions, v = eight(r, at, high, extra, step, &fractions);
+        _mm_storeu_si128((__m128i *)(void *)(out + at), eight_values(r, v));
+        if (__builtin_expect(!sure(r, fractions), 0))
             dq_requantize_wide_part(r->s, r->i, at, LANES, out + at);
     }
 }
@@ -195,11 +189,11 @@ static __attribute__((noinline)) void put_few(const wide_row *r, uint16_t *out)
     whole.sums = sums;
     for (size_t j = 0; j < n; j++)
         sums[j] = r->sums[j];
-    __m256i least = _mm256_set1_epi32(-1), v = eight(&whole, 0, false, false, false, &least);
-    _mm_storeu_si128((__m128i *)(void *)values, eight_values(v));
+    __m256i fractions, v = eight(&whole, 0, false, false, false, &fractions);
+    _mm_storeu_si128((__m128i *)(void *)values, eight_values(r, v));
     for (size_t j = 0; j < n; j++)
         out[j] = values[j];
-    if (!sure(r, least))
+    if (!sure(r, fractions))
         dq_requantize_wide_part(r->s, r->i, 0, n, out);
 }
 
@@ -209,9 +203,10 @@ void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
     const bool plain = !s->high && !s->extra && !s->col_step;
     wide_row r = {.s = s,
                   .begin = _mm256_set1_pd(f.begin),
-                  .low = _mm256_set1_pd(f.low),
-                  .most = _mm256_set1_pd(f.high),
-                  .zero = _mm256_set1_epi32(s->zero_point),
+                  .low = _mm256_set1_epi32(f.low),
+                  .add = _mm256_set1_epi32(f.add),
+                  .most = _mm256_set1_epi16(f.high),
+                  .flip = _mm256_set1_epi16((int16_t)f.flip),
                   .near = _mm256_set1_epi32(2 * f.near)};
     if (f.near == 0 || s->cols == 0 || (s->cols < LANES && !plain)) {
         dq_requantize_wide_c(s, out);

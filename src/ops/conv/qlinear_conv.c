@@ -50,17 +50,19 @@ static void find_scales(const dq_op_call *call, size_t channels, double *scales)
         scales[j] = j && call->in[W_SCALE]->count == 1 ? scales[0] : scale_of(call, j);
 }
 
-/* How sums of channels from `channel` on become 8 bits, whose scales are at `scale`. */
-static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, const double *scale)
+/* How sums of `channels` channels from `channel` on become 8 bits, whose scales are at `scale`. */
+static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, size_t channels, const double *scale)
 {
     const dq_tensor *w = call->in[W_SCALE];
     const size_t step = w->count != 1;
     int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
+    const dq_factors factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
+                                .b = dq_data(w, float) + channel * step,
+                                .b_step = step,
+                                .y = dq_data(call->in[Y_SCALE], float)};
     return (dq_requantize_to){.scale = scale,
-                              .factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
-                                          .b = dq_data(w, float) + channel * step,
-                                          .b_step = step,
-                                          .y = dq_data(call->in[Y_SCALE], float)},
+                              .factors = factors,
+                              .exact = dq_exact_products(scale, &factors, channels),
                               .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
                               .lo = lo,
                               .hi = lo + 255};
@@ -77,7 +79,7 @@ static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requ
     if (!knows_scales(call) || !dq_call_constant(call, Y_ZERO))
         return false;
     *scale = scale_of(call, channel);
-    *to = codes_of(call, channel, scale);
+    *to = codes_of(call, channel, 1, scale);
     return true;
 }
 
@@ -87,7 +89,7 @@ static void store(const dq_conv_sums *sums)
     const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
     const double *scales = st->scales ? st->scales : (const double *)call->scratch;
-    dq_requantize_to to = codes_of(call, sums->channel, scales + sums->channel);
+    dq_requantize_to to = codes_of(call, sums->channel, sums->channels, scales + sums->channel);
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;

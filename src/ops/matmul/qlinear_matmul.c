@@ -193,8 +193,10 @@ static dq_requantize_to codes_of(const place *at, size_t col, size_t cols, multi
         m->y[j] = same ? m->y[0] : (float)y_scale_at(at, col + j);
         m->scale[j] = same ? m->scale[0] : at->a_scale * (double)m->b[j] / (double)m->y[j];
     }
+    const dq_factors factors = {at->a_scale, m->b, m->y, 1, 1};
     return (dq_requantize_to){.scale = m->scale,
-                              .factors = {at->a_scale, m->b, m->y, 1, 1},
+                              .factors = factors,
+                              .exact = dq_exact_products(m->scale, &factors, single ? 1 : cols),
                               .zero_point = (int32_t)dq_tensor_get_int(call->in[Y_ZERO], at->y_zero_at),
                               .lo = lo,
                               .hi = lo + 255};

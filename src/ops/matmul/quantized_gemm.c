@@ -170,6 +170,7 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
         .lo = lo,
         .hi = lo + 255,
         .out_stride = st->mm.s.n};
+    to.exact = dq_exact_products(scales, &to.factors, st->b_scale.single ? 1 : sums->cols);
     for (size_t i = 0; i < sums->rows; i += ROWS) {
         size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
         const int32_t *c = with_c(sums, st, i, rows, block);

@@ -71,6 +71,7 @@ static void store_quantized(const dq_int_sums *sums, uint8_t *y)
     dq_wide_sums_by(call, dq_wide_factor(call), &terms, 0, sums->col, &range);
     const dq_requantize_to to = {.scale = terms.scale,
                                  .factors = range.factors,
+                                 .exact = dq_exact_products(terms.scale, &range.factors, sums->cols),
                                  .zero_point = range.zero_point,
                                  .lo = range.lo,
                                  .hi = range.hi,
