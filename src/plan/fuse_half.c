@@ -121,7 +121,7 @@ static bool reads_shape(const dq_node *node)
 static bool are_normal(const dq_tensor *scale)
 {
     for (size_t i = 0; i < scale->count; i++)
-        if (!isnormal(dq_tensor_get_float(scale, i)))
+        if (!isnormal((float)dq_tensor_any_double(scale, i)))
             return false;
     return true;
 }
