@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A preloaded object (LD_PRELOAD) that lets a process see a processor with AVX2, FMA and F16C and nothing
  * above, so that engines can be measured as on such a machine: compare.py --as-avx2.
  *

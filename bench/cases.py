@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The single operators of compare.py: name → a function that gives (domain, operator, attributes, operands, result
 types). An operand is (array, whether it is constant); an array of None leaves an optional input out."""
 

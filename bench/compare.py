@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
     compare.py DQRUN [--peers NAME,…] [--before DQRUN] [--threads N] [--only TEXT] [--isa LEVEL] [--as-avx2] [--rounds N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run costs whose input shapes a session has not seen, beside one of the same shapes, in dqrun and ONNX Runtime.
 
     lengths.py LIBDQRUN MODEL DIM=FROM:TO[:STEP] [DIM=SIZE …] [--rounds N] [--isa LEVEL]

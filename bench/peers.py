@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines that compare.py holds dqrun against. Each is imported when it is first asked for."""
 
 import functools

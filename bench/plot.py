@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ratios as bars on a logarithmic scale, in SVG."""
 
 import math

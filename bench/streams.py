@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds quantizing and dequantizing of 16 M elements against plain loops over the same bytes.
 
     streams.py DQRUN TEST_KERNELS [--rounds N] [--seconds S]

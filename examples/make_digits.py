@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Make the example: a small classifier of handwritten digits, quantized in three ways.
 
     python3 examples/make_digits.py [FOLDER]        (default: the folder of this script)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold the C sources against the layers, the file lengths and the ban on paths of one machine.
 
     tools/check_layers.py [PROJECT_FOLDER]

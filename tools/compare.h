@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares two tensors, sequences or optionals as `dqrun --expect` and dqrun-conformance do. */
 #ifndef DQ_TOOLS_COMPARE_H
 #define DQ_TOOLS_COMPARE_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/coverage.md: every operator version and its element types, from the registry and the schemas (`dqrun ops
 --json`), and what the conformance runner found (its --report as .tsv, and the results of tests/quant_reference).
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun-conformance: runs folders of model.onnx and test_data_set_N, or batch files, and counts what passes.
  */
 #include "conformance/conformance.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun: runs a quantized ONNX model from the command line. What it takes and prints is in cli/options.c
  * (--help). */
 #include "cli/bench.h"

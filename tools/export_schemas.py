@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draft or refresh operator schemas from the installed onnx package.
 
     export_schemas.py [--dir schemas] [OPERATOR ...]

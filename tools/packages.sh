@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2086 # words of the lists are split on purpose
 # Sourced by tools/quickstart and tools/test: asks apt for what is missing, and only for that.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun: runs quantized ONNX models. This is the only public header, and the manual of the C API.
  *
  *     dq_model *model = NULL;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the public handles are. */
 #ifndef DQ_API_HANDLES_H
 #define DQ_API_HANDLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fpenv.h"
 #include "ops/op.h"
 #include "schema/schema.h"

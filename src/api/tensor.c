@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fpenv.h"
 #include "base/pages.h"
 #include "tensor/items.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: many small pieces that live and die together. Not thread-safe. Under AddressSanitizer the space
  * between pieces is poisoned, so that an overrun of one piece is seen. */
 #ifndef DQ_BASE_ARENA_H

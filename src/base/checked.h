@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of sizes; checked, where a file or a user has a hand in one. */
 #ifndef DQ_BASE_CHECKED_H
 #define DQ_BASE_CHECKED_H

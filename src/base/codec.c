@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/codec.h"
 
 /* What the exponent of all ones means, and how infinity and NaN are written. */

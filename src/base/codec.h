@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Number codecs: the bit patterns of the small float types. Every decode is exact; every encode rounds once.
  * Sources: IEEE 754 binary16; bfloat16 (upper half of binary32); "FP8 Formats for Deep Learning"
  * (arXiv:2209.05433) for e4m3fn and e5m2; "8-bit Numerical Formats For Deep Neural Networks"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of few bytes, in pieces of fixed sizes: a call, or an instruction for strings, takes longer than
  * these do. */
 #ifndef DQ_BASE_COPY_H

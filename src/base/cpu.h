@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the CPU can do, as a mask of ISA levels. Levels are ordered: a level includes the lower ones that the
  * CPU has, so that one name ("avx2") says which kernels may be used. */
 #ifndef DQ_BASE_CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Status plus sentence. A function that can fail returns a dq_status and takes the caller's dq_error last;
  * the sentence stands beside the check that found the fault. */
 #ifndef DQ_BASE_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotients of products of floats, exact as far as a rounding can see. */
 #ifndef DQ_BASE_EXACT_H
 #define DQ_BASE_EXACT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files: read-only ones in memory, and written ones that appear whole or not at all. */
 #ifndef DQ_BASE_FILE_H
 #define DQ_BASE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fpenv.h"
 
 /* All calls stand in a file of their own: the compiler may move arithmetic over what changes its environment,

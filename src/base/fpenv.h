@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The floating-point environment: rounding mode, flush-to-zero (FTZ, DAZ), exception masks and exception
  * flags of a thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes that a forked child finds unlocked.
  *
  * fork copies the calling thread alone. A mutex that another thread holds at that moment stays locked in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementary functions with the same bits on every processor, with every compiler and beside every C library.
  *
  * A C library picks its functions by the processor: with and without fused multiply-adds they differ in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A map from names to pointers: open addressing, FNV-1a with a per-process seed (names come from files). */
 #ifndef DQ_BASE_NAMEMAP_H
 #define DQ_BASE_NAMEMAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory on large pages. A loop that goes straight through memory stops at the end of each page, where what
  * fetches ahead does, and asks where the next one is: pages of 4 KiB cost it up to a third of its time. */
 #ifndef DQ_BASE_PAGES_H

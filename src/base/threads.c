@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool in which nobody waits for a thread that has not begun to work. Other pools' callers wait until each
  * thread has looked at each piece of work; where something else keeps a core busy, that takes as long as the
  * system lets that run. Here a thread enters a job while it is open, and the caller, who works as well,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel work of a session: on the threads of a pool, until somebody cancels it.
  *
  * A dq_thread_pool (dqrun.h) may serve several sessions. One of them has its workers at a time; work that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control flow: the steps of nodes that hold graphs. An inner graph gets a plan and a buffer of its own, kept
  * from run to run in the step; the values that it takes from the graphs around it are given to it like
  * inputs, those that are constant as constants, so that weights outside a loop are packed once. When the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the control flow operators are made of: inner graphs that run, values that outlive an iteration, and
  * tensors put together slice by slice. */
 #ifndef DQ_EXEC_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scan: a loop over slices. Version 8 runs it for each row of a batch; its scan inputs and outputs, [batch,
  * length, …], are handled as [batch * length, …]. */
 #include "exec/inner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SequenceMap: a graph for each item of a sequence. */
 #include "exec/inner.h"
 

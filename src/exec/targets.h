@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wanted values in the caller's memory. What a run leaves there is what it would have if all values were
  * computed apart and copied there in the end: where a target overlaps inputs that are read after its memory
  * is first written to, it is done like that. */

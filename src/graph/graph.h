@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The intermediate representation: graphs of nodes and values as a model says them. Plain data, in one arena;
  * knows neither protobuf nor operators.
  *

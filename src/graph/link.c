@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names to values: single assignment, topological order, and what inner graphs take from outer ones. */
 #include "graph/graph.h"
 

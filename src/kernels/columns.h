@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns: what the elements of rows that lie `step` apart come to, each column by itself, from row 0 down. A
  * row is reduced as columns, too, whose results are then joined. */
 #ifndef DQ_KERNELS_COLUMNS_H

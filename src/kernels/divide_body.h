@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotients of many floats by one, over the vector that a vec_<isa>.h defines: four fused operations, where
  * dividing takes five to ten cycles a vector.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finished sums in portable C. */
 #include "kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of finished sums. Included by kernels.h. */
 #ifndef DQ_KERNELS_EPILOGUE_H
 #define DQ_KERNELS_EPILOGUE_H

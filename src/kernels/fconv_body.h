@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_fconv_plane_fn and dq_fevery_fn over the vector that a vec_<isa>.h defines: included once by the file of
  * each ISA, after that header. The last vectors may go on behind the last result. */
 #include "kernels/fgate_body.h"

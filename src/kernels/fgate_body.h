@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_fgate over the vector that a vec_<isa>.h defines, whose minimum and maximum give their second operand
  * where the two are equal or one is NaN. Included behind that header. */
 #ifndef DQ_KERNELS_FGATE_BODY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A times a vector, as blocks of one row: strips of A's rows, turned, are their panels. The including file
  * defines ISA(name). */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finished sums and differences of int32 rows over the vector that a vec_<isa>.h defines, which the including
  * file names before it, and ISA(name). Minimum and maximum choose as the portable code's comparisons do. */
 #include "kernels/kernels.h"

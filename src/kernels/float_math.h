@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementary functions of a vector of floats, over the operations that a vec_<isa>.h defines:
  *
  *   vf, vi, vm, vd    VF_LANES floats, as many 32-bit integers, a choice for each, VD_LANES doubles

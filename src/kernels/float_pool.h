@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of pools of floats, a row of results at a time: the rows under its windows become a line, and the
  * line's columns the results.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The members of dq_float_pool over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FLOAT_POOL. A last vector that is not whole covers
  * elements once more, which become the same. */

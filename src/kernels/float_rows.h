@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of floats: elementary functions, sums, and what softmax and the normalizations are made of.
  *
  * All members have the same bits on every ISA. Functions are polynomials evaluated by fused multiply-adds in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of the float products: matrix products and convolutions of float operands.
  *
  * Every sum is one chain: it begins at +0, or with the sum of the steps before, and takes one fused

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_fblock_fn of one row of A, whose time is that of reading B: rows of a plain B go
  * straight through memory, and nothing behind its last column is read; panels do, as many at once as
  * registers hold the sums of. Nothing is fetched ahead here: that only gets into the way of what the

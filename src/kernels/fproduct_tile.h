@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_fblock_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and maximum
  * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
  * set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums, MOST_ROWS by so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels: pointers and sizes only; no tensor, no status, no allocation. Portable C fills the table, then the
  * files of each ISA level in the mask overwrite what they do better (kernels.def lists all implementations).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 void dq_minmax_f32_c(const float *x, size_t n, float *lo, float *hi)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_minmax_f32 over the vector that a vec_<isa>.h defines, whose minimum and maximum give their second
  * operand where the first is NaN. Before it, the including file defines ISA(name), and AHEAD_OF(x) where what
  * is soon read after x is asked for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of float rows with weights of 2, 4 or 8 bits that have a scale and a zero point a block. */
 #ifndef DQ_KERNELS_NBITS_H
 #define DQ_KERNELS_NBITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Codes stand in the bytes of a word, or two of 8 bits in its halves: masked, they are multiplied with digits
  * of x. Some vectors of columns with a sum for each line of digits: those of a row, or one of each of some
  * rounded rows.

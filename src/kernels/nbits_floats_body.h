@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_nbits_floats_fn. Before this, an instruction set's file includes nbits_body.h and defines
  *
  *   lookup, lookup_of(table)          a table of 16 floats, ready to be looked up in

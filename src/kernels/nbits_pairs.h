@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nbits_body.h wants of an instruction set that multiplies bytes in pairs. Before this, its file defines
  * add_now(sum, term), which adds numbers of 16 bits. */
 enum { VECTORS = 2 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_nbits_rounded_fn. Before this, an instruction set's file includes nbits_body.h. */
 
 /* A piece of all columns; `bits` and `rows` are constants in each call. */

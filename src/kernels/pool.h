@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contract of the kernel that pools 8-bit codes. Included by kernels.h. */
 #ifndef DQ_KERNELS_POOL_H
 #define DQ_KERNELS_POOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_max_windows_fn. Rows under a window become one line, vector by vector; its columns are then whole
  * vectors at every distance of the kernel, of which strides of two keep every other byte.
  *

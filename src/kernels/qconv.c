@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 void dq_qconv_pairs_c(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out)

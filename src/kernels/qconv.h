@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of what integer convolutions need beside the products of qgemm.h. */
 #ifndef DQ_KERNELS_QCONV_H
 #define DQ_KERNELS_QCONV_H

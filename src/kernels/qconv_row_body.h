@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of convolutions on registers that hold LANES sums. Who includes this has defined LANES, VECTORS and
  *
  *   void outputs(x, offsets, w, taps, init, int vectors, out)

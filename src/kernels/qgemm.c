@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products in portable C. A panel stores nr columns interleaved, one position after another, so that
  * the inner loop over columns has a constant length and no carried dependence: compilers vectorize it as
  * 16-bit products widened to 32 bits. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of the integer products: matrix products and convolutions of 8-bit operands with int32 sums.
  *
  * The left operand A holds activations, the right one B weights. B is always int8: the caller flips the sign

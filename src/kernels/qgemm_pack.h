@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What integer products with dot instructions share: panels in groups of `group` positions of a column (2 or
  * 4), one column after another, so that a broadcast of as many bytes of a row meets a vector of columns. Runs
  * are padded to whole groups with zero weights. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of integer convolutions with pixels side by side in vectors: planes of an image stand four
  * channels at a time, a pixel's four bytes together, and each output channel is a row of sums over pixels,
  * with no turning on the way in or out. A step is one kernel position of four channels: it adds the products

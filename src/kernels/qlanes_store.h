@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_qlanes_store_fn by the requantize and the interleave of an instruction set, whose file defines
  * ISA(name), and OUTS as DQ_QLANES_OUTS. */
 #ifndef DQ_KERNELS_QLANES_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of quantizing, dequantizing and float16 conversion in portable C. */
 #include "base/codec.h"
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When quantizing may multiply with the scale's reciprocal in place of dividing. */
 #ifndef DQ_KERNELS_RECIPROCAL_H
 #define DQ_KERNELS_RECIPROCAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of requantizing: int32 sums become 8 bits.
  *
  * The result is that of the formula in real numbers, rounded once. Kernels come to it in up to three tiers:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_requantize_fn and dq_requantize_tile_fn for vectors of four (vec_sse41.h, vec_neon.h). As with AVX-512,
  * products in float decide nearly all roundings: all but those of products so near the middle between two
  * integers that float's three roundings may have moved them there. From 256 on results saturate, whatever the

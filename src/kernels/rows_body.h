@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of codes for vectors of four (vec_sse41.h, vec_neon.h), eight elements at a time; what is left of a
  * row is the portable kernel's. Before it, the including file defines ISA(name), `eight`, and load_<type> and
  * store_<type> for each type of codes: eight of them as int32, and back (the values fit the type). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 bool dq_sample_f32_c(const float *x, size_t below, const size_t *at, const double *weight, size_t room,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes by squares in registers, for the files of instruction sets. */
 #ifndef DQ_KERNELS_SQUARES_H
 #define DQ_KERNELS_SQUARES_H

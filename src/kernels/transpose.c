@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes in blocks that fit the first-level cache in both directions. */
 #include "base/checked.h"
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One float at a time, for float_rows_body.h: what each name means stands in docs of that file. */
 #ifndef DQ_KERNELS_VEC_C_H
 #define DQ_KERNELS_VEC_C_H

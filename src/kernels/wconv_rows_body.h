@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_wconv_rows_fn over the vector that a vec_<isa>.h defines: neighbours from x on are those of every second
  * output, those from x + 1 on, of the others. Before this, an instruction set's file includes that header and
  * defines ISA(name). */

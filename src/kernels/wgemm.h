@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products of 16-bit operands, and what becomes of their sums. */
 #ifndef DQ_KERNELS_WGEMM_H
 #define DQ_KERNELS_WGEMM_H

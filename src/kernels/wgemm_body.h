@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_wgemm_fn for vectors of four, an octet after the other. Before this, an instruction set's file includes
  * its vec_<isa>.h and defines ISA(name). */
 #include "kernels/kernels.h"

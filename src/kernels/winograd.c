@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 enum { SIDE = 4, COLS = DQ_WINOGRAD_COLS };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of integer Winograd convolution F(2×2, 3×3): kernels of 3×3 at stride 1, four outputs of a
  * channel from 16 products instead of 36. With the 4×4 pixels d, the 3×3 weights g, and
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_winograd_product_fn. Before this, an instruction set's file includes its vec_<isa>.h and defines
  *
  *   VECTORS                    of columns side by side, 1 or 2

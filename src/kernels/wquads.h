@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of int8 weights with 16-bit codes, byte by byte, where a processor adds four products at once: a
  * code is 256 · upper + lower byte, the upper one signed, and planes hold quads of such bytes, which meet
  * four neighbouring weights. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_wrow_fn over the vector that a vec_<isa>.h defines. Before this, an instruction set's file includes that
  * header and defines ISA(name). */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/broadcast.h"
 
 dq_status dq_loop_infer(dq_op_call *call, const uint32_t inputs[], size_t count, dq_dtype dtype,

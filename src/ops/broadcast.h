@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of operators that broadcast some operands: the result is walked in runs, along which every
  * operand either moves by one element or stays. */
 #ifndef DQ_OPS_BROADCAST_H

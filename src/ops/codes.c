@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/codes.h"
 
 dq_codes dq_codes_make(dq_dtype dtype, float scale, int64_t zero)

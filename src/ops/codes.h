@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of quantized codes of 8 or 16 bits, by one scale and zero point that are known when planning. */
 #ifndef DQ_OPS_CODES_H
 #define DQ_OPS_CODES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copying elements of any type, one stretch at a time. */
 #ifndef DQ_OPS_ELEMENT_H
 #define DQ_OPS_ELEMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/granularity.h"
 
 #include "ops/rows.h"

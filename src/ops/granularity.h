@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which elements of a quantized tensor share a scale: all (per tensor), those with the same index along an
  * axis (per axis), or those of a block along an axis (blocked). The shape of the scale says which, as
  * QuantizeLinear-28's text has it; QuantizeLinear and DequantizeLinear share this.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of float16 and bfloat16 for kernels that take floats: widened into the call's scratch before they
  * run, constant ones once for all runs; the result is rounded once. Floats stay where they are. */
 #ifndef DQ_OPS_HALF_FLOATS_H

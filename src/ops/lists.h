@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Short lists of integers that operators take as an input or, in older versions, as an attribute: axes, pads,
  * shapes, starts. */
 #ifndef DQ_OPS_LISTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moving elements between strided places, whatever their type: Transpose, Slice, Concat, Split, Expand, Tile
  * and Pad are each one or a few of these. */
 #ifndef DQ_OPS_MOVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of an operator. One implementation serves all versions of an operator: `prepare` turns a
  * version's differences into plain parameters and picks kernels, `run` never looks at the opset.
  *

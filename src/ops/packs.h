@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of constant tensors that kernels want (packed weights, column sums, tables), made once per model and
  * shared by all its plans and sessions. Thread-safe. */
 #ifndef DQ_OPS_PACKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and zero points of matrix operands: one for all, or one for each row of the left operand, column of
  * the right one, each with its own values in every batch if it has batch axes. */
 #ifndef DQ_OPS_QPARAM_H

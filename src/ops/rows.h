@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stretches of a tensor's elements in one wide type: what operators use that take many element types but
  * compute in few. `first` is the index of the first element, n their number, `data` a tensor's. */
 #ifndef DQ_OPS_ROWS_H

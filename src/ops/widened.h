@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that compute on floats, for float16 and bfloat16, too: inputs of 16 bits are widened into the
  * call's scratch before the operator runs, constant ones once for all runs, and its results rounded once
  * more. Their schemas' types are one for both, so that the operator sees a call of floats in prepare and run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows over any number of spatial axes: what convolutions and pools share. Attributes strides,
  * dilations, pads and auto_pad as the standard has them; lists that a node leaves out are ones (pads: zeros).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The work of an operator, which dq_limits.work bounds: a number that follows from shapes (and a few values
  * that infer reads, too), never from the kernels or the threads that do it. dqrun.h says what is counted. */
 #ifndef DQ_OPS_WORK_H

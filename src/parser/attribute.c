@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AttributeProto to dq_attr. */
 #include "parser/reader.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of external data. A model names them, so that they are opened with suspicion: only regular files
  * inside the model's folder, reached without any link. */
 #ifndef DQ_PARSER_EXTERNAL_H

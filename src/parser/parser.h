@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ModelProto to graph. The only folder that knows protobuf. */
 #ifndef DQ_PARSER_PARSER_H
 #define DQ_PARSER_PARSER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The elements of a TensorProto, read from the wire bytes of its message. */
 #ifndef DQ_PARSER_PAYLOAD_H
 #define DQ_PARSER_PAYLOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parser needs of protobuf-c: unpacking into bounded memory, and fields that the onnx.proto of the
  * build may be too old to know. */
 #ifndef DQ_PARSER_PB_H

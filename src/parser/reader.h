@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the parser share: one model that is being read. Private to src/parser. */
 #ifndef DQ_PARSER_READER_H
 #define DQ_PARSER_READER_H

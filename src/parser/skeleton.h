@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model's bytes without its weights, checked. protobuf-c copies every bytes field, recurses without limit
  * and trusts its input's proportions; so one walk goes first, which checks lengths, wire types, nesting and
  * numbers of nodes, and writes a copy that leaves out

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto and SparseTensorProto to tensors. */
 #include "base/checked.h"
 #include "parser/external.h"

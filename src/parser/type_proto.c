@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TypeProto to dq_type. */
 #include "parser/reader.h"
 

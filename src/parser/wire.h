@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf wire format, as far as it has to be read without protobuf-c: field by field over bytes that
  * stay where they are. */
 #ifndef DQ_PARSER_WIRE_H

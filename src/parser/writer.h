@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graph to ModelProto: the way back of the parser. */
 #ifndef DQ_PARSER_WRITER_H
 #define DQ_PARSER_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a whole model before anything runs. */
 #ifndef DQ_PLAN_CHECK_H
 #define DQ_PLAN_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants, and steps that are computed while planning. */
 #include "plan/fold.h"
 #include "plan/planner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that follow from initializers alone, computed once for all plans of a program. */
 #ifndef DQ_PLAN_FOLD_H
 #define DQ_PLAN_FOLD_H

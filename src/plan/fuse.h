@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fusion: the nodes of a graph with patterns of nodes replaced by single ones that compute the same in the
  * integer domain. The graph itself stays as it is; a plan takes the list of nodes instead of the graph's own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of nodes behind a convolution or another product of constant weights, each the only reader of the
  * one before it. Private to src/plan. */
 #ifndef DQ_PLAN_FUSE_BEHIND_H

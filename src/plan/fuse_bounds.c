@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds of the sums of quantized products: int32 accumulation is used only where no data can make it
  * overflow.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is left in float: operators that work element by element, one behind the other, become one
  * dqrun.Elementwise that goes through all of them strip by strip, from the codes of a DequantizeLinear to
  * those of a QuantizeLinear where these stand at the ends. The same kernels on the same operands: exact to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of one pass share, fuse_chain.c and fuse_chain_cut.c. */
 #ifndef DQ_PLAN_FUSE_CHAIN_H
 #define DQ_PLAN_FUSE_CHAIN_H

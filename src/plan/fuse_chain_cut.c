@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one 16-bit code are left to a chain of their own: of a large tensor it looks its results up in
  * a table. They begin or end where the chain rounds to such codes: the codes are then what one chain gives to
  * the other, which costs as little as rounding alone. */

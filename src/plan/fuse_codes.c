@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that have no form of their own on codes, or none for these types:
  *
  *   QuantizeLinear(op(DequantizeLinear x, constants…))  → dqrun.OnCodes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands that a model computes from constants, as constants: weights that it keeps in float and quantizes
  * itself (QuantizeLinear before DequantizeLinear), codes that are clipped or unpacked, scales that are cast
  * or reshaped. Patterns then see codes and parameters as if the file held them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float products with constant weights:
  *
  *   Conv, ConvTranspose, Gemm, MatMul, then BatchNormalization, Mul and Add of constants a channel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dynamic quantization, as quantizers write it:
  *
  *   Mul(Cast(MatMulInteger(a, b, za, zb)), Mul(sa, sb)) (+ bias)  → com.microsoft.MatMulIntegerToFloat

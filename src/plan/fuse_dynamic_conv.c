@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dynamic quantization of convolutions, as quantizers write it:
  *
  *   Mul(Cast(ConvInteger(x, w, zx, zw)), Mul(sx, sw)) (+ bias a channel) (+ z) (Relu, Clip)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that work on quantized values, and no product:
  *
  *   QuantizeLinear(op(DequantizeLinear x …))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Promotes half precision to float inside quantized regions.
  *
  * Matches: DequantizeLinear with a float16 or bfloat16 result → operators that are continuous in their inputs

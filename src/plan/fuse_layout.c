@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regions with channels last: behind the other patterns, in the whole graph.
  *
  * Values that pools, sums, concatenations and tables of codes hand on to each other have one layout, and are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* New values and nodes for what the patterns replace: made, bound, put in the list, computed. */
 #include "plan/fuser.h"
 

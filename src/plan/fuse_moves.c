@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only choose and move elements give the same on codes as on values: exact, as Q(DQ(code)) is
  * the code. They are found in two places:
  *

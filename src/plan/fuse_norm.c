@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normalizations over the last axes, written out as exporters did before there was an operator for them:
  *
  *   d = x - ReduceMean(x);  d / Sqrt(ReduceMean(d * d) + epsilon) * gamma (+ beta)   → LayerNormalization

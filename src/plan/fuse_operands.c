@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Right operands of float products that are moved before, as attention has its keys: read where they stand.
  *
  *   MatMul(a, Transpose(b))                   → com.microsoft.FusedMatMul(a, b), which takes columns for rows

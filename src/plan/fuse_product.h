@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A quantized product while it is fused: its operands, and what its integer sums need. Private to src/plan.
  */
 #ifndef DQ_PLAN_FUSE_PRODUCT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantized products:
  *
  *   QuantizeLinear(Conv(DQ x, DQ w, bias))            → QLinearConv

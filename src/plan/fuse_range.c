@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of float values before a model runs: interval arithmetic over constants, dequantized values
  * and the operators between them. Two proofs of the patterns rest on it:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Biases and sums of quantized products: a bias as floats or as int32 in the scale of the products, and which
  * integers hold the sums (fuse_bounds.c). */
 #include "plan/fuse_product.h"

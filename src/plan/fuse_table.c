@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one 8-bit value: everything between DequantizeLinear and QuantizeLinear that works element by
  * element on that value and scalar constants (Relu, Sigmoid, x * HardSigmoid(x), a chain of them, nothing at
  * all) becomes one look-up in a table of 256 entries. QuantizeLinear and DequantizeLinear may stand inside:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose as a convolution. An output position o = q * stride + r of an axis sums x[q - j] * w[j *
  * stride + r]: for each remainder r a convolution of x with every stride-th weight, backwards. All remainders
  * are channels of one QLinearConv, which DepthToSpace then lays beside each other; what padding cuts off is

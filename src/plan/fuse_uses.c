@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who reads what: uses and readers of values, by their index. */
 #include "plan/fuser.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of floats with weights in codes of 8 bits or fewer:
  *
  *   MatMul(a, DequantizeLinear(w)) (+ bias)     → dqrun.DequantizeMatMul

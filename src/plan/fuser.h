@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the fusion patterns share. Private to src/plan.
  *
  * Patterns look at the graph from the node that would come last: a function for each kind of last node, that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What planning and late steps share: a node's types and shapes from its inputs'. */
 #include "plan/plan.h"
 

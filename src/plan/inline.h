@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Model-local functions: calls become copies of the body. */
 #ifndef DQ_PLAN_INLINE_H
 #define DQ_PLAN_INLINE_H

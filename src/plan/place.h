@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory from lifetimes: offsets inside one buffer, so that pieces that live at the same time do not overlap.
  */
 #ifndef DQ_PLAN_PLACE_H

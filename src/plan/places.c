@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The third part of a plan: which steps run, what they want, and where values and scratch stand in memory. */
 #include "plan/planner.h"
 

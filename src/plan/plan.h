@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: the steps of a graph for one set of input shapes, with the place of every value in memory. Belongs
  * to one session. A run writes only data pointers and what late steps find out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What plan.c and its neighbours know while a plan is made. Private to src/plan. */
 #ifndef DQ_PLAN_PLANNER_H
 #define DQ_PLAN_PLANNER_H

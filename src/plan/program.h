@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program: a model that has been checked, with what all its plans share. Made once at load; afterwards only
  * its caches change, under locks of their own. */
 #ifndef DQ_PLAN_PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/planner.h"
 
 bool dq_planner_all_fixed(const dq_planner *p, const dq_node *node)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slice by slice: a plan whose first nodes treat each slice of the outermost axis (the pictures of a batch)
  * alike runs these over some slices at a time, with a plan of their own, so that what one node gives the next
  * stays in the cache, and the rest of the nodes over all. With several threads each has slices of its own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which values have a slot. A plan of the main graph has one for each value of the model; one of an inner
  * graph, or of a few nodes, only for those that it names: thousands of small plans beside a large model would
  * else be as large as it, each. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizations of one value that are the same, as quantizers write them for each reader. */
 #ifndef DQ_PLAN_TWINS_H
 #define DQ_PLAN_TWINS_H

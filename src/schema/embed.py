@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Make the C table of embedded schemas: embed.py SCHEMA_DIR OUTPUT.c DEPFILE
 
 An operator's versions, the newest first, become one raw deflate stream without the texts that are for people, so that a

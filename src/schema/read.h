@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of reading a schema's tree that read.c and defaults.c share. */
 #ifndef DQ_SCHEMA_READ_H
 #define DQ_SCHEMA_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operator schemas: what ONNX, or a user's YAML file, says about each version of an operator, and the checks
  * of nodes against it. The file format is described in docs/schema-format.md.
  *

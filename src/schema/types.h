@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of value types, as a schema's type constraints name them. */
 #ifndef DQ_SCHEMA_TYPES_H
 #define DQ_SCHEMA_TYPES_H

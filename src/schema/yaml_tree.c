@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/yaml_tree.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* YAML text as a small tree, with the bounds that text from a stranger needs. The only file that knows
  * libyaml is yaml_tree.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element types: one table row each. */
 #ifndef DQ_TENSOR_DTYPE_H
 #define DQ_TENSOR_DTYPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals: dq_tensors of another kind. `dtype` is that of the tensors inside, rank and size
  * are 0, `count` is the number of items (of an optional 0 or 1), and `data` points to a dq_item_list. Items
  * never change once they are in a list, and lists do not either: a changed sequence is a new list that shares

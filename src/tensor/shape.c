@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/shape.h"
 
 bool dq_axis(int64_t axis, size_t rank, size_t *out)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape arithmetic: axes, broadcasting, strides. */
 #ifndef DQ_TENSOR_SHAPE_H
 #define DQ_TENSOR_SHAPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors inside the library: a view over memory that somebody owns. Dense, row-major. The same struct is a
  * sequence or an optional (tensor/items.h). */
 #ifndef DQ_TENSOR_TENSOR_H

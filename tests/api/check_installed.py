@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installs a build and compiles the program of README.md and the example of the public header against it, as a user would.
 
 usage: check_installed.py BUILD   (from the root of the sources)

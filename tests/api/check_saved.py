@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds a model that was built in C and saved by dqrun against onnx's own checker, and runs it with onnx's reference.
 
 usage: check_saved.py TEST_BUILDER   (the executable of tests/unit/test_builder.c)

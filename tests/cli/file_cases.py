@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files: every element type through .npy, .npz and TensorProto, and what is wrong with broken ones."""
 
 import io

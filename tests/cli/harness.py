@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the modules of the command-line tests share: running dqrun, comparing exactly, small models."""
 
 import os

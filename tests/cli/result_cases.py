@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run does with inputs and outputs: the table, -o, --expect, --labels, --random and misfits."""
 
 import math

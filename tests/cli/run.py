@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the dqrun command line: exact stdout, stderr, files and exit codes.
 
 usage: run.py DQRUN [MODULE…]

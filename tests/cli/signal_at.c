@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded in front of the C library: the call that SIGNAL_AT names sends its process the signal SIGNAL_NUMBER
  * and then does its work, so that the signal comes at a known point of the writing. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line itself: what it accepts, what it says of mistakes, and where the words go."""
 
 import json

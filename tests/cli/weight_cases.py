@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights in the file: wherever they lie in it, and without a second copy beside the packed ones."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of attention operators: Attention and QAttention."""
 
 import ml_dtypes

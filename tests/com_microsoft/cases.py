@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-node cases, and how they run: on dqrun many in one model, on ONNX Runtime each in its own session.
 
 A module of this folder describes operators with functions that yield cases:

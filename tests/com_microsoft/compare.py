@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compare dqrun's operators of domain com.microsoft with ONNX Runtime and with formulas written in numpy.
 
     compare.py DQRUN [--module NAME] [--operator NAME] [--cases N] [--seed N] [-v]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of FusedMatMul, FusedGemm, FusedConv and QLinearConv, and of Trilu, with references in float64 and in integers."""
 
 import itertools

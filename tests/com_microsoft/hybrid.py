@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of the operators that decoders of recurrent and attending layers are made of."""
 
 import ml_dtypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of the operators that add rows up and normalize the sum, and of ONNX Runtime's own normalizations in the
 standard's domain."""
 

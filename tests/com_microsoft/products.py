@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of the matrix products of integers. The references are the formulas, in numpy's integers and in float32 or
 float64 as dqrun documents them. QGemm requantizes in double, where ONNX Runtime does so in float: they may differ by a
 quantum near a tie."""

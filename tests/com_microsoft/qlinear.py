@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of the operators on 8-bit tensors with one scale and zero point, of the integer operators, of the domain's
 QuantizeLinear and DequantizeLinear, and of the Gelus. The references are the formulas, written in numpy."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of the operators whose weights alone are quantized: MatMulNBits, MatMulBnb4, GatherBlockQuantized and QMoE.
 The references dequantize with numpy and multiply in float64."""
 

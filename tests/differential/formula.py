@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real-number formula of a graph: each operator over the dequantized values, rounded once by QuantizeLinear.
 
 `evaluate` goes through the nodes of a model with exact rational numbers (object arrays of Fraction), or with float64 to

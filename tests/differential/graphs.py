@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random graphs of quantized patterns.
 
 A graph is a chain of blocks DequantizeLinear … operator … QuantizeLinear. Each block draws its operands from the

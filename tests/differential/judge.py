@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hold a graph's fused results against the graph as written, against the real-number formula, and against themselves at
 other levels and thread counts."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """libdqrun through ctypes: models from bytes, sessions of any level, arrays in and out, without a process for each run."""
 
 import ctypes

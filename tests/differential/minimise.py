@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shrink a model that fails: fewer outputs and nodes, then simpler values, as long as it fails in the same way."""
 
 import numpy as np

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random graphs of quantized patterns: fused against as written, against the real-number formula, and against themselves
 at every instruction set level with one thread and two.
 

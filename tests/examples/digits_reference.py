@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact numpy evaluation of the example models, to hold dqrun's results against.
 
 Integer operators are computed in int64, which none of their sums can leave, and rounded once: to nearest, ties to

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Run the example models through dqrun and hold the results against the exact numpy evaluation.
 
     python3 tests/examples/test_digits.py DQRUN_BINARY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Patterns of more than one operator between DequantizeLinear and QuantizeLinear, and of several such in a row."""
 
 import numpy as np

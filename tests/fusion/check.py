@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold fused models against the same models run as they are written.
 
     check.py DQRUN [--cases N] [--seed N] [--pattern NAME]… [-v]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold fused 8-bit operators against the real-number formula, computed with rationals.
 
     exact.py DQRUN [--cases N] [--seed N] [-v]

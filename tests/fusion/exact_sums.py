@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold the integer sums of fused products, at and around the ends of int32 and beyond, against exact integers.
 
     exact_sums.py DQRUN [--isa NAME]… [-v]

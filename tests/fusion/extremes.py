@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold fused operators against the graph as written at extreme parameters.
 
     extremes.py DQRUN [-v] [--operator NAME]…

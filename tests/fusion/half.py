@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The patterns in float16 and bfloat16, as quantizers for accelerators write them: scales, weights, biases and all
 that lies between codes.
 

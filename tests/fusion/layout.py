@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Patterns for check.py: nets of quantized operators, parts of which get channels last. All are exact."""
 
 import numpy as np

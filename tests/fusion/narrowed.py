@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas without uint8, given by --schema-dir: what fusion makes is held against them as the model's own nodes are.
 
 A case that has uint8 anywhere must then stay as written, and --why must say that the schema refused; the others are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The patterns that check.py tries: each a function that builds one random case.
 
 A pattern draws its shapes, types and parameters from case.rng, adds nodes, and says what is to come of it:

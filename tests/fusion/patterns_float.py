@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Patterns of floats, as patterns.py has those of codes: what follows convolutions, dynamically quantized ones and others.
 
 Exact where nothing else is said: the same bits as the graph as written.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Patterns for check.py: codes of 16 bits."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: a model file, from parsing to a run on made-up inputs. Built twice: with replay.c for the
  * normal tests, and with a fuzzing engine where -Dfuzz_engine names one. */
 #include <dqrun/dqrun.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of .npz and .npy files.
  *
  * The first byte chooses: its upper bit the format (0 .npz, 1 .npy), the lower six the element type that is

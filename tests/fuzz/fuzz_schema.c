@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of operator schemas: YAML text, and a model whose nodes are checked against what it defines.
  *
  * The model has a node `Probe` of the domain `fuzz`, and a Relu, so that text may define the one and override

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target of the protobuf messages that hold data: TensorProto, SequenceProto and OptionalProto.
  *
  * The first byte chooses: its upper two bits the message (0 and 1 TensorProto, 2 OptionalProto, 3

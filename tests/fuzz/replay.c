@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target without an engine: replay [--mutate N] FILE|FOLDER…
  * Each file is given to the target as it is and, with --mutate, N times with a few bytes changed, cut out or
  * cut off; always in the same way, so that a failure can be repeated. Prints how many inputs were run; 1 when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzz targets of tensor files share: a .npy from memory, and a tensor written as .npy and read
  * again. */
 #ifndef DQ_TESTS_ROUND_TRIP_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Changes models where a byte does not reach: attributes, dimensions, element types, names, constants, versions, and
 gives them to the fuzz target.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One measure a slot: a call on memory in the first-level cache, and for rows one on memory that fits no
  * cache. */
 #include "bench_measures.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Timing of kernels: what a kernel needs for a call, beside what this machine can do at most. */
 #ifndef DQ_TESTS_KERNELS_BENCH_H
 #define DQ_TESTS_KERNELS_BENCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the machine can do: loops that do nothing else. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What measures are made of: the memory that they work on, and the tables of those of rows and of products.
  */
 #ifndef DQ_BENCH_MEASURES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures of products, in the first-level cache. */
 #include "bench_measures.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures of rows: on memory in the first-level cache, and on memory that fits no cache. */
 #include "bench_measures.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns against their contract, one column after the other. */
 #include "kernel_check.h"
 

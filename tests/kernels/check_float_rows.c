@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of floats: every member bit for bit as portable C has it, and portable C against the double functions
  * of libm. */
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products with weights of few bits. */
 #include "kernel_check.h"
 

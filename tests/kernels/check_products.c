@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer and float matrix products, Winograd's method, transposes. */
 #include "kernel_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of integer convolutions, and requantization. */
 #include "kernel_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer convolutions with pixels side by side. */
 #include "kernel_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of quantized operands with a quantized result. */
 #include "kernel_check.h"
 

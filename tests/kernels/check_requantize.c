@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* int32 sums to 8 bits. */
 #include "kernel_check.h"
 

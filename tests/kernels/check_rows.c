@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of numbers: minima, quantizing, dequantizing, conversions. */
 #include "base/codec.h"
 #include "kernel_check.h"

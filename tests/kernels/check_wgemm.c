@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products of 16-bit operands. */
 #include "kernel_check.h"
 

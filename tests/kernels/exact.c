@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reference of requantizing: integers of 128 bits, and nothing of what kernels do. */
 #include "kernel_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of kernels: each line of kernels.def is one test, run against the slot's contract written out, over
  * sizes around the vector widths and odd addresses. Memory ends at a page that must not be touched, or has
  * guard bytes behind it; in front of it are guard bytes always. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the kernels' test in every way there is and says of each line of kernels.def in which ways it was checked.
 
 usage: report.py WAY=COMMAND…      such as  native=build/tests/kernels/test_kernels

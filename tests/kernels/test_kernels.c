@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_kernels [--bench] [TEXT]: holds every line of kernels.def (those whose function's name holds TEXT) to
  * the contract of its slot, each in a process of its own. Prints a line for each: its instruction set, its
  * function, and `checked`, `FAILED` or `not here` (this processor lacks the instructions).

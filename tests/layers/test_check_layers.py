@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tools/check_layers.py on projects of one file. The last line is `N passed, N failed, N skipped`."""
 
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold the elementary functions against mpmath.
 
     tests/math/compare.py EVALUATE [EMULATOR...] [--samples N] [--seed N] [--only NAME]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads lines of a function's name, then one or two arguments as numbers of C (hexadecimal, inf, nan), and
  * writes each result so: for compare.py, and for the emulators of other processors. */
 #include "base/math.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold a library against the list of functions whose bits depend on the processor or the C library.
 
     tests/math/imports.py LIBRARY...

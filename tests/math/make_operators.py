@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write a model of all operators that compute elementary functions, for tests/models/same_bits.py.
 
     tests/math/make_operators.py FOLDER

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bits of elementary functions and of rows of floats, on every processor and with every compiler: a hash
  * over many results of each function against the one that is written here.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compare dqrun with ONNX Runtime on whole quantized models, as make_models.py makes them.
 
     compare.py DQRUN OUT [--model NAME]… [--form NAME]… [--floor SHARE]

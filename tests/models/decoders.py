@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small decoders of seeded random weights, with the nodes that ONNX Runtime's model builder writes for language models.
 
 Each has some layers, a cache for each, and inputs for a prompt, for one token behind it (of two sequences of different

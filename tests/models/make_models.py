@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Make whole quantized models, and inputs for them, from what packages ship.
 
     make_models.py OUT [--model NAME]… [--shipped | --decoders] [--form NAME]…

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs each node of a model alone, in dqrun, on the values that ONNX Runtime has there with optimizations off.
 
 usage: nodewise.py DQRUN MODEL.onnx INPUTS.npz

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds the outputs of whole models against each other, to the bit, all NaNs being one: every level of instruction sets that
 the machine has, with 1 and with 2 threads, against portable C with one thread.
 

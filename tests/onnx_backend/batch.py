@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write batch files: thousands of one-node cases in one file, which `dqrun-conformance --batch` runs.
 
     with batch.Writer("cases.dqb") as writer:

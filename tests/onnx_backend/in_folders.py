@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running checks that take an empty folder each."""
 
 import subprocess

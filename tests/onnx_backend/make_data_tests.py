@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the cases that the installed onnx package ships as data, as folders that dqrun-conformance reads.
 
     make_data_tests.py OUT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the node tests of the installed onnx package as folders that dqrun-conformance reads.
 
 The onnx wheel no longer carries this data; it does carry the Python code that makes each case. Every case

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of dqrun-conformance on cases made here: folders, batch files, expectations, reports, exit codes.
 
     python3 tests/onnx_backend/test_runner.py DQRUN_CONFORMANCE

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of make_node_tests.py, update_expected.py and expected.tsv. The last line is `N passed, N failed, N skipped`."""
 
 import fnmatch

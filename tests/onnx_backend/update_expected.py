@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bring expected.tsv up to date with a report of dqrun-conformance, or check a report against it.
 
 expected.tsv has a header and one row a node test: case, pass or skip, reason. A `pass` row has no reason; a

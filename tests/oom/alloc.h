@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out on order. In a normal build this file's functions take the place of the C library's
  * for the whole process, so that libyaml and protobuf-c run out of memory too. AddressSanitizer needs that
  * place for itself: there only the calls from dqrun's own objects are caught (the linker's --wrap). So are

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a model whose weights lie in a file beside it, in a folder of its own: external.py MODEL FOLDER
 
 test_oom runs it with memory that runs out while that file is looked for, opened and mapped."""

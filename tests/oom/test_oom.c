@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory runs out at the first allocation, then at the second, and so on until everything passes: each time
  * the library must say so, free what it had, and work again at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Drives one operator the way the planner and the executor do, without a model: a case is an operator, its
  * attributes and its inputs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random matrix products for tests, and the formula written out: one element at a time, in 64-bit integers.
  */
 #ifndef DQ_TESTS_OPS_MATMUL_NAIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with scores of 0, so that a result is the plain mean of what a query sees. */
 #include "harness.h"
 

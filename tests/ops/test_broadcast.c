@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of operators element by element, of operands of different shapes. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun ConvIntegerToFloat: values by hand, and its refusals. tests/fusion holds it against the nodes that it
  * stands for. */
 #include "harness.h"

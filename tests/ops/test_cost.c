@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that a small model could make work for hours: what they do instead gives the same. Where it does
  * not, a test here hits its time limit. */
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
 /* Gates of 1/2, so that the cell is half of its past and half of what relu lets through; the state half of

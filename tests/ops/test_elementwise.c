@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators on the broadcast loop: broadcasting, types, and the edges of each. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/quantize/exact_ratio.h: results against integer arithmetic, and the floats that kernels multiply by
  * against all values that there can be. */
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that go by indices, and small moves: DepthToSpace, CumSum, Trilu, Dropout. */
 #include "harness.h"
 

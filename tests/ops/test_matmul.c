@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm. */
 #include "base/file.h"
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulNBits whose activations may be rounded to 8 bits; the rest is compared with numpy elsewhere. And
  * DequantizeMatMul, whose codes have either sign, and lie either way. */
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that move elements: of any width, packed types and strings too. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools, softmax and normalization. */
 #include "harness.h"
 

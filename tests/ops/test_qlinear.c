@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of com.microsoft on 8-bit tensors: expected codes are worked out by hand. */
 #include "harness.h"
 

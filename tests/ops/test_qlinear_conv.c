@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ConvInteger and QLinearConv against the formula written out, and the geometry of windows. */
 #include "conv_naive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QMoE: routing and layers by hand; the arithmetic over many forms is compared elsewhere. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reshape, Flatten, Squeeze, Unsqueeze, Shape, Size, Constant, ConstantOfShape. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize: coordinates, rounding, types. */
 #include "harness.h"
 

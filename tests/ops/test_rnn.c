@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU, LSTM: with Relu for activation the numbers are exact. */
 #include "harness.h"
 

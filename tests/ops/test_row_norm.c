@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
 /* Rows of two numbers with a mean of 3 and a deviation of 1. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that put elements in places that other tensors name, and those whose result's length depends on
  * data. */
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that choose or sort: NonMaxSuppression, Unique, strings; those that read or write at given places
  * and refuse places outside; Einsum; Fourier transforms; random numbers. */
 #include "harness.h"

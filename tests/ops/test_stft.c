@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
 /* Of frames of four every two, without a window: a constant, a step, a wave of half the sampling rate. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideMatMul against the formula written out. */
 #include "matmul_naive.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning grows linearly with the nodes, in every pattern: the steps that loading a model and its first run take,
 counted by count_work, at N nodes and at 4N. Their exponent, log4 of the quotient, is held against a limit.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loads a model, runs it once on zeros, and prints how much work each took: basic blocks of the library,
  * which is built for this with -fsanitize-coverage=trace-pc, and the bytes that the C library's functions
  * went through, 16 a step. The same numbers on every run of one build: what takes longer than linear shows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models whose nodes stand in one pattern, of any length: what planning may take longer than linear for."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper

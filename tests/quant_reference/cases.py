@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a case is, and the data and names that all generators share.
 
 A generator yields `Spec`s, which are cheap; `build` makes the case of one. The data of a case depend only on the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of Cast and CastLike: every pair of types, with data whose result is defined."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of ConvInteger and QLinearConv: ranks 1 to 3, groups, strides, dilations, every kind of padding."""
 
 import numpy as np

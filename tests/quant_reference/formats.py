@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Element types from their definitions: what each bit pattern means, and which pattern a real number becomes.
 
 A tensor here is a `Tensor`: a type, a shape and codes. Codes of float types are bit patterns (unsigned integers);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All specs in one order, and batch files of their cases."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The quantization operators, computed from their text in onnx.defs.
 
 All functions take and return formats.Tensor. Integers are exact; a real number is rounded where the text rounds it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX messages of one-node models, written byte by byte: the helpers of the onnx package are too slow for so many.
 
 Field numbers are those of onnx.proto.

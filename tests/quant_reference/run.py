@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the reference's cases through dqrun-conformance and counts what is right, by operator and version.
 
     python run.py DQRUN_CONFORMANCE [--all | --sample N] [--seed S] [--op NAME]… [--jobs N] [--isa LEVEL]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of the reference itself: against the definitions written slowly, and against other implementations where
 those follow the text (docs/conformance.md lists where they do not).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types that each version's schema allows, and the versions themselves. test_reference.py compares them with onnx."""
 
 from formats import FLOAT8

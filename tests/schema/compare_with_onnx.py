@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compare every committed schema with the installed onnx package.
 
     compare_with_onnx.py [SCHEMA_DIR]

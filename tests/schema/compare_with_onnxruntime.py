@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compare the committed schemas of domain com.microsoft, and those of the standard's domain that only ONNX Runtime has,
 with those that it registers.
 

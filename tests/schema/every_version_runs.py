@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every version of an operator that has a schema also has an implementation.
 
     every_version_runs.py DQRUN

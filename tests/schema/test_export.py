@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tools/export_schemas.py: what it writes reads back, and a refresh keeps people's texts.
 
 The last line is "N passed, N failed, N skipped".

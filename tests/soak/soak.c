@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A soak: a model runs many times with changing shapes, and its memory must stay flat.
  *
  *     soak RUNS MODEL…

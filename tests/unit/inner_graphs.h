@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs inside nodes, built in code and run: for the tests of control flow and of sequences. */
 #ifndef DQ_TESTS_INNER_GRAPHS_H
 #define DQ_TESTS_INNER_GRAPHS_H

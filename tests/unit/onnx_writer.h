@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes ONNX messages byte by byte, right and wrong ones, for the tests of what reads them. Field numbers
  * are those of onnx.proto. */
 #ifndef DQ_TESTS_ONNX_WRITER_H

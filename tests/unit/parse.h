@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing messages that a test wrote. */
 #ifndef DQ_TESTS_PARSE_H
 #define DQ_TESTS_PARSE_H

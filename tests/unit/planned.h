@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What graphs built in code are run on: an empty main graph, and all that comes of it, anew in each test. */
 #ifndef DQ_TESTS_PLANNED_H
 #define DQ_TESTS_PLANNED_H

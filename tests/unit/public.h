@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests over the public header share. */
 #ifndef DQ_TESTS_PUBLIC_H
 #define DQ_TESTS_PUBLIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A set of dqrun's own schemas, anew in each test, and what is in it. */
 #ifndef DQ_TESTS_SCHEMA_SET_H
 #define DQ_TESTS_SCHEMA_SET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models of a few nodes from code, and a session of each. */
 #ifndef DQ_TESTS_SMALL_MODEL_H
 #define DQ_TESTS_SMALL_MODEL_H

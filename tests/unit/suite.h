@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a test program's main. */
 #ifndef DQ_TESTS_SUITE_H
 #define DQ_TESTS_SUITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sigaltstack */
 /* src/base: errors, checked sizes, arena, name map, threads, CPU. */
 #include "base/arena.h"

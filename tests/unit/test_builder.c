@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models from code, through the public header alone. With a path as argument it only saves its model there,
  * for tests/api/check_saved.py. */
 #include "public.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that are cancelled, by other threads and by signal handlers, while they plan and while they run; and
  * the limit of work. */
 #define _GNU_SOURCE

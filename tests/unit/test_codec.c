@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The number codecs against the definition of each format, written a second time and in another way: values
  * by ldexp, the nearest by search among all values. */
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The comparison of tensors that --expect and dqrun-conformance share. */
 #include "compare.h"
 #include "suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The conformance runner's machinery, with runners that pass, fail, crash, hang and print. */
 #include "conformance/conformance.h"
 #include "suite.h"

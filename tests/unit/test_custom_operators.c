@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What schemas decide, on models built in code: oneDNN Graph's operators, and DynamicQuantizeLinear to int8,
  * which the standard's schema refuses and a schema file admits. */
 #include "public.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens generated one after the other: a decode loop over a cache of full length in place, and one over a
  * cache that grows, between two buffers; and operators whose state may stay where it is. */
 #include "small_model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs with defaults: constants to fusion until a run is given another value, in that session or in another
  * one of the model. */
 #include "public.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs inside nodes: src/exec/flow.c, inner.c, scan.c and the plans under them, over graphs built in code.
  */
 #include "inner_graphs.h"

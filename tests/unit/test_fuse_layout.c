@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/plan/fuse_layout.c: which regions of codes get channels last, and what stands at their ends. What such
  * graphs compute is checked by tests/fusion/layout.py. */
 #include "plan/fuse.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/graph: building, linking, topological order. */
 #include "graph/graph.h"
 #include "suite.h"

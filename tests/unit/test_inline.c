@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/plan/inline: calls of model-local functions become copies of their bodies. */
 #include "parse.h"
 #include "plan/inline.h"

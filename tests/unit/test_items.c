@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/tensor/items.c: lists that share memory, against plain arrays; and what loops make of them. */
 #include "inner_graphs.h"
 #include "suite.h"

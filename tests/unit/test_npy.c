@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* .npy, .npz and .pb at the level of their functions: what the tests of the command line cannot reach. */
 #include "io/npz.h"
 #include "io/pb.h"

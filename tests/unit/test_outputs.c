@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Outputs in the caller's memory, inputs that they overlap, and traces that show them. */
 #include "onnx_writer.h"
 #include "small_model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever the graph, and wherever its inputs and outputs lie: what is there after a run is what it would be
  * if all outputs were computed apart and copied there in the end. */
 #include "small_model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/parser: what a model says comes out as it was written, and what is wrong with it is said. */
 #include "parse.h"
 

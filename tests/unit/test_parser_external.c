@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/parser: external data, and what a hostile model might try with it. */
 #include "parse.h"
 

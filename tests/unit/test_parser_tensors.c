@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/parser: tensors of every type and form come out bit for bit, and wrong ones are refused. */
 #include "parse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
 #include "plan/fold.h"
 #include "plan/place.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the library does to its process: umask, fork, floating-point environment, files that are cut off. */
 #define _GNU_SOURCE /* FE_… of all rounding modes, pthread_setname */
 #include "small_model.h"

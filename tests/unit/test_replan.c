@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans that are made again for other shapes: each is the one that would have been made from nothing. */
 #include "planned.h"
 #include "suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schemas: reading YAML from friends and strangers, finding versions, holding nodes and types against them.
  */
 #include <pthread.h>

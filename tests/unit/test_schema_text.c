@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schema text from friends and strangers: what is understood, what a user's files replace, what is refused.
  */
 #include <float.h>

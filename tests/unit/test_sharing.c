@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One model, many threads: each has sessions of its own, made, run in changing shapes and freed while others
  * do the same. Weights are packed and nodes fused by whoever comes first. */
 #include "public.h"

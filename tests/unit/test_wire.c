@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf wire format at its ends: each length and number that just fits, and the next one. */
 #include "parser/wire.h"
 #include "suite.h"

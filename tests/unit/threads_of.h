@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads for tests of the library's inside. */
 #ifndef DQ_TESTS_THREADS_OF_H
 #define DQ_TESTS_THREADS_OF_H

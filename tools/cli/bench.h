@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun bench: how long loading and running a model takes. */
 #ifndef DQ_TOOLS_CLI_BENCH_H
 #define DQ_TOOLS_CLI_BENCH_H

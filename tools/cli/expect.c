@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --expect. */
 #include "cli/inputs.h"
 #include "cli/outputs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of a run, from files or made up. */
 #ifndef DQ_TOOLS_CLI_INPUTS_H
 #define DQ_TOOLS_CLI_INPUTS_H

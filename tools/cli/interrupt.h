@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ctrl-C and --timeout: they cancel the session's run. */
 #ifndef DQ_TOOLS_CLI_INTERRUPT_H
 #define DQ_TOOLS_CLI_INTERRUPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --labels. */
 #include "cli/outputs.h"
 #include "io/common.h"

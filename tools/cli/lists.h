@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that list: dqrun check and dqrun ops. */
 #ifndef DQ_TOOLS_CLI_LISTS_H
 #define DQ_TOOLS_CLI_LISTS_H

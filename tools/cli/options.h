@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of dqrun. */
 #ifndef DQ_TOOLS_CLI_OPTIONS_H
 #define DQ_TOOLS_CLI_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is done with the outputs of a run: the table, --expect and --labels. All of it goes to stdout. */
 #ifndef DQ_TOOLS_CLI_OUTPUTS_H
 #define DQ_TOOLS_CLI_OUTPUTS_H

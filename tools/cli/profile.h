@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun bench --profile: where the time of a model's runs goes. */
 #ifndef DQ_TOOLS_CLI_PROFILE_H
 #define DQ_TOOLS_CLI_PROFILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Made-up tensors, the same on every machine. */
 #ifndef DQ_TOOLS_CLI_RANDOM_H
 #define DQ_TOOLS_CLI_RANDOM_H

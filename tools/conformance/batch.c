@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batch files: a magic of eight bytes, then records until the end of the file. Every number is little-endian.
  *
  *     u64 size of the body that follows

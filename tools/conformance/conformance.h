@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun-conformance from the inside: cases are found, run in processes of their own, and reported.
  *
  *     cf_find_cases / cf_read_batch  ->  cf_list  ->  cf_expect  ->  cf_run_all  ->  cf_print_summary,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operator that a model is about, read straight from the wire format: the report must name it also when
  * the library refuses the model or dies on it. Fields of ModelProto: graph 7; of GraphProto: node 1; of
  * NodeProto: op_type 4, domain 7. */

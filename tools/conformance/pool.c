@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases run in child processes, so that a crash is one case's failure and not the run's end. A child owns a
  * range of the list and tells through a pipe what it begins and what came of it. When it dies early, the case
  * that it was at is charged, and a new child goes on behind that case. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One case through the public API: load, run each data set, compare each output. */
 #include "compare.h"
 #include "conformance.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers and writers of tensor files share: sentences, whole files, packed elements.
  *
  * This folder uses only the public header of dqrun. Its functions follow the same rule as the library: each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* .npy arrays: versions 1 to 3 of the header, C and Fortran order, both byte orders.
  *
  * numpy has no names for some of ONNX's element types. As numpy does with arrays of the package ml_dtypes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The header of a .npy array: a magic string, a length, and a Python literal such as
  * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 #include "npy.h"

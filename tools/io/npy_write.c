@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor as .npy, byte for byte what numpy.save writes. */
 #include "npy.h"
 

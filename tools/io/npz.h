@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* .npz: zip archives of .npy arrays, read and written through minizip. */
 #ifndef DQ_TOOLS_IO_NPZ_H
 #define DQ_TOOLS_IO_NPZ_H

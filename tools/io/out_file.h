@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file to write that comes to be as a whole or not at all, whatever ends the process. */
 #ifndef DQ_TOOLS_IO_OUT_FILE_H
 #define DQ_TOOLS_IO_OUT_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of TensorProto, SequenceProto and OptionalProto, the form of the ONNX test data
  * (test_data_set_N/input_M.pb). */
 #ifndef DQ_TOOLS_IO_PB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SequenceProto and OptionalProto, which the distribution's onnx.proto does not describe, straight from the
  * wire format: both have the name in field 1 and the kind of what they hold in 2; a sequence has its tensors
  * in 3; an optional a tensor in 3 or a sequence in 5. */

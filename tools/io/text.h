@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types, elements and positions of tensors as text. */
 #ifndef DQ_TOOLS_IO_TEXT_H
 #define DQ_TOOLS_IO_TEXT_H

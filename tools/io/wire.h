@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of a protobuf message, straight from the wire format: for messages that the distribution's
  * onnx.proto does not describe, and for bytes that need not be a message. */
 #ifndef DQ_TOOLS_IO_WIRE_H

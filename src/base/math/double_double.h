@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Double-double arithmetic: a number is the unevaluated sum of two doubles, the second at most half a unit in
  * the last place of the first. Sums and products of two doubles are exact (Knuth's and Dekker's algorithms),
  * unless they overflow or a product's low half underflows; what follows is good to some 2^-100. */

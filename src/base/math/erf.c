@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error function. */
 #include "base/math.h"
 #include "base/math/double_double.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cores of exponentials and logarithms. */
 #ifndef DQ_BASE_MATH_EXP_LOG_H
 #define DQ_BASE_MATH_EXP_LOG_H

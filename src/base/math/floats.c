@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of floats: in double, without the last bits that only doubles need. */
 #include "base/math.h"
 #include "base/math/exp_log.h"

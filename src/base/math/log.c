@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logarithms, powers and inverse hyperbolic functions. */
 #include "base/math.h"
 #include "base/math/exp_log.h"

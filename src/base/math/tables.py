@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write math_tables.h: constants and tables of the elementary functions.
 
     src/base/math/tables.py OUTPUT

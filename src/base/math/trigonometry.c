@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sine, cosine and tangent. */
 #include "base/math/trigonometry.h"
 #include "base/math.h"

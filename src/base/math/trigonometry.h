@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reduction of angles. */
 #ifndef DQ_BASE_MATH_TRIGONOMETRY_H
 #define DQ_BASE_MATH_TRIGONOMETRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight rows by two vectors: sixteen sums, and room for the operands in the 32 registers. */
 #include "kernels/kernels.h"
 

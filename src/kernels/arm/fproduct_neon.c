@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Six rows by four vectors: 24 of 32 registers hold sums, five the operands. */
 #include "kernels/arm/vec_neon.h"
 #include "kernels/kernels.h"

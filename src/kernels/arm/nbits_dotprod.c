@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sdot adds four products to an int32: of codes of 4 bits, which are no less when they have a sign. */
 #include "kernels/arm/vec_neon.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sixteen outputs at a time: firsts and seconds of pairs are taken apart when they are loaded, and smlal by a
  * tap's weights is exact. */
 #include "kernels/kernels.h"

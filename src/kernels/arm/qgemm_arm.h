@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the integer products of arm share. The instructions multiply int8 by int8, and rows are uint8: a row's
  * bytes less 128 are multiplied, and the column's sum of weights times 128, which stands at the panel's head,
  * is added. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sdot adds four int8 products to a 32-bit sum, exact for all operands. A tile has 8 rows by 8 columns:
  * sixteen sums, and a vector of each row meets four groups of weights. */
 #include "kernels/arm/qgemm_arm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usmmla multiplies two rows of eight uint8 by two columns of eight int8 and adds to a square of four 32-bit
  * sums, exact for all operands. A tile has 8 rows by 8 columns: sixteen such squares. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* smull of int8 pairs and sadalp, which adds the two products of a pair to a 32-bit sum: neither can
  * overflow. A tile has 4 rows by 16 columns; the rows' bytes, less 128, are kept in pieces beside it. */
 #include "kernels/arm/qgemm_arm.h"

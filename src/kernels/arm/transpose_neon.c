@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. What has no whole square is left to
  * portable C.
  */

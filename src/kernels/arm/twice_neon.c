@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements twice, 16 bytes of them at a time; the rest of a row is the portable kernel's. */
 #include "kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* smlal takes the channels of a pair one after the other. */
 #include "kernels/arm/vec_neon.h"
 

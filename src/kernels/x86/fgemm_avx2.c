@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Four rows by sixteen columns at a time: eight sums, and room for the operands in the sixteen registers. */
 #include "kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight rows by two vectors: sixteen sums hide the additions' latency. */
 #include "kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two rows by two vectors at a time; the work is in what stands for a fused multiply-add, so that operands
  * are loaded and widened anew. */
 #include "kernels/kernels.h"

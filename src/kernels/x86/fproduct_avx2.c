@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Six rows by two vectors: twelve sums keep both multipliers busy, and leave room for the operands. */
 #include "kernels/kernels.h"
 #include "kernels/x86/vec_avx2.h"

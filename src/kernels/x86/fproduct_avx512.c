@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Twelve rows by two vectors: fourteen loads for 24 products; or six, whose twelve sums keep both multipliers
  * busy, too. */
 #include "kernels/kernels.h"

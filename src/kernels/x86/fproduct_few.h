@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_fblock_fn of a few rows of A upon panels, for vectors of eight floats or sixteen (WIDE_PANELS). Tiles of
  * two to four rows would wait for their sums, were they not wider than those of fproduct_tile.h. */
 #ifndef DQ_KERNELS_X86_FPRODUCT_FEW_H

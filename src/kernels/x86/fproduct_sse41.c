@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float products without fused multiply-add. In double a product is exact, and its sum with a float rounded
  * once; rounding that to float gives what rounding the exact sum would, but where it lies in the middle
  * between two floats, which its low bits show. Such steps are rare, and are taken again by dq_fused_sse41.

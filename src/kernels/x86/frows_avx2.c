@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of an image as steps of a panel. */
 #include "kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* a * b + c of floats, rounded once, for processors without fused multiply-add. In double the product is
  * exact; the sum's rounding error is, too, and where there is one, an even last bit is moved to the odd
  * neighbour on the error's side. Rounding such a sum to float then gives what rounding the exact one would:

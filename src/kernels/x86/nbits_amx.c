@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounded rows times codes of 4 or 8 bits by tile registers: of a piece, 16 rows of 32 digits times 16
  * columns.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vpdpbusd adds four products to an int32, so that codes need not be narrow. */
 #include "kernels/x86/vec_avx2.h"
 

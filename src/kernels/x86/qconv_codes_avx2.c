@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions to codes, 64 outputs at a time.
  *
  * vpmaddubsw takes neighbours in memory as they are: at stride 1, from the first byte of a window on come

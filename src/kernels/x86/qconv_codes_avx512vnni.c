@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions to codes, 64 outputs at a time, or 32 where windows are two bytes apart.
  *
  * vpdpbusd multiplies four bytes as they lie in memory by weights of up to three neighbours in a kernel row,

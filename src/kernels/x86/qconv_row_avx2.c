@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs are what vpmaddwd wants: eight outputs a vector. No pair of products with weights this small leaves
  * 32 bits. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs are what vpdpwssd wants: sixteen outputs a vector, both products added to the sum without saturating.
  */
 #include "kernels/kernels.h"

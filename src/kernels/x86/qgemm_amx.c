@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products by the tile registers of AMX: tdpbusd adds 16 rows by 64 positions, uint8, times 64
  * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands. tdpbssd does the
  * same of rows of int8.

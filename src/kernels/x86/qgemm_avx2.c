@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact products of uint8 and int8 without a dot instruction: see qgemm_avx2.h for how weights are split.
  * Safe parts are multiplied 2 rows by 16 columns at a time, words 4 by 16.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packed weights of AVX2's integer products.
  *
  * Without a dot instruction for bytes, the fast way is vpmaddubsw, which adds the two products of a pair of

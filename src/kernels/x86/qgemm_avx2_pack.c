@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/qgemm_avx2.h"
 
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of bytes times weights, for a row and 16 columns: first in 16 bits, then in 32. */
 #ifndef DQ_KERNELS_X86_QGEMM_AVX2_SUMS_H
 #define DQ_KERNELS_X86_QGEMM_AVX2_SUMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight rows by two vectors: sixteen sums hide the instruction's latency, and eight row pointers stay in
  * registers. */
 #include "kernels/kernels.h"

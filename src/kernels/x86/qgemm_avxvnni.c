@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* 256-bit vectors (AVX-VNNI): six rows by two of them fill the sixteen registers. */
 #include "kernels/kernels.h"
 

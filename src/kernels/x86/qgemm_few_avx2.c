@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact products of so few rows that reading the weights takes the time: bytes as they are, 32 columns side
  * by side, so that a panel goes straight through memory and each position of a row is loaded once for all of
  * them.

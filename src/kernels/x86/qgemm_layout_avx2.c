@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dq_qgemm_pack for groups of four positions: matrices whose columns are neighbours in memory, or of which
  * each group stands at one stride, are interleaved by vectors, 16 columns at a time; the rest by the portable
  * code. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pmaddwd of a row's bytes widened with zeros and weights widened with their sign: exact for all operands. A
  * tile of 3 rows by 16 columns; rows are widened once for it, weights when they are loaded. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products by vpdpbusd, which adds four u8 x s8 products to an int32 without saturating: exact for
  * all operands. Before this, an instruction set's file defines
  *   vec                   a vector of LANES int32

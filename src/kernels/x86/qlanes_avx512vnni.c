@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A step is what vpdpbusd multiplies: a pixel's four bytes with four weights, exact for all of them. A panel
  * has its steps' weights one behind the other, those of a step by output channel. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/vec_sse41.h"
 
 #include "kernels/x86/qlanes_sums.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A panel of dq_qlanes where bytes are multiplied in pairs, and the sums that meet it.
  *
  * A pair of products of uint8 and int8 is summed in 16 bits where the weights of one sign come to 128 or less

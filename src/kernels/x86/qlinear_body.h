@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearAdd and QLinearMul, four vectors of floats at a time. What cannot leave int32 needs no bounds but
  * those of the packs on the way to bytes, which saturate; rows of other ratios are portable C's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums to quantized values by floats. Fused float products decide nearly all roundings. The sum
  *     r = acc * scale + (768.5 + 2^-13)
  * is taken times UNIT, a power of two, so that its bits, an integer, count steps of 2^-14 from below where

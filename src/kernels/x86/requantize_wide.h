@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums to 16 bits as numbers of fixed point. The sum
  *     r = total * scale + (shift + 1.5 * 2^20 + 0.5 + near * 2^-32)
  * is one fused product of doubles. Next to 1.5 * 2^20 a double counts 2^-32: the upper 32 bits of r are then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of quantizing and dequantizing, eight floats at a time; the rest of a row is the portable kernel's.
  * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. Those with a
  * scale for each element are read from so many places that AVX2 does them as fast. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Codes of sums by a product of floats with nothing to check: only floats are taken for which it was seen to
  * give what the exact product gives. Both only grow with the sum, and so are the same for all sums when
  * they are for those beside each half quantum. */

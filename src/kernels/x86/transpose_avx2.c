@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes of words by squares of 8, in registers. Bytes go by 32 rows of 16 columns. Pixels of few
  * channels become planes, or are made of them, by shuffles of bytes. What is left of these, and halves, are
  * SSE4.1's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements twice, 32 bytes of them at a time; the last of a row overlap those before. Rows of less write over
  * those that come after them, but for the last ones, which are the portable kernel's. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight floats at a time, for the bodies of kernels. */
 #ifndef DQ_KERNELS_X86_VEC_AVX2_H
 #define DQ_KERNELS_X86_VEC_AVX2_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/requantize_wide.h"
 #include "kernels/x86/vec_avx2.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vpdpwssd adds both products of a pair to a sum. The first two octets of columns are one vector, the third
  * is half of one. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products only: what goes before and after them moves more than it computes. */
 #include "kernels/x86/vec_avx512.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What winograd_product.h wants of an instruction set that sums products of 16 bits in pairs. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights are the rows of tiles, lines of quads are tiles of columns as they stand. */
 #include "kernels/kernels.h"
 #include "kernels/x86/amx_tiles.h"

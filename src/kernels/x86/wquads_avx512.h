@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line of lower bytes, then one of upper ones (`flip` joined to each byte), for each quad. */
 #ifndef DQ_KERNELS_X86_WQUADS_AVX512_H
 #define DQ_KERNELS_X86_WQUADS_AVX512_H

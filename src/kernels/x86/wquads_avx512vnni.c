@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vpdpbusd multiplies unsigned codes with signed weights: upper bytes are kept 128 larger, and what that
  * makes is taken from their sums. */
 #include "kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft Attention: self-attention with its projection to queries, keys and values. Computed in float.
  */
 #include "ops/attention/self_attention.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softmax(scale * Q K^T + bias) V for batches of heads, in float: what all attention operators share. They
  * bring queries, keys and values as floats, and say row by row what may be seen and what is added to the
  * scores.

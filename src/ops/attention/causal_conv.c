@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CausalConvWithState of ai.onnx and of com.microsoft: each channel is convolved over its own past, of which
  * the last inputs are carried on. Sums are in float, in the order of the taps. */
 #include "ops/rows.h"

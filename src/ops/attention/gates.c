@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft's gates around LinearAttention, row by row in float, rounded once:
  *
  *   LinearAttentionGate   decay = decay_scale * softplus(a + dt_bias), beta = sigmoid(b)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft GroupQueryAttention: attention in which neighbouring query heads share a head of keys and
  * values, over a cache of those of earlier positions. New ones are normalized and rotated when asked to, put
  * into the cache, and read back as the cache has them. Computed in float.

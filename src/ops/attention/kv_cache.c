@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention/kv_cache.h"
 
 #include "ops/rows.h"

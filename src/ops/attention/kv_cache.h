@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of keys or values of GroupQueryAttention: [batch, heads, capacity, size] of a float type, or
  * quantized symmetrically with a scale for all, or one for each head and element: int8, float8, or 4 bits,
  * two elements a byte of a uint8 tensor, low ones first, 8 above their value. */

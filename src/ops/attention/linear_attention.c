@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention of ai.onnx and of com.microsoft: each head keeps a matrix S (keys × values) that every step
  * fades (exp of its decay) and adds the outer product of its key and value to; the result is the query times
  * S. The delta rules add the value less what S already gives for the key, times beta. Sums are in float, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft MultiHeadAttention: attention over queries, keys and values that are projected already, alone
  * or packed together. Computed in float. */
 #include "base/checked.h"

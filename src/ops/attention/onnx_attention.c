@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention: softmax(Q·Kᵀ·scale, capped, plus what the masks say)·V for each head, with a cache of keys and
  * values in front of the new ones if the node has one. Types up to float are attention_core.h's; double, and
  * a softmax in double, have their sums here in double. A query that may see no key gives zeros. The parts

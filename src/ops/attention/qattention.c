@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft QAttention: self-attention whose projection is a product of 8-bit integers,
  *     sum * (input scale * weight scale) + bias
  * in float, a rounding an operation. The rest is float as in Attention. */

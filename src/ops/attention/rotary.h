@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary position embedding: pairs of a head's elements are turned by the angle of their position. */
 #ifndef DQ_OPS_ROTARY_H
 #define DQ_OPS_ROTARY_H

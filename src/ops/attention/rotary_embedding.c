@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding of ai.onnx and of com.microsoft: pairs of numbers of each head of [batch, sequence, heads *
  * size] or [batch, heads, sequence, size] are turned by the angle of their place. In float, rounded once. */
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention/self_attention.h"
 
 #include "base/checked.h"

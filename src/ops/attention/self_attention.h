@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Attention and QAttention of com.microsoft share: all that comes after the projection of the input to
  * queries, keys and values, which stand side by side as floats, [batch, sequence, q + k + v]. */
 #ifndef DQ_OPS_SELF_ATTENTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TensorScatter: a cache with an update written into each batch element, from a place of its own on along one
  * axis; past the end it is a fault, or goes on at the beginning (mode circular). */
 #include "ops/element.h"

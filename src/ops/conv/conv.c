@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
  * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions of small images with constant weights: some channels are turned, so that they stand
  * side by side at each place, where a plane of few places would leave most of a vector empty. In floats; and
  * of 8-bit codes, whose sums are whole numbers that floats hold (qconv_beside.c). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes upon the finished sums of a float convolution: bias, FusedConv's Z and its activation function.
  */
 #ifndef DQ_OPS_CONV_FINISH_H

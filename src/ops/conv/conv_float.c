@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv/conv_float.h"
 
 #include "ops/conv/conv_panels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float convolutions as products of the weights (rows) with the image's windows (columns), laid out for a
  * block of them at a time; both operands are read where they stand otherwise. */
 #ifndef DQ_OPS_CONV_FLOAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv/conv_gather.h"
 
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing input elements that a convolution's windows point at, for dq_fmm. */
 #ifndef DQ_OPS_CONV_GATHER_H
 #define DQ_OPS_CONV_GATHER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun ConvIntegerToFloat: what dynamic quantization writes behind ConvInteger, upon the sums as they come
  * out: y = clip((float)sum * (x_scale * w_scale) + bias + z), each step rounded to float as the single nodes
  * do. Float x is first quantized by its range, as DynamicQuantizeLinear does it. */

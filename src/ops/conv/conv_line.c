@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A strip is some tiles of a row. Line by line of the input, the elements that its tiles begin with, those
  * that come next in them, and so on are brought side by side and transformed, panel by panel; the products
  * with the transformed weights are rows of sums for each output channel, from which the outputs go to their

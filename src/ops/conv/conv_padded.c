@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv/conv_padded.h"
 
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* First layers, and large kernels: an image is copied with its padding, columns that are a stride apart side
  * by side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
  * is. Laid out with dq_conv_panels, places would have to be looked for at every element, for the few channels

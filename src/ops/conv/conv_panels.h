@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of a float image as the columns of a matrix product (dq_fproduct). */
 #ifndef DQ_OPS_CONV_PANELS_H
 #define DQ_OPS_CONV_PANELS_H

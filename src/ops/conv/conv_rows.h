@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float convolutions of few output channels a group (depthwise above all): over padded copies of the image's
  * planes, where packing windows for a matrix product would cost more than the sums.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of a convolution: its window, channels and groups. */
 #ifndef DQ_OPS_CONV_SHAPE_H
 #define DQ_OPS_CONV_SHAPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float convolutions of small images with constant weights: as products of the windows (rows) with the
  * weights (columns, in panels that are made once). An image of 7×7 would fill three panels and one column of
  * the fourth, where dq_conv_float multiplies the weights with the windows; and weights, which are most of the

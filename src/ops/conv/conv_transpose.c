@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose: floats by phases (conv_transpose.h); of other types, each output element gathers the inputs
  * whose windows, laid out on the output, cover it; a matrix product of the weights with those, one for each
  * group of each image. Positions between strides count as zeros. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolutions of floats as ordinary ones: the results whose places leave the same remainder when
  * they are divided by the strides form a phase, and each phase is a convolution of stride 1 with some of the
  * kernel's elements, turned around. */

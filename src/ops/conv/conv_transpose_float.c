@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
 #include "ops/conv/conv_panels.h"
 #include "ops/conv/conv_transpose.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A chunk is some rows of tiles of a plane. Its pixels are laid out channels last and transformed, 16
  * matrices of tiles by channels; panel by panel of output channels these are multiplied with the transformed
  * weights, and the outputs of the products come back to planes. */

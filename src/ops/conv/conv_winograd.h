@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float convolutions of 3×3 at stride 1 by kernels/fwinograd.h: 4 multiplications for each 9 of the direct
  * way. Constant weights of small images are transformed once: they take 16/9 of their memory then, and are
  * not needed besides, unless a result is not finite. Others are transformed in each run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeformConv over two spatial axes: every tap of the kernel reads the image where an offset moves it to,
  * between four pixels (zeros outside), times a mask. Sums are in double, in order, and rounded once. */
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of 8-bit integers into int32 sums: the part that ConvInteger and QLinearConv share.
  *
  * An image is first copied with its padding (the zero point of x) in place, so that a window's elements are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution of small planes, channels side by side (conv_beside.h): what weights and codes are
  * without their zero points, their products and the sums of as many as kernels have here are whole numbers
  * below 2^24, which floats hold. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution where each group has one input channel, plane by plane. Weights are taken with their zero point
  * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
  * sum x w' - zx * sum w'.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions with pixels side by side (kernels/qlanes.h), over one spatial plane, or pixel by pixel over
  * any.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The images that qconv_lanes.c works on: planes of pixels, four bytes each. */
 #include "ops/conv/qconv.h"
 

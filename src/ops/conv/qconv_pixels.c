@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution over tensors with channels last. Neighbouring channels are neighbouring bytes, so a
  * pixel's sums are made many channels at a time, with weights laid out alike: by multiple (output channels of
  * one input channel), kernel position, input channel; 16 bits, their zero point taken away. */

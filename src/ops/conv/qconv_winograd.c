@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of 3×3 at stride 1 by kernels/winograd.h. A task takes some rows of tiles of an image: it
  * transforms their pixels, and then, panel of output channels by panel, makes the 16 products of the
  * transformed pixels with the transformed weights, and the outputs from these. Where tasks do not go up in

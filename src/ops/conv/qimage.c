@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Padded images: where things are in them, and how they are filled. */
 #include "base/checked.h"
 #include "ops/conv/qconv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearConv: y = saturate(round(sum * x_scale * w_scale / y_scale) + y_zero_point), rounded once, where sum
  * is that of (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps. */
 #include "ops/conv/qconv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideConv: QLinearConv's arithmetic where codes have 16 bits:
  *     y = saturate(round((sum * x_scale * w_scale + bias) / y_scale) + y_zero_point)
  * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats, rounded once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights are taken with their zero point away, 16-bit ones in two planes, v = 256 · first + second, so that
  * all lie within ±256. The sum of a plane's (x - x_zero) v is below 2^31 then, and the term of x's zero point
  * stands in the sums' initial value. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideConv where each group has one input channel: plane by plane, by rows (dq_wconv_rows_fn). */
 #ifndef DQ_OPS_WIDE_DEPTHWISE_H
 #define DQ_OPS_WIDE_DEPTHWISE_H

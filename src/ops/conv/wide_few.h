@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideConv with few outputs a channel (one where a network weighs its channels, some in what runs as
  * sound comes in): octets of positions would be mostly empty, so that each position is a row that meets the
  * 8-bit weights as they are packed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The planes of wide_window.h are filled. */
 #include "ops/codes.h"
 #include "ops/conv/wide_window.h"

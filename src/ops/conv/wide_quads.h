@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideConv where the processor adds four products of bytes at once (dq_wquads): 16-bit codes, as planes
  * of quads of channels' lower and upper bytes, with 8-bit weights. */
 #ifndef DQ_OPS_WIDE_QUADS_H

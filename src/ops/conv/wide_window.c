@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv/wide_window.h"
 
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The input under the windows of a band of outputs, copied so that what one kernel element meets stands at
  * one distance from the outputs' places, and beside each other along the last axis: pairs of 16-bit codes
  * (less their middle), padding in place.

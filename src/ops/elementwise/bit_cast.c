@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BitCast: the same bits under another type of the same width. */
 #include "ops/op.h"
 

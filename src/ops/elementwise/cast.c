@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cast and CastLike.
  *
  * Elements go through one of two wide types, int64 or double, a stretch at a time; a result is rounded once,

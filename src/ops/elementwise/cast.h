@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What other operators need of Cast (cast.c), and what it does with strings. */
 #ifndef DQ_OPS_CAST_H
 #define DQ_OPS_CAST_H

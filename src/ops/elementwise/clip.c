@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clip: limits in attributes (before opset 11) or in optional inputs, which must be single elements. A lower
  * limit above the upper one gives the upper; NaN stays NaN. */
 #include "ops/elementwise/elementwise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout for inference: the input as it is, and a mask that is true everywhere. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise operators: one broadcast loop, kernels from a table by element type.
  *
  * A kernel computes a run of n >= 1 results: operand i starts at in[i] and moves by step[i] elements, 0 (one

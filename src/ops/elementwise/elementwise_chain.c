@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun Elementwise: a chain of operators element by element, strip by strip, so that what is between them
  * stays in the cache. Each step is the kernel that its operator has, on the same operands: results have the
  * same bits.

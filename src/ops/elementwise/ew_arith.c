@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic on two or more operands. Integers wrap around as two's complement. */
 #include "base/math.h"
 #include "ops/elementwise/elementwise.h"

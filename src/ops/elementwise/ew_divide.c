@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Div and Mod. A quotient or remainder by zero is 0, and the quotient of the lowest number by -1 is itself.
  */
 #include "ops/elementwise/cast.h"

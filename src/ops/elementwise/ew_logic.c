@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparisons, logic, and choosing by a condition. Comparisons with NaN are false. */
 #include "ops/elementwise/elementwise.h"
 

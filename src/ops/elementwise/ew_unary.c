@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
  * kernels for float where the networks of today use them, otherwise those of base/math.h; float16 and
  * bfloat16 go through float and are rounded once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft GatedAdd: X + Y * gate, where each row has a gate. The product is rounded to the type before
  * it is added, as by Mul and Add. */
 #include "ops/op.h"

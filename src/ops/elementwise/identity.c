@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identity: the same bytes. */
 #include "ops/op.h"
 

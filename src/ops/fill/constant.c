@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant and ConstantOfShape. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* EyeLike: ones on a diagonal, in the shape of the input. */
 #include "ops/element.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Number i of a
  * node depends on its seed and on i alone: the same in every run, on every machine and with any number of
  * threads. A node without a seed takes one from its name. The generator is SplitMix64 (Steele, Lea, Flood

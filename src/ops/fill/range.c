@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Range: start, start + delta, start + 2 delta … up to but not with limit. Floats are computed in their own
  * type (float16 and bfloat16 in float), each from its index: no error piles up. */
 #include "ops/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that hold graphs: they are run by the executor (exec/flow.h). */
 #include "ops/op.h"
 

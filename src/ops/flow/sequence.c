@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences: made, read and changed. A changed sequence is a new list that shares the items, and
  * memory with the old one (tensor/items.h). */
 #include "ops/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SplitToSequence and ConcatFromSequence: a tensor taken apart along an axis, and put together again. */
 #include "base/checked.h"
 #include "ops/move.h"

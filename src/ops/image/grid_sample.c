@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GridSample: an image read at places between its pixels, each axis from one, two or four pixels. AffineGrid:
  * the grid of places that an affine map gives. Places and weights are in double (places rounded to float),
  * results are rounded once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NonMaxSuppression: of each class the boxes with the highest scores, but none that overlaps a chosen one by
  * more than a threshold. How many there are is known when the data is: infer chooses, run tells. */
 #include "ops/move/rank.h"

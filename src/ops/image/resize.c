@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
  * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
  * for integers): along the last axis first, but for floats whose rows become fewer. Halved floats are means

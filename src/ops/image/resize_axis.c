@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/image/resize_axis.h"
 
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resampling along one axis: which input elements an output element is made of, and how much of each. */
 #ifndef DQ_OPS_RESIZE_AXIS_H
 #define DQ_OPS_RESIZE_AXIS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RoiAlign and MaxRoiPool: regions of images brought to a fixed size. Coordinates are in double. */
 #include "base/checked.h"
 #include "ops/op.h"

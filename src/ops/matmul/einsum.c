@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of one or two operands, or of all at once: products of the operands' elements, summed over the
  * letters that the result lacks, in row-major order of the letters (ASCII's). Integers wrap around; floats
  * are summed in double, but of two operands of float as MatMul does: one operand alone whose letters all stay

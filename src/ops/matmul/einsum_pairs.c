@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of many operands, step by step: sums over letters of one operand alone come first, then two operands
  * at a time become one, those with the fewest products first, until one or two are left. All at once it would
  * take the product of all letters.

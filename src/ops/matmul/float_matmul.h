@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products that are not quantized, MatMul, Gemm and Conv give the operands and take the
  * results through callbacks, block by block. Each sum runs over k from 0 up, one after the other, in the
  * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. A

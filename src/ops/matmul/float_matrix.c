@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matmul/float_matrix.h"
 
 #include "ops/half_floats.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of plain float matrices, for MatMul and Gemm: C = clamp(alpha · A · B + z). */
 #ifndef DQ_OPS_FLOAT_MATRIX_H
 #define DQ_OPS_FLOAT_MATRIX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of float matrices (dq_fblock_fn), block by block: the operands are read where they stand, or laid
  * out in a worker's room, through callbacks. Each sum is one chain over k from 0 up, whatever the blocks. */
 #ifndef DQ_OPS_FLOAT_PRODUCT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gemm: alpha · A' · B' + beta · C, dqrun's, which has bounds, and FusedGemm, which has an activation
  * function. The product and the two terms are joined in the computing type (float for the 16-bit ones) and
  * rounded once; of integers, alpha and beta are applied in double and cut. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batched products of 8-bit integer matrices into int32 sums: the part that MatMulInteger and QLinearMatMul
  * share. */
 #ifndef DQ_OPS_INT_MATMUL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, as numpy.matmul; dqrun's, with a bias for each column and bounds; and com.microsoft's FusedMatMul:
  * operands whose axes are moved first (they are read where they stand), and a factor. */
 #include "ops/half_floats.h"

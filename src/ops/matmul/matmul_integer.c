@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulInteger: int32 sums of 8-bit products, wrapping modulo 2^32 as the standard allows. */
 #include "ops/matmul/int_matmul.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft MatMulInteger16: 32-bit sums of 16-bit products, wrapping modulo 2^32. The sums of two uint16
  * operands may be declared uint32, which has the same bits.
  *

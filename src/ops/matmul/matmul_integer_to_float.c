@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft MatMulIntegerToFloat and DynamicQuantizeMatMul: integer sums of a matrix product as floats,
  *     y = sum * (a_scale * b_scale) + bias,
  * with float roundings where ONNX Runtime has them: of the sum, the product of the scales, their product, the

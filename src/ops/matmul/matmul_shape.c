@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matmul/matmul_shape.h"
 
 #include <inttypes.h>

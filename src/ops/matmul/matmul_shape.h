@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of matrix products as numpy.matmul has them, for all operators that multiply matrices: the last two
  * axes are a matrix, the others a batch that broadcasts; a vector on the left is a row, on the right a
  * column, and the axis it lent is taken from the result. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What integer matrix products and convolutions share above the kernels: packed weights, zero points, blocks.
  *
  * For operands a (zero point za, one a row) and b (zero point zb, one a column), modulo 2^32:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearMatMul: y = saturate(round(sum * a_scale * b_scale / y_scale) + y_zero_point), rounded once, sum =
  * sum of (a - a_zero_point)(b - b_zero_point). Between 8-bit integers the sum is an int32 that wraps, as the
  * standard allows; with a float8 operand it is a sum of values (wide_matmul.h). A float8 result is the value

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of rows of uint8 codes with packed 8-bit weights, for operators that make the codes while they run
  * (a recurrent network quantizes its state at every step). */
 #ifndef DQ_OPS_QPRODUCT_H

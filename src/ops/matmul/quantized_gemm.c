@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft QGemm: Y = alpha * (A' - za)(B' - zb) + C as sums in the scale alpha * sa * sb, A' and B'
  * transposed as attributes say, C int32 in that scale, added modulo 2^32. With y_scale the result is
  *     saturate(round(sum * alpha * sa * sb / sy) + zy),

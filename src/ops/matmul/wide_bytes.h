@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideMatMul by products of bytes, where the processor adds four of them at once: x of 16 bits is two
  * rows of bytes, its codes' lower and upper halves, which meet 8-bit weights that are packed once:
  *

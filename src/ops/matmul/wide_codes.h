@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of integer products in which codes of 16 bits take part. One side (the weights) is packed with
  * its codes beside each other as the kernel wants them, and brought to 16-bit planes panel by panel when it
  * is used: its zero point is taken away, and what is then wider than 9 bits is split, v = 256 · first plane +

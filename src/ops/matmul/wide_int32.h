@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideMatMul of 8-bit operands by int32 sums, where int32 holds them whatever the operands' data. */
 #ifndef DQ_OPS_WIDE_INT32_H
 #define DQ_OPS_WIDE_INT32_H

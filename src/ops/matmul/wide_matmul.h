@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batched products of matrices where an operand is float8: QLinearMatMul's arithmetic on values.
  *
  * A sum is the real-number sum of (a - za)(b - zb), rounded once to double: every float8 value, and every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun.WideMatMul: a matrix product of quantized values of 8 or 16 bits that is exact for every length, as
  * MatMul broadcasts, or with transB as Gemm has it:
  *

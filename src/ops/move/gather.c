@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gather: slices of the data along an axis, chosen by indices. GatherElements: one element for each index. A
  * negative index counts from the end. */
 #include "ops/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GatherND: slices of the data that tuples of indices name, after batch_dims axes that both share. */
 #include "ops/element.h"
 #include "ops/rows.h"

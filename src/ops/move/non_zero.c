@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NonZero: where the elements that are not zero stand. Compress: the slices that a condition names. The
  * length of both results is known when the data is. */
 #include "ops/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OneHot: a new axis with `on` at the place that an index names and `off` elsewhere. Since version 11
  * negative indices count from the end. Floats are cut toward zero. */
 #include "ops/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pad: elements added around (or, by negative pads, cut off) the axes of a tensor. Modes: constant, edge (the
  * nearest element), reflect (mirrored about the edge element), wrap (the tensor repeats). */
 #include "base/checked.h"

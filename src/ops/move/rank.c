@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/move/rank.h"
 #include "ops/move.h"
 #include "ops/rows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements in order: numbers of which the larger come first, those of equal keys by their own number. */
 #ifndef DQ_OPS_RANK_H
 #define DQ_OPS_RANK_H

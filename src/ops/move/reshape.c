@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The same elements under another shape (Reshape, Flatten, Squeeze, Unsqueeze), and shapes as data (Shape,
  * Size). */
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ReverseSequence: of each batch element the first so many time steps, in reverse. */
 #include "ops/element.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ScatterElements (and its older name Scatter), ScatterND: a copy of the data in which elements, or slices,
  * are replaced by updates or joined with them. Updates are taken in order, so that of several for one place
  * the last one stays, and sums have one order. */

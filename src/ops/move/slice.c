@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slice: starts, ends, axes and steps as attributes (version 1, steps of 1) or inputs. */
 #include "ops/lists.h"
 #include "ops/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DepthToSpace and SpaceToDepth: blocks of channels become squares of pixels, and back. Both are one move. */
 #include "ops/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Concat and Split: tensors laid end to end along an axis, and taken apart. */
 #include "base/checked.h"
 #include "ops/lists.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expand and Tile: the input repeated along its axes. */
 #include "base/checked.h"
 #include "ops/lists.h"

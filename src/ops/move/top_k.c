@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TopK: the k largest (or smallest) elements along an axis, in order, and where they stand. Of equals the one
  * with the lower index comes first; NaN counts as the largest of all. */
 #include "base/checked.h"

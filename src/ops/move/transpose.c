@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose: output axis i is input axis perm[i]; without perm, the axes in reverse. */
 #include "ops/lists.h"
 #include "ops/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trilu: the upper or lower triangle of matrices, zeros elsewhere. */
 #include "ops/lists.h"
 #include "ops/move.h"

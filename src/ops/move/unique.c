@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unique: the different elements, or slices along an axis. NaNs are equal to each other and come last. The
  * number of them is known when the data is: infer sorts, run tells. */
 #include "ops/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/pool/exact_mean.h"
 
 enum { LARGEST = 255 /* of a quantized value without its zero point */ };

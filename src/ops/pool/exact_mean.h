@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Means of quantized values under windows, as the real-number formula has them: sum * x_scale / (count *
  * y_scale), rounded once. Sums are integers in floats. */
 #ifndef DQ_OPS_EXACT_MEAN_H

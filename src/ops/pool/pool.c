@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool, LpPool over windows, and their global forms over all spatial elements. Sums are in
  * double and rounded once; their order is that of pool_rows.h, or of reduce.h over a whole plane, or else
  * row-major. Padding is never a maximum. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and LpPool of p = 2 row by row along the last axis: first the rows under a window
  * become one, then its columns do. */
 #ifndef DQ_OPS_POOL_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearAveragePool, of 8-bit tensors.
  *
  * That of com.microsoft adds up the dequantized elements of a window as floats in row-major order, divides by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearGlobalAveragePool adds up integers. That of com.microsoft gives
  *     Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
  * each step rounded to float, 0 being the mean of a channel without elements. That of the domain dqrun gives

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NhwcMaxPool of com.microsoft, of 8-bit tensors. The greatest element of a window that holds nothing but
  * padding is the least one of the type. */
 #include "ops/pool/q8_window.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of 8-bit pools: their shapes, and the elements under them. */
 #ifndef DQ_OPS_Q8_WINDOW_H
 #define DQ_OPS_Q8_WINDOW_H

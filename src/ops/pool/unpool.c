@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MaxUnpool: pooled elements back in their places. Col2Im: blocks added back up to an image. CenterCropPad:
  * axes cut or padded around their middle. */
 #include "base/checked.h"

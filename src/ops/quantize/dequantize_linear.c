@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DequantizeLinear: y = (x - x_zero_point) * x_scale.
  *
  * The difference is exact, then rounded to float (which only int32 can need); its product with the scale is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantize/dynamic_quantize.h"
 
 #include "base/checked.h"

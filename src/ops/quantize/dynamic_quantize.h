@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizing a float tensor by its own range, for the operators that do so while they run. As
  * DynamicQuantizeLinear-11 has it, all arithmetic in float, one rounding an operation: the range joined with
  * 0, scale = range / (qmax - qmin), the zero point qmin - min / scale saturated, then rounded. uint8 uses [0,

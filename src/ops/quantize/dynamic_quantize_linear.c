@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DynamicQuantizeLinear: 8-bit values of a float tensor, with a scale and zero point found from its range. */
 #include "ops/quantize/dynamic_quantize.h"
 

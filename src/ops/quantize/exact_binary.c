@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearAdd and QLinearMul of the domain dqrun: sums and products of two quantized operands, broadcast, as
  * the real-number formula has them, rounded once (ops/quantize/exact_ratio.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantize/exact_ratio.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requantizing by a ratio of scales: the real-number formula, rounded once to nearest, ties to even.
  *
  * A product of two floats is exact in double, and fused multiply-add gives the rest of a product of two

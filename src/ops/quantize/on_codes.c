@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun OnCodes: an operator of floats between DequantizeLinear and QuantizeLinear, some slices at a time, so
  * that its floats stay in the cache. The same kernels on the same values: exact to the bit.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* oneDNN Graph's Quantize, Dequantize, DynamicQuantize and DynamicDequantize, as operators of domain
  * `onednn`: dst = saturate(round(src / scale + zp)), and dst = (src - zp) * scale. The zero point lies inside
  * the rounding (to nearest, ties to even), unlike in ONNX's QuantizeLinear; quotient and sum are taken in

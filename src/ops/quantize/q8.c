@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantize/q8.h"
 
 /* Elements that a thread takes at a time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of int8 or uint8 with one scale and one zero point, as the operators of domain com.microsoft have
  * them. These have no text that says how they round: each operator's file says what it does, which is what
  * ONNX Runtime computes on x86-64, and the same on every CPU here. Codes are held as bytes, so that 256-entry

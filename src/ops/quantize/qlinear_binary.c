@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearAdd, QLinearMul and MulInteger of com.microsoft: two quantized operands, broadcast.
  *
  * QLinearAdd, with ratios ra = A_scale / C_scale and rb likewise, each rounded to float:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearConcat and QLinearWhere of com.microsoft: elements of several quantized tensors in the scale and
  * zero point of one result. Codes are copied where those are equal, else dequantized and quantized, by a
  * table an operand. */

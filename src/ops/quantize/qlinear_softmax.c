@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearSoftmax of com.microsoft.
  *
  * A row's exponentials come from a table of floats that is shifted so that the row's greatest code meets its

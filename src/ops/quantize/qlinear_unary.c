@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearSigmoid and QLinearLeakyRelu of com.microsoft: Y = quantize(f(dequantize(X))), a table of 256
  * entries. The sigmoid is the float nearest to the true one; LeakyRelu is one float multiplication below 0.
  */

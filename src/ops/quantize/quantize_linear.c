@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear: y = saturate(round(x / y_scale) + y_zero_point).
  *
  * The quotient is one correctly rounded result in the precision of the division: that of attribute

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dqrun TableLookup: y = table[x]. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft DynamicQuantizeLSTM: an LSTM whose products with the weights are of integers. X is quantized
  * to uint8 by the range of all steps up to the longest sequence's last, the hidden state by that of the whole
  * batch at every step (after a sequence's end its state counts as zeros); a sum of products becomes a float

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN. Floats go to rnn_float.c. Other types are computed here in double and rounded where they
  * are stored; a sum runs in eight interleaved parts that are joined in a fixed order, so that the bits depend
  * on neither threads nor ISA. Each sequence of each direction is one piece of work. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What RNN, GRU, LSTM and DynamicQuantizeLSTM share: shapes, places, and the LSTM's cell. */
 #ifndef DQ_OPS_RNN_H
 #define DQ_OPS_RNN_H

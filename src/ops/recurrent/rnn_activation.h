@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activation functions that LSTM, GRU and RNN name in their attributes. */
 #ifndef DQ_OPS_RNN_ACTIVATION_H
 #define DQ_OPS_RNN_ACTIVATION_H

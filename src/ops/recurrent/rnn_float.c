@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU and LSTM in float. What X gives to the gates is one product over all steps and directions; what
  * the state gives is added step by step, onto the same chains of sums (kernels/fproduct.h), for several
  * sequences at a time. Functions and the cell's sums are those of kernels/float_rows.h, each rounded to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
  * NaN counts as the extreme, as in NumPy. */
 #include "ops/reduce/arg.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where along an axis the extreme stands. */
 #ifndef DQ_OPS_ARG_H
 #define DQ_OPS_ARG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization for inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (or,
  * before version 9 with `spatial` 0, per element of an image). The statistics are joined in double into one
  * factor. Floats are computed in float: rows of a channel with the mean in two parts (the kernel's

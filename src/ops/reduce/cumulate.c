@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd along an axis: floats in double and rounded as each is stored, integers modulo 2^64. */
 #include "ops/lists.h"
 #include "ops/rows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Det: the determinant of each square matrix in the last two axes, by elimination in double with the largest
  * pivot of each column. */
 #include "base/checked.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft EmbedLayerNormalization and QEmbedLayerNormalization: a row of the word table, one of the
  * position table and one of the segment table, added in float in that order, then normalized. The quantized
  * one dequantizes tables, gamma and beta: (code - zero point) * scale in float. */

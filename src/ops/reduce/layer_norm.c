@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normalizing over axes: LayerNormalization, RMSNormalization (ONNX Runtime's SimplifiedLayerNormalization
  * gives the deviations, too), InstanceNormalization, GroupNormalization. Rows of the types up to float are
  * row_norm.h's, and rounded to the type of the output at the end; double is summed in order. */

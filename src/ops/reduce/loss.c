@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: what the score of the right class costs, per place,
  * or summed or averaged over all of them. Sums are in double, in order. */
 #include "base/math.h"

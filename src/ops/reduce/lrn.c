@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LRN: each element over (bias + alpha / size · sum of squares of its neighbours in `size` channels) to the
  * power of beta. With the power of 3/4, which all known networks use, floats are the kernel's, which makes it
  * of square roots; other powers and types are in double, rounded once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes. Doubles are accumulated in double, integers in 64 bits modulo 2^64, in row-major
  * order; floats up to 32 bits, and extremes of integers, by vectors (reduce_rows.c). A mean of integers is
  * cut toward zero; logarithms and roots of integers are taken in double and cut. */

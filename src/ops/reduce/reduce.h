@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: which elements meet, and those that go by vectors. */
 #ifndef DQ_OPS_REDUCE_H
 #define DQ_OPS_REDUCE_H

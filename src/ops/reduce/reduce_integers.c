@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of integers, whose elements may meet in any order: columns, and rows as columns that are joined
  * in the end. */
 #include "ops/reduce/reduce.h"

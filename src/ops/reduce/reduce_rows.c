@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of floats by vectors: rows, short rows that are turned, and results side by side. */
 #include "base/math.h"
 #include "ops/reduce/reduce.h"

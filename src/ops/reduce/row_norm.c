@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/reduce/row_norm.h"
 
 #include "kernels/kernels.h"

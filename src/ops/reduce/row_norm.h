@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normalizing one row of floats: layer normalization y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
  * or, without the mean, root-mean-square normalization. Sums are taken in double, in lanes (see
  * kernels/float_rows.h); the rest is float, the last product and sum fused. */

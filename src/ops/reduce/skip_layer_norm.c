@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft SkipLayerNormalization and SkipSimplifiedLayerNormalization: input + skip + bias, added in
  * float in that order, normalized over the last axis. float16 and bfloat16 are rounded once, at the end; the
  * normalization takes the sum before it is rounded to them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax and Hardmax: over one axis (version 13 on), or over all axes from one on (before).
  * Exponentials and sums of the types up to float are those of the kernels, with one rounding more for the
  * quotient; float16 and bfloat16 are rounded once, at the end. Double is summed in order. */

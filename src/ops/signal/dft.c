@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DFT: Fourier transforms along an axis. STFT: of windows that slide over a signal. The last axis holds real
  * and imaginary part, or the real part alone. Of STFT's signals it may be left out when they are real,
  * against the standard's text: PyTorch exports them so, and ONNX Runtime takes them. */

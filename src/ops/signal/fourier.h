@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The discrete Fourier transform of any length, in double: by definition for short signals, by halving for
  * powers of two, and for other lengths as a convolution with a chirp (Bluestein 1970). */
 #ifndef DQ_OPS_FOURIER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HannWindow, HammingWindow, BlackmanWindow: sums of cosines over one period, or over all but its last sample
  * (symmetric). MelWeightMatrix: triangles on the mel scale. */
 #include "base/math.h"

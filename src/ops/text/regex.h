@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions in the common part of RE2's syntax, matched against whole strings without backtracking:
  * the time is at most proportional to the pattern times the text. Characters are code points.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* StringConcat, StringSplit, StringNormalizer, RegexFullMatch. Parts of strings point into the input's bytes;
  * new ones are made in call->strings. */
 #include "base/checked.h"

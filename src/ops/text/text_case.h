@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Upper and lower case of UTF-8 text, by itself: no locale of the system has a say. Covered are the letters
  * of one code point of Latin (ASCII, Latin-1, Extended-A), Greek and Cyrillic; others stay as they are. */
 #ifndef DQ_OPS_TEXT_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TfIdfVectorizer: how often each n-gram of a pool occurs in a row, elements up to so many places apart; the
  * counts weighted, if the mode says so, by the weight of the n-gram that stands for a place of the result. */
 #include "base/checked.h"

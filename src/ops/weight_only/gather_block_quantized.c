@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft GatherBlockQuantized: slices of a tensor quantized in blocks, gathered and dequantized:
  * (code - zero point) * scale in float, rounded to the scale's type. uint8 data holds codes of `bits` bits,
  * packed along the last axis, low bits first; its default zero point is 2^(bits - 1), that of other types 0.

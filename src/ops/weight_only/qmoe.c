@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft QMoE: each row of the input goes through the k experts of the highest logits, whose results
  * are weighted and added. Weights become floats as they are multiplied, and all sums are of floats, in float
  * precision unless `accuracy_level` allows less and the session honors it (ops/weight_only/weight_only.h).

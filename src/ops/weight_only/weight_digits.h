@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations as integers, for products with weights of few bits. */
 #ifndef DQ_OPS_WEIGHT_DIGITS_H
 #define DQ_OPS_WEIGHT_DIGITS_H

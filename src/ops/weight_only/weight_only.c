@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/weight_only/weight_only.h"
 
 #include "base/checked.h"

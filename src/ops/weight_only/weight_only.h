@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of float rows with matrices whose weights alone are quantized: 2, 4 or 8 bits with a scale and a
  * zero point for each block of a row, or 4 bits that name one of 16 values.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft MatMulNBits and MatMulBnb4, and dqrun DequantizeMatMul: products of float activations with
  * weights of 2, 4 or 8 bits (ops/weight_only/weight_only.h): in float precision, unless `accuracy_level`
  * allows less and the session honors it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stands in for the compiler's header when kernels are compiled for a plain x86-64: SIMDe gives the
  * intrinsics in portable C, and what follows it gives those that SIMDe 0.7.4 (Debian 12) lacks and kernels
  * use. What stands under #ifndef is left out where a newer SIMDe (0.8.2 in Debian 13) has it. */
