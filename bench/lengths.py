@@ -22,8 +22,8 @@ TYPES = {"tensor(float)": (np.float32, 1), "tensor(uint8)": (np.uint8, 2), "tens
 
 
 class Options(c.Structure):
-    _fields_ = [("threads", c.c_uint), ("isa", c.c_char_p), ("no_fuse", c.c_bool), ("honor_accuracy_level", c.c_bool),
-                ("trace", c.c_void_p), ("why", c.c_void_p), ("arg", c.c_void_p)]
+    _fields_ = [("size", c.c_size_t), ("threads", c.c_uint), ("isa", c.c_char_p), ("no_fuse", c.c_bool), ("honor_accuracy_level", c.c_bool),
+                ("trace", c.c_void_p), ("why", c.c_void_p), ("arg", c.c_void_p), ("pool", c.c_void_p)]
 
 
 class Error(c.Structure):
@@ -35,7 +35,7 @@ class Dqrun:
         self.lib, self.error, self.tensors = c.CDLL(path), Error(), []
         handle, self.session = c.c_void_p(), c.c_void_p()
         self.must(self.lib.dq_model_load(model.encode(), None, c.byref(handle), c.byref(self.error)))
-        options = Options(threads=1, isa=isa.encode() if isa else None)
+        options = Options(size=c.sizeof(Options), threads=1, isa=isa.encode() if isa else None)
         self.must(self.lib.dq_session_create(handle, c.byref(options), c.byref(self.session), c.byref(self.error)))
 
     def must(self, status):

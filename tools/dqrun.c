@@ -67,9 +67,9 @@ static dq_status open_session(dq_model *model, const cli_options *o, double *sec
 
 static bool is_graph_output(const dq_model *model, const char *name)
 {
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     for (size_t i = 0; i < dq_model_output_count(model); i++) {
-        if (dq_model_output(model, i, &info) == DQ_OK && !strcmp(info.name, name))
+        if (dq_model_output(model, i, &info, NULL) == DQ_OK && !strcmp(info.name, name))
             return true;
     }
     return false;
@@ -86,10 +86,10 @@ static dq_status choose_outputs(const dq_model *model, dq_session *session, cons
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     outputs->count = count;
     for (size_t i = 0; i < count; i++) {
-        dq_value_info info;
+        dq_value_info info = DQ_VALUE_INFO_INIT;
         dq_status status = DQ_OK;
         if (!o->output_count) {
-            status = dq_model_output(model, i, &info);
+            status = dq_model_output(model, i, &info, err);
             outputs->names[i] = info.name;
         } else {
             outputs->names[i] = o->outputs[i];
@@ -165,7 +165,7 @@ static dq_status load_schemas(const cli_options *o, dq_schemas **schemas, dq_err
 
 static dq_status with_model(const cli_options *o, dq_schemas *schemas, bool *differ, dq_error *err)
 {
-    dq_load_options load = {.schemas = schemas, .limits = o->limits};
+    dq_load_options load = {.size = sizeof(dq_load_options), .schemas = schemas, .limits = &o->limits};
     dq_model *model = NULL;
     dq_status status = dq_model_load(o->model, &load, &model, err);
     if (status == DQ_OK)

@@ -26,8 +26,19 @@
  * named X_free take NULL and do nothing. All others want a handle.
  *
  * Memory: handles are opaque, and freed by the function of their name. Texts and structs that a call is
- * given are read during the call and need not outlive it, unless it says otherwise. Options and limits
- * begin with zeros (`dq_session_options o = {0}`), which stand for the defaults. All sizes are in bytes.
+ * given are read during the call and need not outlive it, unless it says otherwise. All sizes are in bytes.
+ *
+ * Structs: every struct but dq_error begins with `size`, the size that the program was compiled with, so that
+ * later versions can add fields at the end. The program initializes each struct, whether it or the library
+ * fills it in:
+ *
+ *     dq_session_options options = DQ_SESSION_OPTIONS_INIT; // sets size; all other fields are the defaults
+ *
+ * In C, `{.size = sizeof(dq_session_options), .threads = 2}` does the same and sets a field. A program runs
+ * with an older or a newer library of the same soversion. Fields that an older program does not have take
+ * their defaults. A field that an older library does not have must be zero, else the call returns
+ * DQ_UNSUPPORTED. A size below the struct's first version is DQ_INVALID_ARGUMENT. When the library fills a
+ * struct, it writes the fields that both know. Structs that a callback receives carry the library's size.
  *
  * Threads: a model is immutable once loaded and may be used by any number of threads and sessions at once.
  * A session or builder belongs to one thread at a time, but for dq_session_cancel. A tensor may be read by
@@ -206,6 +217,7 @@ DQ_API dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *ite
 
 /** Bounds on what a model may ask for, checked before memory is. Zero in a field means its default. */
 typedef struct dq_limits {
+    size_t size;            /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
     uint64_t file_bytes;    /**< size of the model file or of one external data file; default 64 GiB */
     uint64_t tensor_bytes;  /**< one tensor; default 16 GiB */
     uint64_t session_bytes; /**< activations and prepared weights of a session; default 64 GiB */
@@ -234,6 +246,11 @@ typedef struct dq_limits {
     uint64_t work;
 } dq_limits;
 
+#define DQ_LIMITS_INIT                                                                                       \
+    {                                                                                                        \
+        sizeof(dq_limits), 0, 0, 0, 0, 0, 0                                                                  \
+    }
+
 /* ---- Schemas ----------------------------------------------------------------------------------------- */
 
 /** A set of operator schemas: those in the library, plus files that override or add
@@ -255,12 +272,18 @@ DQ_API void dq_schemas_free(dq_schemas *schemas);
 
 /** One row of what is supported: an operator version. */
 typedef struct dq_operator_info {
-    const char *domain; /**< "" is ai.onnx; texts live during the visit only */
-    const char *name;
+    size_t size; /**< sizeof(dq_operator_info), set by DQ_OPERATOR_INFO_INIT */
     int since_version;
     bool deprecated;
-    bool implemented; /**< false: there is a schema, and no implementation */
+    bool implemented;   /**< false: there is a schema, and no implementation */
+    const char *domain; /**< "" is ai.onnx; texts live during the visit only */
+    const char *name;
 } dq_operator_info;
+
+#define DQ_OPERATOR_INFO_INIT                                                                                \
+    {                                                                                                        \
+        sizeof(dq_operator_info), 0, false, false, NULL, NULL                                                \
+    }
 
 /** Calls `visit` for each operator version of the set (NULL: the library's own), by domain, name and
  * version. A non-zero return of `visit` ends the walk. */
@@ -276,10 +299,16 @@ DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info
 typedef struct dq_model dq_model;
 
 typedef struct dq_load_options {
-    dq_schemas *schemas;  /**< NULL: the library's own */
-    dq_limits limits;     /**< zeros: the defaults */
-    const char *base_dir; /**< folder of external data for dq_model_load_memory; NULL: none is allowed */
+    size_t size;             /**< sizeof(dq_load_options), set by DQ_LOAD_OPTIONS_INIT */
+    dq_schemas *schemas;     /**< NULL: the library's own */
+    const dq_limits *limits; /**< read during the call; NULL: the defaults */
+    const char *base_dir;    /**< folder of external data for dq_model_load_memory; NULL: none is allowed */
 } dq_load_options;
+
+#define DQ_LOAD_OPTIONS_INIT                                                                                 \
+    {                                                                                                        \
+        sizeof(dq_load_options), NULL, NULL, NULL                                                            \
+    }
 
 /** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node
  * against its schema. A node that cannot run does not make this fail: dq_model_check lists all of them,
@@ -301,26 +330,32 @@ DQ_API void dq_model_free(dq_model *model);
 
 /** What a graph input or output declares. Pointers live as long as the model. */
 typedef struct dq_value_info {
+    size_t size; /**< sizeof(dq_value_info), set by DQ_VALUE_INFO_INIT */
     const char *name;
-    dq_dtype dtype; /**< DQ_UNDEFINED when not declared */
-    bool has_shape; /**< false: any rank */
-    bool optional;  /**< an input that an initializer gives a default */
+    const char *type;    /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
+    dq_kind kind;        /**< unless DQ_KIND_TENSOR, dtype, has_shape, rank, dims and dim_names say nothing */
+    dq_kind item_kind;   /**< what an optional holds */
+    dq_dtype item_dtype; /**< of the tensors inside a sequence or optional */
+    dq_dtype dtype;      /**< DQ_UNDEFINED when not declared */
+    bool has_shape;      /**< false: any rank */
+    bool optional;       /**< an input that an initializer gives a default */
     size_t rank;
     const int64_t *dims;          /**< -1 where unknown or symbolic */
     const char *const *dim_names; /**< the symbol, or NULL */
-    const char *type;             /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
-    /** Of what is no tensor, the fields above but name and type say nothing. */
-    dq_kind kind;
-    dq_kind item_kind;   /**< what an optional holds */
-    dq_dtype item_dtype; /**< of the tensors inside a sequence or optional */
 } dq_value_info;
 
+#define DQ_VALUE_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        sizeof(dq_value_info), NULL, NULL, DQ_KIND_TENSOR, DQ_KIND_TENSOR, DQ_UNDEFINED, DQ_UNDEFINED,       \
+            false, false, 0, NULL, NULL                                                                      \
+    }
+
 /** Inputs that the caller feeds; initializers that are also inputs come after the others.
- * DQ_INVALID_ARGUMENT past the last. */
+ * DQ_INVALID_ARGUMENT past the last. `info` is initialized with DQ_VALUE_INFO_INIT. */
 DQ_API size_t dq_model_input_count(const dq_model *model);
-DQ_API dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info);
+DQ_API dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info, dq_error *err);
 DQ_API size_t dq_model_output_count(const dq_model *model);
-DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info);
+DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info, dq_error *err);
 
 /** Calls `report` for each node that cannot run, with the status and sentence; DQ_OK when there is none,
  * else the gravest status, and in err the first sentence with it. `report` may be NULL, and its `why`
@@ -376,6 +411,7 @@ DQ_API dq_status dq_builder_initializer(dq_builder *builder, const char *name, c
 
 /** Numbered as ONNX's AttributeProto.AttributeType. */
 typedef enum dq_attribute_kind {
+    DQ_ATTRIBUTE_UNDEFINED = 0,
     DQ_ATTRIBUTE_FLOAT = 1,
     DQ_ATTRIBUTE_INT = 2,
     DQ_ATTRIBUTE_STRING = 3,
@@ -387,6 +423,7 @@ typedef enum dq_attribute_kind {
 
 /** One attribute: the field of its kind is used, and `count` for the lists. */
 typedef struct dq_attribute {
+    size_t size; /**< sizeof(dq_attribute), set by DQ_ATTRIBUTE_INIT */
     const char *name;
     dq_attribute_kind kind;
     float f;
@@ -398,6 +435,11 @@ typedef struct dq_attribute {
     const char *const *strings;
     size_t count;
 } dq_attribute;
+
+#define DQ_ATTRIBUTE_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0            \
+    }
 
 /** Adds a node. `name` may be NULL: one is generated. ins[i] NULL or "": left out. outs[i] "": not wanted;
  * NULL: a name is generated, and outs[i] set to it, which lives as long as the builder. */
@@ -418,6 +460,7 @@ DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *o
 typedef struct dq_thread_pool dq_thread_pool;
 
 typedef struct dq_thread_pool_options {
+    size_t size; /**< sizeof(dq_thread_pool_options), set by DQ_THREAD_POOL_OPTIONS_INIT */
     /** In all, the caller's among them; 0: the number of physical cores, or of those whose time the process's
      * control group may use. */
     unsigned threads;
@@ -425,6 +468,11 @@ typedef struct dq_thread_pool_options {
      * the processor, less wakes threads more often, which takes 5 to 50 us. 0: 50. */
     unsigned spin_us;
 } dq_thread_pool_options;
+
+#define DQ_THREAD_POOL_OPTIONS_INIT                                                                          \
+    {                                                                                                        \
+        sizeof(dq_thread_pool_options), 0, 0                                                                 \
+    }
 
 /** options may be NULL. Free with dq_thread_pool_free. */
 DQ_API dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out,
@@ -440,6 +488,7 @@ typedef struct dq_session dq_session;
 
 /** What a session reports of each step it ran (dq_session_options.trace). Lives during the call only. */
 typedef struct dq_trace_event {
+    size_t size;      /**< the library's sizeof(dq_trace_event) */
     const char *node; /**< node name, or the name of its first output */
     const char *op;   /**< "QLinearConv-10" */
     double seconds;   /**< wall time of the step */
@@ -449,6 +498,7 @@ typedef struct dq_trace_event {
 } dq_trace_event;
 
 typedef struct dq_session_options {
+    size_t size; /**< sizeof(dq_session_options), set by DQ_SESSION_OPTIONS_INIT */
     /** 0: the number of physical cores, or of those whose time the process's control group may use. */
     unsigned threads;
     /** "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best. */
@@ -471,6 +521,11 @@ typedef struct dq_session_options {
      * its own. */
     dq_thread_pool *pool;
 } dq_session_options;
+
+#define DQ_SESSION_OPTIONS_INIT                                                                              \
+    {                                                                                                        \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL                            \
+    }
 
 /** A session, which keeps the model alive. DQ_UNSUPPORTED, DQ_BAD_MODEL: the model has nodes that cannot
  * run. Free with dq_session_free. options may be NULL.

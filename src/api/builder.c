@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handles.h"
+#include "api/structs.h"
 
 #include "base/fpenv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,6 +243,8 @@ static bool complete(const dq_attribute *a)
         return !a->count || a->ints;
     case DQ_ATTRIBUTE_STRINGS:
         return !a->count || a->strings;
+    case DQ_ATTRIBUTE_UNDEFINED:
+        break;
     }
     return false;
 }
@@ -276,6 +280,23 @@ static dq_status copy_attribute(dq_builder *b, const dq_attribute *from, dq_attr
         return DQ_OK;
     case DQ_ATTRIBUTE_STRINGS:
         return copy_strings(b, from, to, err);
+    case DQ_ATTRIBUTE_UNDEFINED:
+        break; /* not complete */
+    }
+    return DQ_OK;
+}
+
+/* The attributes are as large as the first says, in an array of the caller's. */
+static dq_status copy_attributes(dq_builder *b, size_t count, const dq_attribute *from, dq_attr *to,
+                                 dq_error *err)
+{
+    const size_t stride = count ? from->size : 0;
+    for (size_t i = 0; i < count; i++) {
+        dq_attribute own;
+        char where[64];
+        snprintf(where, sizeof where, "dq_builder_node: attributes[%zu]", i);
+        DQ_TRY(dq_read_struct(DQ_STRUCT_ATTRIBUTE, where, (const char *)from + i * stride, &own, err));
+        DQ_TRY(copy_attribute(b, &own, &to[i], err));
     }
     return DQ_OK;
 }
@@ -330,9 +351,7 @@ dq_status dq_builder_node(dq_builder *builder, const char *domain, const char *o
     if (!node->name)
         return no_memory(err);
     DQ_TRY(name_ports(builder, node, ins, outs, err));
-    for (size_t i = 0; i < attribute_count; i++)
-        DQ_TRY(copy_attribute(builder, &attributes[i], &node->attrs[i], err));
-    return DQ_OK;
+    return copy_attributes(builder, attribute_count, attributes, node->attrs, err);
 }
 
 dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
@@ -342,11 +361,17 @@ dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options,
         dq_builder_free(builder);
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_finish: a pointer is NULL");
     }
+    dq_load_request own;
     dq_ir *ir = builder->ir;
-    ir->limits = dq_limits_complete(options ? &options->limits : NULL);
+    dq_status status = dq_load_request_read("dq_builder_finish", options, &own, err);
+    if (status != DQ_OK) {
+        dq_builder_free(builder);
+        return status;
+    }
+    ir->limits = dq_limits_complete(&own.limits);
     free(builder);
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_model_from_ir(ir, options, out, err);
+    status = dq_model_from_ir(ir, &own.options, out, err);
     dq_fpenv_leave(callers);
     return status;
 }

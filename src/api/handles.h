@@ -17,6 +17,16 @@ struct dq_model {
     uint32_t *input_at; /* position in the graph's inputs of each of `inputs` */
 };
 
+/** What a caller asks for when it makes a model, whole, whatever the size of its structs. */
+typedef struct dq_load_request {
+    dq_load_options options; /* its `limits` is NULL */
+    dq_limits limits;
+} dq_load_request;
+
+/** Reads the options of a public function, `function`; NULL: the defaults. */
+dq_status dq_load_request_read(const char *function, const dq_load_options *options, dq_load_request *out,
+                               dq_error *err);
+
 /** A model over a graph from whatever source: functions inlined, linked, checked. Takes `ir` over, also when
  * it fails. */
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handles.h"
+#include "api/structs.h"
 
 #include "base/fpenv.h"
 #include "parser/parser.h"
@@ -26,7 +27,8 @@ static dq_status describe(dq_model *model, const dq_value *v, dq_value_info *inf
     char text[DQ_TYPE_TEXT];
     const dq_type *type = &v->type;
     bool tensor = type->kind == DQ_KIND_TENSOR;
-    *info = (dq_value_info){.name = v->name,
+    *info = (dq_value_info){.size = sizeof *info,
+                            .name = v->name,
                             .dtype = tensor ? type->dtype : DQ_UNDEFINED,
                             .has_shape = tensor && type->has_shape,
                             .optional = v->is_input && v->constant,
@@ -116,12 +118,15 @@ size_t dq_model_input_count(const dq_model *model)
     return model->input_count;
 }
 
-dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info)
+dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info, dq_error *err)
 {
-    if (!model || !info || i >= model->input_count)
-        return DQ_INVALID_ARGUMENT;
-    *info = model->inputs[i];
-    return DQ_OK;
+    if (!model)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_input: model is NULL");
+    const size_t count = model->input_count;
+    if (i >= count)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_model_input: i is %zu, expected less than %zu, the number of inputs", i, count);
+    return dq_write_struct(DQ_STRUCT_VALUE_INFO, "dq_model_input: info", &model->inputs[i], info, err);
 }
 
 size_t dq_model_output_count(const dq_model *model)
@@ -129,12 +134,15 @@ size_t dq_model_output_count(const dq_model *model)
     return model->program->ir->graph->output_count;
 }
 
-dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info)
+dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info, dq_error *err)
 {
-    if (!model || !info || i >= dq_model_output_count(model))
-        return DQ_INVALID_ARGUMENT;
-    *info = model->outputs[i];
-    return DQ_OK;
+    if (!model)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_output: model is NULL");
+    const size_t count = dq_model_output_count(model);
+    if (i >= count)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_model_output: i is %zu, expected less than %zu, the number of outputs", i, count);
+    return dq_write_struct(DQ_STRUCT_VALUE_INFO, "dq_model_output: info", &model->outputs[i], info, err);
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------ */
@@ -157,7 +165,7 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
         return dq_no_memory(err, sizeof *model, "a model");
     }
     atomic_init(&model->users, 1);
-    dq_schemas *schemas = options ? options->schemas : NULL;
+    dq_schemas *schemas = options->schemas;
     dq_status status = DQ_OK;
     if (!schemas) {
         status = dq_schemas_create(&model->own_schemas, err);
@@ -178,15 +186,29 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
     return status;
 }
 
+dq_status dq_load_request_read(const char *function, const dq_load_options *options, dq_load_request *out,
+                               dq_error *err)
+{
+    char where[64];
+    snprintf(where, sizeof where, "%s: options", function);
+    DQ_TRY(dq_read_struct(DQ_STRUCT_LOAD_OPTIONS, where, options, &out->options, err));
+    snprintf(where, sizeof where, "%s: options.limits", function);
+    DQ_TRY(dq_read_struct(DQ_STRUCT_LIMITS, where, out->options.limits, &out->limits, err));
+    out->options.limits = NULL;
+    return DQ_OK;
+}
+
 dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out, dq_error *err)
 {
     dq_ir *ir = NULL;
+    dq_load_request own;
     if (!path || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: a pointer is NULL");
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: %s is NULL", path ? "out" : "path");
+    DQ_TRY(dq_load_request_read("dq_model_load", options, &own, err));
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_parse_file(path, options ? &options->limits : NULL, &ir, err);
+    dq_status status = dq_parse_file(path, &own.limits, &ir, err);
     if (status == DQ_OK)
-        status = dq_model_from_ir(ir, options, out, err);
+        status = dq_model_from_ir(ir, &own.options, out, err);
     dq_fpenv_leave(callers);
     return status;
 }
@@ -195,13 +217,17 @@ dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                const dq_load_options *options, dq_model **out, dq_error *err)
 {
     dq_ir *ir = NULL;
+    dq_load_request own;
     if ((size && !bytes) || !name || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: a pointer is NULL");
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: %s is NULL",
+                       size && !bytes ? "bytes"
+                       : name         ? "out"
+                                      : "name");
+    DQ_TRY(dq_load_request_read("dq_model_load_memory", options, &own, err));
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_parse_memory(bytes, size, name, options ? options->base_dir : NULL,
-                                       options ? &options->limits : NULL, &ir, err);
+    dq_status status = dq_parse_memory(bytes, size, name, own.options.base_dir, &own.limits, &ir, err);
     if (status == DQ_OK)
-        status = dq_model_from_ir(ir, options, out, err);
+        status = dq_model_from_ir(ir, &own.options, out, err);
     dq_fpenv_leave(callers);
     return status;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/structs.h"
+
 #include "base/fpenv.h"
 #include "ops/op.h"
 #include "schema/schema.h"
@@ -11,7 +13,8 @@ typedef struct listing {
 static int visit_schema(void *arg, const dq_schema *schema)
 {
     const listing *l = arg;
-    dq_operator_info info = {.domain = schema->domain,
+    dq_operator_info info = {.size = sizeof info,
+                             .domain = schema->domain,
                              .name = schema->name,
                              .since_version = schema->since_version,
                              .deprecated = schema->deprecated,
@@ -41,14 +44,16 @@ size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char 
     const dq_schema *schema = NULL;
     dq_schemas *own = NULL;
     dq_error err;
+    dq_operator_info own_info;
     size_t wanted = 0;
     if (size)
         buffer[0] = '\0';
-    if (!schemas && dq_schemas_create(&own, &err) != DQ_OK)
+    if (dq_read_struct(DQ_STRUCT_OPERATOR_INFO, "dq_schemas_types: info", info, &own_info, &err) != DQ_OK ||
+        (!schemas && dq_schemas_create(&own, &err) != DQ_OK))
         return 0;
     const dq_fpenv callers = dq_fpenv_enter(); /* schemas are read when they are first looked for */
-    if (dq_schemas_find(schemas ? schemas : own, info->domain, info->name, info->since_version, &schema,
-                        &err) == DQ_OK)
+    if (dq_schemas_find(schemas ? schemas : own, own_info.domain, own_info.name, own_info.since_version,
+                        &schema, &err) == DQ_OK)
         wanted = dq_schema_types_text(schema, buffer, size);
     dq_fpenv_leave(callers);
     dq_schemas_free(own);

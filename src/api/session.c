@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handles.h"
+#include "api/structs.h"
 
 #include "base/cpu.h"
 #include "base/fpenv.h"
@@ -45,7 +46,7 @@ static const dq_graph *graph_of(const dq_session *session)
 
 static dq_status choose_isa(dq_session *session, const dq_session_options *options, dq_error *err)
 {
-    const char *own = options ? options->isa : NULL, *name = own ? own : getenv("DQRUN_ISA");
+    const char *own = options->isa, *name = own ? own : getenv("DQRUN_ISA");
     session->isa = dq_cpu_isa();
     dq_status status = name && *name ? dq_isa_from_name(name, &session->isa, err) : DQ_OK;
     if (status != DQ_OK) {
@@ -60,10 +61,10 @@ static dq_status choose_isa(dq_session *session, const dq_session_options *optio
 static dq_status choose_threads(dq_session *session, const dq_session_options *options, dq_error *err)
 {
     dq_thread_pool *own = NULL;
-    const dq_thread_pool_options of_own = {.threads = options ? options->threads : 0};
-    if (options && options->pool)
+    const dq_thread_pool_options of_own = {.threads = options->threads};
+    if (options->pool)
         return dq_threads_create(options->pool, &session->threads, err);
-    DQ_TRY(dq_thread_pool_create(&of_own, &own, err));
+    DQ_TRY(dq_pool_create(&of_own, &own, err));
     dq_status status = dq_threads_create(own, &session->threads, err);
     dq_thread_pool_free(own); /* the session keeps it */
     return status;
@@ -73,14 +74,12 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
 {
     DQ_TRY(choose_isa(session, options, err));
     DQ_TRY(choose_threads(session, options, err));
-    session->fuse = !options || !options->no_fuse;
-    if (options) {
-        session->honor_accuracy_level = options->honor_accuracy_level;
-        session->exec.trace = options->trace;
-        session->exec.trace_arg = options->arg;
-        session->why = options->why;
-        session->why_arg = options->arg;
-    }
+    session->fuse = !options->no_fuse;
+    session->honor_accuracy_level = options->honor_accuracy_level;
+    session->exec.trace = options->trace;
+    session->exec.trace_arg = options->arg;
+    session->why = options->why;
+    session->why_arg = options->arg;
     size_t inputs = graph_of(session)->input_count;
     session->inputs = calloc(inputs + 1, sizeof *session->inputs);
     session->given = calloc(inputs + 1, sizeof *session->given);
@@ -100,8 +99,10 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
 dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
                             dq_error *err)
 {
+    dq_session_options own;
     if (!model || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_create: a pointer is NULL");
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_create: %s is NULL", model ? "out" : "model");
+    DQ_TRY(dq_read_struct(DQ_STRUCT_SESSION_OPTIONS, "dq_session_create: options", options, &own, err));
     if (model->program->fault_count) {
         if (err)
             *err = model->program->faults[0];
@@ -112,7 +113,7 @@ dq_status dq_session_create(dq_model *model, const dq_session_options *options, 
         return dq_no_memory(err, sizeof *session, "a session");
     session->model = model;
     atomic_fetch_add(&model->users, 1);
-    dq_status status = set_up(session, options, err);
+    dq_status status = set_up(session, &own, err);
     if (status != DQ_OK)
         dq_session_free(session);
     else

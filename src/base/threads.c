@@ -108,12 +108,10 @@ static bool go_on_looking(spin *s, uint64_t ns)
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
-dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out, dq_error *err)
+dq_status dq_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out, dq_error *err)
 {
-    if (!out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_thread_pool_create: out is NULL");
     DQ_TRY(dq_fork_watch(err));
-    unsigned count = options && options->threads ? options->threads : dq_cpu_cores();
+    unsigned count = options->threads ? options->threads : dq_cpu_cores();
     dq_thread_pool *pool = calloc(1, sizeof *pool);
     if (pool)
         pool->shares = calloc(count, sizeof *pool->shares);
@@ -123,7 +121,7 @@ dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread
     }
     pool->count = count;
     atomic_init(&pool->users, 1);
-    pool->spin_ns = (options && options->spin_us ? options->spin_us : SPIN_US) * (uint64_t)1000;
+    pool->spin_ns = (options->spin_us ? options->spin_us : SPIN_US) * (uint64_t)1000;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->none_inside, NULL);

@@ -17,6 +17,9 @@ typedef struct dq_threads {
     atomic_bool *cancelled;
 } dq_threads;
 
+/** A pool with one user, the caller; dq_thread_pool_free gives it back. */
+dq_status dq_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out, dq_error *err);
+
 /** Keeps `pool` alive; NULL: no pool. */
 dq_status dq_threads_create(dq_thread_pool *pool, dq_threads **out, dq_error *err);
 void dq_threads_free(dq_threads *threads);

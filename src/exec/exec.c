@@ -152,7 +152,8 @@ static void report(const dq_exec *exec, const dq_step *step, double seconds)
         name = node->out_names[i];
     snprintf(op, sizeof op, "%.40s%s%.100s-%d", node->domain, *node->domain ? "." : "", node->op_type,
              node->version);
-    dq_trace_event event = {.node = name,
+    dq_trace_event event = {.size = sizeof event,
+                            .node = name,
                             .op = op,
                             .seconds = seconds,
                             .output_count = step->call.out_count,

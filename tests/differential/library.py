@@ -19,10 +19,10 @@ WHY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class Options(ctypes.Structure):
-    """dq_session_options; what this file does not know of its end is 0."""
-    _fields_ = [("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
+    """dq_session_options, as far as this file needs it."""
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
                 ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("why", WHY),
-                ("arg", ctypes.c_void_p), ("more", ctypes.c_byte * 256)]
+                ("arg", ctypes.c_void_p), ("pool", ctypes.c_void_p)]
 
 
 class Failure(Exception):
@@ -76,7 +76,7 @@ class Model:
         lib, call = self.library.lib, self.library.call
         told, session, tensors = [], ctypes.c_void_p(), []
         why = WHY(lambda _, sentence: told.append(sentence.decode(errors="replace")))
-        options = Options(threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse, why=why)
+        options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse, why=why)
         call("session_create", self.handle, ctypes.byref(options), ctypes.byref(session))
         try:
             for name, array in feeds.items():

@@ -59,15 +59,15 @@ static dq_tensor *made_up(const dq_value_info *info)
 
 static void run(dq_model *model, bool no_fuse)
 {
-    dq_session_options options = {.threads = 1, .no_fuse = no_fuse};
+    dq_session_options options = {.size = sizeof(dq_session_options), .threads = 1, .no_fuse = no_fuse};
     dq_session *session = NULL;
     dq_tensor *inputs[INPUTS_MAX] = {0};
     dq_error err = {0};
     size_t count = dq_model_input_count(model);
     dq_status status = dq_session_create(model, &options, &session, &err);
     for (size_t i = 0; status == DQ_OK && i < count && i < INPUTS_MAX; i++) {
-        dq_value_info info;
-        if (dq_model_input(model, i, &info) == DQ_OK && (inputs[i] = made_up(&info)))
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        if (dq_model_input(model, i, &info, NULL) == DQ_OK && (inputs[i] = made_up(&info)))
             status = dq_session_set_input(session, info.name, inputs[i], &err);
     }
     if (status == DQ_OK)
@@ -81,9 +81,13 @@ static void run(dq_model *model, bool no_fuse)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     /* Low, so that a file that asks for much is told so instead of taking the machine's time. */
-    dq_load_options options = {
-        .schemas = schemas(),
-        .limits = {.tensor_bytes = 1 << 18, .session_bytes = 1 << 22, .nodes = 2000, .nesting = 8}};
+    dq_load_options options = {.size = sizeof(dq_load_options),
+                               .schemas = schemas(),
+                               .limits = &(dq_limits){.size = sizeof(dq_limits),
+                                                      .tensor_bytes = 1 << 18,
+                                                      .session_bytes = 1 << 22,
+                                                      .nodes = 2000,
+                                                      .nesting = 8}};
     dq_model *model = NULL;
     dq_error err = {0};
     dq_status status = dq_model_load_memory(bytes, size, "fuzz.onnx", &options, &model, &err);

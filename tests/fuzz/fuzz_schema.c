@@ -32,9 +32,13 @@ static void check_model(dq_schemas *set)
     static const char *const in[] = {"x", ""};
     const char *mid[] = {"y", "unused"}, *out[] = {"z"};
     const dq_attribute attributes[] = {
-        {.name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1},
-        {.name = "scales", .kind = DQ_ATTRIBUTE_FLOATS, .floats = scales, .count = 2}};
-    const dq_load_options options = {.schemas = set};
+        {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1},
+        {.size = sizeof(dq_attribute),
+         .name = "scales",
+         .kind = DQ_ATTRIBUTE_FLOATS,
+         .floats = scales,
+         .count = 2}};
+    const dq_load_options options = {.size = sizeof(dq_load_options), .schemas = set};
     dq_error err = {0};
     dq_builder *b = NULL;
     dq_model *model = NULL;
@@ -56,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *text, size_t size)
     char types[256];
     must(dq_schemas_create(&set, &err) == DQ_OK);
     if (checked(dq_schemas_add_yaml(set, (const char *)text, size, "fuzz.yaml", &err), &err) == DQ_OK) {
-        const dq_operator_info probe = {.domain = "fuzz", .name = "Probe", .since_version = 1};
+        const dq_operator_info probe = {
+            .size = sizeof(dq_operator_info), .domain = "fuzz", .name = "Probe", .since_version = 1};
         dq_schemas_types(set, &probe, types, sizeof types);
         check_model(set);
     }

@@ -47,8 +47,9 @@ class Error(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
-                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("why", ctypes.c_void_p), ("arg", ctypes.c_void_p)]
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
+                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("why", ctypes.c_void_p), ("arg", ctypes.c_void_p),
+                ("pool", ctypes.c_void_p)]
 
 
 class Dqrun:
@@ -62,7 +63,7 @@ class Dqrun:
         self.error = Error()
         self.model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("dq_model_load", str(model).encode(), None, ctypes.byref(self.model))
-        options = Options(threads=1, no_fuse=not fuse)
+        options = Options(size=ctypes.sizeof(Options), threads=1, no_fuse=not fuse)
         self.call("dq_session_create", self.model, ctypes.byref(options), ctypes.byref(self.session))
         self.kept = {}
 

@@ -54,26 +54,26 @@ typedef struct pass {
 
 static dq_status open_model(const trial *t, pass *p)
 {
-    dq_load_options load = {.schemas = t->schemas};
+    dq_load_options load = {.size = sizeof(dq_load_options), .schemas = t->schemas};
     return dq_model_load(t->path, &load, &p->model, &p->err);
 }
 
 static dq_status open_session(const trial *t, pass *p)
 {
-    dq_session_options options = {.threads = t->threads};
+    dq_session_options options = {.size = sizeof(dq_session_options), .threads = t->threads};
     return dq_session_create(p->model, &options, &p->session, &p->err);
 }
 
 static dq_status set_feed(const trial *t, unsigned shape, pass *p)
 {
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     for (size_t i = 0; i < dq_model_input_count(p->model) && i < MAX_INPUTS; i++) {
-        TRY(dq_model_input(p->model, i, &info));
+        TRY(dq_model_input(p->model, i, &info, NULL));
         if (t->feeds[shape].inputs[i] != NULL)
             TRY(dq_session_set_input(p->session, info.name, t->feeds[shape].inputs[i], &p->err));
     }
     for (size_t i = 0; i < dq_model_output_count(p->model) && i < MAX_INPUTS; i++) {
-        TRY(dq_model_output(p->model, i, &info));
+        TRY(dq_model_output(p->model, i, &info, NULL));
         TRY(dq_session_set_output(p->session, info.name, shape == 0 ? t->targets[i] : NULL, &p->err));
     }
     return DQ_OK;
@@ -107,9 +107,9 @@ static dq_status hash_outputs(pass *p, uint64_t *hash)
 {
     *hash = 14695981039346656037u;
     for (size_t i = 0; i < dq_model_output_count(p->model); i++) {
-        dq_value_info info;
+        dq_value_info info = DQ_VALUE_INFO_INIT;
         const dq_tensor *out = NULL;
-        TRY(dq_model_output(p->model, i, &info));
+        TRY(dq_model_output(p->model, i, &info, NULL));
         TRY(dq_session_get_output(p->session, info.name, &out, &p->err));
         hash_tensor(hash, out);
     }
@@ -250,9 +250,9 @@ static int make_inputs(trial *t, const dq_model *model)
 {
     t->shapes = 1;
     for (size_t i = 0; i < dq_model_input_count(model) && i < MAX_INPUTS; i++) {
-        dq_value_info info;
+        dq_value_info info = DQ_VALUE_INFO_INIT;
         dq_error err;
-        if (dq_model_input(model, i, &info) != DQ_OK || info.rank > DQ_MAX_RANK)
+        if (dq_model_input(model, i, &info, NULL) != DQ_OK || info.rank > DQ_MAX_RANK)
             return 1;
         if (info.optional)
             continue;
@@ -270,9 +270,9 @@ static int make_inputs(trial *t, const dq_model *model)
 
 static dq_status make_target(trial *t, pass *p, size_t i)
 {
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     const dq_tensor *out = NULL;
-    TRY(dq_model_output(p->model, i, &info));
+    TRY(dq_model_output(p->model, i, &info, NULL));
     TRY(dq_session_get_output(p->session, info.name, &out, &p->err));
     if (dq_tensor_kind(out) != DQ_KIND_TENSOR || dq_tensor_dtype(out) == DQ_STRING)
         return DQ_OK;

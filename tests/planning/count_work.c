@@ -57,13 +57,13 @@ static void count(const char *path)
     dq_model *model;
     dq_session *session;
     dq_tensor *x;
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     steps = 0;
     check(dq_model_load(path, NULL, &model, &err), &err);
     const uint64_t load = steps;
-    const dq_session_options options = {.threads = 1, .isa = "c"};
+    const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 1, .isa = "c"};
     check(dq_session_create(model, &options, &session, &err), &err);
-    check(dq_model_input(model, 0, &info), &err);
+    check(dq_model_input(model, 0, &info, NULL), &err);
     check(dq_tensor_create(info.dtype, info.rank, info.dims, &x, &err), &err);
     check(dq_session_set_input(session, info.name, x, &err), &err);
     steps = 0;

@@ -73,8 +73,8 @@ static void run_once(const dq_model *model, dq_session *session)
     size_t count = dq_model_input_count(model);
     int64_t free_dim = 1 + draw(DIM_MAX);
     for (size_t i = 0; i < count && i < INPUTS_MAX; i++) {
-        dq_value_info info;
-        must(dq_model_input(model, i, &info));
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        must(dq_model_input(model, i, &info, NULL));
         inputs[i] = made_up(&info, free_dim);
         must(dq_session_set_input(session, info.name, inputs[i], &err));
     }
@@ -85,7 +85,7 @@ static void run_once(const dq_model *model, dq_session *session)
 
 static bool stays_flat(const char *path, unsigned long runs)
 {
-    const dq_session_options options = {.threads = 1};
+    const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 1};
     dq_model *model = NULL;
     dq_session *session = NULL;
     int64_t bound = 0;

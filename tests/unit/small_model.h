@@ -83,7 +83,8 @@ static inline void node(const char *op, const char *in0, const char *in1, const 
 static inline void open_session(unsigned threads, bool no_fuse, void (*why)(void *arg, const char *sentence),
                                 void *arg)
 {
-    const dq_session_options options = {.threads = threads, .no_fuse = no_fuse, .why = why, .arg = arg};
+    const dq_session_options options = {
+        .size = sizeof(dq_session_options), .threads = threads, .no_fuse = no_fuse, .why = why, .arg = arg};
     must(dq_session_create(model, &options, &session, &err));
 }
 

@@ -30,7 +30,7 @@ static dq_builder *per_column(const char **codes)
     must(dq_builder_input(b, "x", DQ_FLOAT, 2, shape, names, &err));
     must(dq_builder_initializer(b, "scale", scale, &err));
     must(dq_builder_initializer(b, "zero", zero, &err));
-    dq_attribute axis = {.name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1};
+    dq_attribute axis = {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1};
     const char *y = "y";
     must(dq_builder_node(b, "", "DequantizeLinear", "back", 3, (const char *[]){"codes", "scale", "zero"}, 1,
                          &y, 1, &axis, &err));
@@ -51,14 +51,14 @@ static void run_and_check(dq_model *model)
 {
     dq_session *session = NULL;
     const dq_tensor *y = NULL, *codes = NULL;
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     dq_tensor *x = floats(2, (int64_t[]){2, 2}, (float[]){0.75f, 0.3f, -100, 2});
     must(dq_session_create(model, NULL, &session, &err));
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_run(session, &err));
     must(dq_session_get_output(session, "y", &y, &err));
-    must(dq_model_output(model, 1, &info));
-    ck_assert_int_eq(dq_model_output(model, 2, &info), DQ_INVALID_ARGUMENT);
+    must(dq_model_output(model, 1, &info, NULL));
+    ck_assert_int_eq(dq_model_output(model, 2, &info, NULL), DQ_INVALID_ARGUMENT);
     must(dq_session_get_output(session, info.name, &codes, &err));
     ck_assert_mem_eq(dq_tensor_data(codes), ((int8_t[]){2, 4, -128, 11}), 4);
     ck_assert_mem_eq(dq_tensor_data(y), ((float[]){1, 0.25f, -64, 2}), 4 * sizeof(float));
@@ -123,8 +123,8 @@ START_TEST(what_is_wrong_is_said)
         DQ_INVALID_ARGUMENT, "m: value 'v' has rank 17, wanted dimensions and at most 16");
     dq_builder_free(b);
     ck_assert_int_eq(dq_model_check(NULL, NULL, NULL, &err), DQ_INVALID_ARGUMENT);
-    ck_assert_int_eq(dq_model_input(NULL, 0, NULL), DQ_INVALID_ARGUMENT);
-    ck_assert_int_eq(dq_model_output(NULL, 0, NULL), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_input(NULL, 0, NULL, NULL), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_output(NULL, 0, NULL, NULL), DQ_INVALID_ARGUMENT);
 }
 END_TEST
 
@@ -146,7 +146,7 @@ START_TEST(schemas_decide_as_for_files)
     must(dq_builder_node(b, "", "QuantizeLinear", "q", 1, (const char *[]){"x"}, 1, &out, 0, NULL, &err));
     refused_session(b, DQ_BAD_MODEL, "m: node 'q' (QuantizeLinear-13): has 1 input, wanted 2 to 3");
     b = begin();
-    dq_attribute wrong = {.name = "axes", .kind = DQ_ATTRIBUTE_INT};
+    dq_attribute wrong = {.size = sizeof(dq_attribute), .name = "axes", .kind = DQ_ATTRIBUTE_INT};
     must(dq_builder_node(b, "", "Identity", "i", 1, (const char *[]){"x"}, 1, &out, 1, &wrong, &err));
     dq_model *model = NULL;
     dq_session *session = NULL;
@@ -225,7 +225,7 @@ START_TEST(what_is_no_constant_is_refused)
 {
     dq_builder *b = NULL;
     dq_tensor *strings = NULL, *sequence = NULL;
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     must(dq_tensor_create(DQ_STRING, 1, (int64_t[]){2}, &strings, &err));
     must(dq_sequence_create(DQ_STRING, 1, &strings, &sequence, &err));
     must(dq_builder_create("constants", &b, &err));
@@ -234,15 +234,18 @@ START_TEST(what_is_no_constant_is_refused)
     dq_builder_free(b);
     dq_tensor_free(sequence);
     const char *in = "x", *out = NULL, *list[] = {"a", NULL};
-    const dq_attribute attribute = {
-        .name = "names", .kind = DQ_ATTRIBUTE_STRINGS, .strings = list, .count = 2};
+    const dq_attribute attribute = {.size = sizeof(dq_attribute),
+                                    .name = "names",
+                                    .kind = DQ_ATTRIBUTE_STRINGS,
+                                    .strings = list,
+                                    .count = 2};
     must(dq_builder_create("strings", &b, &err));
     must(dq_builder_opset(b, "", 21, &err));
     must_refuse(dq_builder_node(b, "", "Relu", NULL, 1, &in, 1, &out, 1, &attribute, &err),
                 DQ_INVALID_ARGUMENT, "strings: attribute 'names' has no value of kind 8");
     dq_builder_free(b);
-    ck_assert_int_eq(dq_model_input(NULL, 0, &info), DQ_INVALID_ARGUMENT);
-    ck_assert_int_eq(dq_model_output(NULL, 0, &info), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_input(NULL, 0, &info, NULL), DQ_INVALID_ARGUMENT);
+    ck_assert_int_eq(dq_model_output(NULL, 0, &info, NULL), DQ_INVALID_ARGUMENT);
 }
 END_TEST
 

@@ -83,15 +83,19 @@ static void integer_product(void)
 static void sums(void)
 {
     const char *ins[] = {"x", "x"}, *out = "y";
-    const dq_attribute equation = {.name = "equation", .kind = DQ_ATTRIBUTE_STRING, .s = "aij,ajk->ik"};
+    const dq_attribute equation = {
+        .size = sizeof(dq_attribute), .name = "equation", .kind = DQ_ATTRIBUTE_STRING, .s = "aij,ajk->ik"};
     must(dq_builder_node(b, "", "Einsum", "y", 2, ins, 1, &out, 1, &equation, &err));
 }
 
 static void pool(void)
 {
     const char *ins[] = {"x"}, *out = "y";
-    const dq_attribute kernel = {
-        .name = "kernel_shape", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){61, 61}, .count = 2};
+    const dq_attribute kernel = {.size = sizeof(dq_attribute),
+                                 .name = "kernel_shape",
+                                 .kind = DQ_ATTRIBUTE_INTS,
+                                 .ints = (int64_t[]){61, 61},
+                                 .count = 2};
     must(dq_builder_node(b, "", "LpPool", "y", 1, ins, 1, &out, 1, &kernel, &err));
 }
 
@@ -111,7 +115,8 @@ static void recurrent(void)
     enum { H = 128 };
     static float w[4 * H * H], r[4 * H * H];
     const char *ins[] = {"x", "w", "r"}, *out = "y";
-    const dq_attribute hidden = {.name = "hidden_size", .kind = DQ_ATTRIBUTE_INT, .i = H};
+    const dq_attribute hidden = {
+        .size = sizeof(dq_attribute), .name = "hidden_size", .kind = DQ_ATTRIBUTE_INT, .i = H};
     constant("w", DQ_FLOAT, 3, (int64_t[]){1, 4 * H, H}, w);
     constant("r", DQ_FLOAT, 3, (int64_t[]){1, 4 * H, H}, r);
     must(dq_builder_node(b, "", "LSTM", "y", 3, ins, 1, &out, 1, &hidden, &err));
@@ -135,7 +140,8 @@ static void determinant(void)
 static void neighbours(void)
 {
     const char *ins[] = {"x"}, *out = "y";
-    const dq_attribute size = {.name = "size", .kind = DQ_ATTRIBUTE_INT, .i = 20001};
+    const dq_attribute size = {
+        .size = sizeof(dq_attribute), .name = "size", .kind = DQ_ATTRIBUTE_INT, .i = 20001};
     must(dq_builder_node(b, "", "LRN", "y", 1, ins, 1, &out, 1, &size, &err));
 }
 
@@ -160,8 +166,11 @@ static void regions(void)
     enum { REGIONS = 2000 };
     static float rois[REGIONS * 5];
     const char *ins[] = {"x", "rois"}, *out = "y";
-    const dq_attribute shape = {
-        .name = "pooled_shape", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){1, 1}, .count = 2};
+    const dq_attribute shape = {.size = sizeof(dq_attribute),
+                                .name = "pooled_shape",
+                                .kind = DQ_ATTRIBUTE_INTS,
+                                .ints = (int64_t[]){1, 1},
+                                .count = 2};
     for (size_t i = 0; i < REGIONS; i++)
         memcpy(&rois[5 * i], (float[]){0, 0, 0, 1000, 1000}, 5 * sizeof(float));
     constant("rois", DQ_FLOAT, 2, (int64_t[]){REGIONS, 5}, rois);
@@ -173,15 +182,28 @@ static void skips(void)
     const char *ins[] = {"t"}, *out = "y";
     int64_t zero = 0, starts[2] = {0, 0}, pool[2] = {1, 2};
     const dq_attribute attributes[] = {
-        {.name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "TF"},
-        {.name = "min_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
-        {.name = "max_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
-        {.name = "max_skip_count", .kind = DQ_ATTRIBUTE_INT, .i = 100000},
-        {.name = "ngram_counts", .kind = DQ_ATTRIBUTE_INTS, .ints = starts, .count = 2},
-        {.name = "ngram_indexes", .kind = DQ_ATTRIBUTE_INTS, .ints = &zero, .count = 1},
-        {.name = "pool_int64s", .kind = DQ_ATTRIBUTE_INTS, .ints = pool, .count = 2},
+        {.size = sizeof(dq_attribute), .name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "TF"},
+        {.size = sizeof(dq_attribute), .name = "min_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
+        {.size = sizeof(dq_attribute), .name = "max_gram_length", .kind = DQ_ATTRIBUTE_INT, .i = 2},
+        {.size = sizeof(dq_attribute), .name = "max_skip_count", .kind = DQ_ATTRIBUTE_INT, .i = 100000},
+        {.size = sizeof(dq_attribute),
+         .name = "ngram_counts",
+         .kind = DQ_ATTRIBUTE_INTS,
+         .ints = starts,
+         .count = 2},
+        {.size = sizeof(dq_attribute),
+         .name = "ngram_indexes",
+         .kind = DQ_ATTRIBUTE_INTS,
+         .ints = &zero,
+         .count = 1},
+        {.size = sizeof(dq_attribute),
+         .name = "pool_int64s",
+         .kind = DQ_ATTRIBUTE_INTS,
+         .ints = pool,
+         .count = 2},
     };
-    const dq_attribute to = {.name = "to", .kind = DQ_ATTRIBUTE_INT, .i = DQ_INT64};
+    const dq_attribute to = {
+        .size = sizeof(dq_attribute), .name = "to", .kind = DQ_ATTRIBUTE_INT, .i = DQ_INT64};
     must(dq_builder_node(b, "", "Cast", "t", 1, &(const char *){"x"}, 1, &(const char *){"t"}, 1, &to, &err));
     must(dq_builder_node(b, "", "TfIdfVectorizer", "y", 1, ins, 1, &out,
                          sizeof attributes / sizeof *attributes, attributes, &err));
@@ -191,8 +213,9 @@ static void shrunk(void)
 {
     static int64_t sizes[4] = {1, 1, 2, 2};
     const char *ins[] = {"x", "", "", "sizes"}, *out = "y";
-    const dq_attribute attributes[] = {{.name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "cubic"},
-                                       {.name = "antialias", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
+    const dq_attribute attributes[] = {
+        {.size = sizeof(dq_attribute), .name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "cubic"},
+        {.size = sizeof(dq_attribute), .name = "antialias", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
     constant("sizes", DQ_INT64, 1, (int64_t[]){4}, sizes);
     must(dq_builder_node(b, "", "Resize", "y", 4, ins, 1, &out, 2, attributes, &err));
 }
@@ -401,8 +424,11 @@ static void open_limited(uint64_t limit, const char *isa, unsigned threads, floa
     must(dq_builder_node(b, "", "DequantizeLinear", "cd", 3, (const char *[]){"cq", "s", "z"}, 1,
                          &(const char *){"cd"}, 0, NULL, &err));
     const char *cd = "cd", *pooled = "pooled";
-    const dq_attribute kernel = {
-        .name = "kernel_shape", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){3, 3}, .count = 2};
+    const dq_attribute kernel = {.size = sizeof(dq_attribute),
+                                 .name = "kernel_shape",
+                                 .kind = DQ_ATTRIBUTE_INTS,
+                                 .ints = (int64_t[]){3, 3},
+                                 .count = 2};
     must(dq_builder_node(b, "", "AveragePool", "p", 1, &cd, 1, &pooled, 1, &kernel, &err));
     must(dq_builder_node(b, "", "QuantizeLinear", "pq", 3, (const char *[]){"pooled", "s", "z"}, 1,
                          &(const char *){"pq"}, 0, NULL, &err));
@@ -412,8 +438,14 @@ static void open_limited(uint64_t limit, const char *isa, unsigned threads, floa
     node("NonZero", "e", NULL, "n"); /* planned in the run */
     node("Mul", "n", "n", "y");
     output("y");
-    must(dq_builder_finish(b, &(dq_load_options){.limits = {.work = limit}}, &model, &err));
-    must(dq_session_create(model, &(dq_session_options){.threads = threads, .isa = isa}, &session, &err));
+    must(dq_builder_finish(
+        b,
+        &(dq_load_options){.size = sizeof(dq_load_options),
+                           .limits = &(dq_limits){.size = sizeof(dq_limits), .work = limit}},
+        &model, &err));
+    must(dq_session_create(
+        model, &(dq_session_options){.size = sizeof(dq_session_options), .threads = threads, .isa = isa},
+        &session, &err));
     must(dq_session_set_input(session, "x", over(DQ_FLOAT, 4, (int64_t[]){6, C, 20, 20}, data), &err));
 }
 
@@ -428,7 +460,9 @@ static bool suffices(uint64_t limit, const char *isa, unsigned threads)
     for (int i = 0; i < 2; i++) /* a second run, of which all is planned, ends in the same way */
         ck_assert_int_eq(dq_session_run(session, &err), first);
     dq_session_free(session); /* so does another session, for which constants are folded already */
-    must(dq_session_create(model, &(dq_session_options){.threads = threads, .isa = isa}, &session, &err));
+    must(dq_session_create(
+        model, &(dq_session_options){.size = sizeof(dq_session_options), .threads = threads, .isa = isa},
+        &session, &err));
     must(dq_session_set_input(session, "x", made[made_count - 1], &err));
     ck_assert_int_eq(dq_session_run(session, &err), first);
     tear_down();
@@ -465,7 +499,11 @@ START_TEST(the_limit_of_work_ends_long_steps)
     input("x", DQ_FLOAT, (size_t)w->rank, w->dims);
     w->build();
     output("y");
-    must(dq_builder_finish(b, &(dq_load_options){.limits = {.work = w->least}}, &model, &err));
+    must(dq_builder_finish(
+        b,
+        &(dq_load_options){.size = sizeof(dq_load_options),
+                           .limits = &(dq_limits){.size = sizeof(dq_limits), .work = w->least}},
+        &model, &err));
     open_session(1, false, NULL, NULL);
     must(dq_session_set_input(session, "x", keep(x), &err));
     const double start = now();
@@ -496,8 +534,11 @@ START_TEST(work_is_what_the_header_says)
             constant("w", DQ_FLOAT, 2, (int64_t[]){7, 5}, w);
             node(cases[i].op, "x", cases[i].two ? "w" : NULL, "y");
             output("y");
-            must(dq_builder_finish(b, &(dq_load_options){.limits = {.work = cases[i].work - less}}, &model,
-                                   &err));
+            must(dq_builder_finish(b,
+                                   &(dq_load_options){.size = sizeof(dq_load_options),
+                                                      .limits = &(dq_limits){.size = sizeof(dq_limits),
+                                                                             .work = cases[i].work - less}},
+                                   &model, &err));
             open_session(1, false, NULL, NULL);
             must(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, (int64_t[]){6, 7}, x), &err));
             dq_status status = dq_session_run(session, &err);

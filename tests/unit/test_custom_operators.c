@@ -29,7 +29,7 @@ static dq_status make(const one_node *n, dq_model **model, dq_session **session)
 {
     dq_builder *b = NULL;
     const char *names[] = {"a", "i1", "i2"}, *out = "y";
-    dq_load_options options = {.schemas = n->schemas};
+    dq_load_options options = {.size = sizeof(dq_load_options), .schemas = n->schemas};
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", 13, &err));
     must(dq_builder_opset(b, "onednn", 1, &err));
@@ -82,9 +82,16 @@ START_TEST(quantize_rounds_the_sum_with_the_zero_point)
     /* 0.5 / 1 + 1 = 1.5 rounds to 2; ONNX's operator gives round(0.5) + 1 = 1 */
     const float values[] = {0.5f, -3, 300, NAN, INFINITY, -INFINITY, 1.5f, 2.5f};
     dq_tensor *a = floats(1, (int64_t[]){8}, values);
-    dq_attribute attributes[] = {
-        {.name = "scales", .kind = DQ_ATTRIBUTE_FLOATS, .floats = (float[]){1}, .count = 1},
-        {.name = "zps", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){1}, .count = 1}};
+    dq_attribute attributes[] = {{.size = sizeof(dq_attribute),
+                                  .name = "scales",
+                                  .kind = DQ_ATTRIBUTE_FLOATS,
+                                  .floats = (float[]){1},
+                                  .count = 1},
+                                 {.size = sizeof(dq_attribute),
+                                  .name = "zps",
+                                  .kind = DQ_ATTRIBUTE_INTS,
+                                  .ints = (int64_t[]){1},
+                                  .count = 1}};
     one_node n = {"onednn", "Quantize", DQ_FLOAT, DQ_UINT8, 1, (int64_t[]){8}, 2, attributes, 0, {0}, NULL};
     want(&n, a, ((uint8_t[]){2, 0, 255, 0, 255, 0, 2, 4}), 8);
     n.out = DQ_INT8;
@@ -97,9 +104,13 @@ START_TEST(channels_run_along_any_axis)
 {
     dq_tensor *a = floats(2, (int64_t[]){2, 3}, (float[]){1, 2, 3, -1, -2, -3});
     dq_attribute attributes[] = {
-        {.name = "qtype", .kind = DQ_ATTRIBUTE_STRING, .s = "per_channel"},
-        {.name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -2},
-        {.name = "scales", .kind = DQ_ATTRIBUTE_FLOATS, .floats = (float[]){0.5f, 0.25f}, .count = 2}};
+        {.size = sizeof(dq_attribute), .name = "qtype", .kind = DQ_ATTRIBUTE_STRING, .s = "per_channel"},
+        {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -2},
+        {.size = sizeof(dq_attribute),
+         .name = "scales",
+         .kind = DQ_ATTRIBUTE_FLOATS,
+         .floats = (float[]){0.5f, 0.25f},
+         .count = 2}};
     one_node n = {"onednn", "Quantize", DQ_FLOAT, DQ_INT8, 2, (int64_t[]){2, 3}, 3, attributes, 0, {0}, NULL};
     want(&n, a, ((int8_t[]){2, 4, 6, -4, -8, -12}), 6);
     attributes[1].i = 1; /* the default, of three channels */
@@ -115,9 +126,16 @@ START_TEST(dequantize_subtracts_and_scales)
     dq_tensor *a = NULL;
     must(dq_tensor_create(DQ_UINT8, 1, (int64_t[]){3}, &a, &err));
     memcpy(dq_tensor_data(a), ((uint8_t[]){0, 128, 255}), 3);
-    dq_attribute attributes[] = {
-        {.name = "scales", .kind = DQ_ATTRIBUTE_FLOATS, .floats = (float[]){0.1f}, .count = 1},
-        {.name = "zps", .kind = DQ_ATTRIBUTE_INTS, .ints = (int64_t[]){128}, .count = 1}};
+    dq_attribute attributes[] = {{.size = sizeof(dq_attribute),
+                                  .name = "scales",
+                                  .kind = DQ_ATTRIBUTE_FLOATS,
+                                  .floats = (float[]){0.1f},
+                                  .count = 1},
+                                 {.size = sizeof(dq_attribute),
+                                  .name = "zps",
+                                  .kind = DQ_ATTRIBUTE_INTS,
+                                  .ints = (int64_t[]){128},
+                                  .count = 1}};
     one_node n = {"onednn", "Dequantize", DQ_UINT8, DQ_FLOAT, 1, (int64_t[]){3}, 2, attributes, 0, {0}, NULL};
     want(&n, a, ((float[]){-128 * 0.1f, 0, 127 * 0.1f}), 3 * sizeof(float));
     dq_tensor_free(a);
@@ -129,7 +147,8 @@ START_TEST(dynamic_ones_take_scales_and_zero_points_as_inputs)
     static const dq_dtype types[] = {DQ_INT8, DQ_UINT8, DQ_INT32};
     dq_tensor *a = floats(2, (int64_t[]){2, 2}, (float[]){1, 2, 3, 4}), *codes = NULL;
     dq_tensor *scales = floats(1, (int64_t[]){2}, (float[]){0.5f, 2}), *zps = NULL;
-    dq_attribute per_channel = {.name = "qtype", .kind = DQ_ATTRIBUTE_STRING, .s = "per_channel"};
+    dq_attribute per_channel = {
+        .size = sizeof(dq_attribute), .name = "qtype", .kind = DQ_ATTRIBUTE_STRING, .s = "per_channel"};
     must(dq_tensor_create(types[_i], 1, (int64_t[]){2}, &zps, &err));
     if (types[_i] == DQ_INT32)
         memcpy(dq_tensor_data(zps), ((int32_t[]){7, 1}), 8);
@@ -154,7 +173,11 @@ END_TEST
 START_TEST(the_type_is_the_declared_one)
 {
     dq_tensor *a = floats(1, (int64_t[]){1}, (float[]){1});
-    dq_attribute scales = {.name = "scales", .kind = DQ_ATTRIBUTE_FLOATS, .floats = (float[]){1}, .count = 1};
+    dq_attribute scales = {.size = sizeof(dq_attribute),
+                           .name = "scales",
+                           .kind = DQ_ATTRIBUTE_FLOATS,
+                           .floats = (float[]){1},
+                           .count = 1};
     one_node n = {"onednn", "Quantize", DQ_FLOAT, DQ_UNDEFINED, 1, (int64_t[]){1}, 1, &scales, 0, {0}, NULL};
     refuse(&n, a,
            "m: node 'n' (onednn.Quantize-1): output 0 'dst' is declared undefined in the graph, wanted int8 "
@@ -196,7 +219,7 @@ static dq_status run_dynamic(dq_schemas *schemas, dq_dtype declared, const dq_te
     dq_session *session = NULL;
     const dq_tensor *t = NULL;
     const char *outs[] = {"y", "scale", "zero"};
-    dq_load_options options = {.schemas = schemas};
+    dq_load_options options = {.size = sizeof(dq_load_options), .schemas = schemas};
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", 13, &err));
     must(dq_builder_input(b, "x", DQ_FLOAT, DQ_ANY_SHAPE, NULL, NULL, &err));

@@ -25,7 +25,7 @@ static void matmul(const char *x, const char *weights, int64_t n, int64_t k, con
 
 static void cast(const char *x, dq_dtype to, const char *y)
 {
-    const dq_attribute a = {.name = "to", .kind = DQ_ATTRIBUTE_INT, .i = to};
+    const dq_attribute a = {.size = sizeof(dq_attribute), .name = "to", .kind = DQ_ATTRIBUTE_INT, .i = to};
     must(dq_builder_node(b, "", "Cast", y, 1, &x, 1, &y, 1, &a, &err));
 }
 
@@ -36,8 +36,9 @@ static void make_decoder(dq_dtype kept, bool late)
     static int64_t one = 1;
     const char *ins[] = {"qc", "kc", "vc", "past.k", "past.v", "lengths", "total"};
     const char *outs[] = {"ac", "present.k", "present.v"};
-    const dq_attribute attributes[] = {{.name = "num_heads", .kind = DQ_ATTRIBUTE_INT, .i = HEADS},
-                                       {.name = "kv_num_heads", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
+    const dq_attribute attributes[] = {
+        {.size = sizeof(dq_attribute), .name = "num_heads", .kind = DQ_ATTRIBUTE_INT, .i = HEADS},
+        {.size = sizeof(dq_attribute), .name = "kv_num_heads", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
     begin();
     input("x", DQ_FLOAT, 3, (int64_t[]){1, -1, WIDTH});
     input("mask", DQ_INT64, 2, (int64_t[]){1, -1});
@@ -162,7 +163,7 @@ typedef struct one_node {
 
 #define NUMBER(key, value)                                                                                   \
     {                                                                                                        \
-        .name = key, .kind = DQ_ATTRIBUTE_INT, .i = value                                                    \
+        .size = sizeof(dq_attribute), .name = key, .kind = DQ_ATTRIBUTE_INT, .i = value                      \
     }
 #define MULTI_HEAD(type)                                                                                     \
     {                                                                                                        \

@@ -56,7 +56,8 @@ static void trace(void *arg, const dq_trace_event *event)
 static dq_session *begin(bool no_fuse)
 {
     dq_session *session = NULL;
-    const dq_session_options options = {.threads = 1, .no_fuse = no_fuse, .trace = trace};
+    const dq_session_options options = {
+        .size = sizeof(dq_session_options), .threads = 1, .no_fuse = no_fuse, .trace = trace};
     must(dq_session_create(model, &options, &session, &err));
     return session;
 }

@@ -455,7 +455,11 @@ START_TEST(a_trace_shows_the_outputs_of_each_step)
 {
     float s[4] = {-1, 2, -3, 4}, x[4] = {1, 2, 2, -8};
     unsigned events = 0;
-    const dq_session_options options = {.threads = 1, .no_fuse = true, .trace = take_event, .arg = &events};
+    const dq_session_options options = {.size = sizeof(dq_session_options),
+                                        .threads = 1,
+                                        .no_fuse = true,
+                                        .trace = take_event,
+                                        .arg = &events};
     make_sum();
     dq_session_free(session);
     must(dq_session_create(model, &options, &session, &err));

@@ -30,8 +30,9 @@ static void swap_halves(const char *in, const char *out, uint32_t i)
     snprintf(d, sizeof d, "d%u", i);
     const bool both = below(2);
     const char *halves[2] = {a, z}, *swapped[2] = {c, both ? d : a};
-    const dq_attribute axis = {.name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = 0},
-                       two = {.name = "num_outputs", .kind = DQ_ATTRIBUTE_INT, .i = 2};
+    const dq_attribute
+        axis = {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = 0},
+        two = {.size = sizeof(dq_attribute), .name = "num_outputs", .kind = DQ_ATTRIBUTE_INT, .i = 2};
     must(dq_builder_node(b, "", "Split", a, 1, &in, 2, halves, 1, &two, &err));
     node("Neg", z, NULL, c);
     if (both)
@@ -135,9 +136,9 @@ static void run_apart(dq_session *plain, const places *p, size_t outputs)
     }
     must(dq_session_run(plain, &err));
     for (size_t i = 0; i < outputs; i++) {
-        dq_value_info info;
+        dq_value_info info = DQ_VALUE_INFO_INIT;
         const dq_tensor *t = NULL;
-        must(dq_model_output(model, i, &info));
+        must(dq_model_output(model, i, &info, NULL));
         must(dq_session_get_output(plain, info.name, &t, &err));
         if (p->out[i] != SIZE_MAX)
             memcpy(wanted + p->out[i], dq_tensor_data(t), sizeof apart[0]);
@@ -156,16 +157,16 @@ static size_t run_there(const places *p, size_t outputs)
         must(dq_session_set_input(session, name, ins[i], &err));
     }
     for (size_t i = 0; i < outputs; i++) {
-        dq_value_info info;
-        must(dq_model_output(model, i, &info));
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        must(dq_model_output(model, i, &info, NULL));
         if (p->out[i] != SIZE_MAX)
             must(dq_tensor_wrap(DQ_FLOAT, 2, form, pool + p->out[i], sizeof apart[0], &outs[i], &err));
         must(dq_session_set_output(session, info.name, outs[i], &err));
     }
     must(dq_session_run(session, &err));
     for (size_t i = 0; i < outputs; i++) {
-        dq_value_info info;
-        must(dq_model_output(model, i, &info));
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        must(dq_model_output(model, i, &info, NULL));
         there += p->out[i] != SIZE_MAX && data_of(info.name) == pool + p->out[i];
     }
     for (size_t i = 0; i < INPUTS; i++)
@@ -184,7 +185,8 @@ START_TEST(any_graph_in_any_memory)
         make_any();
         must(dq_builder_finish(b, NULL, &model, &err));
         const bool no_fuse = below(2);
-        const dq_session_options options = {.threads = 1, .no_fuse = no_fuse};
+        const dq_session_options options = {
+            .size = sizeof(dq_session_options), .threads = 1, .no_fuse = no_fuse};
         open_session(1 + below(2), no_fuse, NULL, NULL);
         must(dq_session_create(model, &options, &plain, &err));
         for (int run = 0; run < 8; run++) {

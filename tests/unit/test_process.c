@@ -125,7 +125,9 @@ static void *run_on(void *arg)
         if (r->sessions_too) {
             dq_session *s = NULL;
             dq_tensor *x = NULL;
-            const dq_session_options options = {.threads = 2, .isa = atomic_load(&r->runs) % 2 ? "c" : NULL};
+            const dq_session_options options = {.size = sizeof(dq_session_options),
+                                                .threads = 2,
+                                                .isa = atomic_load(&r->runs) % 2 ? "c" : NULL};
 
             if (dq_session_create(model, &options, &s, &own) != DQ_OK ||
                 dq_tensor_wrap(DQ_FLOAT, 2, (int64_t[]){N, N}, input_data(), N * N * sizeof(float), &x,
@@ -154,7 +156,9 @@ static void child(dq_session *old, const void *wanted)
     if (memcmp(dq_tensor_data(y), wanted, N * N * sizeof(float)) != 0)
         _exit(2);
     dq_session_free(old);
-    if (dq_session_create(model, &(dq_session_options){.threads = 1, .isa = "c"}, &new, &own) != DQ_OK ||
+    if (dq_session_create(model,
+                          &(dq_session_options){.size = sizeof(dq_session_options), .threads = 1, .isa = "c"},
+                          &new, &own) != DQ_OK ||
         dq_session_set_input(new, "x", made[made_count - 1], &own) != DQ_OK ||
         dq_session_run(new, &own) != DQ_OK)
         _exit(3);
@@ -166,7 +170,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
 {
     build();
     dq_tensor *x = over(DQ_FLOAT, 2, (int64_t[]){N, N}, input_data());
-    const dq_session_options options = {.threads = 3, .pool = pool};
+    const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 3, .pool = pool};
     static float wanted[N * N];
     atomic_bool go_on = true;
     runner r = {.go_on = &go_on, .sessions_too = sessions_too};
@@ -217,7 +221,8 @@ END_TEST
 START_TEST(a_child_finds_no_pool_taken)
 {
     dq_thread_pool *pool = NULL;
-    must(dq_thread_pool_create(&(dq_thread_pool_options){.threads = 3}, &pool, &err));
+    must(dq_thread_pool_create(
+        &(dq_thread_pool_options){.size = sizeof(dq_thread_pool_options), .threads = 3}, &pool, &err));
     fork_while(false, pool);
     dq_thread_pool_free(pool);
 }
@@ -235,7 +240,9 @@ START_TEST(sessions_share_a_pool)
     static float wanted[N * N];
     atomic_bool go_on = true;
     void *fault = NULL;
-    must(dq_thread_pool_create(&(dq_thread_pool_options){.threads = 3, .spin_us = 5}, &pool, &err));
+    must(dq_thread_pool_create(
+        &(dq_thread_pool_options){.size = sizeof(dq_thread_pool_options), .threads = 3, .spin_us = 5}, &pool,
+        &err));
     ck_assert_uint_eq(dq_thread_pool_threads(pool), 3);
     build();
     dq_tensor *x = over(DQ_FLOAT, 2, (int64_t[]){N, N}, input_data());
@@ -244,7 +251,7 @@ START_TEST(sessions_share_a_pool)
     must(dq_session_run(session, &err));
     memcpy(wanted, data_of("y"), sizeof wanted);
     for (int i = 0; i < SESSIONS; i++) {
-        const dq_session_options options = {.threads = 7, .pool = pool};
+        const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 7, .pool = pool};
         runners[i] = (runner){.go_on = &go_on};
         must(dq_session_create(model, &options, &runners[i].session, &err));
         ck_assert_uint_eq(dq_session_threads(runners[i].session), 3);

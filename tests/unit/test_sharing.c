@@ -68,7 +68,8 @@ static int use_session(const work *w, unsigned round)
     dq_session *session = NULL;
     dq_error own;
     int faults = 0;
-    const dq_session_options options = {.threads = 1 + (w->number + round) % 2};
+    const dq_session_options options = {.size = sizeof(dq_session_options),
+                                        .threads = 1 + (w->number + round) % 2};
     if (dq_session_create(w->model, &options, &session, &own) != DQ_OK)
         return 1;
     for (int64_t i = 0; i < 2 * MOST_ROWS; i++) {

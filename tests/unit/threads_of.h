@@ -9,7 +9,7 @@
 static inline dq_status threads_of(unsigned count, dq_threads **out, dq_error *err)
 {
     dq_thread_pool *pool = NULL;
-    DQ_TRY(dq_thread_pool_create(&(dq_thread_pool_options){.threads = count}, &pool, err));
+    DQ_TRY(dq_pool_create(&(dq_thread_pool_options){.threads = count}, &pool, err));
     dq_status status = dq_threads_create(pool, out, err);
     dq_thread_pool_free(pool);
     return status;

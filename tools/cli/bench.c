@@ -33,7 +33,8 @@ static double now_ms(void)
 
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
-    dq_load_options load_options = {.schemas = schemas, .limits = o->limits};
+    dq_load_options load_options = {
+        .size = sizeof(dq_load_options), .schemas = schemas, .limits = &o->limits};
     dq_session_options session_options = cli_session_options(o);
     if (o->profile) {
         session_options.trace = cli_profile_trace;

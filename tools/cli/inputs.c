@@ -392,8 +392,12 @@ dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, c
     if (!inputs->infos || !inputs->tensors)
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++)
-        dq_model_input(model, i, &inputs->infos[i]);
-    dq_status status = check_dims(inputs, options, err);
+        inputs->infos[i] = (dq_value_info)DQ_VALUE_INFO_INIT;
+    dq_status status = DQ_OK;
+    for (size_t i = 0; i < count && status == DQ_OK; i++)
+        status = dq_model_input(model, i, &inputs->infos[i], err);
+    if (status == DQ_OK)
+        status = check_dims(inputs, options, err);
     for (size_t i = 0; i < options->input_count && status == DQ_OK; i++)
         status = take_argument(options->inputs[i], inputs, err);
     return status == DQ_OK ? complete(inputs, options, err) : status;

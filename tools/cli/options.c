@@ -512,7 +512,8 @@ static dq_status check_together(const cli_options *o, unsigned used, dq_error *e
 
 dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
 {
-    *options = (cli_options){.rtol = COMPARE_RTOL, .atol = COMPARE_ATOL, .warmup = 1, .seconds = 2};
+    *options = (cli_options){
+        .limits = DQ_LIMITS_INIT, .rtol = COMPARE_RTOL, .atol = COMPARE_ATOL, .warmup = 1, .seconds = 2};
     /* No list is longer than the command line. */
     size_t room = (size_t)argc + 1;
     options->inputs = calloc(room, sizeof *options->inputs);
@@ -538,7 +539,8 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
 
 dq_session_options cli_session_options(const cli_options *options)
 {
-    return (dq_session_options){.threads = options->threads,
+    return (dq_session_options){.size = sizeof(dq_session_options),
+                                .threads = options->threads,
                                 .isa = options->isa,
                                 .no_fuse = options->no_fuse,
                                 .honor_accuracy_level = options->honor_accuracy_level};

@@ -62,11 +62,11 @@ static void grow(values *v)
 /* What the model declares for the value of that number; nothing for one that it does not have. */
 static dq_value_info declaration(const case_run *run, const char *kind, size_t i)
 {
-    dq_value_info info = {0};
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     if (strcmp(kind, "input") == 0)
-        dq_model_input(run->model, i, &info);
+        dq_model_input(run->model, i, &info, NULL);
     else
-        dq_model_output(run->model, i, &info);
+        dq_model_output(run->model, i, &info, NULL);
     return info;
 }
 
@@ -114,15 +114,15 @@ static bool read_record(case_run *run, cf_bytes *bytes, uint32_t count, const ch
 /* The model's input that a value is for: the one of its name, else the one of its place. */
 static bool input_name(const case_run *run, const values *v, size_t i, const char **name)
 {
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     size_t count = dq_model_input_count(run->model);
     for (size_t k = 0; k < count && v->names[i][0] != '\0'; k++) {
-        if (dq_model_input(run->model, k, &info) == DQ_OK && strcmp(info.name, v->names[i]) == 0) {
+        if (dq_model_input(run->model, k, &info, NULL) == DQ_OK && strcmp(info.name, v->names[i]) == 0) {
             *name = info.name;
             return true;
         }
     }
-    if (i >= count || dq_model_input(run->model, i, &info) != DQ_OK)
+    if (i >= count || dq_model_input(run->model, i, &info, NULL) != DQ_OK)
         return false;
     *name = info.name;
     return true;
@@ -147,10 +147,10 @@ static bool compare_outputs(case_run *run, const values *wanted, const compare_t
     if (wanted->count == 0)
         return fail(run, "there is no value to compare an output with");
     for (size_t i = 0; i < wanted->count; i++) {
-        dq_value_info info;
+        dq_value_info info = DQ_VALUE_INFO_INIT;
         dq_error err;
         const dq_tensor *got = NULL;
-        if (dq_model_output(run->model, i, &info) != DQ_OK)
+        if (dq_model_output(run->model, i, &info, NULL) != DQ_OK)
             return fail(run, "there is a value for output %zu, the model has %zu outputs", i,
                         dq_model_output_count(run->model));
         if (dq_session_get_output(run->session, info.name, &got, &err) != DQ_OK)
@@ -187,13 +187,13 @@ static bool run_into(case_run *run, const values *wanted, const compare_toleranc
     dq_tensor **rooms = cf_realloc(NULL, count, sizeof *rooms);
     char **memory = cf_realloc(NULL, count, sizeof *memory);
     bool good = true;
-    dq_value_info info;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     dq_error err;
     for (size_t i = 0; i < count; i++) {
         const dq_tensor *got;
         memory[i] = NULL;
         rooms[i] = NULL;
-        dq_model_output(run->model, i, &info);
+        dq_model_output(run->model, i, &info, NULL);
         if (dq_session_get_output(run->session, info.name, &got, &err) == DQ_OK)
             rooms[i] = room_like(got, &memory[i]);
         if (rooms[i] && dq_session_set_output(run->session, info.name, rooms[i], &err) != DQ_OK)
@@ -203,7 +203,7 @@ static bool run_into(case_run *run, const values *wanted, const compare_toleranc
         good = fail(run, "into the caller's memory: %s", err.message);
     for (size_t i = 0; i < count; i++) {
         compare_result compared = {.same = true};
-        dq_model_output(run->model, i, &info);
+        dq_model_output(run->model, i, &info, NULL);
         if (good && rooms[i])
             compare_tensors(rooms[i], wanted->tensors[i], tolerance, &compared);
         if (!compared.same)
@@ -276,9 +276,11 @@ static bool make_session(case_run *run, const cf_case *item, const cf_record *re
         (dq_schemas_create(&run->schemas, &err) != DQ_OK ||
          dq_schemas_add_dir(run->schemas, run->options->schema_dir, &err) != DQ_OK))
         return fail(run, "%s", err.message);
-    dq_load_options load = {.schemas = run->schemas};
-    dq_session_options session = {
-        .threads = run->options->threads, .isa = run->options->isa, .no_fuse = run->options->no_fuse};
+    dq_load_options load = {.size = sizeof(dq_load_options), .schemas = run->schemas};
+    dq_session_options session = {.size = sizeof(dq_session_options),
+                                  .threads = run->options->threads,
+                                  .isa = run->options->isa,
+                                  .no_fuse = run->options->no_fuse};
     dq_status status;
     if (item->folder != NULL) {
         char *path = cf_format("%s/model.onnx", item->folder);

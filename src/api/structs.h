@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes the structs of dqrun.h that begin with `size` and grow at their end.
+ *
+ * A public function that receives such a struct copies it with dq_read_struct and uses the copy. The copy has
+ * every field: those that an older program does not have are zero. A function that fills one makes a whole
+ * struct and passes it on with dq_write_struct. */
+#ifndef DQ_API_STRUCTS_H
+#define DQ_API_STRUCTS_H
+
+#include "base/error.h"
+
+/* One row for each struct that the program initializes: the middle of its DQ_X_INIT macro, the type, and the
+ * last field of the first version. A row never changes; new fields go to the end of the struct. */
+#define DQ_PUBLIC_STRUCTS(X)                                                                                 \
+    X(LIMITS, dq_limits, work)                                                                               \
+    X(OPERATOR_INFO, dq_operator_info, name)                                                                 \
+    X(LOAD_OPTIONS, dq_load_options, base_dir)                                                               \
+    X(VALUE_INFO, dq_value_info, dim_names)                                                                  \
+    X(ATTRIBUTE, dq_attribute, count)                                                                        \
+    X(THREAD_POOL_OPTIONS, dq_thread_pool_options, spin_us)                                                  \
+    X(SESSION_OPTIONS, dq_session_options, pool)
+
+typedef enum dq_struct {
+#define DQ_STRUCT_ENUMERATOR(middle, type, last) DQ_STRUCT_##middle,
+    DQ_PUBLIC_STRUCTS(DQ_STRUCT_ENUMERATOR)
+#undef DQ_STRUCT_ENUMERATOR
+        DQ_STRUCT_COUNT
+} dq_struct;
+
+/** Copies the caller's struct to `own`, a whole struct of that type. `given` may be NULL: all defaults.
+ * `where` names function and argument, "dq_session_create: options". DQ_INVALID_ARGUMENT: the size is below
+ * the first version's. DQ_UNSUPPORTED: a field that this library does not have is not zero. */
+dq_status dq_read_struct(dq_struct which, const char *where, const void *given, void *own, dq_error *err);
+
+/** Copies the fields of `own` that the caller's struct has, all but `size`. DQ_INVALID_ARGUMENT as above, and
+ * where `to` is NULL; then nothing is written. */
+dq_status dq_write_struct(dq_struct which, const char *where, const void *own, void *to, dq_error *err);
+
+#endif
