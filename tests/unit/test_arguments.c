@@ -43,6 +43,7 @@ START_TEST(null_where_it_is_not_allowed)
     dq_model *other = NULL;
     dq_session *second = NULL;
     dq_thread_pool *pool = NULL;
+    dq_value_info info = DQ_VALUE_INFO_INIT;
     const char *y = "v";
     REFUSES_NULL(dq_tensor_create(DQ_FLOAT, 1, NULL, &t, &err));
     REFUSES_NULL(dq_tensor_create(DQ_FLOAT, 1, pair, NULL, &err));
@@ -62,6 +63,10 @@ START_TEST(null_where_it_is_not_allowed)
     REFUSES_NULL(dq_model_load_memory(NULL, 1, "m", NULL, &other, &err));
     REFUSES_NULL(dq_model_load_memory("", 0, NULL, NULL, &other, &err));
     REFUSES_NULL(dq_model_load_memory("", 0, "m", NULL, NULL, &err));
+    REFUSES_NULL(dq_model_input(NULL, 0, &info, &err));
+    REFUSES_NULL(dq_model_input(model, 0, NULL, &err));
+    REFUSES_NULL(dq_model_output(NULL, 0, &info, &err));
+    REFUSES_NULL(dq_model_output(model, 0, NULL, &err));
     REFUSES_NULL(dq_model_check(NULL, NULL, NULL, &err));
     REFUSES_NULL(dq_model_save(NULL, "m.onnx", &err));
     REFUSES_NULL(dq_model_save(model, NULL, &err));
@@ -255,7 +260,7 @@ START_TEST(unknown_levels)
 {
     dq_session *none = NULL;
     small();
-    const dq_session_options options = {.isa = "mmx"};
+    const dq_session_options options = {.size = sizeof(dq_session_options), .isa = "mmx"};
     ck_assert_int_eq(dq_session_create(model, &options, &none, &err), DQ_INVALID_ARGUMENT);
     ck_assert_int_eq(strncmp(err.message, "ISA level 'mmx' is unknown, wanted one of c", 43), 0);
     setenv("DQRUN_ISA", "mmx", 1);
@@ -275,13 +280,13 @@ END_TEST
 START_TEST(attributes_without_a_value)
 {
     static const dq_attribute empty[] = {
-        {.name = "a", .kind = DQ_ATTRIBUTE_STRING},
-        {.name = "a", .kind = DQ_ATTRIBUTE_TENSOR},
-        {.name = "a", .kind = DQ_ATTRIBUTE_FLOATS, .count = 1},
-        {.name = "a", .kind = DQ_ATTRIBUTE_INTS, .count = 1},
-        {.name = "a", .kind = DQ_ATTRIBUTE_STRINGS, .count = 1},
-        {.name = "a", .kind = (dq_attribute_kind)5},
-        {.name = NULL, .kind = DQ_ATTRIBUTE_INT},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = DQ_ATTRIBUTE_STRING},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = DQ_ATTRIBUTE_TENSOR},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = DQ_ATTRIBUTE_FLOATS, .count = 1},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = DQ_ATTRIBUTE_INTS, .count = 1},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = DQ_ATTRIBUTE_STRINGS, .count = 1},
+        {.size = sizeof(dq_attribute), .name = "a", .kind = (dq_attribute_kind)5},
+        {.size = sizeof(dq_attribute), .name = NULL, .kind = DQ_ATTRIBUTE_INT},
     };
     const char *x = "x";
     for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
@@ -323,14 +328,26 @@ START_TEST(attributes_of_every_kind)
     must(dq_tensor_create(DQ_STRING, 0, NULL, &text, &err));
     must(dq_tensor_set_string(text, 0, "deep", 4, &err));
     const dq_attribute values[] = {
-        {.name = "value_float", .kind = DQ_ATTRIBUTE_FLOAT, .f = 1.5f},
-        {.name = "value_int", .kind = DQ_ATTRIBUTE_INT, .i = -9},
-        {.name = "value_string", .kind = DQ_ATTRIBUTE_STRING, .s = "text"},
-        {.name = "value", .kind = DQ_ATTRIBUTE_TENSOR, .tensor = text},
-        {.name = "value_floats", .kind = DQ_ATTRIBUTE_FLOATS, .floats = floats, .count = 2},
-        {.name = "value_ints", .kind = DQ_ATTRIBUTE_INTS, .ints = ints, .count = 2},
-        {.name = "value_strings", .kind = DQ_ATTRIBUTE_STRINGS, .strings = strings, .count = 2},
-        {.name = "value_ints", .kind = DQ_ATTRIBUTE_INTS},
+        {.size = sizeof(dq_attribute), .name = "value_float", .kind = DQ_ATTRIBUTE_FLOAT, .f = 1.5f},
+        {.size = sizeof(dq_attribute), .name = "value_int", .kind = DQ_ATTRIBUTE_INT, .i = -9},
+        {.size = sizeof(dq_attribute), .name = "value_string", .kind = DQ_ATTRIBUTE_STRING, .s = "text"},
+        {.size = sizeof(dq_attribute), .name = "value", .kind = DQ_ATTRIBUTE_TENSOR, .tensor = text},
+        {.size = sizeof(dq_attribute),
+         .name = "value_floats",
+         .kind = DQ_ATTRIBUTE_FLOATS,
+         .floats = floats,
+         .count = 2},
+        {.size = sizeof(dq_attribute),
+         .name = "value_ints",
+         .kind = DQ_ATTRIBUTE_INTS,
+         .ints = ints,
+         .count = 2},
+        {.size = sizeof(dq_attribute),
+         .name = "value_strings",
+         .kind = DQ_ATTRIBUTE_STRINGS,
+         .strings = strings,
+         .count = 2},
+        {.size = sizeof(dq_attribute), .name = "value_ints", .kind = DQ_ATTRIBUTE_INTS},
     };
     static const char *const names[] = {"f", "i", "s", "t", "fs", "is", "ss", "none"};
     begin();
@@ -373,8 +390,9 @@ START_TEST(schemas_are_listed)
     int seen = 0;
     char text[200], cut[8];
     dq_schemas *own = NULL;
-    const dq_operator_info relu = {.domain = "", .name = "Relu", .since_version = 14},
-                           unknown = {.domain = "", .name = "Nothing", .since_version = 1};
+    const dq_operator_info
+        relu = {.size = sizeof(dq_operator_info), .domain = "", .name = "Relu", .since_version = 14},
+        unknown = {.size = sizeof(dq_operator_info), .domain = "", .name = "Nothing", .since_version = 1};
     must(dq_schemas_list(NULL, stop_at_third, &seen, &err));
     ck_assert_int_eq(seen, 3);
     must(dq_schemas_create(&own, &err));
