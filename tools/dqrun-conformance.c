@@ -55,7 +55,7 @@ static bool parse_number(const char *option, const char *text, unsigned long low
     char *end;
     unsigned long n = strtoul(text, &end, 10);
     if (end == text || *end != '\0' || text[0] == '-' || n < low || n > high)
-        return cf_complain("--%s is '%s', wanted a whole number from %lu to %lu", option, text, low, high);
+        return cf_complain("--%s is '%s', expected a whole number from %lu to %lu", option, text, low, high);
     *out = (unsigned)n;
     return true;
 }
@@ -65,7 +65,7 @@ static bool parse_seconds(const char *text, double *out)
     char *end;
     *out = strtod(text, &end);
     if (end == text || *end != '\0' || !(*out > 0 && *out <= 86400))
-        return cf_complain("--timeout is '%s', wanted seconds, more than 0 and at most 86400", text);
+        return cf_complain("--timeout is '%s', expected seconds, more than 0 and at most 86400", text);
     return true;
 }
 
@@ -76,7 +76,7 @@ static bool known_isa(const char *name)
     for (size_t i = 0; (known = dq_isa_name(i, &available)) != NULL; i++)
         if (strcmp(name, known) == 0)
             return available || cf_complain("--isa is '%s', which this processor does not have", name);
-    fprintf(stderr, "dqrun-conformance: --isa is '%s', wanted one of", name);
+    fprintf(stderr, "dqrun-conformance: --isa is '%s', expected one of", name);
     for (size_t i = 0; (known = dq_isa_name(i, &available)) != NULL; i++)
         fprintf(stderr, " %s", known);
     fputc('\n', stderr);
@@ -108,7 +108,7 @@ static bool take_option(int which, arguments *a)
     case 'r':
         a->report = optarg;
         return cf_report_known(optarg) ||
-               cf_complain("--report is '%s', wanted a name that ends in .tsv, .json or .xml", optarg);
+               cf_complain("--report is '%s', expected a name that ends in .tsv, .json or .xml", optarg);
     case 'j':
         return parse_number("jobs", optarg, 1, 1024, &a->options.jobs);
     case 't':

@@ -198,7 +198,7 @@ def small_integers(h):
 def broken_npy(h):
     good = npy_bytes(np.zeros((2, 3), "f4"))
     save_identity(h.path("float.onnx"), TensorProto.FLOAT, None)
-    wanted = "and the model wants x: float of any shape"
+    wanted = "and the model expects x: float of any shape"
 
     def bad(name, data, sentence, model="float.onnx"):
         h.path("bad.npy").write_bytes(data)
@@ -210,12 +210,12 @@ def broken_npy(h):
     keys = "has a .npy header that is not the keys descr, fortran_order and shape, once each"
     bad("empty file", b"", "is no .npy array: it has only 0 bytes")
     bad("other file", b"PK\x03\x04 and so on", "is no .npy array: it does not begin with \\x93NUMPY")
-    bad("version 4", good[:6] + b"\x04" + good[7:], "has version 4 of .npy, wanted 1 to 3")
-    bad("cut data", good[:-1], "has 23 bytes of data, and its .npy header wants 24")
-    bad("data left over", good + b"\0", "has 25 bytes of data, and its .npy header wants 24")
-    bad("cut header", good[:40], "has a .npy header of 118 bytes, wanted at most 30")
+    bad("version 4", good[:6] + b"\x04" + good[7:], "has version 4 of .npy, expected 1 to 3")
+    bad("cut data", good[:-1], "has 23 bytes of data, and its .npy header declares 24")
+    bad("data left over", good + b"\0", "has 25 bytes of data, and its .npy header declares 24")
+    bad("cut header", good[:40], "has a .npy header of 118 bytes, expected at most 30")
     bad("header of version 2 over its bound", b"\x93NUMPY\x02\x00" + struct.pack("<I", 1 << 17) + b" " * (1 << 17),
-        "has a .npy header of 131072 bytes, wanted at most 65536")
+        "has a .npy header of 131072 bytes, expected at most 65536")
     bad("no dict", headed("[1, 2]"), keys)
     bad("a key twice", headed("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}"), keys)
     bad("a key missing", headed("{'descr': '<f4', 'shape': ()}"), keys)
@@ -227,15 +227,15 @@ def broken_npy(h):
         shape)
     bad("size over 64 bits",
         headed("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904)}"),
-        "has 0 bytes of data, and its .npy header wants more than 18446744073709551615")
+        "has 0 bytes of data, and its .npy header declares more than 18446744073709551615")
     bad("rank 17", headed("{'descr': '<f4', 'fortran_order': False, 'shape': (%s)}" % ("1," * 17)),
         "has more than 16 dimensions")
     stream = io.BytesIO()
     np.save(stream, np.array([{}], object), allow_pickle=True)
-    bad("pickled objects", stream.getvalue(), "holds pickled Python objects, wanted numbers, bools or fixed strings")
-    bad("structured", npy_bytes(np.zeros(2, [("a", "f4")])), "is a structured array, wanted one of plain elements")
-    bad("dates", npy_bytes(np.zeros(2, "M8[s]")), "has numpy type '<M8[s]', wanted one that ONNX has")
-    bad("long double", npy_bytes(np.zeros(2, "f16")), "has numpy type '<f16', wanted one that ONNX has")
+    bad("pickled objects", stream.getvalue(), "holds pickled Python objects, expected numbers, bools or fixed strings")
+    bad("structured", npy_bytes(np.zeros(2, [("a", "f4")])), "is a structured array, expected one of plain elements")
+    bad("dates", npy_bytes(np.zeros(2, "M8[s]")), "has numpy type '<M8[s]', expected one that ONNX has")
+    bad("long double", npy_bytes(np.zeros(2, "f16")), "has numpy type '<f16', expected one that ONNX has")
     bad("float64 for float", npy_bytes(np.zeros((2, 3))), f"the array is double[2,3], {wanted}")
     bad("raw elements for float", npy_bytes(np.zeros(2, ml_dtypes.bfloat16)),
         f"the array is made of raw elements ('<V2'), {wanted}")
@@ -299,7 +299,7 @@ def broken_npz(h):
     central = stored.rfind(b"PK\x01\x02")
     for what, local, entry, value, sentence in (
         ("an encrypted member", 6, 8, 1, "x: is encrypted"),
-        ("a method that is rare", 8, 10, 14, "x: is packed by zip's method 14, wanted 0 (stored) or 8 (deflated)"),
+        ("a method that is rare", 8, 10, 14, "x: is packed by zip's method 14, expected 0 (stored) or 8 (deflated)"),
     ):
         changed = stored.copy()
         changed[local:local + 2] = changed[central + entry:central + entry + 2] = struct.pack("<H", value)
@@ -316,7 +316,7 @@ def broken_npz(h):
     bomb = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(bomb) - 10) + bomb[10:]
     archive("lying.npz", [("x.npy", bomb)], zipfile.ZIP_DEFLATED)
     h.check("a header that promises 4 GiB", ["float.onnx", "lying.npz"], code=4,
-            err="lying.npz: x: has 0 bytes of data, and its .npy header wants 4294967296")
+            err="lying.npz: x: has 0 bytes of data, and its .npy header declares 4294967296")
     archive("bomb.npz", [("x.npy", array)], zipfile.ZIP_DEFLATED)
     data = bytearray(h.path("bomb.npz").read_bytes())
     central = data.rfind(b"PK\x01\x02")
@@ -392,7 +392,7 @@ def lists(h):
     other = numpy_helper.from_list([arrays[0], arrays[1] + 1]).SerializeToString()
     h.path("seq/output_0.pb").write_bytes(other)
     h.check("a sequence that differs", ["seq.onnx", "seq", "--expect", "seq"], code=1,
-            out="y: item 1: 1 of 1 elements differ; the largest difference is 1, at [0,0]: got 3, wanted 4\n")
+            out="y: item 1: 1 of 1 elements differ; the largest difference is 1, at [0,0]: got 3, expected 4\n")
     h.check("a sequence is no .npz", ["seq.onnx", "seq", "-o", "out.npz"], code=5,
             err="out.npz: output 'y' is a sequence or optional, and .npz files hold tensors only")
     h.path("seq/input_0.pb").write_bytes(other[:-1])
@@ -410,24 +410,24 @@ def broken_pb(h):
     bad("random bytes", b"\xff\xfe\xfd\xfc\xfb", "is no TensorProto: its 5 bytes cannot be parsed as one")
     bad("empty TensorProto", b"", "has no element type, so that it is no TensorProto")
     bad("too little data", TensorProto(data_type=1, dims=[2, 3], float_data=[1, 2]),
-        "has 2 float_data, wanted 6 for float[2,3]")
+        "has 2 float_data, expected 6 for float[2,3]")
     bad("too much raw data", TensorProto(data_type=1, dims=[1], raw_data=b"12345"),
-        "has 5 bytes of raw_data, wanted 4 for float[1]")
+        "has 5 bytes of raw_data, expected 4 for float[1]")
     bad("data in the wrong field", TensorProto(data_type=1, dims=[1], int64_data=[1]),
-        "has int64_data, wanted the data of float[1] in float_data alone")
-    bad("unknown type", TensorProto(data_type=99, dims=[1], raw_data=b"1"), "has element type 99, wanted 1 to 28")
-    bad("negative dimension", TensorProto(data_type=1, dims=[-5]), "has dimension -5, wanted 0 or more")
+        "has int64_data, expected the data of float[1] in float_data alone")
+    bad("unknown type", TensorProto(data_type=99, dims=[1], raw_data=b"1"), "has element type 99, expected 1 to 28")
+    bad("negative dimension", TensorProto(data_type=1, dims=[-5]), "has dimension -5, expected 0 or more")
     bad("overflowing dimensions", TensorProto(data_type=1, dims=[1 << 40, 1 << 40]),
         "has type float[1099511627776,1099511627776], over the limit of 17179869184 bytes for one tensor", code=6)
     bad("an int8 of 200", TensorProto(data_type=TensorProto.INT8, dims=[1], int32_data=[200]),
         "entry 0 of int32_data is 200, which is no int8")
     external = TensorProto(data_type=1, dims=[1], data_location=TensorProto.EXTERNAL)
     external.external_data.add(key="location", value="elsewhere")
-    bad("external data", external, "keeps its data in another file, wanted them inside", code=5)
+    bad("external data", external, "keeps its data in another file, expected them inside", code=5)
     good.segment.begin = 0
-    bad("a segment", good, "holds a segment of a tensor or a sequence, wanted a whole tensor", code=5)
+    bad("a segment", good, "holds a segment of a tensor or a sequence, expected a whole tensor", code=5)
     sequence = onnx.SequenceProto(name="x", elem_type=1, tensor_values=[helper.make_tensor("", 1, [1], [0])])
-    bad("a sequence", sequence, "holds a segment of a tensor or a sequence, wanted a whole tensor", code=5)
+    bad("a sequence", sequence, "holds a segment of a tensor or a sequence, expected a whole tensor", code=5)
 
 
 def run(h):

@@ -55,7 +55,7 @@ class Harness:
                 continue
             same = wanted.fullmatch(got) if isinstance(wanted, re.Pattern) else got == wanted
             assert same, f"{what} of {args} is\n{got}\nwanted\n{wanted}"
-        assert done.returncode == code, f"exit code of {args} is {done.returncode}, wanted {code}\n{got_err}"
+        assert done.returncode == code, f"exit code of {args} is {done.returncode}, expected {code}\n{got_err}"
         return got_out
 
     def check(self, name, args, **wanted):

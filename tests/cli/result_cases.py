@@ -24,7 +24,7 @@ FLOAT = TensorProto.FLOAT
 def table(h):
     h.check("table", ["q.onnx", "q.npz"], out="output  type   shape  range    mean    first values\n"
             "codes   uint8  [2,4]  0 … 255  41.125  10 12 14 16 0 …\n")
-    h.check("a value inside the graph too", ["q.onnx", "q.npz", "--output", "image", "--output", "codes"],
+    h.check("a value inside the graph too", ["q.onnx", "q.npz", "--value", "image", "--value", "codes"],
             out="output  type   shape  range      mean    first values\n"
                 "image   float  [2,4]  -10 … 200  24.625  0 1 2 3 -10 …\n"
                 "codes   uint8  [2,4]  0 … 255    41.125  10 12 14 16 0 …\n")
@@ -64,22 +64,22 @@ def expect(h):
     wrong = CODES.copy()
     wrong[0, 1], wrong[1, 3] = 13, 250
     np.savez(h.path("wrong.npz"), codes=wrong)
-    sentence = "codes: 2 of 8 elements differ; the largest difference is 5 quanta, at [1,3]: got 255, wanted 250\n"
+    sentence = "codes: 2 of 8 elements differ; the largest difference is 5 quanta, at [1,3]: got 255, expected 250\n"
     h.check("--expect, quanta", ["q.onnx", "q.npz", "--expect", "wrong.npz"], code=1, out=sentence)
     h.check("integers know no tolerance", ["q.onnx", "q.npz", "--expect", "wrong.npz", "--atol", "100"], code=1,
             out=sentence)
     h.check("--expect -q", ["q.onnx", "q.npz", "--expect", "wrong.npz", "-q"], code=1)
     np.savez(h.path("shape.npz"), codes=CODES[:1])
     h.check("--expect, shape", ["q.onnx", "q.npz", "--expect", "shape.npz"], code=1,
-            out="codes: got uint8[2,4], wanted uint8[1,4]\n")
+            out="codes: got uint8[2,4], expected uint8[1,4]\n")
     np.savez(h.path("type.npz"), codes=CODES.astype("i4"))
     h.check("--expect, type", ["q.onnx", "q.npz", "--expect", "type.npz"], code=1,
-            out="codes: got uint8[2,4], wanted int32[2,4]\n")
+            out="codes: got uint8[2,4], expected int32[2,4]\n")
     np.savez(h.path("more.npz"), codes=CODES, other=CODES)
     h.check("--expect of an output that is not", ["q.onnx", "q.npz", "--expect", "more.npz"], code=4, out=None,
             err="more.npz: array 'other' is none of the outputs, which are 'codes'")
-    h.check("--expect without an output", ["q.onnx", "q.npz", "--expect", "good.npz", "--output", "codes",
-                                           "--output", "image"], code=4, out=None,
+    h.check("--expect without an output", ["q.onnx", "q.npz", "--expect", "good.npz", "--value", "codes",
+                                           "--value", "image"], code=4, out=None,
             err="good.npz: holds nothing for output 'image'")
     h.path("set").mkdir()
     h.path("set/input_0.pb").write_bytes(
@@ -112,7 +112,7 @@ def tolerance(h):
     np.savez(h.path("got.npz"), np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.savez(h.path("want.npz"), np.array([[1.0, 2.5], [3.0, 4.125]]))
     h.check("the largest difference and where", ["double.onnx", "got.npz", "--expect", "want.npz"], code=1,
-            out="y: 2 of 4 elements differ; the largest difference is 0.5, at [0,1]: got 2, wanted 2.5\n")
+            out="y: 2 of 4 elements differ; the largest difference is 0.5, at [0,1]: got 2, expected 2.5\n")
 
 
 def labels(h):
@@ -128,44 +128,45 @@ def labels(h):
     h.check("--labels .npy", [*run, "labels.npy"], out="accuracy: 75.0 % (3 of 4)\n" + confusion)
     np.save(h.path("short.npy"), np.array([0, 1]))
     h.check("--labels of another number", [*run, "short.npy"], code=4,
-            err="short.npy: the labels are int64[2], wanted one integer for each of 4 rows")
+            err="short.npy: the labels are int64[2], expected one integer for each of 4 rows")
     np.save(h.path("far.npy"), np.array([0, 1, -1, 0]))
-    h.check("a label that is no class", [*run, "far.npy"], code=4, err="far.npy: label 2 is -1, wanted 0 to 2")
+    h.check("a label that is no class", [*run, "far.npy"], code=4, err="far.npy: label 2 is -1, expected 0 to 2")
     np.savez(h.path("two.npz"), a=np.zeros(4, int), b=np.zeros(4, int))
-    h.check("two arrays of labels", [*run, "two.npz"], code=4, err="two.npz: holds 2 arrays, wanted one with the labels")
+    h.check("two arrays of labels", [*run, "two.npz"], code=4, err="two.npz: holds 2 arrays, expected one with the labels")
     np.savez(h.path("v.npz"), np.zeros(3, "f4"))
     h.check("--labels without scores", ["float.onnx", "v.npz", "--labels", "labels.npz"], code=4,
             err="--labels needs an output of numbers with the shape [rows, classes]")
 
 
 def misfits(h):
-    wants = "the model wants image: float[N,4]"
+    expects = "expects image: float[N,4]"
     np.savez(h.path("name.npz"), picture=np.zeros((2, 4), "f4"))
     h.check("no array of that name", ["q.onnx", "name.npz"], code=4,
-            err=f"name.npz: array 'picture' is no input of the model; {wants}")
+            err=f"name.npz: array 'picture' is not an input of the model, which {expects}")
     np.savez(h.path("shape_in.npz"), image=np.zeros((2, 5), "f4"))
     h.check("wrong shape", ["q.onnx", "shape_in.npz"], code=4,
-            err=f"shape_in.npz: array 'image' is float[2,5], and {wants}")
+            err=f"shape_in.npz: array 'image' is float[2,5], and the model {expects}")
     np.savez(h.path("type_in.npz"), image=np.zeros((2, 4)))
     h.check("wrong type", ["q.onnx", "type_in.npz"], code=4,
-            err=f"type_in.npz: array 'image' is double[2,4], and {wants}")
-    h.check("nothing given", ["q.onnx"], code=4, err=f"nothing is given for input 'image'; {wants}")
-    h.check("given twice", ["q.onnx", "q.npz", "q.npz"], code=4, err="q.npz: input 'image' is given a second time")
+            err=f"type_in.npz: array 'image' is double[2,4], and the model {expects}")
+    h.check("nothing given", ["q.onnx"], code=4, err=f"nothing is given for input 'image'; the model {expects}")
+    h.check("given twice", ["q.onnx", "q.npz", "q.npz"], code=4, err="q.npz: input 'image' is given a second time; "
+            "for one run of each file use --batch")
     np.save(h.path("a.npy"), np.zeros((1, 4), "f4"))
     h.check("unknown NAME=", ["q.onnx", "picture=a.npy"], code=4,
-            err=f"a.npy: its name 'picture' is no input of the model; {wants}")
+            err=f"a.npy: its name 'picture' is not an input of the model, which {expects}")
     h.path("empty_set").mkdir()
     h.check("a folder without inputs", ["q.onnx", "empty_set"], code=4,
             err="empty_set: holds no input_0.pb, input_1.pb…")
     zero = numpy_helper.from_array(np.zeros((1, 4), "f4")).SerializeToString()
     h.path("empty_set/input_1.pb").write_bytes(zero)
     h.check("a folder with too many", ["q.onnx", "empty_set"], code=4,
-            err=f"empty_set: file 'input_1.pb' is no input of the model; {wants}")
+            err=f"empty_set: file 'input_1.pb' is not an input of the model, which {expects}")
     add = [helper.make_node("Add", ["left", "right=1"], ["sum"])]
     save_model(h.path("add.onnx"), add, [("left", FLOAT, ["N"]), ("right=1", FLOAT, ["N"])], [("sum", FLOAT, ["N"])])
     np.savez(h.path("left.npz"), left=np.zeros(2, "f4"))
     h.check("one of two given", ["add.onnx", "left.npz"], code=4, err="left.npz: no array for input 'right=1'; "
-            "the model wants left: float[N], right=1: float[N]")
+            "the model expects left: float[N], right=1: float[N]")
     np.save(h.path("right.npy"), np.ones(2, "f4"))
     h.check("a name with an equals sign", ["add.onnx", "left.npz", "right=1=right.npy"],
             out=re.compile(r"[^\n]+\nsum     float  \[2\]    1 … 1  1     1 1\n"))

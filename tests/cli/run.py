@@ -11,12 +11,16 @@ import sys
 import tempfile
 
 import file_cases
+import help_cases
 import result_cases
+import terminal_cases
+import transcript_cases
 import usage_cases
 import weight_cases
 from harness import Harness
 
-MODULES = {"file": file_cases, "result": result_cases, "usage": usage_cases, "weight": weight_cases}
+MODULES = {"file": file_cases, "help": help_cases, "result": result_cases, "terminal": terminal_cases,
+           "transcript": transcript_cases, "usage": usage_cases, "weight": weight_cases}
 
 
 def main(arguments):

@@ -70,7 +70,7 @@ class Runner:
         """Arrays by name, and what was said."""
         command = [str(self.program), "model.onnx", "in.npz", "-o", "out.npz", "--why", *self.options, *options]
         for name in wanted:
-            command += ["--output", name]
+            command += ["--value", name]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         if done.returncode != 0:
             return None, f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"

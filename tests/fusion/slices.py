@@ -117,7 +117,7 @@ def run(program, folder, model, x, outputs, threads):
     np.savez(folder / "in.npz", x=x)
     command = [program, model, "in.npz", "-o", "out.npz", "--why", "--threads", threads]
     for name in outputs:
-        command += ["--output", name]
+        command += ["--value", name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])

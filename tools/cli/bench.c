@@ -3,7 +3,9 @@
 
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
+#include "cli/model.h"
 #include "cli/profile.h"
+#include "cli/terminal.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -15,7 +17,7 @@
 #include <time.h>
 
 typedef struct bench {
-    dq_model *model;
+    cli_model model;
     dq_session *session;
     cli_inputs inputs;
     double load_ms, first_run_ms;
@@ -33,20 +35,18 @@ static double now_ms(void)
 
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
-    dq_load_options load_options = {
-        .size = sizeof(dq_load_options), .schemas = schemas, .limits = &o->limits};
     dq_session_options session_options = cli_session_options(o);
     if (o->profile) {
         session_options.trace = cli_profile_trace;
         session_options.arg = &b->profile;
     }
     double start = now_ms();
-    dq_status status = dq_model_load(o->model, &load_options, &b->model, err);
+    dq_status status = cli_model_load(o, schemas, &b->model, err);
     if (status == DQ_OK)
-        status = dq_session_create(b->model, &session_options, &b->session, err);
+        status = dq_session_create(b->model.model, &session_options, &b->session, err);
     b->load_ms = now_ms() - start;
     if (status == DQ_OK)
-        status = cli_inputs_gather(b->model, o, &b->inputs, err);
+        status = cli_inputs_gather(b->model.model, o, o->inputs, o->input_count, &b->inputs, err);
     return status == DQ_OK ? cli_inputs_set(&b->inputs, b->session, err) : status;
 }
 
@@ -76,15 +76,18 @@ static dq_status keep(bench *b, double ms, dq_error *err)
 static dq_status measure(bench *b, const cli_options *o, dq_error *err)
 {
     double ms = 0;
+    cli_progress_begin("bench");
     dq_status status = run_once(b, false, &b->first_run_ms, err);
     for (uint64_t i = 0; i < o->warmup && status == DQ_OK; i++)
         status = run_once(b, false, &ms, err);
-    double end = now_ms() + o->seconds * 1e3;
+    double start = now_ms(), end = start + o->seconds * 1e3;
     while (status == DQ_OK && (o->runs ? b->count < o->runs : !b->count || now_ms() < end)) {
+        cli_progress(o->runs ? (double)b->count / (double)o->runs : (now_ms() - start) / (end - start));
         status = run_once(b, true, &ms, err);
         if (status == DQ_OK)
             status = keep(b, ms, err);
     }
+    cli_progress_end();
     if (status == DQ_OK && b->profile.status != DQ_OK)
         status = io_fail(err, b->profile.status, "out of memory for the times of %zu steps", b->profile.at);
     return status;
@@ -145,23 +148,32 @@ static dq_status report(bench *b, const cli_options *o, dq_error *err)
     };
     const char *isa = dq_session_isa(b->session);
     unsigned threads = dq_session_threads(b->session);
-    if (o->json)
-        putchar('{');
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        printf(o->json ? "\"%s\": %.6f, " : "%-12s %12.3f ms\n", o->json ? rows[i].key : rows[i].label,
-               rows[i].ms);
+    size_t row_count = sizeof rows / sizeof *rows;
     if (!o->json) {
-        printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n", "runs", b->count, "peak memory",
-               peak, "threads", threads, "ISA", isa);
+        for (size_t i = 0; i < row_count; i++)
+            printf("%-12s %12.3f ms\n", rows[i].label, rows[i].ms);
+        printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n%-12s %12s\n", "runs", b->count,
+               "peak memory", peak, "threads", threads, "ISA", isa, "inputs",
+               cli_inputs_made_up(o) ? "made up" : "given");
         return o->profile ? cli_profile_print(&b->profile, b->times[0], err) : DQ_OK;
     }
-    if (o->profile) {
-        cli_profile_print_json(&b->profile);
-        printf(", ");
-    }
-    printf("\"runs\": %zu, \"peak_rss_kib\": %ld, \"threads\": %u, \"isa\": \"%s\"}\n", b->count, peak,
-           threads, isa);
-    return DQ_OK;
+    cli_json json;
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    cli_json_begin_object(&json, NULL);
+    cli_json_text(&json, "model", o->model);
+    for (size_t i = 0; i < row_count; i++)
+        cli_json_decimal(&json, rows[i].key, rows[i].ms, 6);
+    cli_json_size(&json, "runs", b->count);
+    cli_json_int(&json, "peak_rss_kib", peak);
+    cli_json_size(&json, "threads", threads);
+    cli_json_text(&json, "isa", isa);
+    cli_json_bool(&json, "made_up_inputs", cli_inputs_made_up(o));
+    if (o->profile)
+        cli_profile_print_json(&b->profile, &json);
+    cli_json_end_object(&json);
+    return cli_json_finish(&json, DQ_OK, err);
 }
 
 dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
@@ -176,7 +188,7 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
         status = report(&b, o, err);
     dq_session_free(b.session);
     cli_inputs_clear(&b.inputs);
-    dq_model_free(b.model);
+    cli_model_free(&b.model);
     cli_profile_clear(&b.profile);
     free(b.times);
     return status;

@@ -2,6 +2,8 @@
 /* --expect. */
 #include "cli/inputs.h"
 #include "cli/outputs.h"
+#include "cli/suggest.h"
+#include "cli/terminal.h"
 #include "compare.h"
 #include "io/common.h"
 #include "io/npz.h"
@@ -20,25 +22,46 @@ typedef struct comparison {
     const cli_options *options;
     const char *path;
     bool *seen; /* per output */
-    bool differ;
+    cli_comparison *result;
     dq_error *err;
 } comparison;
+
+static void print_line(const char *name, const dq_tensor *want, const compare_result *result)
+{
+    cli_style style = result->same ? CLI_STYLE_GOOD : CLI_STYLE_BAD;
+    printf("%s: %s%s%s", name, cli_style_on(stdout, style), result->sentence, cli_style_off(stdout));
+    if (result->same)
+        printf(" (%zu %s%s)", result->count, dq_tensor_kind(want) == DQ_KIND_TENSOR ? "element" : "item",
+               result->count == 1 ? "" : "s");
+    printf("\n");
+}
+
+static void print_json(cli_json *json, const char *name, const compare_result *result)
+{
+    cli_json_begin_object(json, NULL);
+    cli_json_text(json, "name", name);
+    cli_json_bool(json, "equal", result->same);
+    cli_json_size(json, "count", result->count);
+    cli_json_text(json, "message", result->sentence);
+    cli_json_end_object(json);
+}
 
 static void compare_one(comparison *c, size_t output, const dq_tensor *want)
 {
     compare_tolerance tolerance = {c->options->rtol, c->options->atol};
     compare_result result;
+    cli_comparison *to = c->result;
     char name[256];
     compare_tensors(c->outputs->tensors[output], want, &tolerance, &result);
-    c->differ = c->differ || !result.same;
-    if (c->options->quiet)
-        return;
     snprintf(name, sizeof name, "%s", c->outputs->names[output]);
-    printf("%s: %s", io_printable(name), result.sentence);
-    if (result.same)
-        printf(" (%zu %s%s)", result.count, dq_tensor_kind(want) == DQ_KIND_TENSOR ? "element" : "item",
-               result.count == 1 ? "" : "s");
-    printf("\n");
+    io_printable(name);
+    to->compared++;
+    if (!result.same && !to->different++)
+        snprintf(to->first, sizeof to->first, "%s: %s", name, result.sentence);
+    if (to->lines)
+        print_line(name, want, &result);
+    if (to->json)
+        print_json(to->json, c->outputs->names[output], &result);
 }
 
 /* The output that an array or file is the expectation of; each may have one. */
@@ -52,13 +75,17 @@ static dq_status claim(comparison *c, const char *what, const char *name, bool p
     if (i == outputs->count && positional && position < outputs->count)
         i = position;
     if (i == outputs->count) {
-        char list[512] = "";
+        char list[512] = "", text[CLI_SUGGEST_TEXT];
         size_t used = 0;
-        for (size_t k = 0; k < outputs->count && used < sizeof list; k++)
-            used +=
-                (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", k ? ", " : "", outputs->names[k]);
-        return io_fail(c->err, DQ_BAD_INPUT, "%s: %s '%s' is none of the outputs, which are %s", c->path,
-                       what, name, list);
+        cli_suggestion suggestion = cli_suggest_for(name);
+        for (size_t k = 0; k < outputs->count; k++) {
+            if (used < sizeof list)
+                used += (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", k ? ", " : "",
+                                         outputs->names[k]);
+            cli_suggest_try(&suggestion, outputs->names[k]);
+        }
+        return io_fail(c->err, DQ_BAD_INPUT, "%s: %s '%s' is none of the outputs, which are %s%s", c->path,
+                       what, name, list, cli_suggest_text(&suggestion, "", text));
     }
     if (c->seen[i])
         return io_fail(c->err, DQ_BAD_INPUT, "%s: holds output '%s' twice", c->path, outputs->names[i]);
@@ -103,7 +130,8 @@ static dq_status expect_npz(comparison *c)
 static dq_value_info declared_as(const dq_tensor *output)
 {
     const dq_tensor *item = dq_tensor_item(output, 0);
-    return (dq_value_info){.kind = dq_tensor_kind(output),
+    return (dq_value_info){.size = sizeof(dq_value_info),
+                           .kind = dq_tensor_kind(output),
                            .item_kind = item ? dq_tensor_kind(item) : DQ_KIND_TENSOR,
                            .item_dtype = dq_tensor_dtype(output)};
 }
@@ -166,9 +194,10 @@ static dq_status expect_folder(comparison *c)
     return status;
 }
 
-dq_status cli_expect(const cli_outputs *outputs, const cli_options *options, bool *differ, dq_error *err)
+dq_status cli_expect(const cli_outputs *outputs, const char *path, const cli_options *options,
+                     cli_comparison *result, dq_error *err)
 {
-    comparison c = {.outputs = outputs, .options = options, .path = options->expect, .err = err};
+    comparison c = {.outputs = outputs, .options = options, .path = path, .result = result, .err = err};
     c.seen = calloc(outputs->count + 1, sizeof *c.seen);
     if (!c.seen)
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
@@ -181,6 +210,5 @@ dq_status cli_expect(const cli_outputs *outputs, const cli_options *options, boo
                 io_fail(err, DQ_BAD_INPUT, "%s: holds nothing for output '%s'", c.path, outputs->names[i]);
     }
     free(c.seen);
-    *differ = c.differ;
     return status;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/inputs.h"
 
+#include "cli/model.h"
 #include "cli/random.h"
+#include "cli/suggest.h"
 #include "io/common.h"
 #include "io/npz.h"
 #include "io/pb.h"
@@ -16,9 +18,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { WANTS_TEXT = 700, DECLARED_TEXT = 400 };
+enum { EXPECTS_TEXT = 700, DECLARED_TEXT = 400 };
 
-/* ---- What the model wants ----------------------------------------------------------------------------- */
+/* ---- What the model expects --------------------------------------------------------------------------- */
 
 static bool is_tensor(const dq_value_info *info)
 {
@@ -51,15 +53,15 @@ const char *cli_declared_text(const dq_value_info *info, char *buffer, size_t si
     return buffer;
 }
 
-static const char *wants(const cli_inputs *inputs, char buffer[WANTS_TEXT])
+static const char *expects(const cli_inputs *inputs, char buffer[EXPECTS_TEXT])
 {
     size_t used = 0;
     char one[DECLARED_TEXT];
-    snprintf(buffer, WANTS_TEXT, "no inputs");
-    for (size_t i = 0; i < inputs->count && used < WANTS_TEXT; i++) {
+    snprintf(buffer, EXPECTS_TEXT, "no inputs");
+    for (size_t i = 0; i < inputs->count && used < EXPECTS_TEXT; i++) {
         const dq_value_info *info = &inputs->infos[i];
         used +=
-            (size_t)snprintf(buffer + used, WANTS_TEXT - used, "%s%s%s", i ? ", " : "",
+            (size_t)snprintf(buffer + used, EXPECTS_TEXT - used, "%s%s%s", i ? ", " : "",
                              cli_declared_text(info, one, sizeof one), info->optional ? " (optional)" : "");
     }
     return buffer;
@@ -75,25 +77,26 @@ static size_t find(const cli_inputs *inputs, const char *name)
 
 /* What an array of a file is about to become: refused before its data is read when it does not fit. */
 typedef struct candidate {
-    const char *file;  /* for sentences */
+    const char *file;  /* for messages */
     const char *array; /* its name there; NULL when the file has only one */
     size_t input;
 } candidate;
 
 static dq_status misfit(const candidate *c, const cli_inputs *inputs, const char *got, dq_error *err)
 {
-    char wanted[DECLARED_TEXT];
+    char declared[DECLARED_TEXT];
     const dq_value_info *info = &inputs->infos[c->input];
-    return io_fail(err, DQ_BAD_INPUT, "%s: %s%s%s is %s, and the model wants %s", c->file,
+    return io_fail(err, DQ_BAD_INPUT, "%s: %s%s%s is %s, and the model expects %s", c->file,
                    c->array ? "array '" : "the array", c->array ? c->array : "", c->array ? "'" : "", got,
-                   cli_declared_text(info, wanted, sizeof wanted));
+                   cli_declared_text(info, declared, sizeof declared));
 }
 
 static dq_status check_once(const candidate *c, const cli_inputs *inputs, dq_error *err)
 {
     if (!inputs->tensors[c->input])
         return DQ_OK;
-    return io_fail(err, DQ_BAD_INPUT, "%s: input '%s' is given a second time", c->file,
+    return io_fail(err, DQ_BAD_INPUT,
+                   "%s: input '%s' is given a second time; for one run of each file use --batch", c->file,
                    inputs->infos[c->input].name);
 }
 
@@ -101,13 +104,13 @@ static dq_status check_fit(const candidate *c, const cli_inputs *inputs, dq_dtyp
                            const int64_t *dims, dq_error *err)
 {
     const dq_value_info *info = &inputs->infos[c->input];
-    char got[IO_TYPE_TEXT], wanted[DECLARED_TEXT];
+    char got[IO_TYPE_TEXT], declared[DECLARED_TEXT];
     dq_status status = check_once(c, inputs, err);
     if (status != DQ_OK)
         return status;
     if (!is_tensor(info))
-        return io_fail(err, DQ_UNSUPPORTED, "%s: the file holds a tensor, and the model wants %s", c->file,
-                       cli_declared_text(info, wanted, sizeof wanted));
+        return io_fail(err, DQ_UNSUPPORTED, "%s: the file holds a tensor, and the model expects %s", c->file,
+                       cli_declared_text(info, declared, sizeof declared));
     bool fits = info->dtype == DQ_UNDEFINED || info->dtype == dtype;
     fits = fits && (!info->has_shape || info->rank == rank);
     for (size_t i = 0; fits && info->has_shape && i < rank; i++)
@@ -142,9 +145,12 @@ bool cli_position(const char *name, const char *before, const char *after, size_
 static dq_status no_such_input(const char *file, const char *what, const char *name, const cli_inputs *inputs,
                                dq_error *err)
 {
-    char text[WANTS_TEXT];
-    return io_fail(err, DQ_BAD_INPUT, "%s: %s '%s' is no input of the model; the model wants %s", file, what,
-                   name, wants(inputs, text));
+    char text[EXPECTS_TEXT], closest[CLI_SUGGEST_TEXT];
+    cli_suggestion suggestion = cli_suggest_for(name);
+    for (size_t i = 0; i < inputs->count; i++)
+        cli_suggest_try(&suggestion, inputs->infos[i].name);
+    return io_fail(err, DQ_BAD_INPUT, "%s: %s '%s' is not an input of the model, which expects %s%s", file,
+                   what, name, expects(inputs, text), cli_suggest_text(&suggestion, "", closest));
 }
 
 static dq_status prefix_array(dq_error *err, dq_status status, const char *file, const char *array)
@@ -174,10 +180,10 @@ static dq_status take_array(npz *archive, size_t member, const char *path, cli_i
     return status == DQ_OK ? DQ_OK : prefix_array(err, status, path, name);
 }
 
-static dq_status take_npz(const char *path, cli_inputs *inputs, dq_error *err)
+/* The arrays of an archive that npz_open came to `status` with. */
+static dq_status take_arrays(npz *archive, dq_status status, const char *path, cli_inputs *inputs,
+                             dq_error *err)
 {
-    npz *archive = NULL;
-    dq_status status = npz_open(path, &archive, err);
     if (status != DQ_OK)
         return io_prefix(err, status, path);
     if (!npz_count(archive) && inputs->count)
@@ -185,6 +191,28 @@ static dq_status take_npz(const char *path, cli_inputs *inputs, dq_error *err)
     for (size_t i = 0; i < npz_count(archive) && status == DQ_OK; i++)
         status = take_array(archive, i, path, inputs, err);
     npz_close(archive);
+    return status;
+}
+
+static dq_status take_npz(const char *path, cli_inputs *inputs, dq_error *err)
+{
+    npz *archive = NULL;
+    dq_status status = npz_open(path, &archive, err);
+    return take_arrays(archive, status, path, inputs, err);
+}
+
+static dq_status take_standard_input(cli_inputs *inputs, dq_error *err)
+{
+    npz *archive = NULL;
+    void *bytes = NULL;
+    size_t size = 0;
+    dq_status status = cli_read_standard_input("an .npz archive", IO_TENSOR_LIMIT, &bytes, &size, err);
+    if (status != DQ_OK)
+        return status;
+    status = size ? npz_open_memory(bytes, size, &archive, err)
+                  : io_fail(err, DQ_BAD_INPUT, "is empty, expected an .npz archive");
+    status = take_arrays(archive, status, cli_standard_input, inputs, err);
+    free(bytes);
     return status;
 }
 
@@ -279,6 +307,8 @@ static dq_status take_named(const char *argument, cli_inputs *inputs, dq_error *
 static dq_status take_argument(const char *argument, cli_inputs *inputs, dq_error *err)
 {
     struct stat info;
+    if (cli_is_standard_input(argument))
+        return take_standard_input(inputs, err);
     const bool there = !stat(argument, &info), named = strchr(argument, '=') != NULL;
     if (there && S_ISDIR(info.st_mode))
         return take_folder(argument, inputs, err);
@@ -286,15 +316,15 @@ static dq_status take_argument(const char *argument, cli_inputs *inputs, dq_erro
         return take_npz(argument, inputs, err);
     if (named && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
         return take_named(argument, inputs, err);
-    char text[WANTS_TEXT];
+    char text[EXPECTS_TEXT];
     if (there && (ends_with(argument, ".npy") || ends_with(argument, ".pb")))
         return io_fail(err, DQ_INVALID_ARGUMENT,
-                       "'%s' needs its input's name in front of it, NAME=%s; the model wants %s", argument,
-                       argument, wants(inputs, text));
-    return io_fail(
-        err, DQ_INVALID_ARGUMENT,
-        "'%s' is no input: wanted FILE.npz, NAME=FILE.npy, NAME=FILE.pb or a folder with input_0.pb…",
-        argument);
+                       "'%s' needs its input's name in front of it, NAME=%s; the model expects %s", argument,
+                       argument, expects(inputs, text));
+    return io_fail(err, DQ_INVALID_ARGUMENT,
+                   "'%s' is not an input, expected FILE.npz, NAME=FILE.npy, NAME=FILE.pb, '-' or a folder "
+                   "with input_0.pb…",
+                   argument);
 }
 
 /* ---- Inputs that are not given ------------------------------------------------------------------------- */
@@ -349,41 +379,63 @@ static bool has_symbol(const cli_inputs *inputs, const char *symbol)
     return false;
 }
 
+static void suggest_symbols(const cli_inputs *inputs, cli_suggestion *suggestion)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        const dq_value_info *info = &inputs->infos[i];
+        for (size_t d = 0; info->has_shape && info->dim_names && d < info->rank; d++) {
+            if (info->dim_names[d])
+                cli_suggest_try(suggestion, info->dim_names[d]);
+        }
+    }
+}
+
 static dq_status check_dims(const cli_inputs *inputs, const cli_options *options, dq_error *err)
 {
-    char text[WANTS_TEXT];
+    char text[EXPECTS_TEXT], closest[CLI_SUGGEST_TEXT];
     for (size_t i = 0; i < options->dim_count; i++) {
-        if (!has_symbol(inputs, options->dims[i].name))
-            return io_fail(err, DQ_INVALID_ARGUMENT,
-                           "--dim names '%s', which no input has; the model wants %s", options->dims[i].name,
-                           wants(inputs, text));
+        const char *name = options->dims[i].name;
+        if (has_symbol(inputs, name))
+            continue;
+        cli_suggestion suggestion = cli_suggest_for(name);
+        suggest_symbols(inputs, &suggestion);
+        return io_fail(err, DQ_INVALID_ARGUMENT,
+                       "--dim names '%s', which no input has; the model expects %s%s", name,
+                       expects(inputs, text), cli_suggest_text(&suggestion, "", closest));
     }
     return DQ_OK;
 }
 
-static dq_status complete(cli_inputs *inputs, const cli_options *options, dq_error *err)
+static dq_status complete(cli_inputs *inputs, const cli_options *options, const char *const *arguments,
+                          size_t argument_count, dq_error *err)
 {
-    char text[WANTS_TEXT];
+    char text[EXPECTS_TEXT];
     for (size_t i = 0; i < inputs->count; i++) {
         dq_status status = DQ_OK;
         if (inputs->tensors[i] || inputs->infos[i].optional)
             continue;
-        if (options->random)
+        if (cli_inputs_made_up(options))
             status = make_up(inputs, i, options, err);
-        else if (options->input_count == 1)
-            status = io_fail(err, DQ_BAD_INPUT, "%s: no array for input '%s'; the model wants %s",
-                             options->inputs[0], inputs->infos[i].name, wants(inputs, text));
+        else if (argument_count == 1)
+            status = io_fail(err, DQ_BAD_INPUT, "%s: no array for input '%s'; the model expects %s",
+                             cli_is_standard_input(arguments[0]) ? cli_standard_input : arguments[0],
+                             inputs->infos[i].name, expects(inputs, text));
         else
-            status = io_fail(err, DQ_BAD_INPUT, "nothing is given for input '%s'; the model wants %s",
-                             inputs->infos[i].name, wants(inputs, text));
+            status = io_fail(err, DQ_BAD_INPUT, "nothing is given for input '%s'; the model expects %s",
+                             inputs->infos[i].name, expects(inputs, text));
         if (status != DQ_OK)
             return status;
     }
     return DQ_OK;
 }
 
-dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, cli_inputs *inputs,
-                            dq_error *err)
+bool cli_inputs_made_up(const cli_options *options)
+{
+    return options->random || (options->command == CLI_BENCH && !options->input_count);
+}
+
+dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, const char *const *arguments,
+                            size_t argument_count, cli_inputs *inputs, dq_error *err)
 {
     size_t count = dq_model_input_count(model);
     *inputs = (cli_inputs){.count = count};
@@ -398,9 +450,9 @@ dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, c
         status = dq_model_input(model, i, &inputs->infos[i], err);
     if (status == DQ_OK)
         status = check_dims(inputs, options, err);
-    for (size_t i = 0; i < options->input_count && status == DQ_OK; i++)
-        status = take_argument(options->inputs[i], inputs, err);
-    return status == DQ_OK ? complete(inputs, options, err) : status;
+    for (size_t i = 0; i < argument_count && status == DQ_OK; i++)
+        status = take_argument(arguments[i], inputs, err);
+    return status == DQ_OK ? complete(inputs, options, arguments, argument_count, err) : status;
 }
 
 dq_status cli_inputs_set(const cli_inputs *inputs, dq_session *session, dq_error *err)

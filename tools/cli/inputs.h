@@ -11,10 +11,13 @@ typedef struct cli_inputs {
     dq_tensor **tensors;  /**< what it gets; NULL: nothing given, which only an optional input may be */
 } cli_inputs;
 
-/** Reads and checks everything the command line names, then makes up the rest if it asks for that. Every
- * sentence names the file and says what the model wants. Free with cli_inputs_clear in every case. */
-dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, cli_inputs *inputs,
-                            dq_error *err);
+/** Reads and checks everything that the arguments name, then makes up the rest where the options ask for
+ * that, as dqrun bench without arguments does. Every message names the file and says what the model expects.
+ * Free with cli_inputs_clear in every case. */
+dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, const char *const *arguments,
+                            size_t count, cli_inputs *inputs, dq_error *err);
+/** Whether inputs that are not given are made up. */
+bool cli_inputs_made_up(const cli_options *options);
 /** Gives the session those that there are; they must last as long as its runs. */
 dq_status cli_inputs_set(const cli_inputs *inputs, dq_session *session, dq_error *err);
 void cli_inputs_clear(cli_inputs *inputs);

@@ -3,10 +3,7 @@
 #ifndef DQ_TOOLS_CLI_INTERRUPT_H
 #define DQ_TOOLS_CLI_INTERRUPT_H
 
-#include <dqrun/dqrun.h>
-
-/** What the process exits with when the time of --timeout is up, as timeout(1) does. */
-enum { CLI_EXIT_TIMEOUT = 124 };
+#include "cli/table.h"
 
 /** Starts the clock; 0: there is none. Until cli_interrupt_watch, the process exits when the time is up. */
 void cli_interrupt_start(double timeout_seconds);

@@ -24,7 +24,7 @@ static dq_status read_labels(const char *path, dq_tensor **out, dq_error *err)
         return status;
     if (npz_count(archive) != 1)
         status =
-            io_fail(err, DQ_BAD_INPUT, "holds %zu arrays, wanted one with the labels", npz_count(archive));
+            io_fail(err, DQ_BAD_INPUT, "holds %zu arrays, expected one with the labels", npz_count(archive));
     else
         status = npz_read(archive, 0, DQ_UNDEFINED, IO_TENSOR_LIMIT, out, err);
     npz_close(archive);
@@ -61,11 +61,11 @@ static dq_status check_labels(const dq_tensor *labels, const dq_tensor *scores, 
     if (!io_is_integer(dq_tensor_dtype(labels)) || dq_tensor_count(labels) != (size_t)dims[0] ||
         dq_tensor_rank(labels) < 1)
         return io_fail(err, DQ_BAD_INPUT,
-                       "the labels are %s, wanted one integer for each of %" PRId64 " rows", got, dims[0]);
+                       "the labels are %s, expected one integer for each of %" PRId64 " rows", got, dims[0]);
     for (size_t i = 0; i < dq_tensor_count(labels); i++) {
         uint64_t label = io_get_int(labels, i);
         if (label >= (uint64_t)dims[1])
-            return io_fail(err, DQ_BAD_INPUT, "label %zu is %" PRId64 ", wanted 0 to %" PRId64, i,
+            return io_fail(err, DQ_BAD_INPUT, "label %zu is %" PRId64 ", expected 0 to %" PRId64, i,
                            (int64_t)label, dims[1] - 1);
     }
     return DQ_OK;
@@ -90,9 +90,31 @@ static void print_table(const size_t *table, size_t classes)
     }
 }
 
-static dq_status score(const dq_tensor *labels, const dq_tensor *scores, bool quiet, dq_error *err)
+static void print_json(cli_json *json, const size_t *table, size_t classes, size_t correct, size_t rows)
 {
-    size_t rows = (size_t)dq_tensor_dims(scores)[0], classes = (size_t)dq_tensor_dims(scores)[1], right = 0;
+    cli_json_begin_object(json, "labels");
+    cli_json_size(json, "correct", correct);
+    cli_json_size(json, "rows", rows);
+    cli_json_double(json, "accuracy", rows ? (double)correct / (double)rows : 0);
+    if (classes > MAX_TABLE) {
+        cli_json_null(json, "confusion");
+    } else {
+        cli_json_begin_array(json, "confusion");
+        for (size_t r = 0; r < classes; r++) {
+            cli_json_begin_array(json, NULL);
+            for (size_t c = 0; c < classes; c++)
+                cli_json_size(json, NULL, table[r * classes + c]);
+            cli_json_end_array(json);
+        }
+        cli_json_end_array(json);
+    }
+    cli_json_end_object(json);
+}
+
+static dq_status score(const dq_tensor *labels, const dq_tensor *scores, bool quiet, cli_json *json,
+                       dq_error *err)
+{
+    size_t rows = (size_t)dq_tensor_dims(scores)[0], classes = (size_t)dq_tensor_dims(scores)[1], correct = 0;
     bool tabled = classes <= MAX_TABLE;
     size_t table[MAX_TABLE * MAX_TABLE] = {0};
     dq_status status = check_labels(labels, scores, err);
@@ -100,20 +122,22 @@ static dq_status score(const dq_tensor *labels, const dq_tensor *scores, bool qu
         return status;
     for (size_t i = 0; i < rows; i++) {
         size_t label = (size_t)io_get_int(labels, i), predicted = predict(scores, i, classes);
-        right += label == predicted;
+        correct += label == predicted;
         if (tabled)
             table[label * classes + predicted]++;
     }
-    if (quiet)
+    if (json)
+        print_json(json, table, classes, correct, rows);
+    if (json || quiet)
         return DQ_OK;
-    printf("accuracy: %.1f %% (%zu of %zu)\n", rows ? 100.0 * (double)right / (double)rows : 0.0, right,
+    printf("accuracy: %.1f %% (%zu of %zu)\n", rows ? 100.0 * (double)correct / (double)rows : 0.0, correct,
            rows);
     if (tabled)
         print_table(table, classes);
     return DQ_OK;
 }
 
-dq_status cli_labels(const cli_outputs *outputs, const cli_options *options, dq_error *err)
+dq_status cli_labels(const cli_outputs *outputs, const cli_options *options, cli_json *json, dq_error *err)
 {
     const dq_tensor *scores = NULL;
     for (size_t i = 0; i < outputs->count && !scores; i++) {
@@ -126,7 +150,7 @@ dq_status cli_labels(const cli_outputs *outputs, const cli_options *options, dq_
     dq_tensor *labels = NULL;
     dq_status status = read_labels(options->labels, &labels, err);
     if (status == DQ_OK)
-        status = score(labels, scores, options->quiet, err);
+        status = score(labels, scores, options->quiet, json, err);
     dq_tensor_free(labels);
     return status == DQ_OK ? DQ_OK : io_prefix(err, status, options->labels);
 }

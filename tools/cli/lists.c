@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/lists.h"
 
+#include "cli/inputs.h"
+#include "cli/json.h"
+#include "cli/model.h"
+#include "cli/suggest.h"
+#include "cli/terminal.h"
 #include "io/common.h"
 #include "io/text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +19,7 @@
 typedef struct findings {
     size_t count;
     bool quiet;
+    cli_json *json; /* NULL: text */
 } findings;
 
 static void report(void *arg, const dq_error *why)
@@ -20,15 +27,83 @@ static void report(void *arg, const dq_error *why)
     findings *f = arg;
     char line[sizeof why->message];
     f->count++;
-    if (f->quiet)
-        return;
-    memcpy(line, why->message, sizeof line);
-    printf("%s\n", io_printable(line));
+    if (f->json) {
+        cli_json_begin_object(f->json, NULL);
+        cli_json_text(f->json, "status", cli_status_name(why->status));
+        cli_json_text(f->json, "message", why->message);
+        cli_json_end_object(f->json);
+    } else if (!f->quiet) {
+        memcpy(line, why->message, sizeof line);
+        printf("%s\n", io_printable(line));
+    }
+}
+
+static void put_declaration(const dq_value_info *info, cli_json *json)
+{
+    cli_json_begin_object(json, NULL);
+    cli_json_text(json, "name", info->name);
+    cli_json_text(json, "type", info->type);
+    if (info->has_shape && info->kind == DQ_KIND_TENSOR) {
+        cli_json_begin_array(json, "shape");
+        for (size_t i = 0; i < info->rank; i++) {
+            if (info->dims[i] >= 0)
+                cli_json_int(json, NULL, info->dims[i]);
+            else
+                cli_json_text(json, NULL, info->dim_names ? info->dim_names[i] : NULL);
+        }
+        cli_json_end_array(json);
+    } else {
+        cli_json_null(json, "shape");
+    }
+    cli_json_bool(json, "optional", info->optional);
+    cli_json_end_object(json);
+}
+
+static void put_declarations(const dq_model *model, cli_json *json)
+{
+    dq_value_info info = DQ_VALUE_INFO_INIT;
+    cli_json_begin_array(json, "inputs");
+    for (size_t i = 0; i < dq_model_input_count(model); i++) {
+        if (dq_model_input(model, i, &info, NULL) == DQ_OK)
+            put_declaration(&info, json);
+    }
+    cli_json_end_array(json);
+    cli_json_begin_array(json, "outputs");
+    for (size_t i = 0; i < dq_model_output_count(model); i++) {
+        if (dq_model_output(model, i, &info, NULL) == DQ_OK)
+            put_declaration(&info, json);
+    }
+    cli_json_end_array(json);
+}
+
+static dq_status check_json(const dq_model *model, const cli_options *options, dq_error *err)
+{
+    cli_json json;
+    findings f = {.json = &json};
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    cli_json_begin_object(&json, NULL);
+    cli_json_text(&json, "model", options->model);
+    cli_json_begin_array(&json, "problems");
+    status = dq_model_check(model, report, &f, err);
+    cli_json_end_array(&json);
+    cli_json_bool(&json, "can_run", status == DQ_OK);
+    put_declarations(model, &json);
+    cli_json_end_object(&json);
+    /* Without a finding, the check itself has failed. */
+    dq_status printed = cli_json_finish(&json, f.count ? DQ_OK : status, err);
+    if (f.count && printed == DQ_OK)
+        err->message[0] = 0;
+    return printed == DQ_OK ? status : printed;
 }
 
 dq_status cli_check(const dq_model *model, const cli_options *options, dq_error *err)
 {
     findings f = {.quiet = options->quiet};
+    const char *name = cli_is_standard_input(options->model) ? cli_standard_input : options->model;
+    if (options->json)
+        return check_json(model, options, err);
     err->message[0] = 0;
     dq_status status = dq_model_check(model, report, &f, err);
     if (f.count)
@@ -36,9 +111,11 @@ dq_status cli_check(const dq_model *model, const cli_options *options, dq_error 
     if (options->quiet || (status != DQ_OK && !f.count))
         return status;
     if (!f.count)
-        printf("%s: every node can run\n", options->model);
+        printf("%s: %severy node can run%s\n", name, cli_style_on(stdout, CLI_STYLE_GOOD),
+               cli_style_off(stdout));
     else
-        printf("%s: %zu node%s cannot run\n", options->model, f.count, f.count == 1 ? "" : "s");
+        printf("%s: %s%zu node%s cannot run%s\n", name, cli_style_on(stdout, CLI_STYLE_BAD), f.count,
+               f.count == 1 ? "" : "s", cli_style_off(stdout));
     return status;
 }
 
@@ -46,9 +123,11 @@ dq_status cli_check(const dq_model *model, const cli_options *options, dq_error 
 
 typedef struct listing {
     dq_schemas *schemas;
-    bool json;
+    const char *filter; /* NULL: all */
+    cli_json *json;     /* NULL: text */
     size_t count;
     char domain[256]; /* of the last row */
+    cli_suggestion suggestion;
     dq_error *err;
     dq_status status;
 } listing;
@@ -58,63 +137,71 @@ static const char *domain_name(const char *domain)
     return *domain ? domain : "ai.onnx";
 }
 
+static bool contains(const char *text, const char *part)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (part[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (!part[i])
+            return true;
+    }
+    return !*part;
+}
+
 /* The text of the type constraints; malloc'ed. */
 static char *types_of(listing *l, const dq_operator_info *info)
 {
-    size_t wanted = dq_schemas_types(l->schemas, info, NULL, 0);
-    char *text = malloc(wanted + 1);
+    size_t length = dq_schemas_types(l->schemas, info, NULL, 0);
+    char *text = malloc(length + 1);
     if (text)
-        dq_schemas_types(l->schemas, info, text, wanted + 1);
+        dq_schemas_types(l->schemas, info, text, length + 1);
     else
         l->status = io_fail(l->err, DQ_OUT_OF_MEMORY, "out of memory");
     return text;
 }
 
-/* "float, int8" as a JSON list; `end` is past it. */
-static void print_list(const char *text, const char *end)
+/* "float, int8" as items of an array; `end` is past it. */
+static void put_list(cli_json *json, const char *text, const char *end)
 {
-    printf("[");
-    for (const char *next; text < end; text = next + 2) {
-        next = strstr(text, ", ");
+    while (text < end) {
+        const char *next = strstr(text, ", ");
         if (!next || next > end)
             next = end;
-        io_print_json(text, (size_t)(next - text));
-        if (next == end)
-            break;
-        printf(", ");
+        cli_json_text_of(json, NULL, text, (size_t)(next - text));
+        text = next + 2;
     }
-    printf("]");
 }
 
-/* "T1: float, float16; T2: uint8" as a JSON object. */
-static void print_types(const char *text)
+/* "T1: float, float16; T2: uint8" as members. */
+static void put_types(cli_json *json, const char *text)
 {
-    printf("{");
+    char name[128];
     while (*text) {
         const char *colon = strstr(text, ": "), *end = strstr(text, "; ");
         end = end ? end : text + strlen(text);
         if (!colon || colon > end)
             break;
-        io_print_json(text, (size_t)(colon - text));
-        printf(": ");
-        print_list(colon + 2, end);
+        snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+        cli_json_begin_array(json, name);
+        put_list(json, colon + 2, end);
+        cli_json_end_array(json);
         text = *end ? end + 2 : end;
-        if (*text)
-            printf(", ");
     }
-    printf("}");
 }
 
-static void print_json(listing *l, const dq_operator_info *info, const char *types)
+static void put_json(cli_json *json, const dq_operator_info *info, const char *types)
 {
-    printf("%s\n  {\"domain\": ", l->count ? "," : "");
-    io_print_json(domain_name(info->domain), strlen(domain_name(info->domain)));
-    printf(", \"name\": ");
-    io_print_json(info->name, strlen(info->name));
-    printf(", \"since_version\": %d, \"deprecated\": %s, \"implemented\": %s, \"types\": ",
-           info->since_version, info->deprecated ? "true" : "false", info->implemented ? "true" : "false");
-    print_types(types);
-    printf("}");
+    cli_json_begin_object(json, NULL);
+    cli_json_text(json, "domain", domain_name(info->domain));
+    cli_json_text(json, "name", info->name);
+    cli_json_int(json, "since_version", info->since_version);
+    cli_json_bool(json, "deprecated", info->deprecated);
+    cli_json_bool(json, "implemented", info->implemented);
+    cli_json_begin_object(json, "types");
+    put_types(json, types);
+    cli_json_end_object(json);
+    cli_json_end_object(json);
 }
 
 /* "T: tensor(float), seq(tensor(float))" as "T: float, seq(tensor(float))": plain tensors go without saying.
@@ -139,7 +226,8 @@ static void shorten(char *types)
 static void print_row(listing *l, const dq_operator_info *info, char *types)
 {
     if (!l->count || strcmp(l->domain, info->domain) != 0)
-        printf("%s%s\n", l->count ? "\n" : "", domain_name(info->domain));
+        printf("%s%s%s%s\n", l->count ? "\n" : "", cli_style_on(stdout, CLI_STYLE_TITLE),
+               domain_name(info->domain), cli_style_off(stdout));
     snprintf(l->domain, sizeof l->domain, "%s", info->domain);
     const char *note = info->deprecated ? "deprecated; " : info->implemented ? "" : "not implemented; ";
     shorten(types);
@@ -149,11 +237,17 @@ static void print_row(listing *l, const dq_operator_info *info, char *types)
 static int list_one(void *arg, const dq_operator_info *info)
 {
     listing *l = arg;
+    if (l->filter) {
+        cli_suggest_try(&l->suggestion, info->name);
+        cli_suggest_try(&l->suggestion, domain_name(info->domain));
+        if (!contains(info->name, l->filter) && !contains(domain_name(info->domain), l->filter))
+            return 0;
+    }
     char *types = types_of(l, info);
     if (!types)
         return 1;
     if (l->json)
-        print_json(l, info, types);
+        put_json(l->json, info, types);
     else
         print_row(l, info, types);
     l->count++;
@@ -161,13 +255,33 @@ static int list_one(void *arg, const dq_operator_info *info)
     return 0;
 }
 
-dq_status cli_ops(dq_schemas *schemas, bool json, dq_error *err)
+static dq_status list_all(listing *l, dq_error *err)
 {
-    listing l = {.schemas = schemas, .json = json, .err = err};
-    if (json)
-        printf("[");
-    dq_status status = dq_schemas_list(schemas, list_one, &l, err);
-    if (json)
-        printf("\n]\n");
-    return status == DQ_OK ? l.status : status;
+    char text[CLI_SUGGEST_TEXT];
+    dq_status status = dq_schemas_list(l->schemas, list_one, l, err);
+    if (status == DQ_OK)
+        status = l->status;
+    if (status == DQ_OK && !l->count && l->filter)
+        status = io_fail(err, DQ_INVALID_ARGUMENT, "no operator or domain has '%s' in its name%s", l->filter,
+                         cli_suggest_text(&l->suggestion, "", text));
+    return status;
+}
+
+dq_status cli_ops(dq_schemas *schemas, const cli_options *options, dq_error *err)
+{
+    cli_json json;
+    listing l = {.schemas = schemas,
+                 .filter = options->argument,
+                 .suggestion = cli_suggest_for(options->argument ? options->argument : ""),
+                 .err = err};
+    if (!options->json)
+        return list_all(&l, err);
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    l.json = &json;
+    cli_json_begin_array(&json, NULL);
+    status = list_all(&l, err);
+    cli_json_end_array(&json);
+    return cli_json_finish(&json, status, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/profile.h"
 
+#include "cli/terminal.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -109,12 +110,13 @@ dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error 
     qsort(operators, profile->count, sizeof *operators, by_operator);
     size_t kinds = join(operators, profile->count);
     qsort(operators, kinds, sizeof *operators, slowest_first);
-    printf("\n%-40s %5s %10s  %7s\n", "operator", "steps", "least ms", "share");
+    const char *on = cli_style_on(stdout, CLI_STYLE_TITLE), *off = cli_style_off(stdout);
+    printf("\n%s%-40s %5s %10s  %7s%s\n", on, "operator", "steps", "least ms", "share", off);
     for (size_t i = 0; i < kinds; i++)
         printf("%-40s %5zu %10.3f  %5.1f %%\n", operators[i].first->op, operators[i].steps, operators[i].ms,
                share(operators[i].ms, run_ms));
     printf("%-40s %5s %10.3f  %5.1f %%\n", "outside of steps", "", rest, share(rest, run_ms));
-    printf("\n%-46s %10s  %7s  %s\n", "step", "least ms", "share", "node");
+    printf("\n%s%-46s %10s  %7s  %s%s\n", on, "step", "least ms", "share", "node", off);
     for (size_t i = 0; i < profile->count; i++) {
         char node[256];
         snprintf(node, sizeof node, "%s", rows[i].first->node);
@@ -126,18 +128,18 @@ dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error 
     return DQ_OK;
 }
 
-void cli_profile_print_json(const cli_profile *profile)
+void cli_profile_print_json(const cli_profile *profile, cli_json *json)
 {
-    printf("\"steps\": [");
+    cli_json_begin_array(json, "steps");
     for (size_t i = 0; i < profile->count; i++) {
         const cli_profile_step *step = &profile->steps[i];
-        printf("%s{\"node\": ", i ? ", " : "");
-        io_print_json(step->node, strlen(step->node));
-        printf(", \"op\": ");
-        io_print_json(step->op, strlen(step->op));
-        printf(", \"ms\": %.6f}", step->ms);
+        cli_json_begin_object(json, NULL);
+        cli_json_text(json, "node", step->node);
+        cli_json_text(json, "op", step->op);
+        cli_json_decimal(json, "ms", step->ms, 6);
+        cli_json_end_object(json);
     }
-    printf("]");
+    cli_json_end_array(json);
 }
 
 void cli_profile_clear(cli_profile *profile)

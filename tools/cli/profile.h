@@ -3,7 +3,7 @@
 #ifndef DQ_TOOLS_CLI_PROFILE_H
 #define DQ_TOOLS_CLI_PROFILE_H
 
-#include <dqrun/dqrun.h>
+#include "cli/json.h"
 
 /** A step of the model in the order of a run, which is the same in each run of one set of shapes. */
 typedef struct cli_profile_step {
@@ -29,10 +29,8 @@ void cli_profile_trace(void *profile, const dq_trace_event *event);
  * share of `run_ms`, the least time of a run; the slowest first, of equal ones the first. */
 dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error *err);
 
-/** Prints the steps in their order as members of a JSON object: `"steps": [{"node": …, "op": …, "ms": …},
- * …]`.
- */
-void cli_profile_print_json(const cli_profile *profile);
+/** Adds the steps in their order to an object: `"steps": [{"node": …, "op": …, "ms": …}, …]`. */
+void cli_profile_print_json(const cli_profile *profile, cli_json *json);
 
 void cli_profile_clear(cli_profile *profile);
 

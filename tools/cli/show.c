@@ -2,6 +2,7 @@
 /* The table of outputs. */
 #include "cli/outputs.h"
 
+#include "cli/terminal.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -37,34 +38,49 @@ static void put_shape(const dq_tensor *t, char *cell)
         snprintf(cell + used, CELL - used, "]");
 }
 
-static void put_statistics(const dq_tensor *t, char *range, char *mean)
+typedef struct statistics {
+    bool are_numbers;      /* of a type that has an order */
+    size_t count, numbers; /* elements; those that are not NaN */
+    size_t low, high;      /* the smallest and largest element */
+    double mean;
+} statistics;
+
+static statistics statistics_of(const dq_tensor *t)
 {
     dq_dtype dtype = dq_tensor_dtype(t);
-    snprintf(range, CELL, "-");
-    snprintf(mean, CELL, "-");
-    if (dtype == DQ_STRING || dtype == DQ_COMPLEX64 || dtype == DQ_COMPLEX128)
-        return;
-    size_t count = dq_tensor_count(t), low = 0, high = 0, numbers = 0;
+    statistics s = {.count = dq_tensor_count(t)};
+    s.are_numbers = dtype != DQ_STRING && dtype != DQ_COMPLEX64 && dtype != DQ_COMPLEX128;
     double sum = 0, least = 0, most = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; s.are_numbers && i < s.count; i++) {
         double value = dq_tensor_value(t, i);
         if (isnan(value))
             continue;
-        if (!numbers || value < least)
-            least = value, low = i;
-        if (!numbers || value > most)
-            most = value, high = i;
+        if (!s.numbers || value < least)
+            least = value, s.low = i;
+        if (!s.numbers || value > most)
+            most = value, s.high = i;
         sum += value;
-        numbers++;
+        s.numbers++;
     }
+    s.mean = s.numbers ? io_unsigned_nan(sum / (double)s.numbers) : 0;
+    return s;
+}
+
+static void put_statistics(const dq_tensor *t, char *range, char *mean)
+{
+    statistics s = statistics_of(t);
+    snprintf(range, CELL, "-");
+    snprintf(mean, CELL, "-");
+    if (!s.are_numbers)
+        return;
     char from[IO_VALUE_TEXT], to[IO_VALUE_TEXT], nans[40] = "";
-    if (numbers < count)
-        snprintf(nans, sizeof nans, "%s%zu NaN", numbers ? ", " : "", count - numbers);
-    if (numbers) {
-        snprintf(range, CELL, "%s … %s%s", io_value_text(t, low, 6, from), io_value_text(t, high, 6, to),
+    if (s.numbers < s.count)
+        snprintf(nans, sizeof nans, "%s%zu NaN", s.numbers ? ", " : "", s.count - s.numbers);
+    if (s.numbers) {
+        snprintf(range, CELL, "%s … %s%s", io_value_text(t, s.low, 6, from), io_value_text(t, s.high, 6, to),
                  nans);
-        snprintf(mean, CELL, "%.6g", io_unsigned_nan(sum / (double)numbers));
-    } else if (count) {
+        snprintf(mean, CELL, "%.6g", s.mean);
+    } else if (s.count) {
         snprintf(range, CELL, "%s", nans);
     }
 }
@@ -126,11 +142,13 @@ static row *fill_all(const char *name, const dq_tensor *t, row *r)
     return r;
 }
 
-static void print(const row *r, const int widths[COLUMNS])
+static void print(const row *r, const int widths[COLUMNS], bool is_title)
 {
+    if (is_title)
+        fputs(cli_style_on(stdout, CLI_STYLE_TITLE), stdout);
     for (int c = 0; c < COLUMNS - 1; c++)
         printf("%s%*s  ", r->cell[c], widths[c] - width(r->cell[c]), "");
-    printf("%s\n", r->cell[COLUMNS - 1]);
+    printf("%s%s\n", r->cell[COLUMNS - 1], is_title ? cli_style_off(stdout) : "");
 }
 
 dq_status cli_show(const cli_outputs *outputs, dq_error *err)
@@ -153,7 +171,75 @@ dq_status cli_show(const cli_outputs *outputs, dq_error *err)
         }
     }
     for (size_t i = 0; i <= count; i++)
-        print(&rows[i], widths);
+        print(&rows[i], widths, i == 0);
     free(rows);
     return DQ_OK;
+}
+
+void cli_show_line(const cli_outputs *outputs)
+{
+    row r;
+    for (size_t i = 0; i < outputs->count; i++) {
+        fill(outputs->names[i], outputs->tensors[i], &r);
+        printf("%s%s %s%s%s", i ? ", " : "", r.cell[0], r.cell[1],
+               dq_tensor_kind(outputs->tensors[i]) == DQ_KIND_TENSOR ? "" : " ", r.cell[2]);
+        if (*r.cell[3] != '-' || r.cell[3][1])
+            printf(" %s", r.cell[3]);
+    }
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static void put_tensor(const dq_tensor *t, cli_json *json)
+{
+    statistics s = statistics_of(t);
+    cli_json_begin_array(json, "shape");
+    for (size_t i = 0; i < dq_tensor_rank(t); i++)
+        cli_json_int(json, NULL, dq_tensor_dims(t)[i]);
+    cli_json_end_array(json);
+    if (s.numbers) {
+        cli_json_element(json, "min", t, s.low);
+        cli_json_element(json, "max", t, s.high);
+        cli_json_double(json, "mean", s.mean);
+    } else {
+        cli_json_null(json, "min");
+        cli_json_null(json, "max");
+        cli_json_null(json, "mean");
+    }
+    cli_json_size(json, "nan", s.are_numbers ? s.count - s.numbers : 0);
+    cli_json_begin_array(json, "first");
+    for (size_t i = 0; i < s.count && i < FIRST_VALUES; i++)
+        cli_json_element(json, NULL, t, i);
+    cli_json_end_array(json);
+}
+
+static void put_output(const char *name, const dq_tensor *t, cli_json *json)
+{
+    static const char *const kinds[] = {
+        [DQ_KIND_TENSOR] = "tensor", [DQ_KIND_SEQUENCE] = "sequence", [DQ_KIND_OPTIONAL] = "optional"};
+    dq_kind kind = dq_tensor_kind(t);
+    cli_json_begin_object(json, NULL);
+    cli_json_text(json, "name", name);
+    cli_json_text(json, "kind", kinds[kind]);
+    cli_json_text(json, "type", dq_dtype_name(dq_tensor_dtype(t)));
+    if (kind == DQ_KIND_TENSOR) {
+        put_tensor(t, json);
+    } else {
+        char item[CELL];
+        cli_json_begin_array(json, "items");
+        for (size_t i = 0; dq_tensor_item(t, i); i++) {
+            snprintf(item, sizeof item, "%.280s[%zu]", name, i);
+            put_output(item, dq_tensor_item(t, i), json);
+        }
+        cli_json_end_array(json);
+    }
+    cli_json_end_object(json);
+}
+
+void cli_show_json(const cli_outputs *outputs, cli_json *json)
+{
+    cli_json_begin_array(json, "outputs");
+    for (size_t i = 0; i < outputs->count; i++)
+        put_output(outputs->names[i], outputs->tensors[i], json);
+    cli_json_end_array(json);
 }

@@ -60,7 +60,7 @@ static row *read_rows(const char *path, char *text, size_t *count)
         line = next;
     }
     if (number == 0)
-        cf_complain("%s: is empty, wanted a table that begins with the line: case, expected, reason", path);
+        cf_complain("%s: is empty, expected a table that begins with the line: case, expected, reason", path);
     return rows;
 }
 

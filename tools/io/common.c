@@ -75,14 +75,14 @@ bool io_packed_size(dq_dtype dtype, size_t count, size_t *size)
 dq_status io_check_shape(dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit, dq_error *err)
 {
     if (rank > DQ_MAX_RANK)
-        return io_fail(err, DQ_BAD_INPUT, "has rank %zu, wanted at most %d", rank, DQ_MAX_RANK);
+        return io_fail(err, DQ_BAD_INPUT, "has rank %zu, expected at most %d", rank, DQ_MAX_RANK);
     if (dtype <= DQ_UNDEFINED || dtype >= DQ_DTYPE_COUNT)
-        return io_fail(err, DQ_BAD_INPUT, "has element type %d, wanted 1 to %d", (int)dtype,
+        return io_fail(err, DQ_BAD_INPUT, "has element type %d, expected 1 to %d", (int)dtype,
                        DQ_DTYPE_COUNT - 1);
     char text[IO_TYPE_TEXT];
     for (size_t i = 0; i < rank; i++) {
         if (dims[i] < 0)
-            return io_fail(err, DQ_BAD_INPUT, "has dimension %" PRId64 ", wanted 0 or more", dims[i]);
+            return io_fail(err, DQ_BAD_INPUT, "has dimension %" PRId64 ", expected 0 or more", dims[i]);
     }
     size_t count = 0, size = 0;
     bool fits = io_count(rank, dims, &count);
@@ -225,5 +225,36 @@ dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *s
     }
     *bytes = data;
     *size = (size_t)length;
+    return DQ_OK;
+}
+
+dq_status io_read_stream(FILE *stream, uint64_t limit, void **bytes, size_t *size, dq_error *err)
+{
+    enum { FIRST_BYTES = 1 << 16 };
+    size_t room = 0, used = 0;
+    char *data = NULL;
+    dq_status status = DQ_OK;
+    while (status == DQ_OK && !feof(stream)) {
+        if (used == room) {
+            room = room ? 2 * room : FIRST_BYTES;
+            char *grown = room > used ? realloc(data, room) : NULL;
+            if (!grown) {
+                status = io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", room);
+                break;
+            }
+            data = grown;
+        }
+        used += fread(data + used, 1, room - used, stream);
+        if (ferror(stream))
+            status = io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
+        else if (used > limit)
+            status = io_fail(err, DQ_OUT_OF_MEMORY, "has more bytes than the limit of %" PRIu64, limit);
+    }
+    if (status != DQ_OK) {
+        free(data);
+        return status;
+    }
+    *bytes = data;
+    *size = used;
     return DQ_OK;
 }

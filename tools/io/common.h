@@ -55,4 +55,7 @@ dq_status io_read_exactly(FILE *file, void *buffer, size_t size, dq_error *err);
  *  DQ_OUT_OF_MEMORY over `limit` bytes. */
 dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *size, dq_error *err);
 
+/** Reads a stream to its end into malloc'ed memory: a pipe, for instance. The rest as io_read_file. */
+dq_status io_read_stream(FILE *stream, uint64_t limit, void **bytes, size_t *size, dq_error *err);
+
 #endif

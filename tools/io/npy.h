@@ -61,4 +61,7 @@ void npy_image_clear(npy_image *image);
 dq_status npy_file_header(const char *path, npy_header *header, dq_error *err);
 dq_status npy_file_read(const char *path, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err);
 
+/** Writes a .npy file, whole or not at all (out_file.h). */
+dq_status npy_file_write(const char *path, const dq_tensor *tensor, dq_error *err);
+
 #endif

@@ -119,7 +119,7 @@ static dq_status read_descr(npy_header *h, dq_error *err)
     h->kind = *d ? *d++ : 0;
     if (h->kind == 'O')
         return io_fail(err, DQ_BAD_INPUT,
-                       "holds pickled Python objects, wanted numbers, bools or fixed strings");
+                       "holds pickled Python objects, expected numbers, bools or fixed strings");
     char *end = NULL;
     unsigned long size = isdigit((unsigned char)*d) ? strtoul(d, &end, 10) : 0;
     bool good = end && *end == 0 && size <= (1ul << 30);
@@ -130,7 +130,7 @@ static dq_status read_descr(npy_header *h, dq_error *err)
         h->kind = 'V';
     bool raw = h->kind == 'V' && (size == 1 || size == 2);
     if (!good || (h->dtype == DQ_UNDEFINED && !raw))
-        return io_fail(err, DQ_BAD_INPUT, "has numpy type '%s', wanted one that ONNX has", h->descr);
+        return io_fail(err, DQ_BAD_INPUT, "has numpy type '%s', expected one that ONNX has", h->descr);
     return DQ_OK;
 }
 
@@ -145,7 +145,7 @@ static dq_status take_entry(parser *p, npy_header *h, unsigned *seen, dq_error *
         bit = HAS_DESCR;
         skip_space(p);
         if (p->at < p->end && *p->at == '[')
-            return io_fail(err, DQ_BAD_INPUT, "is a structured array, wanted one of plain elements");
+            return io_fail(err, DQ_BAD_INPUT, "is a structured array, expected one of plain elements");
         good = take_string(p, h->descr, sizeof h->descr);
     } else if (good && !strcmp(key, "fortran_order")) {
         bit = HAS_ORDER;
@@ -191,7 +191,7 @@ static dq_status check_size(uint64_t size, uint64_t used, npy_header *h, dq_erro
     fits = fits && (h->itemsize == 0 || h->count <= SIZE_MAX / h->itemsize);
     h->data_size = fits ? h->count * h->itemsize : 0;
     if (!fits || size - used != h->data_size)
-        return io_fail(err, DQ_BAD_INPUT, "has %llu bytes of data, and its .npy header wants %s%zu",
+        return io_fail(err, DQ_BAD_INPUT, "has %llu bytes of data, and its .npy header declares %s%zu",
                        (unsigned long long)(size - used), fits ? "" : "more than ",
                        fits ? h->data_size : SIZE_MAX);
     return DQ_OK;
@@ -210,7 +210,7 @@ dq_status npy_read_header(io_source *source, npy_header *header, dq_error *err)
     if (memcmp(start, "\x93NUMPY", 6) != 0)
         return io_fail(err, DQ_BAD_INPUT, "is no .npy array: it does not begin with \\x93NUMPY");
     if (start[6] < 1 || start[6] > 3)
-        return io_fail(err, DQ_BAD_INPUT, "has version %u of .npy, wanted 1 to 3", start[6]);
+        return io_fail(err, DQ_BAD_INPUT, "has version %u of .npy, expected 1 to 3", start[6]);
     uint64_t used = 10, length = start[8] | (unsigned)start[9] << 8;
     if (start[6] > 1) {
         if (source->size < 12)
@@ -223,7 +223,7 @@ dq_status npy_read_header(io_source *source, npy_header *header, dq_error *err)
     }
     if (length > source->size - used || length > MAX_HEADER)
         return io_fail(
-            err, DQ_BAD_INPUT, "has a .npy header of %llu bytes, wanted at most %llu",
+            err, DQ_BAD_INPUT, "has a .npy header of %llu bytes, expected at most %llu",
             (unsigned long long)length,
             (unsigned long long)(source->size - used < MAX_HEADER ? source->size - used : MAX_HEADER));
     char *text = malloc(length + 1);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor as .npy, byte for byte what numpy.save writes. */
 #include "npy.h"
+#include "out_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,4 +190,24 @@ void npy_image_clear(npy_image *image)
 {
     free(image->owned);
     image->owned = NULL;
+}
+
+dq_status npy_file_write(const char *path, const dq_tensor *tensor, dq_error *err)
+{
+    npy_image image;
+    out_file out;
+    dq_status status = npy_encode(tensor, &image, err);
+    if (status != DQ_OK)
+        return status;
+    status = out_open(path, &out, err);
+    if (status == DQ_OK) {
+        bool written =
+            fwrite(image.header, 1, image.header_size, out.file) == image.header_size &&
+            (!image.data_size || fwrite(image.data, 1, image.data_size, out.file) == image.data_size);
+        if (!written)
+            status = io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno));
+        status = out_close(&out, status, err);
+    }
+    npy_image_clear(&image);
+    return status;
 }

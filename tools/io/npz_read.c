@@ -55,7 +55,7 @@ static dq_status too_large(dq_error *err)
 {
     return io_fail(
         err, DQ_BAD_INPUT,
-        "is too large for this version of minizip, which reads no zip64 entries; wanted as a .npy file");
+        "is too large for this version of minizip, which reads no zip64 entries; expected as a .npy file");
 }
 
 /* What reading a member came to. */
@@ -248,7 +248,8 @@ static dq_status check_member(const unz_file_info64 *info, dq_error *err)
     if (info->flag & ENCRYPTED)
         return io_fail(err, DQ_BAD_INPUT, "is encrypted");
     if (info->compression_method != STORED && info->compression_method != DEFLATED)
-        return io_fail(err, DQ_BAD_INPUT, "is packed by zip's method %lu, wanted 0 (stored) or 8 (deflated)",
+        return io_fail(err, DQ_BAD_INPUT,
+                       "is packed by zip's method %lu, expected 0 (stored) or 8 (deflated)",
                        info->compression_method);
     if (info->compression_method == DEFLATED &&
         info->uncompressed_size / DEFLATE_BEST > info->compressed_size)

@@ -169,6 +169,8 @@ dq_status out_open(const char *path, out_file *out, dq_error *err)
 {
     struct stat info;
     *out = (out_file){0};
+    if (!strcmp(path, "-"))
+        return open_stream(out, path, true, err);
     bool there = !stat(path, &info);
     if (there && S_ISDIR(info.st_mode))
         return io_fail(err, DQ_IO, "cannot be written: it is a folder");

@@ -12,10 +12,10 @@ typedef struct out_file {
     FILE *stream; /**< a pipe, a device or the standard output */
 } out_file;
 
-/** Opens a temporary file beside the one that `path` names, through symbolic links, which stay as they are.
- * SIGINT, SIGTERM and SIGHUP, where they are not ignored, remove it and end the process until it is closed.
- * Pipes, devices and what is the standard output get the bytes when all are there. On failure nothing is left
- * to close. Sentences do not name the path. */
+/** "-" is the standard output. Opens a temporary file in the folder of the one that `path` names, through
+ * symbolic links, which stay as they are. SIGINT, SIGTERM and SIGHUP, where they are not ignored, remove it
+ * and end the process until it is closed. Pipes, devices and what is the standard output get the bytes when
+ * all are there. On failure nothing is left to close. Sentences do not name the path. */
 dq_status out_open(const char *path, out_file *out, dq_error *err);
 
 /** Closes it. With `status` DQ_OK it is flushed to the disk and takes the place of what is there, unless that

@@ -186,9 +186,9 @@ static dq_status check_kind(const proto *p, dq_error *err)
 {
     if (p->segment)
         return io_fail(err, DQ_UNSUPPORTED,
-                       "holds a segment of a tensor or a sequence, wanted a whole tensor");
+                       "holds a segment of a tensor or a sequence, expected a whole tensor");
     if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        return io_fail(err, DQ_UNSUPPORTED, "keeps its data in another file, wanted them inside");
+        return io_fail(err, DQ_UNSUPPORTED, "keeps its data in another file, expected them inside");
     if (!p->has_data_type)
         return io_fail(err, DQ_BAD_INPUT, "has no element type, so that it is no TensorProto");
     return DQ_OK;
@@ -202,17 +202,17 @@ static dq_status check_data(const proto *p, dq_dtype dtype, size_t count, size_t
     io_type_text(dtype, p->n_dims, p->dims, text);
     for (int f = 0; f < F_COUNT; f++) {
         if (field_length(p, (enum field)f) && (p->has_raw_data || f != (int)own))
-            return io_fail(err, DQ_BAD_INPUT, "has %s, wanted the data of %s in %s alone", field_names[f],
+            return io_fail(err, DQ_BAD_INPUT, "has %s, expected the data of %s in %s alone", field_names[f],
                            text, p->has_raw_data && own != F_STRING ? "raw_data" : field_names[own]);
     }
     if (p->has_raw_data && dtype == DQ_STRING)
-        return io_fail(err, DQ_BAD_INPUT, "has raw_data, wanted strings in string_data");
+        return io_fail(err, DQ_BAD_INPUT, "has raw_data, expected strings in string_data");
     size_t wanted = 0;
     bool fits =
         p->has_raw_data ? io_packed_size(dtype, count, &wanted) : entries_wanted(dtype, count, &wanted);
     size_t got = p->has_raw_data ? p->raw_data.len : field_length(p, own);
     if (!fits || got != wanted)
-        return io_fail(err, DQ_BAD_INPUT, "has %zu %s, wanted %zu for %s", got,
+        return io_fail(err, DQ_BAD_INPUT, "has %zu %s, expected %zu for %s", got,
                        p->has_raw_data ? "bytes of raw_data" : field_names[own], wanted, text);
     *entries = wanted;
     return DQ_OK;
@@ -226,7 +226,7 @@ static dq_status convert(const proto *p, uint64_t limit, dq_tensor **out, dq_err
     dq_dtype dtype =
         p->data_type > 0 && p->data_type < DQ_DTYPE_COUNT ? (dq_dtype)p->data_type : DQ_UNDEFINED;
     if (dtype == DQ_UNDEFINED)
-        return io_fail(err, DQ_BAD_INPUT, "has element type %" PRId32 ", wanted 1 to %d", p->data_type,
+        return io_fail(err, DQ_BAD_INPUT, "has element type %" PRId32 ", expected 1 to %d", p->data_type,
                        DQ_DTYPE_COUNT - 1);
     status = io_check_shape(dtype, p->n_dims, p->dims, limit, err);
     if (status != DQ_OK)

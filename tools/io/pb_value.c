@@ -133,7 +133,7 @@ static dq_status read_optional(wire_view in, const dq_value_info *declared, uint
             status = io_fail(err, DQ_UNSUPPORTED, "is an optional of neither a tensor nor a sequence");
     }
     if (status == DQ_OK && l.count > 1)
-        status = io_fail(err, DQ_BAD_INPUT, "holds %zu values, wanted one or none", l.count);
+        status = io_fail(err, DQ_BAD_INPUT, "holds %zu values, expected one or none", l.count);
     if (status == DQ_OK && !l.name)
         status = take_name(&l, (wire_view){NULL, 0}, err);
     dq_dtype dtype = l.count ? dq_tensor_dtype(l.items[0]) : declared->item_dtype;
@@ -161,7 +161,7 @@ dq_status pb_read_value(const void *bytes, size_t size, const dq_value_info *dec
     case DQ_KIND_TENSOR:
         return pb_read(bytes, size, limit, name, out, err);
     default:
-        return io_fail(err, DQ_UNSUPPORTED, "is read for %s, wanted a tensor, sequence or optional",
+        return io_fail(err, DQ_UNSUPPORTED, "is read for %s, expected a tensor, sequence or optional",
                        declared->type);
     }
 }

@@ -112,22 +112,22 @@ static size_t utf8_length(const unsigned char *text, size_t length)
     return overlong || no_character ? 0 : size;
 }
 
-void io_print_json(const char *text, size_t length)
+void io_write_json(FILE *to, const char *text, size_t length)
 {
-    putchar('"');
+    fputc('"', to);
     for (size_t i = 0, size; i < length; i += size) {
         unsigned char c = (unsigned char)text[i];
         size = utf8_length((const unsigned char *)text + i, length - i);
         if (!size) {
-            printf("\\ufffd");
+            fprintf(to, "\\ufffd");
             size = 1;
         } else if (c == '"' || c == '\\') {
-            printf("\\%c", c);
+            fprintf(to, "\\%c", c);
         } else if (c < 0x20) {
-            printf("\\u%04x", c);
+            fprintf(to, "\\u%04x", c);
         } else {
-            fwrite(text + i, 1, size, stdout);
+            fwrite(text + i, 1, size, to);
         }
     }
-    putchar('"');
+    fputc('"', to);
 }

@@ -5,6 +5,8 @@
 
 #include <dqrun/dqrun.h>
 
+#include <stdio.h>
+
 /** Room for io_type_text, io_index_text and io_value_text of any tensor. */
 enum { IO_TYPE_TEXT = 32 + DQ_MAX_RANK * 24, IO_INDEX_TEXT = DQ_MAX_RANK * 21 + 3, IO_VALUE_TEXT = 80 };
 
@@ -24,8 +26,8 @@ double io_part(const dq_tensor *tensor, size_t i, int which);
 /** A number as text shall show it: the sign of a NaN means nothing, and differs between CPUs. */
 double io_unsigned_nan(double value);
 
-/** Prints text as a JSON string to stdout; bytes that are not UTF-8 become U+FFFD, one each. */
-void io_print_json(const char *text, size_t length);
+/** Writes text as a JSON string; bytes that are not UTF-8 become U+FFFD, one each. */
+void io_write_json(FILE *to, const char *text, size_t length);
 
 /** Replaces control characters by '?', so that names from a file cannot steer a terminal. Returns text. */
 char *io_printable(char *text);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model of a command, from a file or from standard input. */
+#ifndef DQ_TOOLS_CLI_MODEL_H
+#define DQ_TOOLS_CLI_MODEL_H
+
+#include "cli/options.h"
+
+#include <stddef.h>
+
+typedef struct cli_model {
+    dq_model *model;
+    void *bytes; /**< of a model from standard input: must outlive the model and its sessions */
+} cli_model;
+
+/** Loads options->model. Free with cli_model_free in every case, after its sessions. */
+dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, cli_model *model, dq_error *err);
+void cli_model_free(cli_model *model);
+
+/** Whether that argument means standard input. */
+bool cli_is_standard_input(const char *argument);
+/** Reads standard input to its end. `what` is what the command expects there, for messages. */
+dq_status cli_read_standard_input(const char *what, uint64_t limit, void **bytes, size_t *size,
+                                  dq_error *err);
+
+/** The name of standard input in messages. */
+extern const char cli_standard_input[];
+
+#endif

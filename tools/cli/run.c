@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run.h"
+
+#include "cli/interrupt.h"
+#include "cli/suggest.h"
+#include "cli/terminal.h"
+#include "io/common.h"
+#include "io/npz.h"
+#include "io/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Writing ------------------------------------------------------------------------------------------- */
+
+static bool is_npy(const char *path)
+{
+    size_t length = strlen(path);
+    return length >= 4 && !strcmp(path + length - 4, ".npy");
+}
+
+dq_status cli_write_outputs(const char *path, const cli_outputs *outputs, dq_error *err)
+{
+    bool npy = is_npy(path);
+    if (npy && outputs->count != 1)
+        return io_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "%s: there are %zu outputs, expected one for a .npy file; choose it with --value, or write .npz",
+            path, outputs->count);
+    for (size_t i = 0; i < outputs->count; i++)
+        if (dq_tensor_kind(outputs->tensors[i]) != DQ_KIND_TENSOR)
+            return io_fail(err, DQ_UNSUPPORTED,
+                           "%s: output '%s' is a sequence or optional, and .npz files hold tensors only",
+                           path, outputs->names[i]);
+    dq_status status = npy ? npy_file_write(path, outputs->tensors[0], err)
+                           : npz_write(path, outputs->count, outputs->names, outputs->tensors, err);
+    return status == DQ_OK ? DQ_OK
+                           : io_prefix(err, status, strcmp(path, "-") != 0 ? path : "standard output");
+}
+
+static dq_status check_terminal(const char *output, dq_error *err)
+{
+    if (output && !strcmp(output, "-") && isatty(STDOUT_FILENO))
+        return io_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "standard output is a terminal, expected a file or pipe for the archive of --output -");
+    return DQ_OK;
+}
+
+/* ---- The session --------------------------------------------------------------------------------------- */
+
+static void trace(void *arg, const dq_trace_event *event)
+{
+    cli_runner *runner = arg;
+    runner->step_seconds += event->seconds;
+    char node[256];
+    snprintf(node, sizeof node, "%s", event->node ? event->node : "");
+    fprintf(stderr, "%10.3f ms  %-28s %s\n", event->seconds * 1e3, event->op, io_printable(node));
+}
+
+static void why(void *arg, const char *message)
+{
+    (void)arg; /* the runner */
+    char line[1024];
+    snprintf(line, sizeof line, "%s", message);
+    fprintf(stderr, "why: %s\n", io_printable(line));
+}
+
+static dq_status open_session(cli_runner *r, dq_error *err)
+{
+    dq_session_options options = cli_session_options(r->options);
+    options.arg = r;
+    if (r->options->verbose)
+        options.trace = trace;
+    if (r->options->why)
+        options.why = why;
+    dq_status status = dq_session_create(r->model.model, &options, &r->session, err);
+    if (status == DQ_OK && r->options->verbose)
+        fprintf(stderr, "dqrun %s: ISA %s, %u thread%s\n", dq_version(), dq_session_isa(r->session),
+                dq_session_threads(r->session), dq_session_threads(r->session) == 1 ? "" : "s");
+    return status;
+}
+
+/* ---- Which outputs ------------------------------------------------------------------------------------- */
+
+static bool is_graph_output(const dq_model *model, const char *name)
+{
+    dq_value_info info = DQ_VALUE_INFO_INIT;
+    for (size_t i = 0; i < dq_model_output_count(model); i++) {
+        if (dq_model_output(model, i, &info, NULL) == DQ_OK && !strcmp(info.name, name))
+            return true;
+    }
+    return false;
+}
+
+/* Makes a value an output of the session. */
+static dq_status add_value(const cli_runner *r, const char *name, dq_error *err)
+{
+    return is_graph_output(r->model.model, name) ? DQ_OK : dq_session_add_output(r->session, name, err);
+}
+
+/* The library says that there is no such value; the closest input or output may be meant. */
+static dq_status no_such_value(const cli_runner *r, const char *name, dq_error *err)
+{
+    const dq_model *model = r->model.model;
+    char text[CLI_SUGGEST_TEXT];
+    dq_value_info info = DQ_VALUE_INFO_INIT;
+    cli_suggestion suggestion = cli_suggest_for(name);
+    for (size_t i = 0; i < dq_model_output_count(model); i++) {
+        if (dq_model_output(model, i, &info, NULL) == DQ_OK)
+            cli_suggest_try(&suggestion, info.name);
+    }
+    for (size_t i = 0; i < dq_model_input_count(model); i++) {
+        if (dq_model_input(model, i, &info, NULL) == DQ_OK)
+            cli_suggest_try(&suggestion, info.name);
+    }
+    return io_fail(err, DQ_INVALID_ARGUMENT, "--value is '%s', and %s has no value of that name%s", name,
+                   r->options->model, cli_suggest_text(&suggestion, "", text));
+}
+
+/* `--output X` of dqrun 0.1 named a value: it still does where the model has it. */
+static dq_status resolve_files_or_values(cli_runner *r, const char **values, size_t *count, dq_error *err)
+{
+    const cli_options *o = r->options;
+    for (size_t i = 0; i < o->file_or_value_count; i++) {
+        const char *word = o->files_or_values[i];
+        dq_status status = add_value(r, word, err);
+        if (status == DQ_OK) {
+            cli_warn("--output %s: values are chosen with --value %s; --output will only name a file", word,
+                     word);
+            values[(*count)++] = word;
+        } else if (status != DQ_INVALID_ARGUMENT) {
+            return status;
+        } else if (r->output) {
+            return io_fail(err, DQ_INVALID_ARGUMENT, "--output is given twice: '%s' and '%s'", r->output,
+                           word);
+        } else {
+            r->output = word;
+        }
+    }
+    return DQ_OK;
+}
+
+/* The values that are asked for, or all outputs of the graph. */
+static dq_status choose_outputs(cli_runner *r, dq_error *err)
+{
+    const cli_options *o = r->options;
+    size_t graph_count = dq_model_output_count(r->model.model), asked = 0;
+    size_t room = graph_count + o->value_count + o->file_or_value_count + 1;
+    cli_outputs *outputs = &r->outputs;
+    outputs->names = calloc(room, sizeof *outputs->names);
+    outputs->tensors = calloc(room, sizeof *outputs->tensors);
+    if (!outputs->names || !outputs->tensors)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    r->output = o->output;
+    for (; asked < o->value_count; asked++) {
+        dq_status status = add_value(r, o->values[asked], err);
+        if (status != DQ_OK)
+            return status == DQ_INVALID_ARGUMENT ? no_such_value(r, o->values[asked], err) : status;
+        outputs->names[asked] = o->values[asked];
+    }
+    dq_status status = resolve_files_or_values(r, outputs->names, &asked, err);
+    for (size_t i = 0; i < graph_count && !asked && status == DQ_OK; i++) {
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        status = dq_model_output(r->model.model, i, &info, err);
+        if (status == DQ_OK)
+            outputs->names[i] = info.name;
+    }
+    outputs->count = asked ? asked : graph_count;
+    return status == DQ_OK ? check_terminal(r->output, err) : status;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+dq_status cli_run_once(cli_runner *r, const char *const *arguments, size_t count, dq_error *err)
+{
+    cli_inputs_clear(&r->inputs);
+    dq_status status = cli_inputs_gather(r->model.model, r->options, arguments, count, &r->inputs, err);
+    if (status == DQ_OK)
+        status = cli_inputs_set(&r->inputs, r->session, err);
+    if (status == DQ_OK)
+        status = dq_session_run(r->session, err);
+    for (size_t i = 0; i < r->outputs.count && status == DQ_OK; i++)
+        status = dq_session_get_output(r->session, r->outputs.names[i], &r->outputs.tensors[i], err);
+    return status;
+}
+
+void cli_run_json(const cli_runner *r, cli_json *json)
+{
+    cli_json_text(json, "model", r->options->model);
+    cli_json_text(json, "isa", dq_session_isa(r->session));
+    cli_json_size(json, "threads", dq_session_threads(r->session));
+}
+
+static dq_status report_json(cli_runner *r, cli_comparison *comparison, dq_error *err)
+{
+    const cli_options *o = r->options;
+    cli_json json;
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    cli_json_begin_object(&json, NULL);
+    cli_run_json(r, &json);
+    cli_show_json(&r->outputs, &json);
+    if (o->expect) {
+        comparison->json = &json;
+        cli_json_begin_object(&json, "comparison");
+        cli_json_begin_array(&json, "outputs");
+        status = cli_expect(&r->outputs, o->expect, o, comparison, err);
+        cli_json_end_array(&json);
+        cli_json_bool(&json, "equal", !comparison->different);
+        cli_json_end_object(&json);
+    }
+    if (status == DQ_OK && o->labels)
+        status = cli_labels(&r->outputs, o, &json, err);
+    cli_json_end_object(&json);
+    return cli_json_finish(&json, status, err);
+}
+
+static dq_status report_text(cli_runner *r, cli_comparison *comparison, dq_error *err)
+{
+    const cli_options *o = r->options;
+    dq_status status = DQ_OK;
+    comparison->lines = !o->quiet;
+    if (o->expect)
+        status = cli_expect(&r->outputs, o->expect, o, comparison, err);
+    if (status == DQ_OK && o->labels)
+        status = cli_labels(&r->outputs, o, NULL, err);
+    if (status == DQ_OK && !r->output && !o->expect && !o->labels && !o->quiet)
+        status = cli_show(&r->outputs, err);
+    return status;
+}
+
+static dq_status run_single(cli_runner *r, bool *differ, dq_error *err)
+{
+    const cli_options *o = r->options;
+    cli_comparison comparison = {0};
+    cli_interrupt_watch(r->session);
+    dq_status status = cli_run_once(r, o->inputs, o->input_count, err);
+    status = cli_interrupt_end(status, err);
+    if (status == DQ_OK && o->verbose)
+        fprintf(stderr, "%10.3f ms  all steps\n", r->step_seconds * 1e3);
+    if (status == DQ_OK && r->output)
+        status = cli_write_outputs(r->output, &r->outputs, err);
+    if (status == DQ_OK)
+        status = o->json ? report_json(r, &comparison, err) : report_text(r, &comparison, err);
+    *differ = comparison.different != 0;
+    return status;
+}
+
+dq_status cli_run(dq_schemas *schemas, const cli_options *options, bool *differ, dq_error *err)
+{
+    cli_runner r = {.options = options};
+    dq_status status = cli_model_load(options, schemas, &r.model, err);
+    if (status == DQ_OK)
+        status = open_session(&r, err);
+    if (status == DQ_OK)
+        status = choose_outputs(&r, err);
+    if (status == DQ_OK)
+        status = cli_is_batch(options) ? cli_batch(&r, differ, err) : run_single(&r, differ, err);
+    dq_session_free(r.session);
+    cli_inputs_clear(&r.inputs);
+    free(r.outputs.names);
+    free(r.outputs.tensors);
+    cli_model_free(&r.model);
+    return status;
+}

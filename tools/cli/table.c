@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table.h"
+
+#include <string.h>
+
+const char cli_page_date[] = "2026-11-25";
+
+const cli_command_row cli_commands[CLI_COMMANDS] = {
+    [CLI_RUN] = {"run", "MODEL [INPUTS…]", true, 1, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+                 "run a model (the word run may be left out)",
+                 "Runs a model on inputs from files and prints a table of the outputs, or writes them, or "
+                 "compares them with expected ones."},
+    [CLI_CHECK] = {"check", "MODEL", true, 1, 1, CLI_COMPLETE_MODEL, CLI_COMPLETE_NOTHING,
+                   "list the nodes of a model that cannot run, and why",
+                   "Prints a line for each node of the model that cannot run, with the reason. The exit code "
+                   "is 0 when every node can run."},
+    [CLI_BENCH] =
+        {"bench", "MODEL [INPUTS…]", true, 1, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+         "measure how long loading and running a model takes",
+         "Loads the model, runs it once, which also plans it, then --warmup times, then for as long "
+         "as --runs or --seconds says, and prints the times of these last runs. Without INPUTS it "
+         "makes inputs up, as --random 0 does."},
+    [CLI_OPS] = {"ops", "[FILTER]", false, 0, 1, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
+                 "list the operators that dqrun runs",
+                 "Prints each operator version with its element types. FILTER is a part of an operator's or "
+                 "domain's name, in capital or small letters: only operators that contain it are listed."},
+    [CLI_ISA] =
+        {"isa", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
+         "list the instruction sets of this build and processor",
+         "Prints the ISA levels that this build has kernels for, the lowest first, which of them this "
+         "processor has, and which one a run would use."},
+    [CLI_HELP] = {"help", "[COMMAND]", false, 0, 1, CLI_COMPLETE_COMMAND, CLI_COMPLETE_NOTHING,
+                  "explain a command and its options", "Prints the help of dqrun or of one of its commands."},
+    [CLI_COMPLETION] =
+        {"completion", "SHELL", false, 1, 1, CLI_COMPLETE_SHELL, CLI_COMPLETE_NOTHING,
+         "print the completions for a shell: bash, zsh or fish",
+         "Prints a script that lets a shell complete the commands, options and files of dqrun. "
+         "'meson install' puts the scripts where the shells look for them; without it: "
+         "eval \"$(dqrun completion bash)\"."},
+    [CLI_MAN] = {"man", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
+                 "print the manual page dqrun(1)",
+                 "Prints the manual page as roff text: dqrun man | man -l -"},
+};
+
+const char *const cli_section_titles[CLI_SECTIONS] = {
+    [CLI_SECTION_INPUT] = "Input options",     [CLI_SECTION_OUTPUT] = "Output options",
+    [CLI_SECTION_RUNNING] = "Running options", [CLI_SECTION_BENCH] = "Measuring options",
+    [CLI_SECTION_GENERAL] = "General options",
+};
+
+enum {
+    RUN = 1 << CLI_RUN,
+    CHECK = 1 << CLI_CHECK,
+    BENCH = 1 << CLI_BENCH,
+    OPS = 1 << CLI_OPS,
+    ISA = 1 << CLI_ISA,
+    RUNS = RUN | BENCH,
+    MODELS = RUNS | CHECK,
+    REPORTS = MODELS | OPS | ISA,
+    ALL = (1 << CLI_COMMANDS) - 1
+};
+
+#define NO_CHOICE CLI_COMPLETE_NOTHING, NULL
+#define FLAG NULL
+
+const cli_option cli_options_table[CLI_OPTIONS] = {
+    [CLI_OPTION_OUTPUT] =
+        {"output", 'o', "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+         "Write the outputs to FILE, a .npz archive as numpy.savez writes it, or '-' for "
+         "standard output. The file is written whole or not at all. For a batch: a folder."},
+    [CLI_OPTION_OUT] = {"out", 0, "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, "output",
+                        "An old name of --output."},
+    [CLI_OPTION_VALUE] = {"value", 0, "NAME", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, true, NULL,
+                          "Give this output only, or this value inside the graph, in place of all outputs."},
+    [CLI_OPTION_EXPECT] =
+        {"expect", 0, "REF", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+         "Compare the outputs with REF: an .npz file (arrays by name, or arr_0, arr_1… by "
+         "position) or a folder with output_0.pb, output_1.pb… Exit code 1 when they differ. "
+         "For a batch: a folder with one such file or folder for each run, of its name."},
+    [CLI_OPTION_RTOL] =
+        {"rtol", 0, "X", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+         "Relative tolerance of --expect: floats are equal when |got - expected| <= atol + rtol "
+         "* |expected|, NaN equals NaN. Integers, bools and strings are compared exactly. "
+         "Default: 1e-3."},
+    [CLI_OPTION_ATOL] = {"atol", 0, "X", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+                         "Absolute tolerance of --expect. Default: 1e-7."},
+    [CLI_OPTION_LABELS] =
+        {"labels", 0, "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+         "Compare with class labels, one integer for each row (.npy, or an .npz with one "
+         "array): print in how many rows the label has the largest score, and which classes "
+         "are confused."},
+    [CLI_OPTION_JSON] = {"json", 0, FLAG, REPORTS, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+                         "Print the results as JSON (its shape: dqrun(1), section JSON)."},
+    [CLI_OPTION_BATCH] =
+        {"batch", 0, FLAG, RUN, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
+         "Run each .npz file and folder of INPUTS on its own and print a line for each; "
+         "NAME=FILE inputs are given to every run. A folder of .npz files is always a batch."},
+    [CLI_OPTION_RANDOM] =
+        {"random", 0, "SEED", RUNS, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
+         "Make up inputs that are not given, the same on every machine: floats even in [-1, "
+         "1), integers of up to 16 bits in their whole range, wider ones 0 to 9."},
+    [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", RUNS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
+                        "The size of a symbolic dimension of made-up inputs. Default: that of a given input, "
+                        "else 1."},
+    [CLI_OPTION_THREADS] = {"threads", 0, "N", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+                            "Number of threads. Default: the physical cores that the process may use."},
+    [CLI_OPTION_ISA] = {"isa", 0, "LEVEL", RUNS | ISA, CLI_SECTION_RUNNING, CLI_COMPLETE_ISA, NULL, false,
+                        NULL,
+                        "The highest instruction set to use, such as c or avx2; 'dqrun isa' lists them. "
+                        "Default: DQRUN_ISA, else the best."},
+    [CLI_OPTION_NO_FUSE] = {"no-fuse", 0, FLAG, RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+                            "Run the graph as written, without fusing nodes."},
+    [CLI_OPTION_HONOR_ACCURACY_LEVEL] = {"honor-accuracy-level", 0, FLAG, RUNS, CLI_SECTION_RUNNING,
+                                         NO_CHOICE, false, NULL,
+                                         "Where a node's accuracy_level is 4, round activations to 8 bits as "
+                                         "ONNX Runtime does: faster, less accurate."},
+    [CLI_OPTION_SCHEMA_DIR] = {"schema-dir", 0, "DIR", MODELS | OPS, CLI_SECTION_RUNNING, CLI_COMPLETE_FOLDER,
+                               NULL, true, NULL,
+                               "Operator schemas (YAML) that override dqrun's own or add to them."},
+    [CLI_OPTION_LIMIT] =
+        {"limit", 0, "NAME=SIZE", MODELS, CLI_SECTION_RUNNING, CLI_COMPLETE_CHOICES,
+         "file= tensor= session= nodes= nesting= work=", true, NULL,
+         "What a model may ask for, in bytes or with K, M, G or T: file (default 64G), tensor "
+         "(16G), session (64G); or a number: nodes (1000000), nesting (32), and for a run "
+         "work, in multiply-adds and elements (no limit)."},
+    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+                            "Cancel loading and running after this time: exit code 124."},
+    [CLI_OPTION_WARMUP] = {"warmup", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
+                           "Runs after the first one that are not counted. Default: 1."},
+    [CLI_OPTION_RUNS] = {"runs", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
+                         "Number of runs that are counted, in place of --seconds."},
+    [CLI_OPTION_SECONDS] = {"seconds", 0, "S", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
+                            "How long to repeat the run. Default: 2."},
+    [CLI_OPTION_PROFILE] = {"profile", 0, FLAG, BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
+                            "Also print the time of each operator and step, the slowest first."},
+    [CLI_OPTION_VERBOSE] = {"verbose", 'v', FLAG, RUN, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+                            "Print the ISA level, the threads and the time of each step to standard error."},
+    [CLI_OPTION_WHY] = {"why", 0, FLAG, RUN, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+                        "Print what the planner decided to standard error."},
+    [CLI_OPTION_QUIET] = {"quiet", 'q', FLAG, RUN | CHECK, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+                          "Print errors only."},
+    [CLI_OPTION_NO_PROGRESS] =
+        {"no-progress", 0, FLAG, RUNS, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+         "Show no progress bar. It is shown on a terminal only, for what takes more than "
+         "two seconds."},
+    [CLI_OPTION_COLOR] = {"color", 0, "WHEN", REPORTS, CLI_SECTION_GENERAL, CLI_COMPLETE_CHOICES,
+                          "auto always never", false, NULL,
+                          "Use colors: auto (on a terminal, unless NO_COLOR is set or TERM is dumb; the "
+                          "default), always or never."},
+    [CLI_OPTION_HELP] = {"help", 'h', FLAG, ALL, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+                         "Print the help; after a command, of that command."},
+    [CLI_OPTION_VERSION] = {"version", 'V', FLAG, ALL, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+                            "Print the version."},
+};
+
+const cli_term cli_input_forms[] = {
+    {"FILE.npz", "arrays by the names of the model's inputs, or arr_0, arr_1… by position"},
+    {"NAME=FILE.npy", "one array for the input NAME"},
+    {"NAME=FILE.pb", "the same from an ONNX TensorProto"},
+    {"FOLDER", "with input_0.pb, input_1.pb… by position, as ONNX's test_data_set_N; a SequenceProto or "
+               "OptionalProto where the model expects one"},
+    {"-", "an .npz archive from standard input"},
+    {NULL, NULL},
+};
+
+const char cli_batch_text[] =
+    "Inputs from several files are one run: each file gives other inputs. A batch runs the model once for "
+    "each "
+    "file: with --batch, or when one of the INPUTS is a folder of .npz files. In a batch each .npz file, "
+    "each "
+    ".npz file of such a folder in the order of their names, and each folder with input_0.pb… is a run; "
+    "NAME=FILE inputs are given to all runs. Each run prints one line. With --output FOLDER, the run of "
+    "DIR/a.npz or DIR/a writes FOLDER/a.npz; with --expect FOLDER, it is compared with FOLDER/a.npz or the "
+    "folder FOLDER/a. A run that fails does not stop the others; the exit code is that of the first failure, "
+    "else 1 when outputs differ.";
+
+const char cli_json_intro[] = "With --json a command prints one JSON document. It does so when it succeeds, "
+                              "and also when check finds nodes "
+                              "that cannot run, when outputs differ from --expect, and when runs of a batch "
+                              "fail. Other errors leave standard "
+                              "output empty. Errors are text on standard error. Later versions may add "
+                              "members; those listed here stay.";
+
+const cli_term cli_json_shapes[] = {
+    {"run",
+     "{\"model\", \"isa\", \"threads\", \"outputs\": [OUTPUT…]}; with --expect also \"comparison\": "
+     "{\"equal\": true or false, \"outputs\": [{\"name\", \"equal\", \"count\", \"message\"}…]}; with "
+     "--labels also \"labels\": {\"correct\", \"rows\", \"accuracy\", \"confusion\"}, where confusion[i][j] "
+     "is how many rows of label i have the largest score in class j (null above 20 classes). OUTPUT is "
+     "{\"name\", \"kind\": \"tensor\", \"type\", \"shape\": [SIZE…], \"min\", \"max\", \"mean\", \"nan\": "
+     "number of NaN, \"first\": [up to 5 values]}, where min, max and mean leave NaN out and are null when "
+     "there is nothing to tell; or {\"name\", \"kind\": \"sequence\" or \"optional\", \"type\": of the "
+     "tensors "
+     "inside, \"items\": [OUTPUT…]}."},
+    {"run, a batch",
+     "{\"model\", \"isa\", \"threads\", \"runs\": [{\"input\": FILE, \"outputs\", \"comparison\"} or "
+     "{\"input\": FILE, \"error\": {\"status\", \"message\"}}…], \"failed\", \"different\"}, where the "
+     "last two count runs."},
+    {"check",
+     "{\"model\", \"can_run\": true or false, \"problems\": [{\"status\", \"message\"}…], \"inputs\": "
+     "[DECLARATION…], \"outputs\": [DECLARATION…]}. DECLARATION is {\"name\", \"type\": such as "
+     "\"tensor(float)\", \"shape\": [SIZE, the name of a symbolic dimension, or null for an unknown "
+     "one…], or null when no shape is declared; \"optional\": true or false}. A status is a name such as "
+     "\"unsupported\" (exit code 5)."},
+    {"bench",
+     "{\"load_ms\", \"first_run_ms\", \"min_ms\", \"median_ms\", \"mean_ms\", \"p90_ms\", \"p99_ms\", "
+     "\"runs\", "
+     "\"peak_rss_kib\", \"threads\", \"isa\", \"model\", \"made_up_inputs\": true or false}; with --profile "
+     "also \"steps\": [{\"node\", \"op\", \"ms\"}…] in the order of a run."},
+    {"ops",
+     "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
+     "[TYPE…]…}}…]"},
+    {"isa", "{\"used\": LEVEL, \"set_by\": \"--isa\", \"DQRUN_ISA\" or null, \"levels\": [{\"name\", "
+            "\"available\"}…]}, the lowest first."},
+    {NULL, NULL},
+};
+
+const char cli_json_numbers[] =
+    "Integers are exact, up to 64 bits. Floats read back as the same number; the texts \"NaN\", \"Infinity\" "
+    "and "
+    "\"-Infinity\" stand for what JSON has no numbers for, and complex numbers are texts such as \"1+2i\".";
+
+const cli_term cli_environment[] = {
+    {"DQRUN_ISA", "The ISA level to use when there is no --isa."},
+    {"NO_COLOR", "When set and not empty, no colors are used (unless --color always)."},
+    {"TERM", "When dumb, neither colors nor a progress bar are used."},
+    {NULL, NULL},
+};
+
+const cli_example cli_examples[] = {
+    {CLI_RUN, "dqrun model.onnx inputs.npz", "run a model and print a table of its outputs"},
+    {CLI_RUN, "dqrun model.onnx image=photo.npy -o scores.npz", "one input by name; write the outputs"},
+    {CLI_RUN, "dqrun model.onnx test_data_set_0 --expect test_data_set_0", "compare with expected outputs"},
+    {CLI_RUN, "dqrun model.onnx --random 1 --dim N=8", "run on made-up inputs"},
+    {CLI_RUN, "dqrun model.onnx inputs/ -o outputs/", "a batch: one run for each .npz file of a folder"},
+    {CLI_RUN, "cat model.onnx | dqrun - inputs.npz -o - > outputs.npz", "pipes"},
+    {CLI_CHECK, "dqrun check model.onnx", "can this model run?"},
+    {CLI_BENCH, "dqrun bench model.onnx --threads 1 --profile", "where does the time go?"},
+    {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
+    {CLI_ISA, "dqrun isa", "what would this processor use?"},
+    {CLI_HELP, "dqrun help bench", "the options of a command"},
+    {CLI_COMPLETION, "eval \"$(dqrun completion bash)\"", "complete commands and options in this shell"},
+    {CLI_MAN, "dqrun man | man -l -", "read the manual page without installing it"},
+    {CLI_RUN, NULL, NULL},
+};
+
+const cli_exit_code cli_exit_codes[] = {
+    {0, "ok", "success"},
+    {CLI_EXIT_DIFFERS, "differs", "outputs differ from --expect"},
+    {DQ_INVALID_ARGUMENT, "invalid_argument", "wrong usage"},
+    {DQ_BAD_MODEL, "bad_model", "the model is broken or cannot be read"},
+    {DQ_BAD_INPUT, "bad_input", "an input is broken, missing or not what the model expects"},
+    {DQ_UNSUPPORTED, "unsupported", "valid ONNX that dqrun cannot run"},
+    {DQ_OUT_OF_MEMORY, "out_of_memory", "out of memory, or over a limit"},
+    {DQ_INTERNAL, "internal", "a bug in dqrun"},
+    {DQ_IO, "io", "an output could not be written"},
+    {CLI_EXIT_TIMEOUT, "timeout", "the time of --timeout is over"},
+    {DQ_CANCELLED, "cancelled", "interrupted by Ctrl-C (a second one kills the process)"},
+    {0, NULL, NULL},
+};
+
+cli_command cli_command_of(const char *name)
+{
+    for (int i = 0; i < CLI_COMMANDS; i++) {
+        if (!strcmp(cli_commands[i].name, name))
+            return (cli_command)i;
+    }
+    return CLI_COMMANDS;
+}
+
+cli_option_id cli_option_of(const char *name, size_t length)
+{
+    for (int i = 0; i < CLI_OPTIONS; i++) {
+        if (strlen(cli_options_table[i].name) == length && !memcmp(cli_options_table[i].name, name, length))
+            return (cli_option_id)i;
+    }
+    return CLI_OPTIONS;
+}
+
+cli_option_id cli_option_of_letter(char letter)
+{
+    for (int i = 0; i < CLI_OPTIONS; i++) {
+        if (cli_options_table[i].letter == letter)
+            return (cli_option_id)i;
+    }
+    return CLI_OPTIONS;
+}
+
+const char *cli_status_name(dq_status status)
+{
+    const cli_exit_code *row = cli_exit_codes;
+    while (row->meaning && row->code != (int)status)
+        row++;
+    return row->meaning ? row->name : "unknown";
+}
