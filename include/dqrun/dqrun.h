@@ -105,6 +105,39 @@ typedef struct dq_error {
     char message[1024]; /**< one sentence, UTF-8, zero-terminated, no newline; cut with "…" when longer */
 } dq_error;
 
+/* ---- Memory ------------------------------------------------------------------------------------------ */
+
+/** Where the long-lived memory of a model (dq_load_options.allocator) or session
+ * (dq_session_options.allocator) comes from; without one, from malloc. The struct is copied; `arg` must live
+ * until the last memory has been released.
+ *
+ * A model's allocator has: the graph with its attributes and unpacked initializers, copies of small files and
+ * of what dq_model_load_read reads, packed weights, constants computed while planning, fused nodes. Of a
+ * model from dq_builder_finish, the graph is malloc'ed and the rest is the allocator's. All of it is released
+ * when the model is freed with its last session. A session's allocator has: plans, the buffer of activations
+ * and scratch memory, memory of values whose shape depends on data, strings and sequences, inner graphs, and
+ * the tensors that dq_session_take_output hands over, which may be released after the session.
+ *
+ * Not covered: files larger than 1 MiB, which are mapped; schemas; thread pools and the stacks of threads;
+ * tensors that the caller creates; and what lives during one call only (parsing, planning, writing).
+ *
+ * Both functions may be called by any thread, by several at once, and while the library holds locks: they
+ * must not call the library. */
+typedef struct dq_allocator {
+    size_t size; /**< sizeof(dq_allocator), set by DQ_ALLOCATOR_INIT */
+    /** `bytes` (1 or more) that need not be cleared, aligned to `alignment`, a power of two of at most 64.
+     * NULL: there is no memory, and the call that needs it ends with DQ_OUT_OF_MEMORY. */
+    void *(*allocate)(void *arg, size_t bytes, size_t alignment);
+    /** Takes back what allocate returned, with the same number of bytes. */
+    void (*release)(void *arg, void *memory, size_t bytes);
+    void *arg; /**< passed to both */
+} dq_allocator;
+
+#define DQ_ALLOCATOR_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_allocator), NULL, NULL, NULL                                                               \
+    }
+
 /* ---- Element types ----------------------------------------------------------------------------------- */
 
 /** Element types, numbered as in ONNX's TensorProto.DataType. */
@@ -302,12 +335,24 @@ typedef struct dq_load_options {
     size_t size;             /**< sizeof(dq_load_options), set by DQ_LOAD_OPTIONS_INIT */
     dq_schemas *schemas;     /**< NULL: the library's own */
     const dq_limits *limits; /**< read during the call; NULL: the defaults */
-    const char *base_dir;    /**< folder of external data for dq_model_load_memory; NULL: none is allowed */
+    /** Folder of external data for models that dq_model_load does not load; NULL: they may have none. */
+    const char *base_dir;
+    const dq_allocator *allocator; /**< of the model's memory, copied; NULL: malloc */
+    /** Gives the external data that the model names: sets *bytes and *size to the whole contents of the file
+     * at `location`, the text in the model. Called once for each location, by the thread that loads. The
+     * bytes must stay as they are until they are released. When set, no file of external data is opened, and
+     * what `location` may look like is up to the callback. A status other than DQ_OK ends loading with it.
+     * NULL: files inside base_dir, or the model's folder. */
+    dq_status (*external_data)(void *arg, const char *location, const void **bytes, size_t *size);
+    /** Called once for each location whose bytes were given, when the model is freed with its last session,
+     * or when loading fails. `size` is the size that was given. May be NULL. */
+    void (*release_external_data)(void *arg, const char *location, const void *bytes, size_t size);
+    void *external_data_arg; /**< passed to both; lives as long as the model */
 } dq_load_options;
 
 #define DQ_LOAD_OPTIONS_INIT                                                                                 \
     {                                                                                                        \
-        sizeof(dq_load_options), NULL, NULL, NULL                                                            \
+        sizeof(dq_load_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL                                    \
     }
 
 /** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node
@@ -325,6 +370,22 @@ DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options,
  * stands for the path in sentences. */
 DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                       const dq_load_options *options, dq_model **out, dq_error *err);
+/** The same from an open descriptor, which stays the caller's and may be closed after the call. A regular
+ * file is read or mapped from its beginning, wherever the descriptor's offset is; the offset does not move. A
+ * pipe, socket or device is read to its end, waiting for data where the descriptor does not block; it may not
+ * have more than dq_limits.file_bytes bytes (DQ_OUT_OF_MEMORY). DQ_BAD_MODEL: it cannot be read. External
+ * data is looked for in options.base_dir, or comes from options.external_data. */
+DQ_API dq_status dq_model_load_fd(int fd, const char *name, const dq_load_options *options, dq_model **out,
+                                  dq_error *err);
+
+/** Reads up to `size` bytes into `buffer`. Returns their number, 0 at the end, a negative number on an error.
+ */
+typedef ptrdiff_t (*dq_read_fn)(void *arg, void *buffer, size_t size);
+/** The same from all bytes that `read` returns until its end, which the model keeps. `read` is called by the
+ * thread that loads, and with `arg`. A negative return ends loading with DQ_BAD_MODEL, more than `size` with
+ * DQ_INVALID_ARGUMENT. */
+DQ_API dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name,
+                                    const dq_load_options *options, dq_model **out, dq_error *err);
 /** Gives the caller's handle back. The model itself is freed with its last session. */
 DQ_API void dq_model_free(dq_model *model);
 
@@ -367,6 +428,16 @@ DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg,
  * built, with model-local functions inlined, attributes that were left out written with their defaults, and
  * all tensors inside the file. Refused over protobuf's 2 GiB. DQ_IO: the file could not be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
+/** The same bytes in memory, *bytes and their number *size. The caller frees them with dq_free. */
+DQ_API dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err);
+/** Takes the next `size` bytes (1 or more). Returns 0, or another number on an error. */
+typedef int (*dq_write_fn)(void *arg, const void *bytes, size_t size);
+/** The same bytes in pieces, in their order: passed to `write`, with `arg`, during the call. Once `write` has
+ * returned another number than 0 it is not called again, and the call returns DQ_IO. */
+DQ_API dq_status dq_model_save_write(const dq_model *model, dq_write_fn write, void *arg, dq_error *err);
+
+/** Frees memory that a call has allocated for the caller, where its description says so. NULL is ignored. */
+DQ_API void dq_free(void *memory);
 
 /* ---- Models from code -------------------------------------------------------------------------------- */
 

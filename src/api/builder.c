@@ -38,7 +38,7 @@ dq_status dq_builder_create(const char *name, dq_builder **out, dq_error *err)
     dq_builder *b = calloc(1, sizeof *b);
     if (!b)
         return no_memory(err);
-    dq_status status = dq_ir_create(name, NULL, &b->ir, err);
+    dq_status status = dq_ir_create(name, NULL, NULL, &b->ir, err);
     if (status == DQ_OK)
         status = dq_graph_create(b->ir, b->ir->path, NULL, &b->ir->graph, err);
     if (status != DQ_OK)

@@ -3,6 +3,7 @@
 #include "api/structs.h"
 
 #include "base/fpenv.h"
+#include "base/memory.h"
 #include "parser/parser.h"
 #include "parser/writer.h"
 #include "plan/inline.h"
@@ -159,11 +160,14 @@ static dq_status inline_and_link(dq_ir *ir, dq_error *err)
 
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
 {
-    dq_model *model = calloc(1, sizeof *model);
+    dq_model *model = dq_memory_calloc(options->allocator, 1, sizeof *model);
     if (!model) {
         dq_ir_free(ir);
         return dq_no_memory(err, sizeof *model, "a model");
     }
+    if (options->allocator)
+        model->allocator = *options->allocator;
+    model->arena.allocator = &model->allocator;
     atomic_init(&model->users, 1);
     dq_schemas *schemas = options->schemas;
     dq_status status = DQ_OK;
@@ -174,7 +178,7 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
     if (status == DQ_OK)
         status = inline_and_link(ir, err);
     if (status == DQ_OK)
-        status = dq_program_create(ir, schemas, &model->program, err);
+        status = dq_program_create(ir, schemas, &model->allocator, &model->program, err);
     if (status != DQ_OK)
         dq_ir_free(ir);
     else
@@ -186,6 +190,16 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
     return status;
 }
 
+dq_status dq_allocator_read(const char *where, const dq_allocator *allocator, dq_allocator *out,
+                            dq_error *err)
+{
+    DQ_TRY(dq_read_struct(DQ_STRUCT_ALLOCATOR, where, allocator, out, err));
+    if (allocator && (!out->allocate || !out->release))
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s.%s is NULL", where,
+                       out->allocate ? "release" : "allocate");
+    return DQ_OK;
+}
+
 dq_status dq_load_request_read(const char *function, const dq_load_options *options, dq_load_request *out,
                                dq_error *err)
 {
@@ -194,42 +208,100 @@ dq_status dq_load_request_read(const char *function, const dq_load_options *opti
     DQ_TRY(dq_read_struct(DQ_STRUCT_LOAD_OPTIONS, where, options, &out->options, err));
     snprintf(where, sizeof where, "%s: options.limits", function);
     DQ_TRY(dq_read_struct(DQ_STRUCT_LIMITS, where, out->options.limits, &out->limits, err));
-    out->options.limits = NULL;
+    out->options.limits = &out->limits;
+    snprintf(where, sizeof where, "%s: options.allocator", function);
+    DQ_TRY(dq_allocator_read(where, out->options.allocator, &out->allocator, err));
+    if (out->options.allocator)
+        out->options.allocator = &out->allocator;
     return DQ_OK;
 }
 
-dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out, dq_error *err)
+/* Where a model's bytes come from: one of these. */
+typedef struct source {
+    const char *path; /* a file */
+    const char *name; /* else for sentences, and: */
+    const void *bytes;
+    size_t size;
+    dq_read_fn read;
+    void *arg;
+    int fd;
+    dq_status (*parse)(const struct source *s, const dq_load_options *options, dq_ir **ir, dq_error *err);
+} source;
+
+static dq_status parse_path(const source *s, const dq_load_options *options, dq_ir **ir, dq_error *err)
+{
+    return dq_parse_file(s->path, options, ir, err);
+}
+
+static dq_status parse_memory(const source *s, const dq_load_options *options, dq_ir **ir, dq_error *err)
+{
+    return dq_parse_memory(s->bytes, s->size, s->name, options, ir, err);
+}
+
+static dq_status parse_fd(const source *s, const dq_load_options *options, dq_ir **ir, dq_error *err)
+{
+    return dq_parse_fd(s->fd, s->name, options, ir, err);
+}
+
+static dq_status parse_read(const source *s, const dq_load_options *options, dq_ir **ir, dq_error *err)
+{
+    return dq_parse_read(s->read, s->arg, s->name, options, ir, err);
+}
+
+static dq_status load(const char *function, const source *s, const dq_load_options *options, dq_model **out,
+                      dq_error *err)
 {
     dq_ir *ir = NULL;
     dq_load_request own;
-    if (!path || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: %s is NULL", path ? "out" : "path");
-    DQ_TRY(dq_load_request_read("dq_model_load", options, &own, err));
+    DQ_TRY(dq_load_request_read(function, options, &own, err));
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_parse_file(path, &own.limits, &ir, err);
+    dq_status status = s->parse(s, &own.options, &ir, err);
     if (status == DQ_OK)
         status = dq_model_from_ir(ir, &own.options, out, err);
     dq_fpenv_leave(callers);
     return status;
+}
+
+dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out, dq_error *err)
+{
+    if (!path || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: %s is NULL", path ? "out" : "path");
+    return load("dq_model_load", &(source){.path = path, .parse = parse_path}, options, out, err);
 }
 
 dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                const dq_load_options *options, dq_model **out, dq_error *err)
 {
-    dq_ir *ir = NULL;
-    dq_load_request own;
     if ((size && !bytes) || !name || !out)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: %s is NULL",
                        size && !bytes ? "bytes"
                        : name         ? "out"
                                       : "name");
-    DQ_TRY(dq_load_request_read("dq_model_load_memory", options, &own, err));
-    const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_parse_memory(bytes, size, name, own.options.base_dir, &own.limits, &ir, err);
-    if (status == DQ_OK)
-        status = dq_model_from_ir(ir, &own.options, out, err);
-    dq_fpenv_leave(callers);
-    return status;
+    const source s = {.bytes = bytes, .size = size, .name = name, .parse = parse_memory};
+    return load("dq_model_load_memory", &s, options, out, err);
+}
+
+dq_status dq_model_load_fd(int fd, const char *name, const dq_load_options *options, dq_model **out,
+                           dq_error *err)
+{
+    if (fd < 0)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_fd: fd is %d, expected an open descriptor",
+                       fd);
+    if (!name || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_fd: %s is NULL", name ? "out" : "name");
+    return load("dq_model_load_fd", &(source){.fd = fd, .name = name, .parse = parse_fd}, options, out, err);
+}
+
+dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name, const dq_load_options *options,
+                             dq_model **out, dq_error *err)
+{
+    if (!read || !name || !out)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_read: %s is NULL",
+                       !read  ? "read"
+                       : name ? "out"
+                              : "name");
+    const source s = {.read = read, .arg = arg, .name = name, .parse = parse_read};
+    return load("dq_model_load_read", &s, options, out, err);
 }
 
 /* Gives back one use of the model; the last one frees it. */
@@ -237,17 +309,43 @@ void dq_model_free(dq_model *model)
 {
     if (!model || atomic_fetch_sub(&model->users, 1) != 1)
         return;
+    const dq_allocator allocator = model->allocator;
     dq_program_free(model->program);
     dq_schemas_free(model->own_schemas);
     dq_arena_free(&model->arena);
-    free(model);
+    dq_memory_free(&allocator, model, sizeof *model);
 }
+
+/* ---- Saving ------------------------------------------------------------------------------------------- */
 
 dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err)
 {
     if (!model || !path)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save: a pointer is NULL");
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save: %s is NULL", model ? "path" : "model");
     return dq_write_file(model->program->ir, path, err);
+}
+
+dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err)
+{
+    if (!model || !bytes || !size)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save_memory: %s is NULL",
+                       !model  ? "model"
+                       : bytes ? "size"
+                               : "bytes");
+    return dq_write_memory(model->program->ir, bytes, size, err);
+}
+
+dq_status dq_model_save_write(const dq_model *model, dq_write_fn write, void *arg, dq_error *err)
+{
+    if (!model || !write)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save_write: %s is NULL",
+                       model ? "write" : "model");
+    return dq_write_pieces(model->program->ir, write, arg, err);
+}
+
+void dq_free(void *memory)
+{
+    free(memory);
 }
 
 dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why), void *arg,

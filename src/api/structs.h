@@ -14,7 +14,8 @@
 #define DQ_PUBLIC_STRUCTS(X)                                                                                 \
     X(LIMITS, dq_limits, work)                                                                               \
     X(OPERATOR_INFO, dq_operator_info, name)                                                                 \
-    X(LOAD_OPTIONS, dq_load_options, base_dir)                                                               \
+    X(ALLOCATOR, dq_allocator, arg)                                                                          \
+    X(LOAD_OPTIONS, dq_load_options, external_data_arg)                                                      \
     X(VALUE_INFO, dq_value_info, dim_names)                                                                  \
     X(ATTRIBUTE, dq_attribute, count)                                                                        \
     X(THREAD_POOL_OPTIONS, dq_thread_pool_options, spin_us)                                                  \

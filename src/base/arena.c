@@ -2,12 +2,11 @@
 #include "base/arena.h"
 
 #include "base/checked.h"
-#include "base/pages.h"
+#include "base/memory.h"
 
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,12 +36,12 @@ struct dq_arena_block {
     char *data;
 };
 
-static dq_arena_block *new_block(size_t size)
+static dq_arena_block *new_block(const dq_allocator *allocator, size_t size)
 {
     size_t total;
     if (!dq_add_size(sizeof(dq_arena_block), size, &total))
         return NULL;
-    dq_arena_block *block = dq_pages_alloc(total);
+    dq_arena_block *block = dq_memory_alloc(allocator, total);
     if (!block)
         return NULL;
     block->next = NULL;
@@ -79,7 +78,7 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
     size_t step = arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used;
     if (step > LARGEST_STEP)
         step = LARGEST_STEP;
-    dq_arena_block *block = new_block(wanted > step ? wanted : step);
+    dq_arena_block *block = new_block(arena->allocator, wanted > step ? wanted : step);
     if (!block)
         return NULL;
     dq_arena_block **end = &arena->first;
@@ -158,8 +157,8 @@ void dq_arena_free(dq_arena *arena)
     while (block) {
         dq_arena_block *next = block->next;
         UNPOISON(block->data, block->size);
-        free(block);
+        dq_memory_free(arena->allocator, block, sizeof *block + block->size);
         block = next;
     }
-    *arena = (dq_arena){0};
+    *arena = (dq_arena){.allocator = arena->allocator};
 }

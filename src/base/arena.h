@@ -4,16 +4,17 @@
 #ifndef DQ_BASE_ARENA_H
 #define DQ_BASE_ARENA_H
 
-#include <stddef.h>
+#include <dqrun/dqrun.h>
 
 typedef struct dq_arena_block dq_arena_block;
 
 /** Zero-initialised is empty and ready. */
 typedef struct dq_arena {
-    dq_arena_block *first;   /* all blocks, oldest first: reset keeps them */
-    dq_arena_block *current; /* the one that is being filled */
-    size_t used;             /* bytes handed out since the last reset */
-    size_t held;             /* of all blocks */
+    dq_arena_block *first;         /* all blocks, oldest first: reset keeps them */
+    dq_arena_block *current;       /* the one that is being filled */
+    size_t used;                   /* bytes handed out since the last reset */
+    size_t held;                   /* of all blocks */
+    const dq_allocator *allocator; /* gives the blocks and outlives the arena; NULL: malloc */
 } dq_arena;
 
 /** Zeroed memory aligned to `align` (a power of two, at most DQ_ALIGN); NULL when memory ran out. */

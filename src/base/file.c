@@ -2,11 +2,12 @@
 #define _DEFAULT_SOURCE /* madvise, realpath */
 #include "base/file.h"
 
-#include "base/pages.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,10 @@ static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq
 }
 
 /* A copy of a small file: unlike a mapped one it stays whatever becomes of the file. */
-static dq_status read_whole(int fd, size_t size, const char *path, dq_status fault, dq_file *out,
-                            dq_error *err)
+static dq_status read_whole(int fd, size_t size, const char *path, const dq_allocator *allocator,
+                            dq_status fault, dq_file *out, dq_error *err)
 {
-    unsigned char *bytes = dq_pages_alloc(size);
+    unsigned char *bytes = dq_memory_alloc(allocator, size);
     if (!bytes)
         return dq_no_memory(err, size, path);
     for (size_t at = 0; at < size;) {
@@ -35,18 +36,18 @@ static dq_status read_whole(int fd, size_t size, const char *path, dq_status fau
             at += (size_t)got;
         } else if (got == 0 || errno != EINTR) {
             const int why = got ? errno : 0;
-            free(bytes);
+            dq_memory_free(allocator, bytes, size);
             return why ? dq_fail(err, fault, "%s: cannot be read: %s", path, strerror(why))
                        : dq_fail(err, fault, "%s: was cut off while it was read, at %zu of %zu bytes", path,
                                  at, size);
         }
     }
-    *out = (dq_file){.bytes = bytes, .size = size, .owned = true};
+    *out = (dq_file){.bytes = bytes, .size = size, .capacity = size, .owned = true, .allocator = allocator};
     return DQ_OK;
 }
 
-dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
-                         dq_error *err)
+dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
+                         dq_status fault, dq_file *out, dq_error *err)
 {
     static const unsigned char nothing[1] = {0};
     struct stat info;
@@ -62,7 +63,7 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fau
         return DQ_OK;
     }
     if (size <= DQ_FILE_READ)
-        return read_whole(fd, (size_t)size, path, fault, out, err);
+        return read_whole(fd, (size_t)size, path, allocator, fault, out, err);
     void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return dq_fail(err, errno == ENOMEM ? DQ_OUT_OF_MEMORY : fault, "%s: cannot be mapped: %s", path,
@@ -71,15 +72,100 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fau
     return DQ_OK;
 }
 
-dq_status dq_file_map(const char *path, uint64_t limit, dq_status fault, dq_file *out, dq_error *err)
+dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
+                      dq_file *out, dq_error *err)
 {
     /* O_NONBLOCK: opening a named pipe must not wait for a writer that never comes. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return dq_fail(err, fault, "%s: cannot be opened: %s", path, strerror(errno));
-    dq_status status = dq_file_map_fd(fd, path, limit, fault, out, err);
+    dq_status status = dq_file_map_fd(fd, path, limit, allocator, fault, out, err);
     close(fd);
     return status;
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------ */
+
+/* Room for more bytes: twice as many each time. */
+static bool grow(dq_file *file)
+{
+    enum { FIRST = 1 << 16 };
+    const size_t wanted = file->capacity ? 2 * file->capacity : FIRST;
+    void *grown = wanted > file->capacity ? dq_memory_grow(file->allocator, (void *)(uintptr_t)file->bytes,
+                                                           file->capacity, wanted)
+                                          : NULL;
+    if (!grown)
+        return false;
+    file->bytes = grown;
+    file->capacity = wanted;
+    return true;
+}
+
+static dq_status read_all(dq_read_fn read, void *arg, const char *path, uint64_t limit, dq_status fault,
+                          dq_file *file, dq_error *err)
+{
+    for (;;) {
+        if (file->size == file->capacity && !grow(file))
+            return dq_no_memory(err, file->capacity, path);
+        const size_t room = file->capacity - file->size;
+        const ptrdiff_t got = read(arg, (void *)(uintptr_t)(file->bytes + file->size), room);
+        if (got == 0)
+            return DQ_OK;
+        if (got < 0)
+            return dq_fail(err, fault, "%s: cannot be read: the read function returned %td at byte %zu", path,
+                           got, file->size);
+        if ((size_t)got > room)
+            return dq_fail(err, DQ_INVALID_ARGUMENT,
+                           "%s: the read function returned %td for a buffer of %zu bytes", path, got, room);
+        file->size += (size_t)got;
+        if (file->size > limit)
+            return dq_fail(err, DQ_OUT_OF_MEMORY, "%s: has more bytes than the limit of %" PRIu64, path,
+                           limit);
+    }
+}
+
+dq_status dq_file_read(dq_read_fn read, void *arg, const char *path, uint64_t limit,
+                       const dq_allocator *allocator, dq_status fault, dq_file *out, dq_error *err)
+{
+    dq_file file = {.owned = true, .allocator = allocator};
+    dq_status status = read_all(read, arg, path, limit, fault, &file, err);
+    if (status != DQ_OK)
+        dq_file_unmap(&file);
+    else
+        *out = file;
+    return status;
+}
+
+typedef struct descriptor {
+    int fd, fault; /* errno of a read that failed, or 0 */
+} descriptor;
+
+static ptrdiff_t read_descriptor(void *arg, void *buffer, size_t size)
+{
+    descriptor *d = arg;
+    for (;;) {
+        const ssize_t got = read(d->fd, buffer, size);
+        if (got >= 0)
+            return got;
+        struct pollfd ready = {.fd = d->fd, .events = POLLIN};
+        if (errno == EAGAIN)
+            poll(&ready, 1, -1);
+        else if (errno != EINTR)
+            break;
+    }
+    d->fault = errno;
+    return -1;
+}
+
+dq_status dq_file_load_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
+                          dq_status fault, dq_file *out, dq_error *err)
+{
+    descriptor d = {.fd = fd};
+    struct stat info;
+    if (fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
+        return dq_file_map_fd(fd, path, limit, allocator, fault, out, err);
+    const dq_status status = dq_file_read(read_descriptor, &d, path, limit, allocator, fault, out, err);
+    return d.fault ? dq_fail(err, status, "%s: cannot be read: %s", path, strerror(d.fault)) : status;
 }
 
 void dq_file_unmap(dq_file *file)
@@ -87,7 +173,7 @@ void dq_file_unmap(dq_file *file)
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size);
     if (file->owned)
-        free((void *)(uintptr_t)file->bytes);
+        dq_memory_free(file->allocator, file->bytes, file->capacity);
     *file = (dq_file){0};
 }
 

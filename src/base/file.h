@@ -13,17 +13,26 @@ enum { DQ_FILE_READ = 1 << 20 };
 /** A file in memory. Zero-initialised is none. */
 typedef struct dq_file {
     const unsigned char *bytes; /* not NULL once open, also when size is 0 */
-    size_t size;
-    bool mapped; /* else a copy, or static */
+    size_t size, capacity;      /* capacity: of an owned copy, as it was allocated */
+    bool mapped;                /* else a copy, or static */
     bool owned;
+    const dq_allocator *allocator; /* of an owned copy; NULL: malloc */
 } dq_file;
 
 /** Reads or maps the regular file at `path`, refusing one over `limit` bytes. Sentences name the path; faults
  * of the file itself carry `fault` as their status. */
-dq_status dq_file_map(const char *path, uint64_t limit, dq_status fault, dq_file *out, dq_error *err);
+dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
+                      dq_file *out, dq_error *err);
 /** The same for an open descriptor, which stays the caller's; `path` is for sentences. */
-dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, dq_status fault, dq_file *out,
-                         dq_error *err);
+dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
+                         dq_status fault, dq_file *out, dq_error *err);
+/** The same for a descriptor that need not be a regular file: a regular file is read or mapped from its
+ * beginning, anything else (a pipe, a socket, a device) is read from where it stands to its end. */
+dq_status dq_file_load_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
+                          dq_status fault, dq_file *out, dq_error *err);
+/** Reads what `read` gives until its end, refusing more than `limit` bytes. */
+dq_status dq_file_read(dq_read_fn read, void *arg, const char *path, uint64_t limit,
+                       const dq_allocator *allocator, dq_status fault, dq_file *out, dq_error *err);
 void dq_file_unmap(dq_file *file);
 /** Gives back the memory of the whole pages in bytes[0 … size-1], part of a mapped file; they are read again
  * when they are looked at again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/namemap.h"
 
-#include <stdint.h>
-#include <stdlib.h>
+#include "base/memory.h"
+
 #include <string.h>
 
 struct dq_namemap_entry {
@@ -40,16 +40,22 @@ void *dq_namemap_get(const dq_namemap *map, const char *name)
     return entry->name ? entry->value : NULL;
 }
 
+static void free_entries(const dq_namemap *map)
+{
+    dq_memory_free(map->allocator, map->entries, map->capacity * sizeof *map->entries);
+}
+
 static bool grow(dq_namemap *map)
 {
-    dq_namemap larger = {.capacity = map->capacity ? map->capacity * 2 : 16, .count = map->count};
-    larger.entries = calloc(larger.capacity, sizeof *larger.entries);
+    dq_namemap larger = *map;
+    larger.capacity = map->capacity ? map->capacity * 2 : 16;
+    larger.entries = dq_memory_calloc(map->allocator, larger.capacity, sizeof *larger.entries);
     if (!larger.entries)
         return false;
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].name)
             *slot(&larger, map->entries[i].name, map->entries[i].hash) = map->entries[i];
-    free(map->entries);
+    free_entries(map);
     *map = larger;
     return true;
 }
@@ -68,6 +74,6 @@ bool dq_namemap_put(dq_namemap *map, const char *name, void *value)
 
 void dq_namemap_free(dq_namemap *map)
 {
-    free(map->entries);
-    *map = (dq_namemap){0};
+    free_entries(map);
+    *map = (dq_namemap){.allocator = map->allocator};
 }

@@ -3,8 +3,7 @@
 #ifndef DQ_BASE_NAMEMAP_H
 #define DQ_BASE_NAMEMAP_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <dqrun/dqrun.h>
 
 typedef struct dq_namemap_entry dq_namemap_entry;
 
@@ -12,6 +11,7 @@ typedef struct dq_namemap_entry dq_namemap_entry;
 typedef struct dq_namemap {
     dq_namemap_entry *entries;
     size_t capacity, count;
+    const dq_allocator *allocator; /* of the entries; NULL: malloc */
 } dq_namemap;
 
 /** The value stored under `name`, or NULL. */

@@ -2,6 +2,7 @@
 #include "exec/exec.h"
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "base/pages.h"
 #include "exec/flow.h"
 #include "exec/targets.h"
@@ -10,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,8 +21,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
-                          dq_error *err)
+dq_status dq_exec_reserve(const dq_allocator *allocator, void **memory, size_t *capacity, size_t size,
+                          size_t keep, const char *what, dq_error *err)
 {
     /* a large page of which more than half is used may as well be there whole */
     size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_ALIGN, wanted;
@@ -33,25 +33,26 @@ dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t k
     if (!dq_align_size(size ? size + more : 1, align, &wanted))
         return dq_no_memory(err, size, what);
     if (!keep) { /* both at once would be more memory than is needed */
-        free(*memory);
+        dq_memory_free(allocator, *memory, *capacity);
         *memory = NULL;
         *capacity = 0;
     }
-    void *grown = dq_pages_alloc(wanted);
+    void *grown = dq_memory_alloc(allocator, wanted);
     if (!grown)
         return dq_no_memory(err, wanted, what);
     if (keep) {
         memcpy(grown, *memory, keep);
-        free(*memory);
+        dq_memory_free(allocator, *memory, *capacity);
     }
     *memory = grown;
     *capacity = wanted;
     return DQ_OK;
 }
 
-static dq_status reserve(void **memory, size_t *capacity, size_t size, const char *what, dq_error *err)
+static dq_status reserve(const dq_allocator *allocator, void **memory, size_t *capacity, size_t size,
+                         const char *what, dq_error *err)
 {
-    return dq_exec_reserve(memory, capacity, size, 0, what, err);
+    return dq_exec_reserve(allocator, memory, capacity, size, 0, what, err);
 }
 
 /* ---- Where everything is ------------------------------------------------------------------------------ */
@@ -98,7 +99,7 @@ static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_cou
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-static dq_status reserve_late_scratch(dq_step *step, dq_error *err)
+static dq_status reserve_late_scratch(const dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t shared, workers, all;
@@ -106,7 +107,8 @@ static dq_status reserve_late_scratch(dq_step *step, dq_error *err)
         !dq_mul_size(dq_threads_count(call->threads), call->worker_scratch_size, &workers) ||
         !dq_add_size(shared, workers, &all))
         return dq_no_memory(err, call->scratch_size, "an operator's scratch");
-    DQ_TRY(reserve(&step->late_scratch, &step->late_scratch_capacity, all, "an operator's scratch", err));
+    DQ_TRY(reserve(plan->allocator, &step->late_scratch, &step->late_scratch_capacity, all,
+                   "an operator's scratch", err));
     call->scratch = step->late_scratch;
     call->worker_scratch = (char *)step->late_scratch + shared;
     return DQ_OK;
@@ -131,8 +133,8 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
             slot->t.data = to->data;
             continue;
         }
-        DQ_TRY(
-            reserve(&slot->late_memory, &slot->late_capacity, slot->t.size, "a value inside the graph", err));
+        DQ_TRY(reserve(plan->allocator, &slot->late_memory, &slot->late_capacity, slot->t.size,
+                       "a value inside the graph", err));
         slot->t.data = slot->late_memory;
     }
     DQ_TRY(dq_plan_take(plan, dq_call_work(call), err));
@@ -140,7 +142,7 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
     DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
-    return reserve_late_scratch(step, err);
+    return reserve_late_scratch(plan, step, err);
 }
 
 static void report(const dq_exec *exec, const dq_step *step, double seconds)
@@ -195,7 +197,7 @@ static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
         copy->t.owned = false;
         if (from->t.kind != DQ_KIND_TENSOR)
             return DQ_OK; /* items are the run's already */
-        DQ_TRY(reserve(&copy->memory, &copy->capacity, from->t.size, "an output", err));
+        DQ_TRY(reserve(plan->allocator, &copy->memory, &copy->capacity, from->t.size, "an output", err));
         copy->t.data = copy->memory;
     }
     if (copy->t.size)
@@ -276,7 +278,8 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given,
     if (status != DQ_OK && !plan->graph->outer)
         dq_error_prefix(err, "%s: ", plan->program->ir->path);
     DQ_TRY(status);
-    DQ_TRY(reserve(&exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations", err));
+    DQ_TRY(reserve(exec->allocator, &exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations",
+                   err));
     bind_buffer(plan, exec->buffer);
     bind_inputs(plan, given, given_count);
     DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
@@ -309,9 +312,14 @@ dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint3
     return dq_exec_run_inner(exec, plan, given, given_count, &exec->strings, err);
 }
 
+void dq_exec_init(dq_exec *exec, const dq_allocator *allocator)
+{
+    *exec = (dq_exec){.allocator = allocator, .strings.allocator = allocator};
+}
+
 void dq_exec_free(dq_exec *exec)
 {
-    free(exec->buffer);
+    dq_memory_free(exec->allocator, exec->buffer, exec->buffer_capacity);
     dq_arena_free(&exec->strings);
     *exec = (dq_exec){0};
 }

@@ -7,7 +7,8 @@
 #include "plan/plan.h"
 
 typedef struct dq_exec {
-    void *buffer; /* plan->buffer_size bytes */
+    const dq_allocator *allocator; /* of the buffer and the strings; NULL: malloc */
+    void *buffer;                  /* plan->buffer_size bytes */
     size_t buffer_capacity;
     dq_arena strings; /* bytes of string tensors, and items of sequences, of the last run */
     dq_tensor *const
@@ -30,12 +31,14 @@ dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint3
 dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
                             dq_arena *strings, dq_error *err);
 
-/** Grows malloc'ed memory, aligned to 64 bytes; the first `keep` bytes of what was in it stay. Never NULL
- * afterwards, so that empty tensors have an address too. What grows and need not stay gets a quarter more,
- * which is address space until somebody writes there. */
-dq_status dq_exec_reserve(void **memory, size_t *capacity, size_t size, size_t keep, const char *what,
-                          dq_error *err);
+/** Grows memory of the allocator (NULL: malloc), aligned to 64 bytes; the first `keep` bytes of what was in
+ * it stay. Never NULL afterwards, so that empty tensors have an address too. What grows and need not stay
+ * gets a quarter more, which is address space until somebody writes there. */
+dq_status dq_exec_reserve(const dq_allocator *allocator, void **memory, size_t *capacity, size_t size,
+                          size_t keep, const char *what, dq_error *err);
 
+/** An exec without memory yet. */
+void dq_exec_init(dq_exec *exec, const dq_allocator *allocator);
 void dq_exec_free(dq_exec *exec);
 
 #endif

@@ -19,7 +19,7 @@ static dq_status only_one(const dq_step *step, uint32_t i, dq_error *err)
 static dq_status run_if(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_flow *flow;
-    DQ_TRY(dq_flow_open(step, "then_branch", "else_branch", &flow, err));
+    DQ_TRY(dq_flow_open(plan, step, "then_branch", "else_branch", &flow, err));
     DQ_TRY(only_one(step, 0, err));
     dq_inner *inner = flow->inners[dq_tensor_get_int(step->call.in[0], 0) ? 0 : 1];
     DQ_TRY(dq_inner_check_arity(inner, step, 0, step->call.out_count, err));
@@ -44,7 +44,7 @@ typedef struct loop {
 static dq_status open_loop(loop *l, dq_error *err)
 {
     const dq_op_call *call = &l->step->call;
-    DQ_TRY(dq_flow_open(l->step, "body", NULL, &l->flow, err));
+    DQ_TRY(dq_flow_open(l->plan, l->step, "body", NULL, &l->flow, err));
     l->body = l->flow->inners[0];
     l->carried = call->in_count > 2 ? call->in_count - 2 : 0;
     uint32_t outputs = l->body->graph->output_count;

@@ -1,64 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/inner.h"
 
+#include "base/memory.h"
 #include "ops/move.h"
 #include "tensor/items.h"
 #include "tensor/shape.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
-static void free_inner(dq_inner *inner)
+static size_t given_room(const dq_graph *g)
+{
+    return (size_t)g->input_count + g->capture_count + 1;
+}
+
+static void free_inner(dq_inner *inner, const dq_allocator *allocator)
 {
     if (!inner)
         return;
+    const size_t inputs = (size_t)inner->graph->input_count + 1,
+                 outputs = (size_t)inner->graph->output_count + 1, all = given_room(inner->graph);
     dq_plan_free(inner->plan);
     dq_exec_free(&inner->exec);
-    free(inner->inputs);
-    free(inner->given);
-    free(inner->planned);
-    free(inner->passed);
-    free(inner->wanted);
-    free(inner);
+    dq_memory_free(allocator, inner->inputs, inputs * sizeof *inner->inputs);
+    dq_memory_free(allocator, inner->given, all * sizeof *inner->given);
+    dq_memory_free(allocator, inner->planned, all * sizeof *inner->planned);
+    dq_memory_free(allocator, inner->passed, outputs * sizeof *inner->passed);
+    dq_memory_free(allocator, inner->wanted, outputs * sizeof *inner->wanted);
+    dq_memory_free(allocator, inner, sizeof *inner);
 }
 
 void dq_kept_free(dq_kept *kept)
 {
-    free(kept->memory);
-    *kept = (dq_kept){0};
+    dq_memory_free(kept->allocator, kept->memory, kept->capacity);
+    *kept = (dq_kept){.allocator = kept->allocator};
 }
 
-static void free_kept(dq_kept *kept, uint32_t count)
+static dq_kept *make_kept(const dq_allocator *allocator, uint32_t count)
+{
+    dq_kept *kept = dq_memory_calloc(allocator, (size_t)count + 1, sizeof *kept);
+    for (uint32_t i = 0; kept && i < count; i++)
+        kept[i].allocator = allocator;
+    return kept;
+}
+
+static void free_kept(dq_kept *kept, uint32_t count, const dq_allocator *allocator)
 {
     for (uint32_t i = 0; kept && i < count; i++)
         dq_kept_free(&kept[i]);
-    free(kept);
+    dq_memory_free(allocator, kept, ((size_t)count + 1) * sizeof *kept);
 }
 
 static void free_flow(dq_flow *flow)
 {
-    free_inner(flow->inners[0]);
-    free_inner(flow->inners[1]);
-    free_kept(flow->kept, flow->kept_count);
-    free_kept(flow->slices, flow->slice_count);
-    free(flow);
+    const dq_allocator *allocator = flow->allocator;
+    free_inner(flow->inners[0], allocator);
+    free_inner(flow->inners[1], allocator);
+    free_kept(flow->kept, flow->kept_count, allocator);
+    free_kept(flow->slices, flow->slice_count, allocator);
+    dq_memory_free(allocator, flow, sizeof *flow);
 }
 
-static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
+static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner **out, dq_error *err)
 {
-    size_t all = (size_t)g->input_count + g->capture_count + 1;
-    dq_inner *inner = calloc(1, sizeof *inner);
+    const size_t inputs = (size_t)g->input_count + 1, outputs = (size_t)g->output_count + 1,
+                 all = given_room(g);
+    dq_inner *inner = dq_memory_calloc(allocator, 1, sizeof *inner);
     if (!inner)
         return dq_no_memory(err, sizeof *inner, "an inner graph");
     *out = inner;
     inner->graph = g;
-    inner->inputs = calloc((size_t)g->input_count + 1, sizeof *inner->inputs);
-    inner->given = calloc(all, sizeof *inner->given);
-    inner->planned = calloc(all, sizeof *inner->planned);
-    inner->passed = calloc((size_t)g->output_count + 1, sizeof *inner->passed);
-    inner->wanted = calloc((size_t)g->output_count + 1, sizeof *inner->wanted);
+    dq_exec_init(&inner->exec, allocator);
+    inner->inputs = dq_memory_calloc(allocator, inputs, sizeof *inner->inputs);
+    inner->given = dq_memory_calloc(allocator, all, sizeof *inner->given);
+    inner->planned = dq_memory_calloc(allocator, all, sizeof *inner->planned);
+    inner->passed = dq_memory_calloc(allocator, outputs, sizeof *inner->passed);
+    inner->wanted = dq_memory_calloc(allocator, outputs, sizeof *inner->wanted);
     if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->wanted)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
@@ -68,26 +86,30 @@ static dq_status make_inner(dq_graph *g, dq_inner **out, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_flow **out, dq_error *err)
+static dq_status fill_flow(dq_flow *flow, const dq_step *step, const char *const names[2], dq_error *err)
+{
+    for (int i = 0; i < 2 && names[i]; i++)
+        DQ_TRY(
+            make_inner(dq_node_attr(step->node, names[i])->u.graph, flow->allocator, &flow->inners[i], err));
+    flow->kept_count = flow->inners[0]->graph->output_count + step->call.in_count;
+    flow->slice_count = flow->inners[0]->graph->input_count;
+    flow->kept = make_kept(flow->allocator, flow->kept_count);
+    flow->slices = make_kept(flow->allocator, flow->slice_count);
+    return flow->kept && flow->slices ? DQ_OK : dq_no_memory(err, sizeof *flow->kept, "an inner graph");
+}
+
+dq_status dq_flow_open(const dq_plan *plan, dq_step *step, const char *first, const char *second,
+                       dq_flow **out, dq_error *err)
 {
     *out = step->flow;
     if (step->flow)
         return DQ_OK;
-    const char *names[2] = {first, second};
-    dq_flow *flow = calloc(1, sizeof *flow);
+    const char *const names[2] = {first, second};
+    dq_flow *flow = dq_memory_calloc(plan->allocator, 1, sizeof *flow);
     if (!flow)
         return dq_no_memory(err, sizeof *flow, "an inner graph");
-    dq_status status = DQ_OK;
-    for (int i = 0; i < 2 && names[i] && status == DQ_OK; i++)
-        status = make_inner(dq_node_attr(step->node, names[i])->u.graph, &flow->inners[i], err);
-    if (status == DQ_OK) {
-        flow->kept_count = flow->inners[0]->graph->output_count + step->call.in_count;
-        flow->slice_count = flow->inners[0]->graph->input_count;
-        flow->kept = calloc((size_t)flow->kept_count + 1, sizeof *flow->kept);
-        flow->slices = calloc((size_t)flow->slice_count + 1, sizeof *flow->slices);
-        if (!flow->kept || !flow->slices)
-            status = dq_no_memory(err, sizeof *flow->kept, "an inner graph");
-    }
+    flow->allocator = plan->allocator;
+    dq_status status = fill_flow(flow, step, names, err);
     if (status != DQ_OK) {
         free_flow(flow);
         return status;
@@ -211,6 +233,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .kernels = outer->kernels,
                                .threads = outer->threads,
                                .budget = outer->budget,
+                               .allocator = outer->allocator,
                                .fuse = outer->fuse,
                                .honor_accuracy_level = outer->honor_accuracy_level,
                                .why = outer->why,
@@ -295,7 +318,8 @@ dq_status dq_kept_set(dq_kept *kept, const dq_tensor *t, dq_error *err)
     kept->t.owned = false;
     if (t->kind != DQ_KIND_TENSOR || from == kept->memory)
         return DQ_OK;
-    DQ_TRY(dq_exec_reserve(&kept->memory, &kept->capacity, t->size, 0, "a value of a loop", err));
+    DQ_TRY(dq_exec_reserve(kept->allocator, &kept->memory, &kept->capacity, t->size, 0, "a value of a loop",
+                           err));
     kept->t.data = kept->memory;
     if (t->size)
         memcpy(kept->memory, from, t->size);
@@ -310,7 +334,8 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
     wanted = kept->t.size;
     if (held && wanted > kept->capacity && wanted < SIZE_MAX / 2)
         wanted *= 2; /* it is growing by a slice at a time */
-    DQ_TRY(dq_exec_reserve(&kept->memory, &kept->capacity, wanted, held, "a scan output", err));
+    DQ_TRY(
+        dq_exec_reserve(kept->allocator, &kept->memory, &kept->capacity, wanted, held, "a scan output", err));
     kept->t.data = kept->memory;
     if (kept->t.size > held)
         memset((char *)kept->memory + held, 0, kept->t.size - held);

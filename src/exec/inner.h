@@ -28,13 +28,15 @@ typedef struct dq_kept {
     dq_tensor t;
     void *memory;
     size_t capacity;
+    const dq_allocator *allocator; /* NULL: malloc */
 } dq_kept;
 
 /** State of a step with inner graphs. */
 typedef struct dq_flow {
-    dq_inner *inners[2]; /* If: then and else; the others: the body, and NULL */
-    dq_kept *kept;       /* by output of the step */
-    dq_kept *slices;     /* by input of the body */
+    const dq_allocator *allocator; /* of all that it has: the plan's */
+    dq_inner *inners[2];           /* If: then and else; the others: the body, and NULL */
+    dq_kept *kept;                 /* by output of the step */
+    dq_kept *slices;               /* by input of the body */
     uint32_t kept_count, slice_count;
     int64_t iteration;
     bool go;
@@ -42,7 +44,8 @@ typedef struct dq_flow {
 
 /** The state of the step, made at its first run, with the graphs of the attributes of these names (the second
  * may be NULL). */
-dq_status dq_flow_open(dq_step *step, const char *first, const char *second, dq_flow **out, dq_error *err);
+dq_status dq_flow_open(const dq_plan *plan, dq_step *step, const char *first, const char *second,
+                       dq_flow **out, dq_error *err);
 
 /** Runs the graph over inner->inputs. Outputs: dq_inner_output, until it runs again. */
 dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *step, dq_error *err);

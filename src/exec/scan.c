@@ -52,7 +52,7 @@ static bool reverse(const int64_t *list, uint32_t i)
 static dq_status open_scan(scan *s, dq_error *err)
 {
     const dq_op_call *call = &s->step->call;
-    DQ_TRY(dq_flow_open(s->step, "body", NULL, &s->flow, err));
+    DQ_TRY(dq_flow_open(s->plan, s->step, "body", NULL, &s->flow, err));
     s->body = s->flow->inners[0];
     s->batched = call->version < 9;
     s->first = s->batched ? 1 : 0;

@@ -54,7 +54,7 @@ static dq_status iterate(const map *m, const dq_plan *plan, size_t at, const dq_
 dq_status dq_flow_sequence_map(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_flow *flow;
-    DQ_TRY(dq_flow_open(step, "body", NULL, &flow, err));
+    DQ_TRY(dq_flow_open(plan, step, "body", NULL, &flow, err));
     dq_op_call *call = &step->call;
     map m = {.step = step, .body = flow->inners[0], .count = call->in[0]->count};
     DQ_TRY(dq_inner_check_arity(m.body, step, call->in_count, call->out_count, err));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/graph.h"
 
+#include "base/memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 dq_limits dq_limits_complete(const dq_limits *given)
@@ -25,11 +26,15 @@ dq_limits dq_limits_complete(const dq_limits *given)
     return limits;
 }
 
-dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err)
+dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_allocator *allocator, dq_ir **out,
+                       dq_error *err)
 {
-    dq_ir *ir = calloc(1, sizeof *ir);
+    dq_ir *ir = dq_memory_calloc(allocator, 1, sizeof *ir);
     if (!ir)
         return dq_no_memory(err, sizeof *ir, "a model");
+    if (allocator)
+        ir->allocator = *allocator;
+    ir->arena.allocator = &ir->allocator;
     ir->limits = dq_limits_complete(limits);
     ir->producer = "";
     ir->path = dq_arena_string(&ir->arena, path, strlen(path));
@@ -41,16 +46,21 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, d
     return DQ_OK;
 }
 
-/* A graph's growing lists are malloc'ed, its contents are the arena's. */
+/* A graph's growing lists are pieces of their own, its contents are the arena's. */
+static void free_list(const dq_graph *g, const void *list, uint32_t capacity, size_t size)
+{
+    dq_memory_free(&g->ir->allocator, list, capacity * size);
+}
+
 static void free_lists(dq_graph *g)
 {
     dq_namemap_free(&g->values);
-    free(g->nodes);
-    free(g->inputs);
-    free(g->outputs);
-    free(g->output_names);
-    free(g->output_types);
-    free(g->all);
+    free_list(g, g->nodes, g->node_capacity, sizeof *g->nodes);
+    free_list(g, g->inputs, g->input_capacity, sizeof *g->inputs);
+    free_list(g, g->outputs, g->output_capacity, sizeof *g->outputs);
+    free_list(g, g->output_names, g->name_capacity, sizeof *g->output_names);
+    free_list(g, g->output_types, g->type_capacity, sizeof *g->output_types);
+    free_list(g, g->all, g->value_capacity, sizeof *g->all);
 }
 
 void dq_ir_free(dq_ir *ir)
@@ -62,7 +72,8 @@ void dq_ir_free(dq_ir *ir)
     if (ir->release)
         ir->release(ir->release_arg);
     dq_arena_free(&ir->arena);
-    free(ir);
+    const dq_allocator allocator = ir->allocator;
+    dq_memory_free(&allocator, ir, sizeof *ir);
 }
 
 dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err)
@@ -71,6 +82,7 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
     if (!g)
         return dq_no_memory(err, sizeof *g, "a graph");
     g->ir = ir;
+    g->values.allocator = &ir->allocator;
     g->name = name ? name : "";
     g->outer = outer;
     g->number = ir->graph_count++;
@@ -80,15 +92,15 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
     return DQ_OK;
 }
 
-/* Makes room for one more element in a malloc'ed list. */
-static bool room(void *list, uint32_t count, uint32_t *capacity, size_t size)
+/* Makes room for one more element in a list. */
+static bool room(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return true;
     uint32_t wanted = *capacity ? *capacity * 2 : 8;
     if (wanted < *capacity)
         return false;
-    void *grown = realloc(*(void **)list, wanted * size);
+    void *grown = dq_memory_grow(&g->ir->allocator, *(void **)list, *capacity * size, wanted * size);
     if (!grown)
         return false;
     *(void **)list = grown;
@@ -106,7 +118,7 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
     dq_value *v = dq_namemap_get(&g->values, name);
     if (!v) {
         v = DQ_NEW(&g->ir->arena, dq_value);
-        if (!v || !room(&g->all, g->value_count, &g->value_capacity, sizeof *g->all))
+        if (!v || !room(g, &g->all, g->value_count, &g->value_capacity, sizeof *g->all))
             return no_room(err);
         v->name = name;
         v->graph = g;
@@ -134,7 +146,7 @@ dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type,
     DQ_TRY(dq_graph_value(g, name, &v, err));
     if (v->is_input)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': two inputs are named '%s'", g->name, name);
-    if (!room(&g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
+    if (!room(g, &g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
         return no_room(err);
     v->is_input = true;
     if (type && !says_nothing(type))
@@ -145,12 +157,11 @@ dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type,
 
 dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type, dq_error *err)
 {
-    uint32_t capacity = g->output_capacity, names = capacity, types = capacity;
     if (!*name)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': output %u has no name", g->name, g->output_count);
-    if (!room(&g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
-        !room(&g->output_names, g->output_count, &names, sizeof *g->output_names) ||
-        !room(&g->output_types, g->output_count, &types, sizeof *g->output_types))
+    if (!room(g, &g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
+        !room(g, &g->output_names, g->output_count, &g->name_capacity, sizeof *g->output_names) ||
+        !room(g, &g->output_types, g->output_count, &g->type_capacity, sizeof *g->output_types))
         return no_room(err);
     g->outputs[g->output_count] = NULL;
     g->output_names[g->output_count] = name;
@@ -187,7 +198,7 @@ dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, 
 {
     dq_arena *arena = &g->ir->arena;
     dq_node *node = DQ_NEW(arena, dq_node);
-    if (!node || !room(&g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
+    if (!node || !room(g, &g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
         return no_room(err);
     node->in_names = DQ_NEW_ARRAY(arena, in_count, const char *);
     node->out_names = DQ_NEW_ARRAY(arena, out_count, const char *);

@@ -138,6 +138,7 @@ struct dq_graph {
     uint32_t node_count, node_capacity;
     dq_value **inputs, **outputs; /* outputs: after link */
     uint32_t input_count, input_capacity, output_count, output_capacity;
+    uint32_t name_capacity, type_capacity; /* of the next two, which fail to grow one by one */
     const char **output_names;
     dq_type *output_types;
     dq_namemap values; /* by name: inputs, initializers, value_info, and after link node outputs */
@@ -171,7 +172,8 @@ typedef struct dq_function {
 
 struct dq_ir {
     dq_arena arena;
-    const char *path; /* for sentences: the model's file name as the user gave it */
+    dq_allocator allocator; /* of the arena and the lists of graphs; zeros: malloc */
+    const char *path;       /* for sentences: the model's file name as the user gave it */
     int64_t ir_version;
     const char *producer; /* "" when the model does not say */
     dq_opset *opsets;
@@ -190,8 +192,10 @@ struct dq_ir {
 /* ---- Building ----------------------------------------------------------------------------------------- */
 
 /** Strings and arrays given to these are kept by reference: they must live in ir->arena (or be static). All
- * give DQ_OUT_OF_MEMORY, or DQ_BAD_MODEL with a sentence without the model's path. */
-dq_status dq_ir_create(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err);
+ * give DQ_OUT_OF_MEMORY, or DQ_BAD_MODEL with a sentence without the model's path. The allocator (NULL:
+ * malloc) is copied. */
+dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_allocator *allocator, dq_ir **out,
+                       dq_error *err);
 void dq_ir_free(dq_ir *ir);
 /** The limits with defaults in place of zeros; NULL: all defaults. */
 dq_limits dq_limits_complete(const dq_limits *given);

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/lock.h"
+#include "base/memory.h"
 #include "base/pages.h"
 
 #include <stddef.h>
@@ -16,7 +17,7 @@ typedef struct form {
     struct form *next;
     const void *data; /* of the tensor that it was made from: the tensor's own address may be a view's */
     dq_pack_fn make;
-    size_t key_size, size;
+    size_t key_size, size, memory_size;
     void *memory, *packed; /* the latter aligned */
     struct form *waiting;  /* the next of those that are left for later */
     dq_tensor from;        /* of one that is */
@@ -28,6 +29,7 @@ enum { LISTS = 512 };
 
 struct dq_packs {
     dq_lock lock;
+    const dq_allocator *allocator;
     form *forms[LISTS], *waiting; /* those of one tensor are in the same list */
 };
 
@@ -36,18 +38,27 @@ static size_t list_of(const void *data)
     return ((uintptr_t)data * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (LISTS - 1);
 }
 
-dq_status dq_packs_create(dq_packs **out, dq_error *err)
+dq_status dq_packs_create(const dq_allocator *allocator, dq_packs **out, dq_error *err)
 {
-    dq_packs *packs = calloc(1, sizeof *packs);
+    dq_packs *packs = dq_memory_calloc(allocator, 1, sizeof *packs);
     if (!packs)
         return dq_no_memory(err, sizeof *packs, "the cache of packed weights");
     dq_status status = dq_lock_create(&packs->lock, "the cache of packed weights", err);
     if (status != DQ_OK) {
-        free(packs);
+        dq_memory_free(allocator, packs, sizeof *packs);
         return status;
     }
+    packs->allocator = allocator;
     *out = packs;
     return DQ_OK;
+}
+
+static void free_form(const dq_packs *packs, const form *f)
+{
+    if (!f)
+        return;
+    dq_memory_free(packs->allocator, f->memory, f->memory_size);
+    dq_memory_free(packs->allocator, f, sizeof *f + f->key_size);
 }
 
 void dq_packs_free(dq_packs *packs)
@@ -57,11 +68,10 @@ void dq_packs_free(dq_packs *packs)
     for (size_t i = 0; i < LISTS; i++)
         for (form *f = packs->forms[i], *next; f; f = next) {
             next = f->next;
-            free(f->memory);
-            free(f);
+            free_form(packs, f);
         }
     dq_lock_destroy(&packs->lock);
-    free(packs);
+    dq_memory_free(packs->allocator, packs, sizeof *packs);
 }
 
 static form *find(dq_packs *packs, const void *data, const dq_packing *wanted)
@@ -74,19 +84,22 @@ static form *find(dq_packs *packs, const void *data, const dq_packing *wanted)
     return NULL;
 }
 
-/* Of memory that a maker leaves untouched the system needs nothing: calloc clears only what is not clear.
- * Large pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of the
- * last page would count. */
-static form *new_form(size_t key_size, size_t size)
+/* Of malloc'ed memory that a maker leaves untouched the system needs nothing: calloc clears only what is not
+ * clear. Large pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of
+ * the last page would count. */
+static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
 {
     enum { LARGE = 1 << 23 };
     size_t bytes, align = size < LARGE ? 64 : DQ_LARGE_PAGE;
-    form *f = calloc(1, sizeof *f + key_size);
-    if (!f || !dq_add_size(size, align, &bytes) || !(f->memory = calloc(1, bytes))) {
-        free(f);
+    form *f = dq_memory_calloc(packs->allocator, 1, sizeof *f + key_size);
+    if (!f)
+        return NULL;
+    f->key_size = key_size;
+    if (!dq_add_size(size, align, &bytes) || !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes))) {
+        free_form(packs, f);
         return NULL;
     }
-    f->key_size = key_size;
+    f->memory_size = bytes;
     f->size = size;
     f->packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
     if (size >= LARGE)
@@ -157,7 +170,7 @@ static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned
 
 static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted)
 {
-    form *f = new_form(wanted->key_size, wanted->size);
+    form *f = new_form(packs, wanted->key_size, wanted->size);
     if (!f)
         return NULL;
     f->data = from->data;
@@ -170,8 +183,7 @@ static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing 
         f->waiting = packs->waiting;
         packs->waiting = f;
     } else if (!fill(packs, f, from, wanted->how, wanted->key)) {
-        free(f->memory);
-        free(f);
+        free_form(packs, f);
         return NULL;
     }
     return f;

@@ -14,7 +14,8 @@ typedef struct dq_packs dq_packs;
  * wants. */
 typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key);
 
-dq_status dq_packs_create(dq_packs **out, dq_error *err);
+/** The allocator (NULL: malloc) outlives the cache. Copies that live while a form is made are malloc'ed. */
+dq_status dq_packs_create(const dq_allocator *allocator, dq_packs **out, dq_error *err);
 void dq_packs_free(dq_packs *packs);
 
 enum {

@@ -12,25 +12,31 @@
 
 typedef struct mapped {
     dq_file file;
+    const char *location;
+    const void *given; /* by the callback, to be released with it */
     struct mapped *next;
 } mapped;
 
 struct dq_externals {
     dq_arena *arena;
     const char *base_dir;
+    dq_load_options callbacks; /* of it, external_data, release_external_data and their argument */
     uint64_t file_limit;
     dq_namemap by_location;
     mapped *first;
 };
 
-dq_status dq_externals_create(dq_arena *arena, const char *base_dir, uint64_t file_limit, dq_externals **out,
-                              dq_error *err)
+dq_status dq_externals_create(dq_arena *arena, const char *base_dir, const dq_load_options *options,
+                              uint64_t file_limit, dq_externals **out, dq_error *err)
 {
     dq_externals *x = DQ_NEW(arena, dq_externals);
     if (!x)
         return dq_no_memory(err, sizeof *x, "external data");
     x->arena = arena;
+    x->by_location.allocator = arena->allocator;
     x->file_limit = file_limit;
+    if (options)
+        x->callbacks = *options;
     if (base_dir) {
         x->base_dir = dq_arena_string(arena, base_dir, strlen(base_dir));
         if (!x->base_dir)
@@ -42,8 +48,13 @@ dq_status dq_externals_create(dq_arena *arena, const char *base_dir, uint64_t fi
 
 void dq_externals_close(dq_externals *externals)
 {
-    for (mapped *m = externals->first; m; m = m->next)
+    const dq_load_options *callbacks = &externals->callbacks;
+    for (mapped *m = externals->first; m; m = m->next) {
+        if (callbacks->external_data && callbacks->release_external_data)
+            callbacks->release_external_data(callbacks->external_data_arg, m->location, m->given,
+                                             m->file.size);
         dq_file_unmap(&m->file);
+    }
     dq_namemap_free(&externals->by_location);
     externals->first = NULL;
 }
@@ -119,12 +130,52 @@ static dq_status map_inside(const dq_externals *x, char *location, dq_file *out,
                          "external data '%s' has %" PRIu64 " names (hard links), wanted a file of its own",
                          location, (uint64_t)info.st_nlink);
     else {
-        status = dq_file_map_fd(fd, location, x->file_limit, DQ_BAD_MODEL, out, err);
+        status = dq_file_map_fd(fd, location, x->file_limit, x->arena->allocator, DQ_BAD_MODEL, out, err);
         if (status != DQ_OK)
             dq_error_prefix(err, "external data ");
     }
     close(fd);
     return status;
+}
+
+/* From the callback. What it gave is released even where it is refused. */
+static dq_status take_given(const dq_externals *x, mapped *m, dq_error *err)
+{
+    static const unsigned char nothing[1] = {0};
+    const dq_load_options *callbacks = &x->callbacks;
+    size_t size = 0;
+    const dq_status status =
+        callbacks->external_data(callbacks->external_data_arg, m->location, &m->given, &size);
+    if (status != DQ_OK)
+        return dq_fail(err, status, "external data '%s': the external_data callback returned status %d",
+                       m->location, (int)status);
+    if (size && !m->given)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "external data '%s': the external_data callback returned NULL for %zu bytes",
+                       m->location, size);
+    m->file = (dq_file){.bytes = m->given ? m->given : nothing, .size = size};
+    return DQ_OK;
+}
+
+/* A file inside the model's folder. */
+static dq_status open_file(const dq_externals *x, char *location, dq_file *out, dq_error *err)
+{
+    if (!x->base_dir)
+        return dq_fail(err, DQ_BAD_MODEL,
+                       "wants external data '%s', and a model in memory has none without a folder for it",
+                       location);
+    if (!*location || *location == '/' || climbs(location) || location[strlen(location) - 1] == '/')
+        return dq_fail(err, DQ_BAD_MODEL,
+                       "external data '%s' is not the path of a file inside the model's folder", location);
+    return map_inside(x, location, out, err);
+}
+
+static dq_status check_size(const dq_externals *x, const mapped *m, dq_error *err)
+{
+    if (m->file.size <= x->file_limit)
+        return DQ_OK;
+    return dq_fail(err, DQ_OUT_OF_MEMORY, "external data '%s' has %zu bytes, over the limit of %" PRIu64,
+                   m->location, m->file.size, x->file_limit);
 }
 
 dq_status dq_externals_map(dq_externals *x, const char *location, const dq_file **out, dq_error *err)
@@ -134,20 +185,15 @@ dq_status dq_externals_map(dq_externals *x, const char *location, const dq_file 
         *out = &m->file;
         return DQ_OK;
     }
-    if (!x->base_dir)
-        return dq_fail(err, DQ_BAD_MODEL,
-                       "wants external data '%s', and a model in memory has none without a folder for it",
-                       location);
-    if (!*location || *location == '/' || climbs(location) || location[strlen(location) - 1] == '/')
-        return dq_fail(err, DQ_BAD_MODEL,
-                       "external data '%s' is not the path of a file inside the model's folder", location);
     m = DQ_NEW(x->arena, mapped);
     char *key = dq_arena_string(x->arena, location, strlen(location));
     if (!m || !key)
         return dq_no_memory(err, sizeof *m, "external data");
-    DQ_TRY(map_inside(x, key, &m->file, err));
+    m->location = key;
+    DQ_TRY(x->callbacks.external_data ? take_given(x, m, err) : open_file(x, key, &m->file, err));
     m->next = x->first;
     x->first = m;
+    DQ_TRY(check_size(x, m, err));
     if (!dq_namemap_put(&x->by_location, key, m))
         return dq_no_memory(err, sizeof *m, "external data");
     *out = &m->file;

@@ -330,9 +330,11 @@ static void release_backing(void *arg)
     dq_file_unmap(&b->file);
 }
 
-static dq_status create(const char *name, const dq_limits *limits, dq_ir **ir, backing **out, dq_error *err)
+static dq_status create(const char *name, const dq_load_options *options, dq_ir **ir, backing **out,
+                        dq_error *err)
 {
-    DQ_TRY(dq_ir_create(name, limits, ir, err));
+    DQ_TRY(
+        dq_ir_create(name, options ? options->limits : NULL, options ? options->allocator : NULL, ir, err));
     *out = DQ_NEW(&(*ir)->arena, backing);
     if (!*out)
         return dq_no_memory(err, sizeof **out, "a model");
@@ -341,11 +343,11 @@ static dq_status create(const char *name, const dq_limits *limits, dq_ir **ir, b
     return DQ_OK;
 }
 
-/* `file`: where the bytes are mapped from, or NULL. */
+/* `file`: where the bytes were read or mapped from, or NULL. */
 static dq_status parse(dq_ir *ir, backing *b, const dq_file *file, const uint8_t *bytes, size_t size,
-                       const char *base_dir, dq_error *err)
+                       const char *base_dir, const dq_load_options *options, dq_error *err)
 {
-    DQ_TRY(dq_externals_create(&ir->arena, base_dir, ir->limits.file_bytes, &b->externals, err));
+    DQ_TRY(dq_externals_create(&ir->arena, base_dir, options, ir->limits.file_bytes, &b->externals, err));
     dq_reader reader = {.ir = ir, .bytes = bytes, .file = file, .externals = b->externals};
     return parse_bytes(&reader, size, err);
 }
@@ -363,42 +365,80 @@ static dq_status finish(dq_status status, dq_ir *ir, const char *prefix, dq_ir *
     return status;
 }
 
-static dq_status parse_mapped(const char *path, dq_ir *ir, backing *b, dq_error *err)
+/* The folder of a file, in the arena; NULL: no memory. */
+static const char *folder_of(const char *path, dq_arena *arena)
 {
     const char *slash = strrchr(path, '/');
-    const char *dir = !slash          ? "."
-                      : slash == path ? "/"
-                                      : dq_arena_string(&ir->arena, path, (size_t)(slash - path));
-    if (!dir)
-        return dq_no_memory(err, strlen(path), "the model's folder");
-    return parse(ir, b, &b->file, b->file.bytes, b->file.size, dir, err);
+    if (!slash)
+        return ".";
+    return slash == path ? "/" : dq_arena_string(arena, path, (size_t)(slash - path));
 }
 
-dq_status dq_parse_file(const char *path, const dq_limits *limits, dq_ir **out, dq_error *err)
+/* A model of which all bytes are in b->file, as far as `status` says. */
+static dq_status parse_file(dq_status status, const char *name, const char *base_dir, dq_ir *ir, backing *b,
+                            const dq_load_options *options, dq_ir **out, dq_error *err)
+{
+    if (status != DQ_OK) /* the sentence has the name already */
+        return finish(status, ir, NULL, out, err);
+    status = parse(ir, b, &b->file, b->file.bytes, b->file.size, base_dir, options, err);
+    return finish(status, ir, name, out, err);
+}
+
+static const char *base_dir_of(const dq_load_options *options)
+{
+    return options ? options->base_dir : NULL;
+}
+
+dq_status dq_parse_file(const char *path, const dq_load_options *options, dq_ir **out, dq_error *err)
 {
     dq_ir *ir = NULL;
     backing *b = NULL;
-    dq_status status = create(path, limits, &ir, &b, err);
+    dq_status status = create(path, options, &ir, &b, err);
+    const char *folder = status == DQ_OK ? folder_of(path, &ir->arena) : NULL;
+    if (status == DQ_OK && !folder)
+        status = dq_no_memory(err, strlen(path), "the model's folder");
     if (status != DQ_OK)
         return finish(status, ir, path, out, err);
-    status = dq_file_map(path, ir->limits.file_bytes, DQ_BAD_MODEL, &b->file, err);
-    if (status != DQ_OK) /* the sentence has the path already */
-        return finish(status, ir, NULL, out, err);
-    return finish(parse_mapped(path, ir, b, err), ir, path, out, err);
+    status = dq_file_map(path, ir->limits.file_bytes, &ir->allocator, DQ_BAD_MODEL, &b->file, err);
+    return parse_file(status, path, folder, ir, b, options, out, err);
 }
 
-dq_status dq_parse_memory(const void *bytes, size_t size, const char *name, const char *base_dir,
-                          const dq_limits *limits, dq_ir **out, dq_error *err)
+dq_status dq_parse_fd(int fd, const char *name, const dq_load_options *options, dq_ir **out, dq_error *err)
 {
     dq_ir *ir = NULL;
     backing *b = NULL;
-    dq_status status = create(name, limits, &ir, &b, err);
+    dq_status status = create(name, options, &ir, &b, err);
+    if (status != DQ_OK)
+        return finish(status, ir, name, out, err);
+    status = dq_file_load_fd(fd, name, ir->limits.file_bytes, &ir->allocator, DQ_BAD_MODEL, &b->file, err);
+    return parse_file(status, name, base_dir_of(options), ir, b, options, out, err);
+}
+
+dq_status dq_parse_read(dq_read_fn read, void *arg, const char *name, const dq_load_options *options,
+                        dq_ir **out, dq_error *err)
+{
+    dq_ir *ir = NULL;
+    backing *b = NULL;
+    dq_status status = create(name, options, &ir, &b, err);
+    if (status != DQ_OK)
+        return finish(status, ir, name, out, err);
+    status =
+        dq_file_read(read, arg, name, ir->limits.file_bytes, &ir->allocator, DQ_BAD_MODEL, &b->file, err);
+    return parse_file(status, name, base_dir_of(options), ir, b, options, out, err);
+}
+
+dq_status dq_parse_memory(const void *bytes, size_t size, const char *name, const dq_load_options *options,
+                          dq_ir **out, dq_error *err)
+{
+    dq_ir *ir = NULL;
+    backing *b = NULL;
+    dq_status status = create(name, options, &ir, &b, err);
     if (status != DQ_OK)
         return finish(status, ir, name, out, err);
     if (size > ir->limits.file_bytes)
         status = dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu bytes, over the limit of %" PRIu64, size,
                          ir->limits.file_bytes);
     else
-        status = parse(ir, b, NULL, bytes, size, base_dir, err);
+        status = parse(ir, b, NULL, bytes, size, base_dir_of(options), options, err);
     return finish(status, ir, name, out, err);
 }

@@ -4,8 +4,9 @@
 #include "base/file.h"
 #include "parser/pb.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Messages point into the graph; only what has another form there is copied, into `arena`. */
@@ -296,29 +297,25 @@ static dq_status write_opsets(writer *w, const dq_ir *ir, Onnx__ModelProto *mode
     return DQ_OK;
 }
 
+/* Whereto a model is written: receives its size, then all bytes, then says how it went. */
+typedef struct target {
+    dq_status (*begin)(struct target *target, size_t size, dq_error *err);
+    void (*append)(struct target *target, const void *bytes, size_t size); /* a fault is kept for `end` */
+    dq_status (*end)(struct target *target, dq_error *err);
+} target;
+
 typedef struct sink {
     ProtobufCBuffer base;
-    dq_file_out *file;
+    target *target;
 } sink;
 
 static void append(ProtobufCBuffer *buffer, size_t length, const uint8_t *data)
 {
-    dq_file_write(((sink *)buffer)->file, data, length);
+    target *t = ((sink *)buffer)->target;
+    t->append(t, data, length);
 }
 
-static dq_status pack(writer *w, const Onnx__ModelProto *model, const char *path)
-{
-    size_t size = onnx__model_proto__get_packed_size(model);
-    if (size > INT_MAX)
-        return dq_fail(w->err, DQ_UNSUPPORTED, "has %zu bytes, over protobuf's limit of %d", size, INT_MAX);
-    dq_file_out file;
-    DQ_TRY(dq_file_create(path, &file, w->err));
-    sink out = {.base = {.append = append}, .file = &file};
-    onnx__model_proto__pack_to_buffer(model, &out.base);
-    return dq_file_commit(&file, w->err);
-}
-
-static dq_status write_model(writer *w, const dq_ir *ir, const char *path)
+static dq_status write_model(writer *w, const dq_ir *ir, target *t)
 {
     Onnx__ModelProto model;
     onnx__model_proto__init(&model);
@@ -327,15 +324,152 @@ static dq_status write_model(writer *w, const dq_ir *ir, const char *path)
     model.producer_name = text(*ir->producer ? ir->producer : "dqrun");
     DQ_TRY(write_opsets(w, ir, &model));
     DQ_TRY(write_graph(w, ir->graph, &model.graph));
-    return pack(w, &model, path);
+    const size_t size = onnx__model_proto__get_packed_size(&model);
+    if (size > INT_MAX)
+        return dq_fail(w->err, DQ_UNSUPPORTED, "has %zu bytes, over protobuf's limit of %d", size, INT_MAX);
+    DQ_TRY(t->begin(t, size, w->err));
+    sink out = {.base = {.append = append}, .target = t};
+    onnx__model_proto__pack_to_buffer(&model, &out.base);
+    return t->end(t, w->err);
+}
+
+/* Puts `name` in front of sentences, but for those of DQ_IO, which have it. */
+static dq_status write_to(const dq_ir *ir, target *t, const char *name, dq_error *err)
+{
+    writer w = {.err = err};
+    dq_status status = write_model(&w, ir, t);
+    dq_arena_free(&w.arena);
+    if (status != DQ_OK && status != DQ_IO)
+        dq_error_prefix(err, "%s: ", name);
+    return status;
+}
+
+/* ---- To a file ---------------------------------------------------------------------------------------- */
+
+typedef struct file_target {
+    target base;
+    const char *path;
+    dq_file_out file;
+} file_target;
+
+static dq_status begin_file(target *t, size_t size, dq_error *err)
+{
+    file_target *f = (file_target *)t;
+    (void)size;
+    return dq_file_create(f->path, &f->file, err);
+}
+
+static void append_file(target *t, const void *bytes, size_t size)
+{
+    dq_file_write(&((file_target *)t)->file, bytes, size);
+}
+
+static dq_status end_file(target *t, dq_error *err)
+{
+    return dq_file_commit(&((file_target *)t)->file, err);
 }
 
 dq_status dq_write_file(const dq_ir *ir, const char *path, dq_error *err)
 {
-    writer w = {.err = err};
-    dq_status status = write_model(&w, ir, path);
-    dq_arena_free(&w.arena);
-    if (status != DQ_OK && status != DQ_IO) /* those of the file name it */
-        dq_error_prefix(err, "%s: ", path);
-    return status;
+    file_target f = {.base = {begin_file, append_file, end_file}, .path = path};
+    return write_to(ir, &f.base, path, err);
+}
+
+/* ---- To memory ---------------------------------------------------------------------------------------- */
+
+typedef struct memory_target {
+    target base;
+    uint8_t *bytes;
+    size_t size, used;
+} memory_target;
+
+static dq_status begin_memory(target *t, size_t size, dq_error *err)
+{
+    memory_target *m = (memory_target *)t;
+    m->bytes = malloc(size ? size : 1);
+    m->size = size;
+    return m->bytes ? DQ_OK : dq_no_memory(err, size, "a model file in memory");
+}
+
+static void append_memory(target *t, const void *bytes, size_t size)
+{
+    memory_target *m = (memory_target *)t;
+    assert(size <= m->size - m->used); /* as protobuf-c has counted */
+    if (size)
+        memcpy(m->bytes + m->used, bytes, size);
+    m->used += size;
+}
+
+static dq_status end_memory(target *t, dq_error *err)
+{
+    (void)t;
+    (void)err;
+    return DQ_OK;
+}
+
+dq_status dq_write_memory(const dq_ir *ir, void **bytes, size_t *size, dq_error *err)
+{
+    memory_target m = {.base = {begin_memory, append_memory, end_memory}};
+    DQ_TRY(write_to(ir, &m.base, ir->path, err));
+    *bytes = m.bytes;
+    *size = m.used;
+    return DQ_OK;
+}
+
+/* ---- To a function ------------------------------------------------------------------------------------ */
+
+/* protobuf-c gives a few bytes at a time: small ones are collected. */
+typedef struct piece_target {
+    target base;
+    const char *name;
+    dq_write_fn write;
+    void *arg;
+    int fault; /* what `write` returned, once not 0: it is not called again */
+    size_t sent, used;
+    uint8_t collected[1 << 14];
+} piece_target;
+
+static dq_status begin_pieces(target *t, size_t size, dq_error *err)
+{
+    (void)t;
+    (void)size;
+    (void)err;
+    return DQ_OK;
+}
+
+static void send(piece_target *p, const void *bytes, size_t size)
+{
+    if (size && !p->fault && !(p->fault = p->write(p->arg, bytes, size)))
+        p->sent += size;
+}
+
+static void append_pieces(target *t, const void *bytes, size_t size)
+{
+    piece_target *p = (piece_target *)t;
+    if (size > sizeof p->collected - p->used) {
+        send(p, p->collected, p->used);
+        p->used = 0;
+    }
+    if (size > sizeof p->collected) {
+        send(p, bytes, size);
+    } else if (size) {
+        memcpy(p->collected + p->used, bytes, size);
+        p->used += size;
+    }
+}
+
+static dq_status end_pieces(target *t, dq_error *err)
+{
+    piece_target *p = (piece_target *)t;
+    send(p, p->collected, p->used);
+    return p->fault ? dq_fail(err, DQ_IO, "%s: cannot be written: the write function returned %d at byte %zu",
+                              p->name, p->fault, p->sent)
+                    : DQ_OK;
+}
+
+dq_status dq_write_pieces(const dq_ir *ir, dq_write_fn write, void *arg, dq_error *err)
+{
+    piece_target p = {
+        .base = {begin_pieces, append_pieces, end_pieces}, .name = ir->path, .write = write, .arg = arg};
+    return write_to(ir, &p.base, ir->path, err);
 }

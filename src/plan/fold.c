@@ -2,8 +2,8 @@
 #include "plan/fold.h"
 
 #include "base/lock.h"
+#include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct dq_folded {
@@ -13,17 +13,23 @@ struct dq_folded {
     const dq_tensor *values[];
 };
 
-dq_status dq_folded_create(size_t value_count, dq_folded **out, dq_error *err)
+static size_t size_of(size_t value_count)
 {
-    size_t size = sizeof(dq_folded) + value_count * sizeof(dq_tensor *);
-    dq_folded *folded = calloc(1, size);
+    return sizeof(dq_folded) + value_count * sizeof(dq_tensor *);
+}
+
+dq_status dq_folded_create(size_t value_count, const dq_allocator *allocator, dq_folded **out, dq_error *err)
+{
+    const size_t size = size_of(value_count);
+    dq_folded *folded = dq_memory_calloc(allocator, 1, size);
     if (!folded)
         return dq_no_memory(err, size, "folded constants");
     dq_status status = dq_lock_create(&folded->lock, "folded constants", err);
     if (status != DQ_OK) {
-        free(folded);
+        dq_memory_free(allocator, folded, size);
         return status;
     }
+    folded->arena.allocator = allocator;
     folded->count = value_count;
     *out = folded;
     return DQ_OK;
@@ -35,7 +41,7 @@ void dq_folded_free(dq_folded *folded)
         return;
     dq_arena_free(&folded->arena);
     dq_lock_destroy(&folded->lock);
-    free(folded);
+    dq_memory_free(folded->arena.allocator, folded, size_of(folded->count));
 }
 
 const dq_tensor *dq_folded_get(dq_folded *folded, uint32_t id)

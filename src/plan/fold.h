@@ -7,7 +7,8 @@
 
 typedef struct dq_folded dq_folded;
 
-dq_status dq_folded_create(size_t value_count, dq_folded **out, dq_error *err);
+/** The allocator (NULL: malloc) outlives it. */
+dq_status dq_folded_create(size_t value_count, const dq_allocator *allocator, dq_folded **out, dq_error *err);
 void dq_folded_free(dq_folded *folded);
 
 /** The value with that id, or NULL when it has not been computed. */

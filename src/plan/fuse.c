@@ -2,12 +2,12 @@
 #include "plan/fuse.h"
 
 #include "base/lock.h"
+#include "base/memory.h"
 #include "plan/fuser.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Looking ------------------------------------------------------------------------------------------ */
@@ -244,20 +244,19 @@ struct dq_fusions {
     uint32_t fed; /* defaults of inputs that once were not what runs had */
 };
 
-dq_status dq_fusions_create(uint32_t graph_count, dq_fusions **out, dq_error *err)
+dq_status dq_fusions_create(uint32_t graph_count, const dq_allocator *allocator, dq_fusions **out,
+                            dq_error *err)
 {
-    dq_fusions *fusions = calloc(1, sizeof *fusions);
+    dq_fusions *fusions = dq_memory_calloc(allocator, 1, sizeof *fusions);
     if (!fusions)
         return dq_no_memory(err, sizeof *fusions, "fused nodes");
+    fusions->arena.allocator = allocator;
     fusions->of = DQ_NEW_ARRAY(&fusions->arena, graph_count, kept *);
-    if (!fusions->of) {
-        free(fusions);
-        return dq_no_memory(err, graph_count * sizeof *fusions->of, "fused nodes");
-    }
-    dq_status status = dq_lock_create(&fusions->lock, "fused nodes", err);
+    dq_status status = fusions->of ? dq_lock_create(&fusions->lock, "fused nodes", err)
+                                   : dq_no_memory(err, graph_count * sizeof *fusions->of, "fused nodes");
     if (status != DQ_OK) {
         dq_arena_free(&fusions->arena);
-        free(fusions);
+        dq_memory_free(allocator, fusions, sizeof *fusions);
         return status;
     }
     *out = fusions;
@@ -270,7 +269,7 @@ void dq_fusions_free(dq_fusions *fusions)
         return;
     dq_arena_free(&fusions->arena);
     dq_lock_destroy(&fusions->lock);
-    free(fusions);
+    dq_memory_free(fusions->arena.allocator, fusions, sizeof *fusions);
 }
 
 static kept *find(const dq_fusions *fusions, const dq_plan_request *request, size_t deepest)

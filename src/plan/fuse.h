@@ -30,7 +30,9 @@ dq_status dq_fuse(dq_program *program, const dq_plan_request *request, const dq_
 
 /** What a program keeps of it. */
 typedef struct dq_fusions dq_fusions;
-dq_status dq_fusions_create(uint32_t graph_count, dq_fusions **out, dq_error *err);
+/** The allocator (NULL: malloc) outlives it. */
+dq_status dq_fusions_create(uint32_t graph_count, const dq_allocator *allocator, dq_fusions **out,
+                            dq_error *err);
 void dq_fusions_free(dq_fusions *fusions);
 /** Before a run is given a value for an input that has a default: fusion takes defaults for constants until
  * then, as models before version 4 of the format list every initializer among their inputs. Returns how many

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/inline.h"
 
+#include "base/memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -497,11 +499,11 @@ static dq_status inline_list(inliner *in, dq_graph *g, dq_node **nodes, uint32_t
 static dq_status inline_graph(inliner *in, dq_graph *g, dq_error *err)
 {
     dq_node **nodes = g->nodes;
-    uint32_t count = g->node_count;
+    const uint32_t count = g->node_count, capacity = g->node_capacity;
     g->nodes = NULL;
     g->node_count = g->node_capacity = 0;
     dq_status status = inline_list(in, g, nodes, count, err);
-    free(nodes);
+    dq_memory_free(&g->ir->allocator, nodes, capacity * sizeof *nodes);
     return status;
 }
 

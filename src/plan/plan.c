@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "plan/planner.h"
 #include "plan/slices.h"
 
@@ -108,6 +109,7 @@ static dq_status make_step(dq_planner *p, const dq_node *node, dq_error *err)
     dq_op_call *call = &step->call;
     step->node = node;
     step->position = p->at;
+    step->late_arena.allocator = plan->allocator;
     call->in = DQ_NEW_ARRAY(&plan->outline, node->in_count, const dq_tensor *);
     call->out = DQ_NEW_ARRAY(&plan->outline, node->out_count, dq_tensor *);
     const char **formals = DQ_NEW_ARRAY(&plan->outline, node->in_count, const char *);
@@ -292,7 +294,7 @@ static void clear_slot(const dq_plan *plan, const dq_step *step, dq_slot *slot)
 static void free_copies(const dq_plan *plan)
 {
     for (uint32_t i = 0; i < plan->copy_count; i++)
-        free(plan->copies[i].memory);
+        dq_memory_free(plan->allocator, plan->copies[i].memory, plan->copies[i].capacity);
 }
 
 /* Leaves the outline alone. */
@@ -367,10 +369,11 @@ static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error
 
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err)
 {
-    dq_plan *plan = calloc(1, sizeof *plan);
+    dq_plan *plan = dq_memory_calloc(request->allocator, 1, sizeof *plan);
     if (!plan)
         return dq_no_memory(err, sizeof *plan, "a plan");
     plan->program = program;
+    plan->allocator = plan->outline.allocator = plan->shaped.allocator = request->allocator;
     plan->graph = request->graph;
     plan->kernels = request->kernels;
     plan->threads = request->threads;
@@ -398,17 +401,17 @@ void dq_plan_free(dq_plan *plan)
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
         dq_arena_free(&step->late_arena);
-        free(step->late_scratch);
+        dq_memory_free(plan->allocator, step->late_scratch, step->late_scratch_capacity);
         if (step->free_flow)
             step->free_flow(step->flow);
     }
     for (uint32_t i = 0; plan->slots && i < plan->slot_count; i++)
-        free(plan->slots[i].late_memory);
+        dq_memory_free(plan->allocator, plan->slots[i].late_memory, plan->slots[i].late_capacity);
     free_copies(plan);
     dq_slices_free(plan->slices);
     dq_arena_free(&plan->shaped);
     dq_arena_free(&plan->outline);
-    free(plan);
+    dq_memory_free(plan->allocator, plan, sizeof *plan);
 }
 
 bool dq_plan_has_late(const dq_plan *plan)

@@ -37,8 +37,7 @@ typedef struct dq_slot {
     size_t shift;   /* of a view: bytes from the root's data to its own */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
     size_t offset;
-    void
-        *late_memory; /* DQ_AT_LATE: malloc'ed for t.data, which may point elsewhere; kept for other shapes */
+    void *late_memory; /* DQ_AT_LATE: its own, for t.data, which may point elsewhere; kept for other shapes */
     size_t late_capacity;
     bool lasting;       /* DQ_AT_CONSTANT: the data lives as long as the program */
     uint32_t touched;   /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
@@ -61,7 +60,7 @@ typedef struct dq_step {
     uint32_t scratch_piece, worker_piece;
     size_t scratch_offset, worker_offset;
     dq_arena late_arena; /* late: for state */
-    void *late_scratch;  /* late: malloc'ed, both kinds; kept for other shapes, and so is … */
+    void *late_scratch;  /* late: of both kinds; kept for other shapes, and so is … */
     size_t late_scratch_capacity;
     struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/flow.h */
     void (*free_flow)(struct dq_flow *flow);
@@ -73,7 +72,7 @@ typedef struct dq_copy {
     dq_tensor t;
     uint32_t piece;
     size_t offset;
-    void *memory; /* malloc'ed, in place of the piece, when the shape varies */
+    void *memory; /* in place of the piece, when the shape varies */
     size_t capacity;
 } dq_copy;
 
@@ -90,6 +89,7 @@ typedef struct dq_home {
 
 typedef struct dq_plan {
     dq_program *program;
+    const dq_allocator *allocator; /* of all that the plan has; NULL: malloc */
     dq_graph *graph;
     const dq_kernels *kernels;
     dq_threads *threads;
@@ -153,11 +153,12 @@ typedef struct dq_plan_request {
     const dq_kernels *kernels; /* live longer than the plan, and so do: */
     dq_threads *threads;
     dq_budget *budget;
-    bool fuse;                 /* inner graphs are to be fused */
-    bool honor_accuracy_level; /* see dq_session_options */
-    bool by_slices;            /* some at a time where that pays: the plan then has `slices` */
-    bool part;                 /* weights are packed with those of a plan that is made next */
-    size_t ahead;              /* bytes of the buffer to use before the first step */
+    const dq_allocator *allocator; /* of the plan's memory; NULL: malloc */
+    bool fuse;                     /* inner graphs are to be fused */
+    bool honor_accuracy_level;     /* see dq_session_options */
+    bool by_slices;                /* some at a time where that pays: the plan then has `slices` */
+    bool part;                     /* weights are packed with those of a plan that is made next */
+    size_t ahead;                  /* bytes of the buffer to use before the first step */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

@@ -1,44 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/program.h"
 
+#include "base/memory.h"
 #include "plan/check.h"
 #include "plan/fold.h"
 #include "plan/fuse.h"
 #include "plan/twins.h"
 
-#include <stdlib.h>
-
-/* Faults are collected in a malloc'ed list: the arena would keep every outgrown copy. */
+/* Faults are collected in a list that is no arena's: that would keep every outgrown copy. */
 static dq_status add_fault(void *arg, const dq_error *fault)
 {
     dq_program *p = arg;
-    dq_error *grown = realloc((void *)(uintptr_t)p->faults, (p->fault_count + 1) * sizeof *grown);
-    if (!grown)
-        return DQ_OUT_OF_MEMORY;
-    grown[p->fault_count++] = *fault;
-    p->faults = grown;
+    if (p->fault_count == p->fault_capacity) {
+        const size_t capacity = p->fault_capacity ? 2 * p->fault_capacity : 1;
+        dq_error *grown = dq_memory_grow(p->allocator, (void *)(uintptr_t)p->faults,
+                                         p->fault_capacity * sizeof *grown, capacity * sizeof *grown);
+        if (!grown)
+            return DQ_OUT_OF_MEMORY;
+        p->faults = grown;
+        p->fault_capacity = capacity;
+    }
+    *(dq_error *)(uintptr_t)&p->faults[p->fault_count++] = *fault;
     return DQ_OK;
 }
 
-dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, dq_program **out, dq_error *err)
+static dq_status fill(dq_program *p, dq_ir *ir, dq_error *err)
 {
-    dq_program *p = calloc(1, sizeof *p);
+    p->dtype_count = (size_t)ir->value_count + 1;
+    DQ_TRY(dq_packs_create(p->allocator, &p->packs, err));
+    DQ_TRY(dq_folded_create(ir->value_count, p->allocator, &p->folded, err));
+    DQ_TRY(dq_fusions_create(ir->graph_count, p->allocator, &p->fusions, err));
+    dq_dtype *dtypes = dq_memory_calloc(p->allocator, p->dtype_count, sizeof *dtypes);
+    p->dtypes = dtypes;
+    if (!dtypes)
+        return dq_no_memory(err, p->dtype_count * sizeof *dtypes, "a program");
+    DQ_TRY(dq_check_graph(ir->graph, p->schemas, add_fault, p, dtypes, err));
+    return dq_merge_twins(ir) ? DQ_OK : dq_no_memory(err, p->dtype_count * sizeof *dtypes, "a program");
+}
+
+dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, const dq_allocator *allocator, dq_program **out,
+                            dq_error *err)
+{
+    dq_program *p = dq_memory_calloc(allocator, 1, sizeof *p);
     if (!p)
         return dq_no_memory(err, sizeof *p, "a program");
     p->schemas = schemas;
-    dq_status status = dq_packs_create(&p->packs, err);
-    if (status == DQ_OK)
-        status = dq_folded_create(ir->value_count, &p->folded, err);
-    if (status == DQ_OK)
-        status = dq_fusions_create(ir->graph_count, &p->fusions, err);
-    dq_dtype *dtypes = calloc((size_t)ir->value_count + 1, sizeof *dtypes);
-    p->dtypes = dtypes;
-    if (status == DQ_OK && !dtypes)
-        status = dq_no_memory(err, ir->value_count * sizeof *dtypes, "a program");
-    if (status == DQ_OK)
-        status = dq_check_graph(ir->graph, schemas, add_fault, p, dtypes, err);
-    if (status == DQ_OK && !dq_merge_twins(ir))
-        status = dq_no_memory(err, ir->value_count * sizeof *dtypes, "a program");
+    p->allocator = allocator;
+    dq_status status = fill(p, ir, err);
     if (status != DQ_OK) {
         dq_program_free(p);
         return status;
@@ -52,11 +60,12 @@ void dq_program_free(dq_program *program)
 {
     if (!program)
         return;
+    const dq_allocator *allocator = program->allocator;
     dq_fusions_free(program->fusions);
     dq_folded_free(program->folded);
     dq_packs_free(program->packs);
     dq_ir_free(program->ir);
-    free((void *)(uintptr_t)program->faults);
-    free((void *)(uintptr_t)program->dtypes);
-    free(program);
+    dq_memory_free(allocator, program->faults, program->fault_capacity * sizeof *program->faults);
+    dq_memory_free(allocator, program->dtypes, program->dtype_count * sizeof *program->dtypes);
+    dq_memory_free(allocator, program, sizeof *program);
 }

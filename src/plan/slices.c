@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/slices.h"
 
+#include "base/memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -400,7 +401,7 @@ void dq_slices_free(struct dq_slices *slices)
         dq_plan_free(slices->runners[i].plan);
     dq_plan_free(slices->shapes);
     dq_arena_free(&slices->arena);
-    free(slices);
+    dq_memory_free(slices->arena.allocator, slices, sizeof *slices);
 }
 
 dq_plan *dq_slices_whole(dq_plan *plan)
@@ -420,9 +421,10 @@ dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_erro
     s.node_count = request->nodes ? request->node_count : request->graph->node_count;
     if (s.length <= 1)
         return DQ_OK;
-    s.slices = calloc(1, sizeof *s.slices);
+    s.slices = dq_memory_calloc(request->allocator, 1, sizeof *s.slices);
     if (!s.slices)
         return dq_no_memory(err, sizeof *s.slices, "slices");
+    s.slices->arena.allocator = request->allocator;
     s.slices->shapes = *plan;
     dq_status status = look(&s, err);
     if (status == DQ_OK && s.end && (status = make_plans(&s, plan, err)) == DQ_OK)

@@ -30,7 +30,7 @@ static bool is_yaml(const char *name)
 static dq_status read_file(walk *w, const char *path)
 {
     dq_file file = {0};
-    DQ_TRY(dq_file_map(path, DQ_YAML_MAX_BYTES, DQ_BAD_MODEL, &file, w->err));
+    DQ_TRY(dq_file_map(path, DQ_YAML_MAX_BYTES, NULL, DQ_BAD_MODEL, &file, w->err));
     dq_status status = dq_schemas_add_yaml(w->set, (const char *)file.bytes, file.size, path, w->err);
     dq_file_unmap(&file);
     w->files++;

@@ -309,7 +309,7 @@ dq_status ops_run(ops_case *c)
     dq_kernels_select(dq_cpu_isa(), &ways[UNKNOWN].kernels);
     dq_kernels_select(dq_cpu_isa(), &ways[KNOWN].kernels);
     ck_assert_int_eq(threads_of(3, &ways[UNKNOWN].threads, &c->err), DQ_OK);
-    ck_assert_int_eq(dq_packs_create(&ways[KNOWN].packs, &c->err), DQ_OK);
+    ck_assert_int_eq(dq_packs_create(NULL, &ways[KNOWN].packs, &c->err), DQ_OK);
     for (int i = WAYS; i-- > 0;) { /* the sentence of PLAIN stays */
         fill_call(c, &ways[i]);
         status[i] = plan(c, &ways[i]);

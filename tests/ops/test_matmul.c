@@ -299,7 +299,8 @@ START_TEST(loose_weights)
         ops_int(&c, "transB", form / 2);
         dq_tensor *w = form / 2 ? ops_in(&c, DQ_FLOAT, OPS_DIMS(N, K), NULL)
                                 : ops_in(&c, DQ_FLOAT, OPS_DIMS(K, N), NULL);
-        ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, DQ_IO, &file, &c.err), DQ_OK);
+        ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, NULL, DQ_IO, &file, &c.err),
+                         DQ_OK);
         w->data = (void *)(uintptr_t)(file.bytes + PAD); /* inputs are never written */
         w->mapped = w->loose = true;
         c.weights = 2;

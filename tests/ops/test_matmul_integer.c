@@ -133,7 +133,8 @@ START_TEST(mapped_weights)
     dq_tensor *b = naive_codes(&c, &state, DQ_INT8, 2, s.b);
     ck_assert_uint_eq(fwrite(b->data, 1, b->size, stream), b->size);
     ck_assert_int_eq(fflush(stream), 0);
-    ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, DQ_IO, &file, &c.err), DQ_OK);
+    ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, NULL, DQ_IO, &file, &c.err),
+                     DQ_OK);
     b->data = (void *)(uintptr_t)file.bytes; /* inputs are never written */
     b->mapped = true;
     c.weights = 2;

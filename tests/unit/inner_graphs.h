@@ -101,7 +101,7 @@ static inline dq_graph *loop_body(dq_graph *outer)
 static inline void check_program(void)
 {
     ck_assert_msg(dq_graph_link(g, &err) == DQ_OK, "%s", err.message);
-    ck_assert_msg(dq_program_create(ir, schemas, &program, &err) == DQ_OK, "%s", err.message);
+    ck_assert_msg(dq_program_create(ir, schemas, NULL, &program, &err) == DQ_OK, "%s", err.message);
     ck_assert_msg(program->fault_count == 0, "%s", program->fault_count ? program->faults[0].message : "");
 }
 

@@ -11,7 +11,7 @@ static dq_error err;
 
 static inline dq_status parse(const ow *model, dq_ir **ir)
 {
-    return dq_parse_memory(model->bytes, model->size, "t.onnx", NULL, NULL, ir, &err);
+    return dq_parse_memory(model->bytes, model->size, "t.onnx", NULL, ir, &err);
 }
 
 static inline dq_ir *parsed(const ow *model)

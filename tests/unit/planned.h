@@ -18,7 +18,7 @@ static dq_error err;
 
 static void begin(const dq_limits *limits)
 {
-    ck_assert_int_eq(dq_ir_create("m.onnx", limits, &ir, &err), DQ_OK);
+    ck_assert_int_eq(dq_ir_create("m.onnx", limits, NULL, &ir, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &g, &err), DQ_OK);
     ir->graph = g;
 }

@@ -306,19 +306,19 @@ START_TEST(files_are_mapped_or_refused)
     dq_file file = {0};
     char path[] = "/tmp/dqrun-test-XXXXXX";
     int fd = mkstemp(path);
-    ck_assert_int_eq(dq_file_map(path, 100, DQ_BAD_MODEL, &file, &err), DQ_OK);
+    ck_assert_int_eq(dq_file_map(path, 100, NULL, DQ_BAD_MODEL, &file, &err), DQ_OK);
     ck_assert_uint_eq(file.size, 0);
     ck_assert_ptr_nonnull(file.bytes);
     dq_file_unmap(&file);
     ck_assert_int_eq(write(fd, "hello", 5), 5);
-    ck_assert_int_eq(dq_file_map(path, 5, DQ_BAD_MODEL, &file, &err), DQ_OK);
+    ck_assert_int_eq(dq_file_map(path, 5, NULL, DQ_BAD_MODEL, &file, &err), DQ_OK);
     ck_assert_int_eq(memcmp(file.bytes, "hello", 5), 0);
     dq_file_unmap(&file);
-    ck_assert_int_eq(dq_file_map(path, 4, DQ_BAD_MODEL, &file, &err), DQ_OUT_OF_MEMORY);
-    ck_assert_int_eq(dq_file_map("/", 4, DQ_BAD_MODEL, &file, &err), DQ_BAD_MODEL);
+    ck_assert_int_eq(dq_file_map(path, 4, NULL, DQ_BAD_MODEL, &file, &err), DQ_OUT_OF_MEMORY);
+    ck_assert_int_eq(dq_file_map("/", 4, NULL, DQ_BAD_MODEL, &file, &err), DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, "/: is a folder, wanted a file");
-    ck_assert_int_eq(dq_file_map("/dev/null", 4, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
-    ck_assert_int_eq(dq_file_map("/nonexistent", 4, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
+    ck_assert_int_eq(dq_file_map("/dev/null", 4, NULL, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
+    ck_assert_int_eq(dq_file_map("/nonexistent", 4, NULL, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
     close(fd);
     unlink(path);
 }

@@ -98,7 +98,7 @@ static const char *list(void)
     static char names[512];
     size_t at = 0;
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
-    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
     ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
     ck_assert_int_eq(dq_fuse(program, request(), &fused, &err), DQ_OK);
     names[0] = 0;

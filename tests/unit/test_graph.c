@@ -11,7 +11,7 @@ static dq_error err;
 
 static void set_up(void)
 {
-    ck_assert_int_eq(dq_ir_create("m.onnx", NULL, &ir, &err), DQ_OK);
+    ck_assert_int_eq(dq_ir_create("m.onnx", NULL, NULL, &ir, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &g, &err), DQ_OK);
     ir->graph = g;
 }

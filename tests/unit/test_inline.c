@@ -133,7 +133,8 @@ static void becomes(const ow *model, const char *wanted)
 static void inlining_refused(const ow *model, const dq_limits *limits, dq_status wanted, const char *sentence)
 {
     dq_ir *ir = NULL;
-    dq_status status = dq_parse_memory(model->bytes, model->size, "t.onnx", NULL, limits, &ir, &err);
+    dq_status status =
+        dq_parse_memory(model->bytes, model->size, "t.onnx", &(dq_load_options){.limits = limits}, &ir, &err);
     ck_assert_msg(status == DQ_OK, "%s", err.message);
     ck_assert_int_eq(dq_inline_functions(ir, &err), wanted);
     ck_assert_str_eq(err.message, sentence);
@@ -367,8 +368,9 @@ START_TEST(the_limit_counts_nodes)
     ow model = ow_model(&graph);
     ow_msg(&model, OW_MODEL_FUNCTION, &f);
     dq_ir *ir = NULL;
-    ck_assert_int_eq(
-        dq_parse_memory(model.bytes, model.size, "t.onnx", NULL, &(dq_limits){.nodes = 7}, &ir, &err), DQ_OK);
+    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx",
+                                     &(dq_load_options){.limits = &(dq_limits){.nodes = 7}}, &ir, &err),
+                     DQ_OK);
     ck_assert_msg(dq_inline_functions(ir, &err) == DQ_OK, "%s", err.message);
     ck_assert_uint_eq(ir->graph->node_count, 7);
     dq_ir_free(ir);

@@ -349,7 +349,7 @@ END_TEST
 static void refused_bytes(const char *bytes, size_t size, const char *sentence)
 {
     dq_ir *ir = NULL;
-    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, NULL, &ir, &err), DQ_BAD_MODEL);
+    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, &ir, &err), DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, sentence);
 }
 
@@ -430,7 +430,8 @@ static uint8_t *many(size_t path_length, const unsigned *path, unsigned id, size
 static void refused_limits(const uint8_t *bytes, size_t size, const dq_limits *limits, const char *sentence)
 {
     dq_ir *ir = NULL;
-    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, limits, &ir, &err), DQ_OUT_OF_MEMORY);
+    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", &(dq_load_options){.limits = limits}, &ir, &err),
+                     DQ_OUT_OF_MEMORY);
     ck_assert_str_eq(err.message, sentence);
 }
 
@@ -449,13 +450,15 @@ START_TEST(numbers_of_nodes_and_memory_are_bounded)
     ow model = ow_model(&graph);
     const dq_limits three = {.nodes = 3}, two = {.nodes = 2};
     dq_ir *all = NULL;
-    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", NULL, &three, &all, &err), DQ_OK);
+    ck_assert_int_eq(
+        dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.limits = &three}, &all, &err),
+        DQ_OK);
     dq_ir_free(all);
     refused_limits(model.bytes, model.size, &two, "t.onnx: has more nodes than the limit of 2");
     /* empty graphs in one attribute: a hundred bytes of memory for each byte of file */
     bytes = many(3, to_attribute, 11, &size);
     dq_ir *ir = NULL;
-    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, NULL, &ir, &err), DQ_OUT_OF_MEMORY);
+    ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, &ir, &err), DQ_OUT_OF_MEMORY);
     ck_assert_ptr_nonnull(strstr(err.message, "bytes of memory to read, out of proportion to its size"));
     free(bytes);
 }
@@ -495,7 +498,7 @@ static dq_status parse_copy(const uint8_t *bytes, size_t size)
     dq_ir *ir = NULL;
     ck_assert_ptr_nonnull(copy);
     memcpy(copy, bytes, size);
-    dq_status status = dq_parse_memory(copy, size, "t.onnx", NULL, NULL, &ir, &err);
+    dq_status status = dq_parse_memory(copy, size, "t.onnx", NULL, &ir, &err);
     if (status == DQ_OK) {
         dq_graph_link(ir->graph, &err);
     } else {

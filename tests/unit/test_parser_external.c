@@ -163,7 +163,9 @@ START_TEST(external_data_stays_inside)
     else
         snprintf(wanted + used, sizeof wanted - used, "%s", a->sentence);
     dq_ir *ir = NULL;
-    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err), DQ_BAD_MODEL);
+    ck_assert_int_eq(
+        dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.base_dir = dir}, &ir, &err),
+        DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, wanted);
 }
 END_TEST
@@ -205,7 +207,8 @@ START_TEST(external_data_stays_inside_wherever_a_tensor_stands)
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
         ow tensor = external_tensor("s", outside[i], NULL, "4"), model = carrier((unsigned)_i, &tensor);
         dq_ir *ir = NULL;
-        ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err),
+        ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx",
+                                         &(dq_load_options){.base_dir = dir}, &ir, &err),
                          DQ_BAD_MODEL);
         ck_assert_msg(strstr(err.message, outside[i]) != NULL, "%s", err.message);
     }
@@ -229,7 +232,8 @@ START_TEST(external_data_has_limits_and_needs_a_folder)
     external(&graph, "w", "twin.bin", NULL, NULL);
     model = ow_model(&graph);
     limits.file_bytes = model.size;
-    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, &limits, &ir, &err),
+    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx",
+                                     &(dq_load_options){.base_dir = dir, .limits = &limits}, &ir, &err),
                      DQ_OUT_OF_MEMORY);
     char wanted[256];
     snprintf(wanted, sizeof wanted,
@@ -254,12 +258,15 @@ START_TEST(an_empty_tensor_may_stand_at_the_end_and_not_after_it)
 {
     ow model = empty_tensor_at("17");
     dq_ir *ir = NULL;
-    ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err), DQ_BAD_MODEL);
+    ck_assert_int_eq(
+        dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.base_dir = dir}, &ir, &err),
+        DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, "t.onnx: initializer 'w' wants 0 bytes at offset 17 of external data "
                                   "'good.bin', which has 16 bytes");
     model = empty_tensor_at("16");
-    ck_assert_msg(dq_parse_memory(model.bytes, model.size, "t.onnx", dir, NULL, &ir, &err) == DQ_OK, "%s",
-                  err.message);
+    ck_assert_msg(dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.base_dir = dir}, &ir,
+                                  &err) == DQ_OK,
+                  "%s", err.message);
     dq_ir_free(ir);
 }
 END_TEST

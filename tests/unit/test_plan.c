@@ -93,7 +93,7 @@ static void float_input(const char *name)
 static void check_program(void)
 {
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
-    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
 static dq_status make_plan(const dq_given *given, uint32_t given_count)

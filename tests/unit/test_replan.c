@@ -68,7 +68,7 @@ static void build(bool late)
     for (size_t i = 0; i < 5; i++)
         ck_assert_int_eq(dq_graph_add_output(g, outputs[i], NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
-    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
 static dq_plan_request request_of(const dq_given *given)
@@ -202,7 +202,7 @@ START_TEST(slices_come_and_go)
     two("Add", "a4", "b", y, NULL);
     ck_assert_int_eq(dq_graph_add_output(g, y, NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
-    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
     for (int i = 0; i < SLICES * PICTURE; i++)
         pictures[i] = (float)(i % 7 - 3);
     for (int round = 0; round < 8; round++) {
@@ -265,7 +265,7 @@ static void build_branches(void)
     n->attrs[0] = (dq_attr){.name = "then_branch", .kind = DQ_ATTR_GRAPH, .u.graph = then};
     n->attrs[1] = (dq_attr){.name = "else_branch", .kind = DQ_ATTR_GRAPH, .u.graph = other};
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
-    ck_assert_int_eq(dq_program_create(ir, schemas, &program, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
 START_TEST(inner_graphs_are_planned_again)

@@ -14,7 +14,7 @@ static dq_ir *ir;
 static void setup(void)
 {
     ck_assert_int_eq(dq_schemas_create(&set, &err), DQ_OK);
-    ck_assert_int_eq(dq_ir_create("test", NULL, &ir, &err), DQ_OK);
+    ck_assert_int_eq(dq_ir_create("test", NULL, NULL, &ir, &err), DQ_OK);
     if (!ir->graph)
         ck_assert_int_eq(dq_graph_create(ir, "main", NULL, &ir->graph, &err), DQ_OK);
 }

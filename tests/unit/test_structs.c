@@ -160,7 +160,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof(((type *)NULL)->field))
     ENDS_WITH(dq_limits, work);
     ENDS_WITH(dq_operator_info, name);
-    ENDS_WITH(dq_load_options, base_dir);
+    ENDS_WITH(dq_load_options, external_data_arg);
     ENDS_WITH(dq_value_info, dim_names);
     ENDS_WITH(dq_attribute, count);
     ENDS_WITH(dq_thread_pool_options, spin_us);
