@@ -82,16 +82,12 @@ dq_status dq_payload_present(dq_wire message, bool *present, dq_error *err)
     return DQ_OK;
 }
 
-/* "float[2x3]", for sentences. */
+/* "float[2,3]", for messages. */
 static const char *tensor_text(const dq_tensor *t, char buffer[DQ_SHAPE_TEXT + 32])
 {
     char shape[DQ_SHAPE_TEXT];
-    dq_shape_text(t->rank, t->dims, shape);
-    const char *open = t->rank == 1 ? "" : "[", *close = t->rank == 1 ? "" : "]";
-    if (t->rank == 0)
-        snprintf(buffer, DQ_SHAPE_TEXT + 32, "%s scalar", dq_dtype_name(t->dtype));
-    else
-        snprintf(buffer, DQ_SHAPE_TEXT + 32, "%s%s%s%s", dq_dtype_name(t->dtype), open, shape, close);
+    snprintf(buffer, DQ_SHAPE_TEXT + 32, "%s%s", dq_dtype_name(t->dtype),
+             dq_shape_text(t->rank, t->dims, shape));
     return buffer;
 }
 

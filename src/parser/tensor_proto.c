@@ -183,7 +183,7 @@ static dq_status check_sparse(const dq_tensor *values, const dq_tensor *indices,
                        dq_dtype_name(indices->dtype));
     if ((!linear && indices->rank != 2) || indices->dims[0] != values->dims[0] ||
         (!linear && indices->dims[1] != (int64_t)dense->rank))
-        return dq_fail(err, DQ_BAD_MODEL, "has sparse indices of shape %s, wanted [%zu] or %zux%" PRIu32,
+        return dq_fail(err, DQ_BAD_MODEL, "has sparse indices of shape %s, wanted [%zu] or [%zu,%" PRIu32 "]",
                        dq_shape_text(indices->rank, indices->dims, text), values->count, values->count,
                        dense->rank);
     if (values->count > dense->count)

@@ -9,20 +9,27 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT])
+const char *dq_symbols_text(size_t rank, const int64_t *dims, const char *const *dim_names,
+                            char buffer[DQ_SHAPE_TEXT])
 {
-    if (rank == 0)
-        return snprintf(buffer, DQ_SHAPE_TEXT, "scalar"), buffer;
-    size_t used = 0;
-    for (size_t i = 0; i < rank && used < DQ_SHAPE_TEXT; i++) {
-        const char *sep = i ? "x" : rank == 1 ? "[" : "";
-        int n = dims[i] == -1 ? snprintf(buffer + used, DQ_SHAPE_TEXT - used, "%s?", sep)
-                              : snprintf(buffer + used, DQ_SHAPE_TEXT - used, "%s%" PRId64, sep, dims[i]);
+    const size_t room = DQ_SHAPE_TEXT - 1; /* for all but the closing bracket */
+    size_t used = (size_t)snprintf(buffer, room, "[");
+    for (size_t i = 0; i < rank && used < room; i++) {
+        const char *comma = i ? "," : "";
+        const char *name = dim_names && dim_names[i] && *dim_names[i] ? dim_names[i] : "?";
+        int n = dims[i] == -1 ? snprintf(buffer + used, room - used, "%s%s", comma, name)
+                              : snprintf(buffer + used, room - used, "%s%" PRId64, comma, dims[i]);
         used += (size_t)n;
     }
-    if (rank == 1 && used + 1 < DQ_SHAPE_TEXT)
-        memcpy(buffer + used, "]", 2);
+    if (used >= room)
+        used = room - 1; /* cut */
+    memcpy(buffer + used, "]", 2);
     return buffer;
+}
+
+const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT])
+{
+    return dq_symbols_text(rank, dims, NULL, buffer);
 }
 
 dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t limit,

@@ -28,6 +28,7 @@ struct dq_tensor {
                           that they come one after the other: see dq_tensor_gather. Only where the planner
                           knows that all readers take it so (ops/op.h) */
     bool owned;        /* data, and the strings or items in it, were malloc'ed for this tensor */
+    bool is_const;     /* the caller's memory, which must not be written (dq_tensor_wrap_const) */
     dq_kind kind;      /* tensor, sequence or optional */
     dq_kind item_kind; /* of an optional: tensor or sequence */
 };
@@ -60,9 +61,12 @@ bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b);
 /** Whether some byte belongs to the data of both. */
 bool dq_tensor_overlap(const dq_tensor *a, const dq_tensor *b);
 
-/** "3x1x224x224", "scalar", into buffer; returns buffer. Unknown dimensions (-1) print as "?". */
-enum { DQ_SHAPE_TEXT = 256 };
+/** "[3,1,224,224]", "[]" for rank 0, into buffer; returns buffer. Unknown dimensions (-1) print as "?". */
+enum { DQ_SHAPE_TEXT = 384 };
 const char *dq_shape_text(size_t rank, const int64_t *dims, char buffer[DQ_SHAPE_TEXT]);
+/** The same where dim_names (may be NULL) holds the symbol of an unknown dimension, or NULL: "[N,1,8,8]". */
+const char *dq_symbols_text(size_t rank, const int64_t *dims, const char *const *dim_names,
+                            char buffer[DQ_SHAPE_TEXT]);
 
 /** Where elements of integer type start, by type: dq_data(t, float)[i]. */
 #define dq_data(tensor, type) ((type *)(tensor)->data)

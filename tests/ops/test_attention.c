@@ -33,7 +33,7 @@ START_TEST(self)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1, 1, 1), OPS_VALUES(0, 9));
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
-        "input 3 has shape 1x2, wanted [1], [2], [1, 3], [1, 2, 3] or a square for each of the batch");
+        "input 3 has shape [1,2], wanted [1], [2], [1,3], [1,2,3] or a square for each of the batch");
     ops_end(&c);
 
     begin_self(&c);
@@ -102,7 +102,7 @@ START_TEST(many_heads)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
-        "input 0 has shape 1x1x2, wanted batch, sequence, heads, 3, head size, as there are no keys");
+        "input 0 has shape [1,1,2], wanted batch, sequence, heads, 3, head size, as there are no keys");
     ops_end(&c);
 }
 END_TEST

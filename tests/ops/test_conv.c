@@ -189,7 +189,8 @@ static void refuse_fused(const char *activation, size_t params, int64_t z, dq_st
 
 START_TEST(fused_refused)
 {
-    refuse_fused("Relu", 0, 1, DQ_BAD_MODEL, "input 3 'Z' has shape 1x1x1, wanted that of the result, 1x1x3");
+    refuse_fused("Relu", 0, 1, DQ_BAD_MODEL,
+                 "input 3 'Z' has shape [1,1,1], wanted that of the result, [1,1,3]");
     refuse_fused("Clip", 1, 3, DQ_BAD_MODEL, "attribute 'activation_params' has 1 values, wanted 2 for Clip");
     refuse_fused(
         "Elu", 1, 3, DQ_UNSUPPORTED,

@@ -95,7 +95,7 @@ START_TEST(refusals)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
     ops_skip(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 7 has shape 2x2x2, wanted one that broadcasts to 1x2x2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 7 has shape [2,2,2], wanted one that broadcasts to [1,2,2]");
     ops_end(&c);
     begin(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);

@@ -140,13 +140,13 @@ START_TEST(refuses_shapes_that_do_not_match)
     ops_begin(&c, "", "Add", 14);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2], which does not broadcast with 2x3");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2], which does not broadcast with [2,3]");
     ops_end(&c);
 
     ops_begin(&c, "", "Add", 14);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 0), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape 2x0, which does not broadcast with 2x3");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2,0], which does not broadcast with [2,3]");
     ops_end(&c);
 }
 END_TEST

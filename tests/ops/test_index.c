@@ -31,7 +31,7 @@ START_TEST(depth_and_space)
     ops_begin(&c, "", "SpaceToDepth", 13);
     ops_int(&c, "blocksize", 3);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has shape 1x1x2x4, which is not whole blocks of 3");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has shape [1,1,2,4], which is not whole blocks of 3");
     ops_end(&c);
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(tables_of_turns_that_do_not_fit)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape 1x1x2, wanted 1x2x2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,1,2], wanted [1,2,2]");
     ops_end(&c);
 }
 END_TEST

@@ -234,15 +234,16 @@ START_TEST(refusals)
            "input 1 'B' is a scalar, wanted a vector, a matrix or more axes");
     refuse(OPS_DIMS(3, 2), OPS_DIMS(3, 4), OPS_SCALAR,
            "input 1 'B' has 3 rows, wanted 2 as the other operand has columns");
-    refuse(OPS_DIMS(2, 3, 2), OPS_DIMS(3, 2, 4), OPS_SCALAR,
-           "input 1 'B' has shape 3x2x4, whose batch axes do not broadcast with those of the other operand, "
-           "2x3x2");
     refuse(
-        OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(2),
-        "input 2 'a_zero_point' has shape [2], wanted 1 element or 3 (rows of input 0, which has shape 3x2)");
-    refuse(
-        OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(1, 3),
-        "input 2 'a_zero_point' has shape 1x3, wanted 1 element or 3 (rows of input 0, which has shape 3x2)");
+        OPS_DIMS(2, 3, 2), OPS_DIMS(3, 2, 4), OPS_SCALAR,
+        "input 1 'B' has shape [3,2,4], whose batch axes do not broadcast with those of the other operand, "
+        "[2,3,2]");
+    refuse(OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(2),
+           "input 2 'a_zero_point' has shape [2], wanted 1 element or 3 (rows of input 0, which has shape "
+           "[3,2])");
+    refuse(OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(1, 3),
+           "input 2 'a_zero_point' has shape [1,3], wanted 1 element or 3 (rows of input 0, which has shape "
+           "[3,2])");
     refuse(OPS_DIMS(2), OPS_DIMS(2, 4), OPS_DIMS(2),
            "input 2 'a_zero_point' has shape [2], wanted 1 element as input 0 is a vector");
 }

@@ -178,7 +178,7 @@ START_TEST(concatenates)
     ops_int(&c, "axis", 0);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 4), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape 2x4, wanted 2x3 but for axis 0");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2,4], wanted [2,3] but for axis 0");
     ops_end(&c);
 }
 END_TEST

@@ -238,7 +238,7 @@ START_TEST(concat_refuses)
     ops_in(&c, DQ_UINT8, OPS_DIMS(3, 1), NULL);
     scale(&c, 1);
     zero(&c, DQ_UINT8, 0);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 5 has shape 3x1, which does not fit to 2x1 but on axis 1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 5 has shape [3,1], which does not fit to [2,1] but on axis 1");
     ops_end(&c);
 
     ops_begin(&c, MS, "QLinearConcat", 1);

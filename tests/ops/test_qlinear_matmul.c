@@ -316,21 +316,22 @@ START_TEST(refusals)
         {1,
          1,
          {4},
-         "input 1 'a_scale' has shape [4], wanted 1 element or 3 (rows of input 0, which has shape 3x2)"},
+         "input 1 'a_scale' has shape [4], wanted 1 element or 3 (rows of input 0, which has shape [3,2])"},
         {5,
          2,
          {4, 1},
-         "input 5 'b_zero_point' has shape 4x1, wanted 1 element or 4 (columns of input 3, which has shape "
-         "2x4)"},
+         "input 5 'b_zero_point' has shape [4,1], wanted 1 element or 4 (columns of input 3, which has shape "
+         "[2,4])"},
         {6,
          1,
          {3},
-         "input 6 'y_scale' has shape [3], wanted 1 element or a shape that broadcasts to the output's, 3x4"},
+         "input 6 'y_scale' has shape [3], wanted 1 element or a shape that broadcasts to the output's, "
+         "[3,4]"},
         {7,
          3,
          {1, 3, 4},
-         "input 7 'y_zero_point' has shape 1x3x4, wanted 1 element or a shape that broadcasts to the "
-         "output's, 3x4"},
+         "input 7 'y_zero_point' has shape [1,3,4], wanted 1 element or a shape that broadcasts to the "
+         "output's, [3,4]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ops_case c;
@@ -359,10 +360,10 @@ START_TEST(gemm_refusals)
         NULL,
         "input 1 has 6 elements, wanted 1",
         "input 2 has 6 elements, wanted 1",
-        "input 3 has shape 3x2, wanted 2 in axis 0 to go with A",
+        "input 3 has shape [3,2], wanted 2 in axis 0 to go with A",
         "input 4 has 6 elements, wanted 1 or 2 (columns of B)",
         "input 5 has 6 elements, wanted 1 or 2 (columns of B)",
-        "input 6 has shape 3x2, wanted one that broadcasts to the output's, 2x2",
+        "input 6 has shape [3,2], wanted one that broadcasts to the output's, [2,2]",
         "input 7 has 6 elements, wanted 1",
         "input 8 has 6 elements, wanted 1",
     };

@@ -282,15 +282,15 @@ START_TEST(refused_shapes)
     check_refused(13, 2, 0, OPS_DIMS(2, 3), OPS_DIMS(3),
                   "attribute 'axis' is 2, wanted -2 to 1 for input 0 of rank 2");
     check_refused(13, 1, 0, OPS_DIMS(2, 3), OPS_DIMS(1, 1),
-                  "input 1 'y_scale' has shape 1x1, wanted a scalar or a vector");
+                  "input 1 'y_scale' has shape [1,1], wanted a scalar or a vector");
     check_refused(
         21, 1, 0, OPS_DIMS(2, 4), OPS_DIMS(2, 2),
-        "input 1 'y_scale' has shape 2x2, wanted a scalar or a vector where attribute 'block_size' is not "
+        "input 1 'y_scale' has shape [2,2], wanted a scalar or a vector where attribute 'block_size' is not "
         "given");
     check_refused(21, 1, 3, OPS_DIMS(2, 4), OPS_DIMS(2, 3),
-                  "input 1 'y_scale' has shape 2x3, wanted 2x2 (blocks of 3 along axis 1 of input 0)");
+                  "input 1 'y_scale' has shape [2,3], wanted [2,2] (blocks of 3 along axis 1 of input 0)");
     check_refused(21, 1, 3, OPS_DIMS(2, 4, 1), OPS_DIMS(2, 2),
-                  "input 1 'y_scale' has shape 2x2, wanted 2x2x1 (blocks of 3 along axis 1 of input 0)");
+                  "input 1 'y_scale' has shape [2,2], wanted [2,2,1] (blocks of 3 along axis 1 of input 0)");
     check_refused(21, 1, -1, OPS_DIMS(2, 4), OPS_DIMS(2, 4),
                   "attribute 'block_size' is -1, wanted 0 (no blocks) or more");
 }
@@ -303,7 +303,7 @@ START_TEST(refused_parameters)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
     ops_in(&c, DQ_INT8, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 'y_zero_point' has shape scalar, wanted [3] as the scale has");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 'y_zero_point' has shape [], wanted [3] as the scale has");
     ops_end(&c);
 
     begin(&c, 21);

@@ -86,7 +86,7 @@ START_TEST(lstm_gates)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4, 1), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape 1x3x1, wanted 1x4x1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [1,3,1], wanted [1,4,1]");
     ops_end(&c);
 }
 END_TEST

@@ -109,7 +109,7 @@ START_TEST(scatter_refusals)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(1, 1), OPS_VALUES(-1));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape 1x2, wanted 1x3");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,2], wanted [1,3]");
     ops_end(&c);
 }
 END_TEST

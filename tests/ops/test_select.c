@@ -44,7 +44,7 @@ START_TEST(sums_of_products)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char sentence[128];
         snprintf(sentence, sizeof sentence,
-                 "attribute 'equation' is '%s', which does not fit its inputs (2x2)", wrong[i]);
+                 "attribute 'equation' is '%s', which does not fit its inputs ([2,2])", wrong[i]);
         ops_begin(&c, "", "Einsum", 12);
         ops_string(&c, "equation", wrong[i]);
         ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), NULL);

@@ -183,9 +183,9 @@ typedef struct wrong_tensor {
 
 static const wrong_tensor wrong_tensors[] = {
     {"has 10 bytes of raw data, wanted 16 (float[4])", DQ_BAD_MODEL, DQ_FLOAT, 1, {4}, 0, 0, {0}, 10},
-    {"has 1 bytes of raw data, wanted 3 (int4[2x3])", DQ_BAD_MODEL, DQ_INT4, 2, {2, 3}, 0, 0, {0}, 1},
+    {"has 1 bytes of raw data, wanted 3 (int4[2,3])", DQ_BAD_MODEL, DQ_INT4, 2, {2, 3}, 0, 0, {0}, 1},
     {"has 2 entries of int32_data, wanted 3 (int8[3])", DQ_BAD_MODEL, DQ_INT8, 1, {3}, 5, 2, {1, 2}, 0},
-    {"has 0 entries of float_data, wanted 1 (float scalar)", DQ_BAD_MODEL, DQ_FLOAT, 0, {0}, 0, 0, {0}, 0},
+    {"has 0 entries of float_data, wanted 1 (float[])", DQ_BAD_MODEL, DQ_FLOAT, 0, {0}, 0, 0, {0}, 0},
     {"has 128 as entry 1 of int32_data, wanted -128 to 127 (int8)",
      DQ_BAD_MODEL,
      DQ_INT8,
@@ -247,7 +247,7 @@ static const wrong_tensor wrong_tensors[] = {
      0,
      {0},
      1},
-    {"has shape 1099511627776x1099511627776 of int8, over the limit of 17179869184 bytes for one tensor",
+    {"has shape [1099511627776,1099511627776] of int8, over the limit of 17179869184 bytes for one tensor",
      DQ_OUT_OF_MEMORY,
      DQ_INT8,
      2,
@@ -336,7 +336,7 @@ START_TEST(wrong_sparse_tensors_are_refused)
             "t.onnx: sparse initializer 's' has sparse index 3 at 1 for dimension 1, wanted 0 to 2");
     model = sparse_model(2, 1, 3, three);
     refused(&model, DQ_BAD_MODEL,
-            "t.onnx: sparse initializer 's' has sparse indices of shape [3], wanted [2] or 2x2");
+            "t.onnx: sparse initializer 's' has sparse indices of shape [3], wanted [2] or [2,2]");
 }
 END_TEST
 

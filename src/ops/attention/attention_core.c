@@ -393,7 +393,7 @@ dq_status dq_mask_infer(const dq_op_call *call, uint32_t i, size_t batch, size_t
         return DQ_OK;
     return dq_call_fail_input(
         call, err, i,
-        "has shape %s, wanted [%zu], [%zu], [%zu, %zu], [%zu, %zu, %zu] or a square for each of the batch",
+        "has shape %s, wanted [%zu], [%zu], [%zu,%zu], [%zu,%zu,%zu] or a square for each of the batch",
         dq_shape_text(t->rank, t->dims, text), batch, 2 * batch, batch, keys, batch, rows, keys);
 }
 

@@ -46,7 +46,7 @@ static dq_status wanted_last(const dq_op_call *call, uint32_t i, const state *s,
     if (t->rank == 3 && t->dims[0] == (int64_t)s->batch && t->dims[1] == (int64_t)s->steps &&
         (t->dims[2] == a || t->dims[2] == b))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %zux%zux%" PRId64 " (or %" PRId64 ")",
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 "] (or %" PRId64 ")",
                               dq_shape_text(t->rank, t->dims, text), s->batch, s->steps, a, b);
 }
 

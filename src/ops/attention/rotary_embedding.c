@@ -110,7 +110,7 @@ static dq_status read_ms(const dq_op_call *call, state *s, dq_error *err)
     s->places = positions->rank < 2 && positions->count == 1 ? FROM_FIRST : GIVEN;
     if (s->places == GIVEN && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
                                positions->dims[1] != (int64_t)s->rows))
-        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [1] or [%zu, %zu]",
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [1] or [%zu,%zu]",
                                   dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
     return DQ_OK;
 }
@@ -162,11 +162,11 @@ static dq_status read_onnx(const dq_op_call *call, state *s, dq_error *err)
                                       "has shape %s, wanted a row of %" PRId64 " for each position",
                                       dq_shape_text(t->rank, t->dims, text), pairs);
         if (!fits)
-            return dq_call_fail_input(call, err, i, "has shape %s, wanted %zux%zux%" PRId64,
+            return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 "]",
                                       dq_shape_text(t->rank, t->dims, text), s->batch, s->rows, pairs);
     }
     if (positions && (positions->rank != 2 || positions->dims[0] != batch || positions->dims[1] != steps))
-        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted %zux%zu",
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [%zu,%zu]",
                                   dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
     return DQ_OK;
 }

@@ -36,7 +36,7 @@ static dq_status wanted_shape(const dq_op_call *call, uint32_t i, size_t channel
     if (t->rank == 4 && t->dims[0] == (int64_t)s->batch && t->dims[1] == (int64_t)channels &&
         t->dims[2] == s->result[0] && t->dims[3] == s->result[1])
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %zux%zux%" PRId64 "x%" PRId64,
+    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 ",%" PRId64 "]",
                               dq_shape_text(t->rank, t->dims, text), s->batch, channels, s->result[0],
                               s->result[1]);
 }

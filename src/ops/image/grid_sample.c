@@ -386,7 +386,7 @@ static dq_status affine_infer(dq_op_call *call, dq_error *err)
     int64_t axes = (int64_t)size->count - 2, dims[5] = {dq_tensor_get_int(size, 0)};
     char text[DQ_SHAPE_TEXT];
     if (theta->rank != 3 || theta->dims[0] != dims[0] || theta->dims[1] != axes || theta->dims[2] != axes + 1)
-        return dq_call_fail_input(call, err, 0, "has shape %s, wanted %" PRId64 "x%" PRId64 "x%" PRId64,
+        return dq_call_fail_input(call, err, 0, "has shape %s, wanted [%" PRId64 ",%" PRId64 ",%" PRId64 "]",
                                   dq_shape_text(theta->rank, theta->dims, text), dims[0], axes, axes + 1);
     for (size_t d = 0; d < (size_t)axes; d++)
         dims[d + 1] = dq_tensor_get_int(size, d + 2);

@@ -59,7 +59,7 @@ static dq_status shape_of(const dq_op_call *call, shape *s, dq_error *err)
     if (!dq_broadcast(c->rank, c->dims, 2, want, &rank, dims) || rank != 2 ||
         memcmp(dims, want, sizeof want) != 0) {
         char text[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, 2, "has shape %s, wanted one that broadcasts to %zux%zu",
+        return dq_call_fail_input(call, err, 2, "has shape %s, wanted one that broadcasts to [%zu,%zu]",
                                   dq_shape_text(c->rank, c->dims, text), s->m, s->n);
     }
     return DQ_OK;
