@@ -25,7 +25,8 @@ static const char usage_text[] =
     "  --jobs N            processes at a time (default: the number of processors)\n"
     "  --timeout SECONDS   time a case may take (default 60)\n"
     "  --memory MIB        address space a case may take, 0 for no limit (default 8192)\n"
-    "  --isa LEVEL         highest instruction set to use\n"
+    "  --isa LEVEL         highest instruction set to use (default: environment variable DQRUN_ISA, else the "
+    "best)\n"
     "  --list-isa          print the instruction sets that this processor has, and do nothing else\n"
     "  --threads N         threads of each case (default 1)\n"
     "  --no-fuse           run the graphs as written\n"
@@ -69,14 +70,15 @@ static bool parse_seconds(const char *text, double *out)
     return true;
 }
 
-static bool known_isa(const char *name)
+/* `source` is the option or environment variable that names the level. */
+static bool known_isa(const char *source, const char *name)
 {
     bool available;
     const char *known;
     for (size_t i = 0; (known = dq_isa_name(i, &available)) != NULL; i++)
         if (strcmp(name, known) == 0)
-            return available || cf_complain("--isa is '%s', which this processor does not have", name);
-    fprintf(stderr, "dqrun-conformance: --isa is '%s', expected one of", name);
+            return available || cf_complain("%s is '%s', which this processor does not have", source, name);
+    fprintf(stderr, "dqrun-conformance: %s is '%s', expected one of", source, name);
     for (size_t i = 0; (known = dq_isa_name(i, &available)) != NULL; i++)
         fprintf(stderr, " %s", known);
     fputc('\n', stderr);
@@ -117,7 +119,7 @@ static bool take_option(int which, arguments *a)
         return parse_number("memory", optarg, 0, 1u << 24, &a->options.memory_mib);
     case 'i':
         a->options.isa = optarg;
-        return known_isa(optarg);
+        return known_isa("--isa", optarg);
     case 'n':
         return parse_number("threads", optarg, 1, 1024, &a->options.threads);
     case 'u':
@@ -163,7 +165,11 @@ static bool parse_arguments(int argc, char **argv, arguments *a)
     if (optind == argc)
         return cf_complain(a->batch ? "no batch file is named"
                                     : "no folder of cases is named; --help says more");
-    return true;
+    const char *isa = getenv("DQRUN_ISA");
+    if (a->options.isa || !isa || !*isa)
+        return true;
+    a->options.isa = isa;
+    return known_isa("environment variable DQRUN_ISA", isa);
 }
 
 static bool find_cases(int argc, char **argv, const arguments *a, cf_list *list)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun: runs quantized ONNX models. This is the only public header, and the manual of the C API.
+/* dqrun runs quantized ONNX models. This is its only public header, and the manual of the C API.
  *
+ *     static float data[4]; // the input
+ *     const int64_t dims[] = {1, 4};
  *     dq_model *model = NULL;
  *     dq_session *session = NULL;
  *     dq_tensor *x = NULL;
@@ -8,7 +10,7 @@
  *     dq_error err;
  *     if (dq_model_load("model.onnx", NULL, &model, &err) ||
  *         dq_session_create(model, NULL, &session, &err) ||
- *         dq_tensor_wrap(DQ_FLOAT, 2, (int64_t[]){1, 4}, data, sizeof data, &x, &err) || // float data[4]
+ *         dq_tensor_wrap(DQ_FLOAT, 2, dims, data, sizeof data, &x, &err) ||
  *         dq_session_set_input(session, "x", x, &err) || dq_session_run(session, &err) ||
  *         dq_session_get_output(session, "y", &y, &err))
  *         fprintf(stderr, "%s\n", err.message);
@@ -18,47 +20,65 @@
  *     dq_model_free(model);
  *     dq_tensor_free(x);
  *
- * Errors: every call that can fail returns a dq_status and, where `err` is not NULL, fills it with one
- * sentence: what is wrong, what was found, what was wanted, and where. What a call gives through a pointer
- * means something when it returned DQ_OK, and only then. Nothing in the library prints, exits or aborts.
+ * Contents: errors, element types, tensors, sequences and optionals, limits, schemas, models (load, inspect,
+ * check, save), models from code, thread pools, sessions. The rules below hold for every call; the comment of
+ * a call says only what is special about it.
  *
- * NULL: where a call returns a dq_status, a NULL that it does not allow is DQ_INVALID_ARGUMENT. Functions
- * named X_free take NULL and do nothing. All others want a handle.
+ * Errors. Each call that can fail returns a dq_status. Where `err` is not NULL and the call fails, it fills
+ * `err` with a message of one sentence: the fault, the value found, the value expected, and the place. After
+ * a failed call out parameters are not defined, unless the call says otherwise. The library
+ * never prints, exits or aborts.
  *
- * Memory: handles are opaque, and freed by the function of their name. Texts and structs that a call is
- * given are read during the call and need not outlive it, unless it says otherwise. All sizes are in bytes.
+ * NULL. A call that returns a dq_status refuses a NULL that its comment does not allow: DQ_INVALID_ARGUMENT,
+ * "dq_session_run: session is NULL". `err` may always be NULL, and so may pointers to options. X_free(NULL)
+ * does nothing. All other calls need a handle that is not NULL. Where a call takes the name of an input or
+ * output of a session, NULL names the first one.
  *
- * Structs: every struct but dq_error begins with `size`, the size that the program was compiled with, so that
- * later versions can add fields at the end. The program initializes each struct, whether it or the library
- * fills it in:
+ * Ownership. Handles are opaque. X_create, X_load and X_wrap give a handle to the caller, who frees it with
+ * X_free. Models, schemas and thread pools are reference-counted: X_free gives the caller's reference back,
+ * and the object lives as long as something uses it. Strings, arrays and structs that the caller passes are
+ * read during the call and may be freed after it, unless the call says otherwise. Constant strings that a
+ * function returns live as long as the process.
+ *
+ * Units. Sizes are in bytes and times in seconds, unless the name says otherwise. Shapes are arrays of
+ * int64_t; -1 is an unknown dimension. Messages print a shape as [N,1,8,8], with the symbol or ? for an
+ * unknown dimension.
+ *
+ * Structs. Every struct but dq_error begins with `size`, the size that the program was compiled with, so that
+ * later versions can add fields at the end. The program initializes each struct, also one that the library
+ * fills in:
  *
  *     dq_session_options options = DQ_SESSION_OPTIONS_INIT; // sets size; all other fields are the defaults
+ *     options.threads = 2;
  *
- * In C, `{.size = sizeof(dq_session_options), .threads = 2}` does the same and sets a field. A program runs
- * with an older or a newer library of the same soversion. Fields that an older program does not have take
- * their defaults. A field that an older library does not have must be zero, else the call returns
- * DQ_UNSUPPORTED. A size below the struct's first version is DQ_INVALID_ARGUMENT. When the library fills a
- * struct, it writes the fields that both know. Structs that a callback receives carry the library's size.
+ * In C, `{.size = sizeof(dq_session_options), .threads = 2}` is the same. Zero in any other field is its
+ * default. A program runs with each library of its soversion, older or newer than its header:
+ *  - Fields that an older program lacks take their defaults.
+ *  - Fields that an older library lacks must be zero, else the call returns DQ_UNSUPPORTED.
+ *  - When the library fills a struct in, it writes the fields that both sides have.
+ *  - A size below the first version of the struct is DQ_INVALID_ARGUMENT.
+ *  - A struct that a callback receives carries the library's size.
  *
- * Threads: a model is immutable once loaded and may be used by any number of threads and sessions at once.
- * A session or builder belongs to one thread at a time, but for dq_session_cancel. A tensor may be read by
- * many threads, written by one.
+ * Threads. A model is immutable once loaded; any number of threads and sessions may use it at once. One
+ * thread at a time may use a session or a builder; dq_session_cancel is the exception. Any number of threads
+ * may read a tensor while none writes it. Calls on different objects need no lock.
  *
- * The process: no call changes what belongs to all of it (locale, umask, signal handlers and masks, limits),
- * but for three things. The first session, set of schemas or pool registers handlers with pthread_atfork. A
- * session may ask Linux for the tile registers of AMX (dq_session_create). Files are mapped and memory is
- * allocated. The threads that sessions start block all signals but those of their own faults.
+ * The process. The library reads no environment variable and leaves the locale, umask, signal handlers,
+ * signal masks and resource limits alone. It changes three things: the first session, set of schemas or pool
+ * registers handlers with pthread_atfork; a session may ask Linux for the tile registers of AMX
+ * (dq_session_create); files are mapped and memory is allocated. Threads of a pool block all signals except
+ * those of their own faults.
  *
- * Floating point: a call computes in the default environment (round to nearest, denormals kept, no traps),
- * whatever its thread has set, and leaves the thread's environment, its exception flags too, as it was. The
- * callbacks of a call (trace, why, report, visit) are called in the default environment.
+ * Floating point. Each call computes in the default environment: round to nearest, denormals kept, no traps.
+ * It restores the environment of the calling thread, with its exception flags, when it returns. Callbacks are
+ * called in the default environment.
  *
- * fork: the child may use, run and free all models, schemas, pools and sessions that no other thread was
- * using at the moment of the fork. A session that another thread was running must be left alone: its memory
- * is lost to the child. The threads of a pool are not in the child, so that sessions which had run with
- * several run with the child's own; new ones start theirs. fork waits until other threads have left the
- * sections that guard what sessions share, which takes as long as fusing a model or packing its weights at
- * most. */
+ * fork. The child may use and free all models, schemas and pools, and all sessions that no other thread was
+ * using at the moment of the fork. It must leave alone a session that another thread was running; the memory
+ * of that session is lost to the child. The threads of a pool do not exist in the child: sessions that used
+ * them run on the child's own thread, new pools start their own. fork waits until other threads have left the
+ * critical sections of shared objects, at most as long as it takes to rewrite a model or to pack its weights.
+ */
 #ifndef DQRUN_DQRUN_H
 #define DQRUN_DQRUN_H
 
@@ -77,32 +97,37 @@ extern "C" {
 #endif
 
 #define DQ_VERSION_MAJOR 0
-#define DQ_VERSION_MINOR 1
+#define DQ_VERSION_MINOR 2
 #define DQ_VERSION_PATCH 0
 
-/** "0.1.0": the version of the library that is linked, which may differ from the header's. A constant text,
- * as are those of dq_dtype_name, dq_isa_name and dq_session_isa. */
+/** The version of the library that the program runs with, "0.2.0"; the header's may differ. */
 DQ_API const char *dq_version(void);
 
 /* ---- Errors ------------------------------------------------------------------------------------------ */
 
-/** What went wrong, by who can mend it. The values are also the exit codes of the command line. */
+/** Result of a call. The statuses differ by who can correct the fault. They are also the exit codes of the
+ * command `dqrun`. */
 typedef enum dq_status {
     DQ_OK = 0,
-    DQ_INVALID_ARGUMENT = 2, /**< the call itself is wrong: a NULL, an unknown name, an impossible option */
-    DQ_BAD_MODEL = 3,        /**< the model breaks the format, its schemas, or cannot be read */
-    DQ_BAD_INPUT = 4,        /**< an input tensor or input file is not what the model wants */
-    DQ_UNSUPPORTED = 5,      /**< valid ONNX that this build of dqrun has no implementation for */
-    DQ_OUT_OF_MEMORY = 6,    /**< memory ran out, or a dq_limits bound was passed */
-    DQ_INTERNAL = 70,        /**< a bug in dqrun; please report it with the sentence */
+    DQ_INVALID_ARGUMENT = 2, /**< the call is wrong: NULL, an unknown name, an impossible option */
+    DQ_BAD_MODEL = 3,        /**< the model cannot be read, or breaks the format or its schemas */
+    DQ_BAD_INPUT = 4,        /**< an input tensor or input file does not fit the model */
+    DQ_UNSUPPORTED = 5,      /**< valid ONNX that this build of dqrun does not implement */
+    DQ_OUT_OF_MEMORY = 6,    /**< memory ran out, or a bound of dq_limits was reached */
+    DQ_INTERNAL = 70,        /**< a bug in dqrun; please report it with the message */
     DQ_IO = 74,              /**< writing failed: disk full, no permission */
-    DQ_CANCELLED = 130       /**< dq_session_cancel ended the call */
+    DQ_CANCELLED = 130       /**< the call was cancelled, by dq_session_cancel for example */
 } dq_status;
 
-/** The caller's record of an error. Only meaningful after a call returned something other than DQ_OK. */
+/** The name of a status, "DQ_BAD_MODEL"; "unknown status" for a number that is none. */
+DQ_API const char *dq_status_name(dq_status status);
+
+/** Description of a failed call, in memory of the caller. It is filled only by a call that does not return
+ * DQ_OK. */
 typedef struct dq_error {
-    dq_status status;
-    char message[1024]; /**< one sentence, UTF-8, zero-terminated, no newline; cut with "…" when longer */
+    dq_status status;   /**< the status that the call returned */
+    char message[1024]; /**< UTF-8, zero-terminated, without newline; a longer message is cut and ends in "…"
+                         */
 } dq_error;
 
 /* ---- Memory ------------------------------------------------------------------------------------------ */
@@ -174,108 +199,127 @@ typedef enum dq_dtype {
     DQ_DTYPE_COUNT = 29 /**< one more than the last */
 } dq_dtype;
 
-/** "float", "uint8", "float8e4m3fn"…, as ONNX writes them inside tensor(…); "undefined" for no type. */
+/** Name of an element type as ONNX writes it inside tensor(…): "float", "uint8", "float8e4m3fn"; "undefined"
+ * for DQ_UNDEFINED and for a number that is no type. */
 DQ_API const char *dq_dtype_name(dq_dtype dtype);
-/** The type of that name; DQ_UNDEFINED if there is none. */
+/** The element type with this name; DQ_UNDEFINED when there is none. */
 DQ_API dq_dtype dq_dtype_from_name(const char *name);
-/** Bits of one element: 2, 4, 6, 8, … 128; 0 for strings and DQ_UNDEFINED. Types under 8 bits are packed,
- * first element in the lowest bits (6-bit: four elements in three bytes, little endian). */
+/** Bits of one element: 2, 4, 6, 8, 16, 32, 64 or 128; 0 for strings and DQ_UNDEFINED. Elements under 8 bits
+ * are packed, the first in the lowest bits; four 6-bit elements fill three bytes, little endian. */
 DQ_API unsigned dq_dtype_bits(dq_dtype dtype);
 
-/** What a value is. */
+/** Kinds of values. */
 typedef enum dq_kind {
     DQ_KIND_TENSOR,
-    DQ_KIND_SPARSE,   /**< only in declarations: no such value runs */
-    DQ_KIND_SEQUENCE, /**< a list of tensors of one element type, of any shapes */
-    DQ_KIND_OPTIONAL, /**< one tensor or one sequence, or nothing */
-    DQ_KIND_MAP       /**< only in declarations: no such value runs */
+    DQ_KIND_SPARSE,   /**< only in declarations; dqrun does not run such values */
+    DQ_KIND_SEQUENCE, /**< a list of tensors of one element type and any shapes */
+    DQ_KIND_OPTIONAL, /**< a tensor, a sequence, or nothing */
+    DQ_KIND_MAP       /**< only in declarations; dqrun does not run such values */
 } dq_kind;
 
 /* ---- Tensors ----------------------------------------------------------------------------------------- */
 
+/** The largest rank of a tensor. */
 #define DQ_MAX_RANK 16
 
-/** A dense tensor in row-major order, little-endian packing of types under 8 bits. */
+/** A tensor: element type, shape, and elements in row-major order without gaps. */
 typedef struct dq_tensor dq_tensor;
 
-/** A tensor that owns zeroed memory. Strings start empty. Free with dq_tensor_free. */
+/** Creates a tensor with memory of its own. All elements are zero, strings are empty. `dims` holds `rank`
+ * sizes, 0 or more each; it may be NULL for rank 0. DQ_UNSUPPORTED: the rank is over DQ_MAX_RANK.
+ * DQ_OUT_OF_MEMORY: memory ran out, or the size overflows size_t. Free it with dq_tensor_free. */
 DQ_API dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_tensor **out,
                                   dq_error *err);
-/** A tensor over the caller's memory, which must outlive it and be aligned to the element (to 8 bytes at
- * most). `size` must be the tensor's size, as dq_tensor_size tells it. Strings cannot be wrapped. Free
- * with dq_tensor_free, which leaves the memory alone. */
+/** Creates a tensor over memory of the caller, which must outlive the tensor and be aligned to the element,
+ * to 8 bytes at most. `size` is the size of the elements, ceil(count * bits / 8), else DQ_INVALID_ARGUMENT.
+ * Strings cannot be wrapped. Free it with dq_tensor_free, which leaves the memory alone. */
 DQ_API dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
                                 dq_tensor **out, dq_error *err);
-/** Only of tensors that the caller has created or wrapped: others belong to a session or to a list. */
+/** Does the same with memory that must not be written. The tensor may be an input of a session or a constant
+ * of a builder. Calls that would write to it refuse it. */
+DQ_API dq_status dq_tensor_wrap_const(dq_dtype dtype, size_t rank, const int64_t *dims, const void *data,
+                                      size_t size, dq_tensor **out, dq_error *err);
+/** Frees a tensor that the caller created or wrapped. Other tensors belong to a session, a model or a list.
+ */
 DQ_API void dq_tensor_free(dq_tensor *tensor);
 
+/** Element type; of a sequence or optional, that of the tensors inside. */
 DQ_API dq_dtype dq_tensor_dtype(const dq_tensor *tensor);
+/** Number of dimensions; 0 for a scalar. */
 DQ_API size_t dq_tensor_rank(const dq_tensor *tensor);
-/** `rank` dimensions, which live as long as the tensor; never NULL. */
+/** The dimensions, dq_tensor_rank numbers that live as long as the tensor; never NULL. */
 DQ_API const int64_t *dq_tensor_dims(const dq_tensor *tensor);
-/** Number of elements: the product of the dimensions, 1 for rank 0. */
+/** Number of elements, the product of the dimensions: 1 for a scalar. */
 DQ_API size_t dq_tensor_count(const dq_tensor *tensor);
-/** Bytes at dq_tensor_data: ceil(count * bits / 8). 0 for strings. */
+/** Bytes of the elements, ceil(count * bits / 8); 0 for strings. */
 DQ_API size_t dq_tensor_size(const dq_tensor *tensor);
-/** The elements; never NULL but for strings. Those of a tensor that came from dq_session_get_output must
- * not be written. */
-DQ_API void *dq_tensor_data(const dq_tensor *tensor);
-/** Element i of a string tensor: bytes (not zero-terminated) and, where `length` is not NULL, their number.
- * They live until the element is set or the tensor is freed. NULL past the last and for other types. */
+/** The elements, to read. NULL for strings, sequences and optionals, and for no other tensor. */
+DQ_API const void *dq_tensor_data(const dq_tensor *tensor);
+/** The elements, to write. NULL for strings, sequences, optionals and tensors of dq_tensor_wrap_const. */
+DQ_API void *dq_tensor_mutable_data(dq_tensor *tensor);
+/** Bytes of element i of a string tensor, not zero-terminated; their number goes to `length`, which may be
+ * NULL. They live until the element is set or the tensor is freed. NULL past the last element and for other
+ * element types. */
 DQ_API const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length);
-/** Copies `length` bytes into element i of a string tensor made by dq_tensor_create. */
+/** Copies `length` bytes to element i of a string tensor that dq_tensor_create made. `bytes` may be NULL for
+ * length 0. */
 DQ_API dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length,
                                       dq_error *err);
-/** Element i as a double, exactly where double can hold it (booleans 0 or 1; complex: the real part); NaN
- * for strings and past the last. For printing and comparing; slow. */
+/** Element i as a double: exact where double can hold it, 0 or 1 for booleans, the real part of complex
+ * numbers. NaN for strings and past the last element. This call is for printing and comparing; it is slow. */
 DQ_API double dq_tensor_value(const dq_tensor *tensor, size_t i);
 
 /* ---- Sequences and optionals ------------------------------------------------------------------------- */
 
-/** A dq_tensor may also be a sequence of tensors, or an optional. Then dq_tensor_dtype is the element type
- * of the tensors inside, dq_tensor_count the number of items, rank and size are 0 and data is NULL. */
+/** Kind of a dq_tensor: a tensor, a sequence of tensors, or an optional. For a sequence or optional,
+ * dq_tensor_dtype is the element type of the tensors inside, dq_tensor_count the number of items, rank and
+ * size are 0, data is NULL. */
 DQ_API dq_kind dq_tensor_kind(const dq_tensor *tensor);
-/** Item i of a sequence, or what an optional holds (i = 0); NULL past the last. It belongs to the list. */
+/** Item i of a sequence, or, for i = 0, the value in an optional. It belongs to the list. NULL past the last.
+ */
 DQ_API const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i);
-/** A sequence of tensors, all of that element type. On DQ_OK it owns the items, which were created or
- * wrapped: dq_tensor_free frees them with it. */
+/** Creates a sequence of `count` tensors of element type `dtype`, which the caller created or wrapped. On
+ * DQ_OK the sequence owns them, and dq_tensor_free of the sequence frees them. */
 DQ_API dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
                                     dq_error *err);
-/** An optional that may hold what `kind` says, DQ_KIND_TENSOR or DQ_KIND_SEQUENCE, of that element type;
- * `item` NULL: it is empty. On DQ_OK it owns the item. */
+/** Creates an optional for values of `kind` (DQ_KIND_TENSOR or DQ_KIND_SEQUENCE) and element type `dtype`.
+ * `item` NULL makes it empty; else, on DQ_OK, the optional owns the item. */
 DQ_API dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_tensor **out,
                                     dq_error *err);
 
 /* ---- Limits ------------------------------------------------------------------------------------------ */
 
-/** Bounds on what a model may ask for, checked before memory is. Zero in a field means its default. */
+/** Bounds on the resources that a model may use. Each is checked before the memory is allocated or the work
+ * begins; beyond it a call returns DQ_OUT_OF_MEMORY. Zero in a field is its default. */
 typedef struct dq_limits {
     size_t size;            /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
-    uint64_t file_bytes;    /**< size of the model file or of one external data file; default 64 GiB */
-    uint64_t tensor_bytes;  /**< one tensor; default 16 GiB */
-    uint64_t session_bytes; /**< activations and prepared weights of a session; default 64 GiB */
-    /** Nodes of all graphs together, inner ones too: those in the file, where the bodies of functions count
-     * once, and those after model-local functions are inlined. Inlining may copy 16 names and attributes
-     * for each, and a call counts as 9 of them. Default 1,000,000. */
+    uint64_t file_bytes;    /**< size of the model file and of each external data file; default 64 GiB */
+    uint64_t tensor_bytes;  /**< size of one tensor; default 16 GiB */
+    uint64_t session_bytes; /**< activations and packed weights of a session; default 64 GiB */
+    /** Nodes of all graphs and inner graphs together. The bound holds twice: for the nodes in the file, where
+     * the body of a function counts once, and for the nodes after model-local functions are inlined. Inlining
+     * may copy 16 names and attributes for each node of the bound; a call counts as 9 of them. Default
+     * 1,000,000. */
     uint64_t nodes;
-    uint32_t nesting; /**< subgraphs and functions inside one another; default 32 */
-    /** Work of one run; default: no bound. A run that would pass it ends with DQ_OUT_OF_MEMORY before the
-     * node that passes it begins. Work is counted from shapes, so that the same model, inputs, session
-     * options and limits end in the same way in each run, at each ISA level and with any number of threads:
-     *  - each node counts 1 each time that its graph runs, whether it takes time or was computed while
-     *    planning, and besides:
+    uint32_t nesting; /**< depth of inner graphs and function calls; default 32 */
+    /** Work of one run; default: no bound. A run that would exceed it ends with DQ_OUT_OF_MEMORY before the
+     * node that exceeds it begins. Work is counted from shapes: the same model, inputs, session options and
+     * limits give the same result in each run, on each instruction set and with any number of threads. A node
+     * counts 1 each time its graph runs, also when its result was computed during planning, and in addition:
      *  - matrix products, convolutions, attention, recurrent networks and mixtures of experts: their
-     *    multiply-adds, whatever their types; Einsum: those of its contractions, of two operands each;
+     * multiply-adds, whatever the types; Einsum: those of its contractions of two operands each;
      *  - pools and LRN: the elements of all windows; MaxRoiPool: of all regions, each as large as the image;
-     *  - Resize: for each output element the input elements under its kernel, a product over resized axes;
+     *  - Resize: for each output element the input elements under its kernel, a product over the resized
+     * axes;
      *  - Det: a third of the cube of a matrix's rows; Fourier transforms of n elements: n log n;
-     *  - NonMaxSuppression: each score, times the boxes that may be chosen of a class;
+     *  - NonMaxSuppression: the scores, times the boxes that may be chosen of a class;
      *  - TfIdfVectorizer: for each element the elements of all n-grams that may begin there, skips included;
-     *  - reductions, and what else goes through a larger input (ArgMax, TopK, NonZero, Unique, losses): the
-     *    elements of the input;
-     *  - all others: the elements of their outputs (a sequence: its items);
-     *  - each run of an inner graph (an iteration of a loop): the elements of the graph's outputs.
-     * The nodes are those that the session runs: a fused node counts once, so that `no_fuse` counts more. */
+     *  - reductions, and other operators that read a larger input (ArgMax, TopK, NonZero, Unique, losses):
+     * the elements of the input;
+     *  - all others: the elements of their outputs; of a sequence, its items;
+     *  - each run of an inner graph, such as an iteration of a loop: the elements of the graph's outputs.
+     * The nodes are those that the session runs. A fused node counts once, so that a run with `no_fuse`
+     * counts more. */
     uint64_t work;
 } dq_limits;
 
@@ -286,30 +330,31 @@ typedef struct dq_limits {
 
 /* ---- Schemas ----------------------------------------------------------------------------------------- */
 
-/** A set of operator schemas: those in the library, plus files that override or add
- * (docs/schema-format.md). Models that use it must be freed before it. Safe to share between threads once
- * filled. */
+/** A set of operator schemas: those in the library, and files that replace or add some
+ * (docs/schema-format.md). Models keep their set alive. Any number of threads may use a set at once, as long
+ * as none adds to it. */
 typedef struct dq_schemas dq_schemas;
 
-/** Those in the library. Free with dq_schemas_free. */
+/** Creates a set with the library's schemas. Free it with dq_schemas_free. */
 DQ_API dq_status dq_schemas_create(dq_schemas **out, dq_error *err);
-/** Reads every *.yaml under `directory`, also in its folders. A schema there replaces the library's of the
- * same domain, name and since_version. A file with a fault adds nothing and ends the call; those read
- * before it have been added. A fault in the text is DQ_BAD_MODEL, a folder or file that cannot be read
- * DQ_INVALID_ARGUMENT. */
+/** Adds the schemas of every *.yaml file under `directory` and its folders. A schema replaces the set's of
+ * the same domain, name and since_version. The call ends at the first file with a fault, which adds nothing;
+ * the files before it have been added. DQ_BAD_MODEL: a fault in the text. DQ_INVALID_ARGUMENT: a folder or
+ * file cannot be read. */
 DQ_API dq_status dq_schemas_add_dir(dq_schemas *schemas, const char *directory, dq_error *err);
-/** The same for YAML text in memory; `source` names it in sentences. */
+/** Does the same with `length` bytes of YAML text. `source` names the text in messages. */
 DQ_API dq_status dq_schemas_add_yaml(dq_schemas *schemas, const char *text, size_t length, const char *source,
                                      dq_error *err);
+/** Gives the caller's reference back. The set is freed with the last model that uses it. */
 DQ_API void dq_schemas_free(dq_schemas *schemas);
 
-/** One row of what is supported: an operator version. */
+/** An operator version. */
 typedef struct dq_operator_info {
     size_t size; /**< sizeof(dq_operator_info), set by DQ_OPERATOR_INFO_INIT */
     int since_version;
     bool deprecated;
-    bool implemented;   /**< false: there is a schema, and no implementation */
-    const char *domain; /**< "" is ai.onnx; texts live during the visit only */
+    bool implemented;   /**< false: there is a schema and no implementation */
+    const char *domain; /**< "" is ai.onnx; strings live during the visit only */
     const char *name;
 } dq_operator_info;
 
@@ -318,22 +363,24 @@ typedef struct dq_operator_info {
         sizeof(dq_operator_info), 0, false, false, NULL, NULL                                                \
     }
 
-/** Calls `visit` for each operator version of the set (NULL: the library's own), by domain, name and
- * version. A non-zero return of `visit` ends the walk. */
+/** Calls `visit` for each operator version of the set, ordered by domain, name and version. `schemas` NULL:
+ * the library's set. A non-zero result of `visit` ends the list; the call returns DQ_OK then, too. */
 DQ_API dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_operator_info *info),
                                  void *arg, dq_error *err);
-/** Text of the type constraints of that operator version, e.g. "T1: float, float16; T2: uint8", into
- * `buffer` of `size` bytes: always terminated, cut when it is longer. Returns the whole text's length
- * without the zero; 0 for an operator version that is not in the set. */
+/** Writes the type constraints of an operator version, "T1: float, float16; T2: uint8", to `buffer` of `size`
+ * bytes. The text is zero-terminated, and cut when it is longer; `buffer` may be NULL for size 0. Of `info`,
+ * domain, name and since_version are read. `schemas` NULL: the library's set. Returns the length of the whole
+ * text without the terminator; 0 for an operator version that is not in the set. */
 DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char *buffer, size_t size);
 
 /* ---- Models ------------------------------------------------------------------------------------------ */
 
+/** A loaded model: its graph and its constants. Sessions share it. */
 typedef struct dq_model dq_model;
 
 typedef struct dq_load_options {
     size_t size;             /**< sizeof(dq_load_options), set by DQ_LOAD_OPTIONS_INIT */
-    dq_schemas *schemas;     /**< NULL: the library's own */
+    dq_schemas *schemas;     /**< kept alive by the model; NULL: the library's */
     const dq_limits *limits; /**< read during the call; NULL: the defaults */
     /** Folder of external data for models that dq_model_load does not load; NULL: they may have none. */
     const char *base_dir;
@@ -355,19 +402,20 @@ typedef struct dq_load_options {
         sizeof(dq_load_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL                                    \
     }
 
-/** Loads a .onnx file: parses it, resolves external data inside the model's folder, checks every node
- * against its schema. A node that cannot run does not make this fail: dq_model_check lists all of them,
- * and a session is refused. options may be NULL. Free with dq_model_free.
+/** Loads an .onnx file: parses it, reads external data from the model's folder, and checks every node against
+ * its schema. A node that cannot run is no error here: dq_model_check lists such nodes, and dq_session_create
+ * refuses the model. Free it with dq_model_free. DQ_BAD_MODEL: the file cannot be read, or breaks the format
+ * or a schema. DQ_OUT_OF_MEMORY: memory ran out, or a bound of `options->limits` was reached.
  *
- * The model file and external data of more than 1 MiB each stay mapped, and must not be written to while
- * the model lives: what a run gives is undefined then, and a file that is cut off raises SIGBUS in the thread
- * that reads past its end. Replacing the file by another of its name (rename) changes nothing. Smaller files
- * are read: they may be changed as soon as the call has returned, and one that is cut off during the call is
- * DQ_BAD_MODEL. For large files that may be cut off there is dq_model_load_memory. */
+ * The model file and each external data file over 1 MiB stay mapped. They must not be written to while the
+ * model lives: results are undefined then, and a truncated file raises SIGBUS in the thread that reads past
+ * its end. Replacing a file by rename is safe. Smaller files are read: they may change once the call has
+ * returned, and a file that is truncated during the call is DQ_BAD_MODEL. Load large files that may be
+ * truncated with dq_model_load_memory. */
 DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out,
                                dq_error *err);
-/** The same from memory, which must stay as it is until the model is freed, with its last session. `name`
- * stands for the path in sentences. */
+/** Loads a model from `size` bytes in memory, which must not change until the model is freed, and with it its
+ * last session. `name` takes the place of the path in messages. */
 DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                       const dq_load_options *options, dq_model **out, dq_error *err);
 /** The same from an open descriptor, which stays the caller's and may be closed after the call. A regular
@@ -386,23 +434,23 @@ typedef ptrdiff_t (*dq_read_fn)(void *arg, void *buffer, size_t size);
  * DQ_INVALID_ARGUMENT. */
 DQ_API dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name,
                                     const dq_load_options *options, dq_model **out, dq_error *err);
-/** Gives the caller's handle back. The model itself is freed with its last session. */
+/** Gives the caller's reference back. The model is freed with its last session. */
 DQ_API void dq_model_free(dq_model *model);
 
-/** What a graph input or output declares. Pointers live as long as the model. */
+/** Declaration of a graph input or output. Pointers live as long as the model. */
 typedef struct dq_value_info {
     size_t size; /**< sizeof(dq_value_info), set by DQ_VALUE_INFO_INIT */
     const char *name;
     const char *type;    /**< "tensor(float)", "seq(tensor(float))"… as ONNX writes it */
-    dq_kind kind;        /**< unless DQ_KIND_TENSOR, dtype, has_shape, rank, dims and dim_names say nothing */
-    dq_kind item_kind;   /**< what an optional holds */
-    dq_dtype item_dtype; /**< of the tensors inside a sequence or optional */
-    dq_dtype dtype;      /**< DQ_UNDEFINED when not declared */
+    dq_kind kind;        /**< if not DQ_KIND_TENSOR, dtype, has_shape, rank, dims and dim_names are unused */
+    dq_kind item_kind;   /**< kind of the value in an optional */
+    dq_dtype item_dtype; /**< element type of the tensors inside a sequence or optional */
+    dq_dtype dtype;      /**< DQ_UNDEFINED: not declared */
     bool has_shape;      /**< false: any rank */
-    bool optional;       /**< an input that an initializer gives a default */
+    bool optional;       /**< an input whose default is an initializer */
     size_t rank;
     const int64_t *dims;          /**< -1 where unknown or symbolic */
-    const char *const *dim_names; /**< the symbol, or NULL */
+    const char *const *dim_names; /**< symbols, an entry NULL where there is none */
 } dq_value_info;
 
 #define DQ_VALUE_INFO_INIT                                                                                   \
@@ -411,22 +459,33 @@ typedef struct dq_value_info {
             false, false, 0, NULL, NULL                                                                      \
     }
 
-/** Inputs that the caller feeds; initializers that are also inputs come after the others.
- * DQ_INVALID_ARGUMENT past the last. `info` is initialized with DQ_VALUE_INFO_INIT. */
+/** Number of inputs. Inputs that have defaults (initializers) come last. */
 DQ_API size_t dq_model_input_count(const dq_model *model);
+/** Describes input i. The caller initializes `info` with DQ_VALUE_INFO_INIT. DQ_INVALID_ARGUMENT: past the
+ * last. */
 DQ_API dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info, dq_error *err);
+/** Number of outputs. */
 DQ_API size_t dq_model_output_count(const dq_model *model);
+/** Describes output i, as dq_model_input does for inputs. */
 DQ_API dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info, dq_error *err);
 
-/** Calls `report` for each node that cannot run, with the status and sentence; DQ_OK when there is none,
- * else the gravest status, and in err the first sentence with it. `report` may be NULL, and its `why`
- * lives during the call only. Functions are looked into; subgraphs too. */
+/** Finds an input by name; `index` is its number for dq_model_input. name NULL: the first. DQ_BAD_INPUT: no
+ * such input; the message lists the inputs. */
+DQ_API dq_status dq_model_find_input(const dq_model *model, const char *name, size_t *index, dq_error *err);
+/** Finds an output by name, for dq_model_output. */
+DQ_API dq_status dq_model_find_output(const dq_model *model, const char *name, size_t *index, dq_error *err);
+
+/** Calls `report` for each node that cannot run, with the status and the message, which live during the call
+ * only. Bodies of functions and inner graphs are included. `report` may be NULL. Returns DQ_OK when every
+ * node can run, DQ_BAD_MODEL when a node breaks the standard, else DQ_UNSUPPORTED; `err` gets the first
+ * message of that status. */
 DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why),
                                 void *arg, dq_error *err);
 
-/** Writes the model as a .onnx file, whole or not at all, behind a link where path is one: what was loaded or
- * built, with model-local functions inlined, attributes that were left out written with their defaults, and
- * all tensors inside the file. Refused over protobuf's 2 GiB. DQ_IO: the file could not be written. */
+/** Writes the model to an .onnx file. Model-local functions are inlined, defaults of attributes are written
+ * out, and all tensors are inside the file. The file appears whole or not at all; where `path` is a symbolic
+ * link, the file that it points to is replaced. DQ_UNSUPPORTED: more than protobuf's 2 GiB. DQ_IO: the file
+ * cannot be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
 /** The same bytes in memory, *bytes and their number *size. The caller frees them with dq_free. */
 DQ_API dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err);
@@ -443,40 +502,50 @@ DQ_API void dq_free(void *memory);
 
 /** Builds a model without a file:
  *
+ *     const int64_t dims[] = {-1, 4};
+ *     const char *const dim_names[] = {"N", NULL};
+ *     const char *const inputs[] = {"x", "scale"};
+ *     const char *y = NULL; // a name that the builder generates
  *     dq_builder *b = NULL;
- *     const char *y = NULL; // a generated name
+ *     dq_node_spec quantize = DQ_NODE_SPEC_INIT;
+ *     quantize.op_type = "QuantizeLinear";
+ *     quantize.input_count = 2;
+ *     quantize.inputs = inputs;
+ *     quantize.output_count = 1;
  *     dq_builder_create("half", &b, &err);
  *     dq_builder_opset(b, "", 21, &err);
- *     dq_builder_input(b, "x", DQ_FLOAT, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
+ *     dq_builder_input(b, "x", DQ_FLOAT, 2, dims, dim_names, &err);
  *     dq_builder_initializer(b, "scale", scale, &err);
- *     const char *ins[] = {"x", "scale"};
- *     dq_builder_node(b, "", "QuantizeLinear", NULL, 2, ins, 1, &y, 0, NULL, &err);
- *     dq_builder_output(b, y, DQ_UINT8, 2, (int64_t[]){-1, 4}, (const char *[]){"N", NULL}, &err);
+ *     dq_builder_node(b, &quantize, &y, &err);
+ *     dq_builder_output(b, y, DQ_UINT8, 2, dims, dim_names, &err);
  *     dq_builder_finish(b, NULL, &model, &err);
  *
- * Order does not matter: names are tied together by dq_builder_finish. Everything given is copied. After a
- * call that failed, the builder can only be freed. */
+ * Nodes may come in any order: dq_builder_finish connects values by name. Everything that is given to a
+ * builder is copied. A builder after a failed call can only be freed. */
 typedef struct dq_builder dq_builder;
 
-/** `name` is the graph's, and stands for the path in sentences. dq_builder_finish frees the builder, else
- * dq_builder_free does. */
+/** Creates a builder. `name` is the graph's, and takes the place of the path in messages. dq_builder_finish
+ * frees the builder, else dq_builder_free does. */
 DQ_API dq_status dq_builder_create(const char *name, dq_builder **out, dq_error *err);
+/** Frees a builder that was not finished. */
 DQ_API void dq_builder_free(dq_builder *builder);
-/** Imports a version of a domain ("" is ai.onnx). Before the domain's first node. */
+/** Imports version `version` of the operators of a domain, "" for ai.onnx. This must come before the first
+ * node of the domain. */
 DQ_API dq_status dq_builder_opset(dq_builder *builder, const char *domain, int version, dq_error *err);
 
-/** In place of a rank: nothing is said of the shape. */
+/** In place of a rank: the shape is not declared. `dims` and `dim_names` are unused then. */
 #define DQ_ANY_SHAPE SIZE_MAX
-/** Dimensions of -1 are unknown; dim_names (or NULL) may name them. */
+/** Declares an input of the graph: `rank` dimensions, -1 where unknown. `dim_names`, NULL or an array of
+ * `rank` entries, holds their symbols, NULL where there is none. */
 DQ_API dq_status dq_builder_input(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                                   const int64_t *dims, const char *const *dim_names, dq_error *err);
-/** dtype may be DQ_UNDEFINED: nothing is declared. ONNX's own checker wants a type and a shape. */
+/** Declares an output of the graph. dtype DQ_UNDEFINED: no type is declared, which ONNX's checker refuses. */
 DQ_API dq_status dq_builder_output(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                                    const int64_t *dims, const char *const *dim_names, dq_error *err);
-/** Declares the type of a value inside the graph. */
+/** Declares element type and shape of a value inside the graph. */
 DQ_API dq_status dq_builder_value(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                                   const int64_t *dims, const char *const *dim_names, dq_error *err);
-/** A constant; of the name of an input: its default. */
+/** Adds a constant. With the name of an input it is the default of that input. */
 DQ_API dq_status dq_builder_initializer(dq_builder *builder, const char *name, const dq_tensor *tensor,
                                         dq_error *err);
 
@@ -492,7 +561,8 @@ typedef enum dq_attribute_kind {
     DQ_ATTRIBUTE_STRINGS = 8
 } dq_attribute_kind;
 
-/** One attribute: the field of its kind is used, and `count` for the lists. */
+/** An attribute of a node. The field of its kind is used; FLOATS, INTS and STRINGS have `count` elements.
+ * Strings are zero-terminated. */
 typedef struct dq_attribute {
     size_t size; /**< sizeof(dq_attribute), set by DQ_ATTRIBUTE_INIT */
     const char *name;
@@ -512,31 +582,49 @@ typedef struct dq_attribute {
         sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0            \
     }
 
-/** Adds a node. `name` may be NULL: one is generated. ins[i] NULL or "": left out. outs[i] "": not wanted;
- * NULL: a name is generated, and outs[i] set to it, which lives as long as the builder. */
-DQ_API dq_status dq_builder_node(dq_builder *builder, const char *domain, const char *op, const char *name,
-                                 size_t in_count, const char *const *ins, size_t out_count, const char **outs,
-                                 size_t attribute_count, const dq_attribute *attributes, dq_error *err);
+/** Description of a node. */
+typedef struct dq_node_spec {
+    size_t size;         /**< sizeof(dq_node_spec), set by DQ_NODE_SPEC_INIT */
+    const char *domain;  /**< NULL or "": ai.onnx */
+    const char *op_type; /**< "QLinearConv" */
+    const char *name;    /**< NULL: the builder generates a name */
+    size_t input_count;
+    const char *const *inputs; /**< names of values; NULL or "": the input is left out */
+    size_t output_count;
+    const char *const *outputs; /**< names; "": the output is not needed; NULL, or an entry NULL: generated */
+    size_t attribute_count;
+    const dq_attribute *attributes; /**< an array whose elements all have the size of the first */
+} dq_node_spec;
 
-/** The model, checked as a loaded one is and with the same sentences. Frees the builder, even if it
- * fails. */
+#define DQ_NODE_SPEC_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_node_spec), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL                                    \
+    }
+
+/** Adds a node. The names of its outputs go to `outputs`, an array of spec->output_count, and live as long as
+ * the builder; NULL: the caller does not need them. */
+DQ_API dq_status dq_builder_node(dq_builder *builder, const dq_node_spec *spec, const char **outputs,
+                                 dq_error *err);
+
+/** Makes the model, which is checked like a loaded one with the same messages. The builder is freed, also
+ * when the call fails. */
 DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                                    dq_error *err);
 
 /* ---- Thread pools ------------------------------------------------------------------------------------ */
 
-/** Threads that work for any number of sessions (dq_session_options.pool): one session at a time has them,
- * and another that runs meanwhile computes with its caller's thread alone. The threads are started by the
- * first work that is worth sharing. Between runs they sleep. */
+/** Threads that sessions share (dq_session_options.pool). One session at a time uses them; a session that
+ * runs meanwhile computes on its caller's thread alone. The threads start with the first work that is worth
+ * sharing, and sleep between runs. */
 typedef struct dq_thread_pool dq_thread_pool;
 
 typedef struct dq_thread_pool_options {
     size_t size; /**< sizeof(dq_thread_pool_options), set by DQ_THREAD_POOL_OPTIONS_INIT */
-    /** In all, the caller's among them; 0: the number of physical cores, or of those whose time the process's
-     * control group may use. */
+    /** Number of threads with the caller's; 0: the number of physical cores that the process may use, by its
+     * affinity and the CPU time of its control group. */
     unsigned threads;
-    /** Microseconds for which a thread looks for the run's next work before it sleeps: more wastes time of
-     * the processor, less wakes threads more often, which takes 5 to 50 us. 0: 50. */
+    /** Microseconds for which a thread polls for the next work of a run before it sleeps; 0: 50. A larger
+     * value costs CPU time; a smaller one wakes threads more often, at 5 to 50 us each. */
     unsigned spin_us;
 } dq_thread_pool_options;
 
@@ -545,44 +633,45 @@ typedef struct dq_thread_pool_options {
         sizeof(dq_thread_pool_options), 0, 0                                                                 \
     }
 
-/** options may be NULL. Free with dq_thread_pool_free. */
+/** Creates a pool. Free it with dq_thread_pool_free. */
 DQ_API dq_status dq_thread_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out,
                                        dq_error *err);
-/** Gives the caller's handle back. The pool itself is freed with its last session. */
+/** Gives the caller's reference back. The pool is freed with its last session. */
 DQ_API void dq_thread_pool_free(dq_thread_pool *pool);
-/** Its number of threads. */
+/** Number of threads, with the caller's. */
 DQ_API unsigned dq_thread_pool_threads(const dq_thread_pool *pool);
 
 /* ---- Sessions ---------------------------------------------------------------------------------------- */
 
+/** Runs a model: it holds inputs, plans, activations and outputs. */
 typedef struct dq_session dq_session;
 
-/** What a session reports of each step it ran (dq_session_options.trace). Lives during the call only. */
+/** A step of a run (dq_session_options.trace). It lives during the callback only. */
 typedef struct dq_trace_event {
     size_t size;      /**< the library's sizeof(dq_trace_event) */
-    const char *node; /**< node name, or the name of its first output */
+    const char *node; /**< name of the node, else of its first output */
     const char *op;   /**< "QLinearConv-10" */
     double seconds;   /**< wall time of the step */
     size_t output_count;
     const char *const *output_names;
-    const dq_tensor *const *outputs; /**< NULL entries: output not wanted */
+    const dq_tensor *const *outputs; /**< an entry is NULL where the output is not used */
 } dq_trace_event;
 
 typedef struct dq_session_options {
     size_t size; /**< sizeof(dq_session_options), set by DQ_SESSION_OPTIONS_INIT */
-    /** 0: the number of physical cores, or of those whose time the process's control group may use. */
+    /** Number of threads with the caller's; 0: the number of physical cores that the process may use, by its
+     * affinity and the CPU time of its control group. Unused with `pool`. */
     unsigned threads;
-    /** "c", "sse41", "avx2"…: the highest level to use; NULL: DQRUN_ISA, else the CPU's best. */
+    /** "c", "sse41", "avx2"…: the highest ISA level to use (dq_isa_name); NULL: the CPU's best. */
     const char *isa;
-    /** Run the graph as written. */
+    /** Run the graph as written, without rewrites that fuse nodes. */
     bool no_fuse;
-    /** Let nodes whose attribute accuracy_level is 4 round their activations to 8 bits, block by block, as
-     * ONNX Runtime does: com.microsoft's MatMulNBits and QMoE with weights of 4 bits
-     * (docs/com-microsoft.md). Faster; otherwise such products have float precision, whatever the node
-     * allows. */
+    /** Let com.microsoft's MatMulNBits and QMoE with 4-bit weights and accuracy_level 4 round their
+     * activations to 8 bits in each block, as ONNX Runtime does (docs/com-microsoft.md). This is faster.
+     * Otherwise such products have float precision, whatever the attribute says. */
     bool honor_accuracy_level;
-    /** Called after each step; NULL: none. Batches then run step by step, not a few pictures after the
-     * others through many steps, and take longer. */
+    /** Called after each step of a run; NULL: none. Large batches then run whole, step by step, instead of in
+     * tiles of a few items that go through many steps, and take longer. */
     void (*trace)(void *arg, const dq_trace_event *event);
     /** Called with each of the planner's decisions, a sentence that lives during the call; NULL: none. */
     void (*why)(void *arg, const char *sentence);
@@ -598,79 +687,82 @@ typedef struct dq_session_options {
         sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL                            \
     }
 
-/** A session, which keeps the model alive. DQ_UNSUPPORTED, DQ_BAD_MODEL: the model has nodes that cannot
- * run. Free with dq_session_free. options may be NULL.
+/** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
+ * DQ_BAD_MODEL: the model has nodes that cannot run. DQ_INVALID_ARGUMENT: the ISA level is unknown, or the
+ * CPU does not have it.
  *
- * Where the processor has AMX and the session is not told to use a lower level, Linux is asked for the
- * tile registers: from then on a signal stack of this process (sigaltstack) needs room for them,
- * sysconf(_SC_MINSIGSTKSZ). If one is in use that has not, the session does without. */
+ * On a CPU with AMX, unless a lower level is asked for, the call requests the tile registers from Linux. From
+ * then on each signal stack of the process (sigaltstack) needs sysconf(_SC_MINSIGSTKSZ) bytes. If one in use
+ * is smaller, the session works without AMX. */
 DQ_API dq_status dq_session_create(dq_model *model, const dq_session_options *options, dq_session **out,
                                    dq_error *err);
+/** Frees a session and its outputs. No thread may be running it. */
 DQ_API void dq_session_free(dq_session *session);
 
-/** Sets an input for the runs to come; NULL takes it back. The tensor, sequence or optional is not copied:
- * it must live, unchanged, while runs use it and their outputs are read, as an output may lie in its
- * memory. Its type and shape are checked against the model's declaration here. DQ_BAD_INPUT: they differ,
- * or there is no such input. */
+/** Sets an input for the following runs; tensor NULL removes it. name NULL: the first input. The tensor,
+ * sequence or optional is not copied: it must live and stay unchanged while runs use it and while their
+ * outputs are read, because an output may share its memory. DQ_BAD_INPUT: no such input, or type or shape do
+ * not fit its declaration. */
 DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor,
                                       dq_error *err);
-/** Has the runs to come write an output to the caller's tensor, which must live as long; tensor NULL: takes
- * it back. name NULL: the graph's first output. The tensor's type is checked against the model's
- * declaration here (DQ_BAD_INPUT), type and shape against the output itself in each run, before it
- * computes anything where the shape is known by then. Tensors of strings, sequences and optionals are
- * refused.
+/** Makes the following runs write an output to a tensor of the caller, which must live as long; tensor NULL
+ * ends that. name NULL: the first output. DQ_BAD_INPUT: the type does not fit the model's declaration. Each
+ * run checks type and shape against the output itself, before it computes anything if the shape is known by
+ * then. Strings, sequences, optionals and tensors of dq_tensor_wrap_const are refused.
  *
- * What a run leaves in such tensors is what it would be if all outputs were computed apart and copied
- * there in the end. Two of them may not overlap: the run is refused. One may overlap inputs, which then
- * hold the output after the run. A run that fails may leave anything in them.
+ * After a run these tensors hold what they would hold if all outputs were computed elsewhere and copied at
+ * the end. Two of them may not overlap: the run is refused. One may overlap inputs, which then hold the
+ * output after the run. After a failed run their contents are undefined.
  *
- * Where it makes no difference, the output is computed right there and nothing is copied. So are states
- * that are updated in place, outputs in the memory of the inputs that they come from: of operators element
- * by element (Add, …), ScatterND, ScatterElements, TensorScatter, and of com.microsoft's LinearAttention,
- * CausalConvWithState, and attention with one buffer for past and present, as long as the longest sequence
- * is to be: GroupQueryAttention, MultiHeadAttention with past_sequence_length, Attention with
- * past_present_share_buffer. So a model that keeps keys and values in such buffers generates tokens:
+ * Where the result is the same, the output is computed in place and nothing is copied. That includes states
+ * which are updated in the memory of their input: by elementwise operators (Add …), ScatterND,
+ * ScatterElements, TensorScatter, com.microsoft's LinearAttention and CausalConvWithState, and by attention
+ * with one buffer for past and present that has room for the longest sequence: GroupQueryAttention,
+ * MultiHeadAttention with past_sequence_length, Attention with past_present_share_buffer. A model that keeps
+ * its keys and values in such buffers generates tokens like this:
  *
  *     // once, for the keys and the values of each layer: a tensor of 1 x heads x longest sequence x size
  *     dq_session_set_input(session, "past.0.key", cache, &err);
  *     dq_session_set_output(session, "present.0.key", cache, &err);
- *     // for each token: what else there is, with a mask over all tokens so far
+ *     // for each token: the other inputs, with a mask over all tokens so far
  *     dq_session_set_input(session, "input_ids", token, &err);
  *     dq_session_set_input(session, "attention_mask", ones, &err);
  *     dq_session_run(session, &err); // adds a row to each cache
  *     dq_session_get_output(session, "logits", &logits, &err);
  *
- * Where present is always longer than past, two buffers for each take turns: one run's output, wrapped by
- * dq_tensor_wrap in the shape that it is going to have, is the next run's input. */
+ * Where present is always longer than past, use two buffers in turn: the output of one run, wrapped in its
+ * new shape with dq_tensor_wrap, is the input of the next. */
 DQ_API dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor *tensor,
                                        dq_error *err);
-/** Runs the graph. The first run of a set of input shapes plans and allocates; later ones do not, as long
- * as the set is one of the last four. DQ_BAD_INPUT: an input is missing or does not fit. DQ_BAD_MODEL: a
- * node does not fit the shapes or values that it got. A run that failed leaves the session as it was,
- * without outputs. */
+/** Runs the graph. The first run with a set of input shapes plans and allocates. Later runs with the same
+ * shapes do not, as long as the set is one of the last four. DQ_BAD_INPUT: an input is missing or does not
+ * fit. DQ_BAD_MODEL: a node does not fit the shapes or values that it received. DQ_CANCELLED: see
+ * dq_session_cancel. After a failed run the session can be used as before; it has no outputs. */
 DQ_API dq_status dq_session_run(dq_session *session, dq_error *err);
-/** Ends the session's run, planning included, with DQ_CANCELLED, as soon as what the threads are at is done:
- * a piece of a large operator, or a small one. Any thread and any signal handler may call it, as often as it
- * likes, while the session lives: it is async-signal-safe, one atomic store.
+/** Cancels the session's run, planning included. The run returns DQ_CANCELLED as soon as each thread has
+ * finished its current piece of work, a small operator or a part of a large one. Any thread and any signal
+ * handler may call this at any time while the session lives: it is one atomic store, and async-signal-safe.
  *
- * The request lasts until a run has ended with DQ_CANCELLED: one that comes while nothing runs, or too late
- * for the run that it was meant for, ends the next run at once. After that the session can be used as
- * before. */
+ * The request stands until a run has returned DQ_CANCELLED. If nothing runs, or the run ends too early to see
+ * it, the next run returns at once. After that the session can be used as before. */
 DQ_API void dq_session_cancel(dq_session *session);
-/** An output of the last run; NULL: the graph's first. It belongs to the session and lives until the
- * session runs again, gets another output by dq_session_add_output, or is freed; that of an output with a
- * tensor of the caller's may be over the caller's memory. */
+/** An output of the last run; name NULL: the first. The tensor belongs to the session and lives until the
+ * session runs again, gets another output by dq_session_add_output, or is freed. It may lie in memory of the
+ * caller: in a tensor of dq_session_set_output, or in an input. DQ_INVALID_ARGUMENT: no such output, or the
+ * last run failed. */
 DQ_API dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out,
                                        dq_error *err);
-/** Makes a value inside the graph an output of this session too; best before the first run, as it is
- * planned anew. Such a value is computed as the graph is written, so fusion stops there. */
+/** Makes a value inside the graph an output of this session too. The session plans again, so this is best
+ * done before the first run. Such a value is computed as the graph is written, which prevents fusion across
+ * it. DQ_INVALID_ARGUMENT: no value of that name. */
 DQ_API dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err);
 
-/** The ISA level in use ("avx512vnni"), and the number of threads. */
+/** Name of the ISA level that the session uses, "avx512vnni". */
 DQ_API const char *dq_session_isa(const dq_session *session);
+/** Number of threads that the session uses, with the caller's. */
 DQ_API unsigned dq_session_threads(const dq_session *session);
-/** Name of ISA level i, lowest first, of those that this build knows for the CPU's family, and whether this
- * CPU has it (`available` may be NULL). NULL past the last. */
+/** Name of ISA level i of this build for the CPU's family, the lowest first; NULL past the last. `available`,
+ * which may be NULL, receives whether this CPU has it. */
 DQ_API const char *dq_isa_name(size_t i, bool *available);
 
 #ifdef __cplusplus

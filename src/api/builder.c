@@ -33,8 +33,8 @@ static const char *copy_text(dq_builder *b, const char *text)
 
 dq_status dq_builder_create(const char *name, dq_builder **out, dq_error *err)
 {
-    if (!name || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_create: a pointer is NULL");
+    DQ_NOT_NULL(name);
+    DQ_NOT_NULL(out);
     dq_builder *b = calloc(1, sizeof *b);
     if (!b)
         return no_memory(err);
@@ -73,8 +73,8 @@ static int64_t ir_version_of(int opset)
 
 dq_status dq_builder_opset(dq_builder *builder, const char *domain, int version, dq_error *err)
 {
-    if (!builder || !domain)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_opset: a pointer is NULL");
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(domain);
     dq_ir *ir = builder->ir;
     const char *canonical = dq_domain_canonical(domain);
     if (version < 1)
@@ -135,8 +135,6 @@ static dq_status add_value(dq_builder *b, add_value_fn add, const char *name, dq
                            const int64_t *dims, const char *const *dim_names, dq_error *err)
 {
     dq_type type;
-    if (!b || !name)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "a builder or a name is NULL");
     const char *own = copy_text(b, name);
     if (!own)
         return no_memory(err);
@@ -147,18 +145,24 @@ static dq_status add_value(dq_builder *b, add_value_fn add, const char *name, dq
 dq_status dq_builder_input(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                            const int64_t *dims, const char *const *dim_names, dq_error *err)
 {
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(name);
     return add_value(builder, dq_graph_add_input, name, dtype, rank, dims, dim_names, err);
 }
 
 dq_status dq_builder_output(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                             const int64_t *dims, const char *const *dim_names, dq_error *err)
 {
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(name);
     return add_value(builder, dq_graph_add_output, name, dtype, rank, dims, dim_names, err);
 }
 
 dq_status dq_builder_value(dq_builder *builder, const char *name, dq_dtype dtype, size_t rank,
                            const int64_t *dims, const char *const *dim_names, dq_error *err)
 {
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(name);
     return add_value(builder, dq_graph_add_value_info, name, dtype, rank, dims, dim_names, err);
 }
 
@@ -185,8 +189,9 @@ dq_status dq_builder_initializer(dq_builder *builder, const char *name, const dq
                                  dq_error *err)
 {
     const dq_tensor *copy = NULL;
-    if (!builder || !name || !tensor)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_initializer: a pointer is NULL");
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(name);
+    DQ_NOT_NULL(tensor);
     const char *own = copy_text(builder, name);
     if (!own)
         return no_memory(err);
@@ -294,7 +299,7 @@ static dq_status copy_attributes(dq_builder *b, size_t count, const dq_attribute
     for (size_t i = 0; i < count; i++) {
         dq_attribute own;
         char where[64];
-        snprintf(where, sizeof where, "dq_builder_node: attributes[%zu]", i);
+        snprintf(where, sizeof where, "dq_builder_node: spec.attributes[%zu]", i);
         DQ_TRY(dq_read_struct(DQ_STRUCT_ATTRIBUTE, where, (const char *)from + i * stride, &own, err));
         DQ_TRY(copy_attribute(b, &own, &to[i], err));
     }
@@ -306,60 +311,78 @@ static const char *generate(dq_builder *b, const char *op)
     return dq_arena_printf(&b->ir->arena, "%s:%u", op, b->generated++);
 }
 
-static dq_status name_ports(dq_builder *b, dq_node *node, const char *const *ins, const char **outs,
+/* `outputs` (may be NULL) receives the names of the node's outputs. */
+static dq_status name_ports(dq_builder *b, dq_node *node, const dq_node_spec *spec, const char **outputs,
                             dq_error *err)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (ins[i] && !(node->in_names[i] = copy_text(b, ins[i])))
+        if (spec->inputs[i] && !(node->in_names[i] = copy_text(b, spec->inputs[i])))
             return no_memory(err);
     for (uint32_t i = 0; i < node->out_count; i++) {
-        node->out_names[i] = outs[i] ? copy_text(b, outs[i]) : generate(b, node->op_type);
+        const char *name = spec->outputs ? spec->outputs[i] : NULL;
+        node->out_names[i] = name ? copy_text(b, name) : generate(b, node->op_type);
         if (!node->out_names[i])
             return no_memory(err);
-        if (!outs[i])
-            outs[i] = node->out_names[i];
+        if (outputs)
+            outputs[i] = node->out_names[i];
     }
     return DQ_OK;
 }
 
-dq_status dq_builder_node(dq_builder *builder, const char *domain, const char *op, const char *name,
-                          size_t in_count, const char *const *ins, size_t out_count, const char **outs,
-                          size_t attribute_count, const dq_attribute *attributes, dq_error *err)
+/* All parts of a node that must be there are, and the domain is imported; its version in `opset`. */
+static dq_status check_node(const dq_builder *b, const dq_node_spec *spec, int *opset, dq_error *err)
+{
+    const size_t most = 1u << 20;
+    const char *missing = !spec->op_type                               ? "op_type"
+                          : spec->input_count && !spec->inputs         ? "inputs"
+                          : spec->attribute_count && !spec->attributes ? "attributes"
+                                                                       : NULL;
+    if (missing)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_node: spec.%s is NULL", missing);
+    if (spec->input_count > most || spec->output_count > most || spec->attribute_count > most)
+        return dq_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "%s: a node of %s has %zu inputs, %zu outputs and %zu attributes, expected at most %zu of each",
+            b->ir->path, spec->op_type, spec->input_count, spec->output_count, spec->attribute_count, most);
+    *opset = dq_opset_version(b->ir->opsets, b->ir->opset_count, spec->domain);
+    return *opset ? DQ_OK
+                  : dq_fail(err, DQ_INVALID_ARGUMENT,
+                            "%s: domain '%s' of %s is not imported, expected dq_builder_opset first",
+                            b->ir->path, spec->domain, spec->op_type);
+}
+
+dq_status dq_builder_node(dq_builder *builder, const dq_node_spec *spec, const char **outputs, dq_error *err)
 {
     dq_node *node = NULL;
-    const size_t many = 1u << 20;
-    if (!builder || !domain || !op || (in_count && !ins) || (out_count && !outs) ||
-        (attribute_count && !attributes))
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_node: a pointer is NULL");
-    if (in_count > many || out_count > many || attribute_count > many)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: a node of %s has over %zu parts", builder->ir->path, op,
-                       many);
-    dq_ir *ir = builder->ir;
-    int opset = dq_opset_version(ir->opsets, ir->opset_count, domain);
-    if (!opset)
-        return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "%s: domain '%s' of %s is not imported, wanted dq_builder_opset first", ir->path,
-                       domain, op);
-    DQ_TRY(dq_graph_add_node(ir->graph, (uint32_t)in_count, (uint32_t)out_count, (uint32_t)attribute_count,
-                             &node, err));
+    dq_node_spec own;
+    int opset = 0;
+    DQ_NOT_NULL(builder);
+    DQ_NOT_NULL(spec);
+    DQ_TRY(dq_read_struct(DQ_STRUCT_NODE_SPEC, "dq_builder_node: spec", spec, &own, err));
+    if (!own.domain)
+        own.domain = "";
+    DQ_TRY(check_node(builder, &own, &opset, err));
+    DQ_TRY(dq_graph_add_node(builder->ir->graph, (uint32_t)own.input_count, (uint32_t)own.output_count,
+                             (uint32_t)own.attribute_count, &node, err));
     node->opset = opset;
-    node->domain = copy_text(builder, dq_domain_canonical(domain));
-    node->op_type = copy_text(builder, op);
+    node->domain = copy_text(builder, dq_domain_canonical(own.domain));
+    node->op_type = copy_text(builder, own.op_type);
     if (!node->domain || !node->op_type)
         return no_memory(err);
-    node->name = name ? copy_text(builder, name) : generate(builder, node->op_type);
+    node->name = own.name ? copy_text(builder, own.name) : generate(builder, node->op_type);
     if (!node->name)
         return no_memory(err);
-    DQ_TRY(name_ports(builder, node, ins, outs, err));
-    return copy_attributes(builder, attribute_count, attributes, node->attrs, err);
+    DQ_TRY(name_ports(builder, node, &own, outputs, err));
+    return copy_attributes(builder, own.attribute_count, own.attributes, node->attrs, err);
 }
 
 dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                             dq_error *err)
 {
     if (!builder || !out) {
+        const char *missing = builder ? "out" : "builder";
         dq_builder_free(builder);
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_finish: a pointer is NULL");
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_builder_finish: %s is NULL", missing);
     }
     dq_load_request own;
     dq_ir *ir = builder->ir;

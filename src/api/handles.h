@@ -10,9 +10,9 @@
 struct dq_model {
     dq_allocator allocator; /* of the model and all that it has; zeros: malloc */
     dq_program *program;
-    dq_schemas *own_schemas; /* NULL when the caller gave a set */
-    atomic_uint users;       /* the caller, and each session */
-    dq_arena arena;          /* of what the functions below hand out */
+    dq_schemas *schemas;
+    atomic_uint users; /* the caller, and each session */
+    dq_arena arena;    /* of what the functions below hand out */
     dq_value_info *inputs, *outputs;
     uint32_t input_count;
     uint32_t *input_at; /* position in the graph's inputs of each of `inputs` */

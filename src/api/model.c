@@ -8,7 +8,6 @@
 #include "parser/writer.h"
 #include "plan/inline.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,30 +87,60 @@ static size_t append(char *buffer, size_t size, size_t used, const char *text)
     return used + length;
 }
 
-void dq_model_wants(const dq_model *model, char *buffer, size_t size)
+static void list_values(const dq_value_info *infos, size_t count, const char *none, char *buffer, size_t size)
 {
+    char shape[DQ_SHAPE_TEXT];
     size_t used = 0;
-    char number[32];
     buffer[0] = '\0';
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const dq_value_info *info = &model->inputs[i];
+    for (size_t i = 0; i < count; i++) {
+        const dq_value_info *info = &infos[i];
         used = append(buffer, size, used, i ? ", " : "");
         used = append(buffer, size, used, info->name);
         used = append(buffer, size, used, ": ");
         used = append(buffer, size, used, info->dtype ? dq_dtype_name(info->dtype) : info->type);
-        for (size_t d = 0; info->has_shape && d < info->rank; d++) {
-            const char *name = info->dim_names[d];
-            snprintf(number, sizeof number, "%" PRId64, info->dims[d]);
-            used = append(buffer, size, used, d ? "," : "[");
-            used = append(buffer, size, used, info->dims[d] >= 0 ? number : name && *name ? name : "?");
-        }
-        if (info->has_shape && info->rank)
-            used = append(buffer, size, used, "]");
+        if (info->has_shape)
+            used =
+                append(buffer, size, used, dq_symbols_text(info->rank, info->dims, info->dim_names, shape));
         if (info->optional)
             used = append(buffer, size, used, " (has a default)");
     }
-    if (!model->input_count)
-        append(buffer, size, used, "no inputs");
+    if (!count)
+        append(buffer, size, used, none);
+}
+
+void dq_model_wants(const dq_model *model, char *buffer, size_t size)
+{
+    list_values(model->inputs, model->input_count, "no inputs", buffer, size);
+}
+
+/* Position of a name among values; NULL: the first. */
+static dq_status find_value(const dq_model *model, const char *what, const char *name,
+                            const dq_value_info *infos, size_t count, size_t *index, dq_error *err)
+{
+    char all[512], none[32];
+    for (size_t i = 0; i < count; i++)
+        if (!name || strcmp(infos[i].name, name) == 0) {
+            *index = i;
+            return DQ_OK;
+        }
+    snprintf(none, sizeof none, "no %ss", what);
+    list_values(infos, count, none, all, sizeof all);
+    return dq_fail(err, DQ_BAD_INPUT, "%s: has no %s%s%s%s; the model has %s", model->program->ir->path, what,
+                   name ? " '" : "", name ? name : "", name ? "'" : "", all);
+}
+
+dq_status dq_model_find_input(const dq_model *model, const char *name, size_t *index, dq_error *err)
+{
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(index);
+    return find_value(model, "input", name, model->inputs, model->input_count, index, err);
+}
+
+dq_status dq_model_find_output(const dq_model *model, const char *name, size_t *index, dq_error *err)
+{
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(index);
+    return find_value(model, "output", name, model->outputs, dq_model_output_count(model), index, err);
 }
 
 size_t dq_model_input_count(const dq_model *model)
@@ -121,8 +150,7 @@ size_t dq_model_input_count(const dq_model *model)
 
 dq_status dq_model_input(const dq_model *model, size_t i, dq_value_info *info, dq_error *err)
 {
-    if (!model)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_input: model is NULL");
+    DQ_NOT_NULL(model);
     const size_t count = model->input_count;
     if (i >= count)
         return dq_fail(err, DQ_INVALID_ARGUMENT,
@@ -137,8 +165,7 @@ size_t dq_model_output_count(const dq_model *model)
 
 dq_status dq_model_output(const dq_model *model, size_t i, dq_value_info *info, dq_error *err)
 {
-    if (!model)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_output: model is NULL");
+    DQ_NOT_NULL(model);
     const size_t count = dq_model_output_count(model);
     if (i >= count)
         return dq_fail(err, DQ_INVALID_ARGUMENT,
@@ -169,16 +196,15 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
         model->allocator = *options->allocator;
     model->arena.allocator = &model->allocator;
     atomic_init(&model->users, 1);
-    dq_schemas *schemas = options->schemas;
     dq_status status = DQ_OK;
-    if (!schemas) {
-        status = dq_schemas_create(&model->own_schemas, err);
-        schemas = model->own_schemas;
-    }
+    if (options->schemas)
+        model->schemas = dq_schemas_keep(options->schemas);
+    else
+        status = dq_schemas_create(&model->schemas, err);
     if (status == DQ_OK)
         status = inline_and_link(ir, err);
     if (status == DQ_OK)
-        status = dq_program_create(ir, schemas, &model->allocator, &model->program, err);
+        status = dq_program_create(ir, model->schemas, &model->allocator, &model->program, err);
     if (status != DQ_OK)
         dq_ir_free(ir);
     else
@@ -264,19 +290,18 @@ static dq_status load(const char *function, const source *s, const dq_load_optio
 
 dq_status dq_model_load(const char *path, const dq_load_options *options, dq_model **out, dq_error *err)
 {
-    if (!path || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load: %s is NULL", path ? "out" : "path");
+    DQ_NOT_NULL(path);
+    DQ_NOT_NULL(out);
     return load("dq_model_load", &(source){.path = path, .parse = parse_path}, options, out, err);
 }
 
 dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                const dq_load_options *options, dq_model **out, dq_error *err)
 {
-    if ((size && !bytes) || !name || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_memory: %s is NULL",
-                       size && !bytes ? "bytes"
-                       : name         ? "out"
-                                      : "name");
+    if (size)
+        DQ_NOT_NULL(bytes);
+    DQ_NOT_NULL(name);
+    DQ_NOT_NULL(out);
     const source s = {.bytes = bytes, .size = size, .name = name, .parse = parse_memory};
     return load("dq_model_load_memory", &s, options, out, err);
 }
@@ -287,19 +312,17 @@ dq_status dq_model_load_fd(int fd, const char *name, const dq_load_options *opti
     if (fd < 0)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_fd: fd is %d, expected an open descriptor",
                        fd);
-    if (!name || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_fd: %s is NULL", name ? "out" : "name");
+    DQ_NOT_NULL(name);
+    DQ_NOT_NULL(out);
     return load("dq_model_load_fd", &(source){.fd = fd, .name = name, .parse = parse_fd}, options, out, err);
 }
 
 dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name, const dq_load_options *options,
                              dq_model **out, dq_error *err)
 {
-    if (!read || !name || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_load_read: %s is NULL",
-                       !read  ? "read"
-                       : name ? "out"
-                              : "name");
+    DQ_NOT_NULL(read);
+    DQ_NOT_NULL(name);
+    DQ_NOT_NULL(out);
     const source s = {.read = read, .arg = arg, .name = name, .parse = parse_read};
     return load("dq_model_load_read", &s, options, out, err);
 }
@@ -311,7 +334,7 @@ void dq_model_free(dq_model *model)
         return;
     const dq_allocator allocator = model->allocator;
     dq_program_free(model->program);
-    dq_schemas_free(model->own_schemas);
+    dq_schemas_free(model->schemas);
     dq_arena_free(&model->arena);
     dq_memory_free(&allocator, model, sizeof *model);
 }
@@ -320,26 +343,23 @@ void dq_model_free(dq_model *model)
 
 dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err)
 {
-    if (!model || !path)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save: %s is NULL", model ? "path" : "model");
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(path);
     return dq_write_file(model->program->ir, path, err);
 }
 
 dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err)
 {
-    if (!model || !bytes || !size)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save_memory: %s is NULL",
-                       !model  ? "model"
-                       : bytes ? "size"
-                               : "bytes");
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(bytes);
+    DQ_NOT_NULL(size);
     return dq_write_memory(model->program->ir, bytes, size, err);
 }
 
 dq_status dq_model_save_write(const dq_model *model, dq_write_fn write, void *arg, dq_error *err)
 {
-    if (!model || !write)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_save_write: %s is NULL",
-                       model ? "write" : "model");
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(write);
     return dq_write_pieces(model->program->ir, write, arg, err);
 }
 
@@ -351,8 +371,7 @@ void dq_free(void *memory)
 dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const dq_error *why), void *arg,
                          dq_error *err)
 {
-    if (!model)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_model_check: the model is NULL");
+    DQ_NOT_NULL(model);
     const dq_program *p = model->program;
     dq_status worst = DQ_OK;
     for (size_t i = 0; i < p->fault_count; i++) {

@@ -26,8 +26,7 @@ static int visit_schema(void *arg, const dq_schema *schema)
 dq_status dq_schemas_list(dq_schemas *schemas, int (*visit)(void *arg, const dq_operator_info *info),
                           void *arg, dq_error *err)
 {
-    if (!visit)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_list: visit is NULL");
+    DQ_NOT_NULL(visit);
     listing l = {visit, arg};
     dq_schemas *own = NULL;
     const dq_fpenv callers = dq_fpenv_enter();

@@ -46,14 +46,9 @@ static const dq_graph *graph_of(const dq_session *session)
 
 static dq_status choose_isa(dq_session *session, const dq_session_options *options, dq_error *err)
 {
-    const char *own = options->isa, *name = own ? own : getenv("DQRUN_ISA");
     session->isa = dq_cpu_isa();
-    dq_status status = name && *name ? dq_isa_from_name(name, &session->isa, err) : DQ_OK;
-    if (status != DQ_OK) {
-        if (!own)
-            dq_error_prefix(err, "environment variable DQRUN_ISA: ");
-        return status;
-    }
+    if (options->isa && *options->isa)
+        DQ_TRY(dq_isa_from_name(options->isa, &session->isa, err));
     dq_kernels_select(session->isa, &session->kernels);
     return DQ_OK;
 }
@@ -100,8 +95,8 @@ dq_status dq_session_create(dq_model *model, const dq_session_options *options, 
                             dq_error *err)
 {
     dq_session_options own;
-    if (!model || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_create: %s is NULL", model ? "out" : "model");
+    DQ_NOT_NULL(model);
+    DQ_NOT_NULL(out);
     DQ_TRY(dq_read_struct(DQ_STRUCT_SESSION_OPTIONS, "dq_session_create: options", options, &own, err));
     if (model->program->fault_count) {
         if (err)
@@ -141,14 +136,6 @@ void dq_session_free(dq_session *session)
 
 /* ---- Inputs ------------------------------------------------------------------------------------------- */
 
-static dq_status unknown_input(const dq_session *session, const char *name, dq_error *err)
-{
-    char wants[512];
-    dq_model_wants(session->model, wants, sizeof wants);
-    return dq_fail(err, DQ_BAD_INPUT, "%s: has no input '%s'; the model wants %s",
-                   session->model->program->ir->path, name, wants);
-}
-
 static dq_status check_input(const dq_session *session, const dq_value *v, const dq_tensor *t, dq_error *err)
 {
     const dq_type *type = &v->type;
@@ -173,23 +160,20 @@ static dq_status check_input(const dq_session *session, const dq_value *v, const
     if (fits)
         return DQ_OK;
     return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, wanted %s", path, v->name,
-                   dq_shape_text(t->rank, t->dims, got), dq_shape_text(type->rank, type->dims, wanted));
+                   dq_shape_text(t->rank, t->dims, got),
+                   dq_symbols_text(type->rank, type->dims, type->dim_names, wanted));
 }
 
 dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor, dq_error *err)
 {
-    if (!session || !name)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_set_input: a pointer is NULL");
-    const dq_graph *g = graph_of(session);
-    for (uint32_t i = 0; i < g->input_count; i++) {
-        if (strcmp(g->inputs[i]->name, name) != 0)
-            continue;
-        if (tensor)
-            DQ_TRY(check_input(session, g->inputs[i], tensor, err));
-        session->inputs[i] = tensor;
-        return DQ_OK;
-    }
-    return unknown_input(session, name, err);
+    size_t at;
+    DQ_NOT_NULL(session);
+    DQ_TRY(dq_model_find_input(session->model, name, &at, err));
+    const uint32_t i = session->model->input_at[at];
+    if (tensor)
+        DQ_TRY(check_input(session, graph_of(session)->inputs[i], tensor, err));
+    session->inputs[i] = tensor;
+    return DQ_OK;
 }
 
 static dq_status check_given(const dq_session *session, dq_error *err)
@@ -200,7 +184,7 @@ static dq_status check_given(const dq_session *session, dq_error *err)
         if (session->inputs[i] || g->inputs[i]->constant)
             continue;
         dq_model_wants(session->model, wants, sizeof wants);
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing; the model wants %s",
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing; the model has %s",
                        session->model->program->ir->path, g->inputs[i]->name, wants);
     }
     return DQ_OK;
@@ -376,8 +360,7 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
 
 dq_status dq_session_run(dq_session *session, dq_error *err)
 {
-    if (!session)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_run: the session is NULL");
+    DQ_NOT_NULL(session);
     session->ran = false;
     DQ_TRY(check_given(session, err));
     DQ_TRY(check_apart(session, err));
@@ -422,8 +405,7 @@ static dq_status find_output(const dq_session *session, const char *name, uint32
 dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor *tensor, dq_error *err)
 {
     uint32_t at;
-    if (!session)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_set_output: the session is NULL");
+    DQ_NOT_NULL(session);
     DQ_TRY(find_output(session, name, &at, err));
     const char *path = session->model->program->ir->path;
     const dq_value *v = session->wanted[at];
@@ -432,6 +414,12 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "%s: output '%s' cannot be written to %s, wanted a tensor of numbers", path, v->name,
                        dq_tensor_kind_text(tensor, got));
+    if (tensor && tensor->is_const)
+        return dq_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "%s: output '%s' cannot be written to a tensor of dq_tensor_wrap_const, expected one that "
+            "may be written",
+            path, v->name);
     if (tensor && !dq_tensor_is(tensor, &v->type))
         return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s, wanted %s", path, v->name,
                        dq_tensor_kind_text(tensor, got), dq_type_text(&v->type, wanted));
@@ -441,8 +429,8 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
 
 dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out, dq_error *err)
 {
-    if (!session || !out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_get_output: a pointer is NULL");
+    DQ_NOT_NULL(session);
+    DQ_NOT_NULL(out);
     uint32_t at;
     DQ_TRY(find_output(session, name, &at, err));
     if (!session->ran)
@@ -454,8 +442,8 @@ dq_status dq_session_get_output(dq_session *session, const char *name, const dq_
 
 dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err)
 {
-    if (!session || !name)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_session_add_output: a pointer is NULL");
+    DQ_NOT_NULL(session);
+    DQ_NOT_NULL(name);
     if (output_named(session, name) < session->wanted_count)
         return DQ_OK;
     const dq_value *v = dq_namemap_get(&graph_of(session)->values, name);

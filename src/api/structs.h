@@ -15,9 +15,10 @@
     X(LIMITS, dq_limits, work)                                                                               \
     X(OPERATOR_INFO, dq_operator_info, name)                                                                 \
     X(ALLOCATOR, dq_allocator, arg)                                                                          \
-    X(LOAD_OPTIONS, dq_load_options, external_data_arg)                                                      \
+    X(LOAD_OPTIONS, dq_load_options, base_dir)                                                               \
     X(VALUE_INFO, dq_value_info, dim_names)                                                                  \
     X(ATTRIBUTE, dq_attribute, count)                                                                        \
+    X(NODE_SPEC, dq_node_spec, attributes)                                                                   \
     X(THREAD_POOL_OPTIONS, dq_thread_pool_options, spin_us)                                                  \
     X(SESSION_OPTIONS, dq_session_options, pool)
 

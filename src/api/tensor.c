@@ -8,8 +8,9 @@
 
 dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_tensor **out, dq_error *err)
 {
-    if (!out || (rank && !dims))
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_create: a pointer is NULL");
+    DQ_NOT_NULL(out);
+    if (rank)
+        DQ_NOT_NULL(dims);
     if (!dq_dtype_valid((int64_t)dtype))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_create: %d is no element type", (int)dtype);
     dq_tensor *t = calloc(1, sizeof *t);
@@ -33,33 +34,50 @@ dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_
     return status;
 }
 
-dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
-                         dq_tensor **out, dq_error *err)
+/* `function` is the public function that wraps. */
+static dq_status wrap(const char *function, const dq_tensor *like, size_t rank, const int64_t *dims,
+                      size_t size, dq_tensor **out, dq_error *err)
 {
     static char nothing;
-    if (!out || (rank && !dims) || (size && !data))
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: a pointer is NULL");
+    const dq_dtype dtype = like->dtype;
+    const char *missing = !out ? "out" : rank && !dims ? "dims" : size && !like->data ? "data" : NULL;
+    if (missing)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: %s is NULL", function, missing);
     if (!dq_dtype_valid((int64_t)dtype) || dtype == DQ_STRING)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: tensors of %s cannot be wrapped",
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: tensors of %s cannot be wrapped", function,
                        dq_dtype_valid((int64_t)dtype) ? dq_dtype_name(dtype) : "an unknown type");
-    dq_tensor t = {0};
+    dq_tensor t = *like;
     dq_status status = dq_tensor_set_shape(&t, dtype, rank, dims, 0, DQ_INVALID_ARGUMENT, err);
     if (status != DQ_OK) {
-        dq_error_prefix(err, "dq_tensor_wrap: the tensor ");
+        dq_error_prefix(err, "%s: the tensor ", function);
         return status;
     }
     if (t.size != size)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: got %zu bytes, wanted %zu", size, t.size);
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: size is %zu bytes, expected %zu", function, size,
+                       t.size);
     size_t align = dq_dtype_get(dtype)->align;
-    if ((uintptr_t)data % align)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_wrap: the data is not aligned to %zu bytes",
-                       align);
-    t.data = data ? data : &nothing;
+    if ((uintptr_t)t.data % align)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: data is not aligned to %zu bytes", function, align);
+    if (!t.data)
+        t.data = &nothing;
     *out = malloc(sizeof **out);
     if (!*out)
         return dq_no_memory(err, sizeof **out, "a tensor");
     **out = t;
     return DQ_OK;
+}
+
+dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims, void *data, size_t size,
+                         dq_tensor **out, dq_error *err)
+{
+    return wrap(__func__, &(dq_tensor){.dtype = dtype, .data = data}, rank, dims, size, out, err);
+}
+
+dq_status dq_tensor_wrap_const(dq_dtype dtype, size_t rank, const int64_t *dims, const void *data,
+                               size_t size, dq_tensor **out, dq_error *err)
+{
+    const dq_tensor like = {.dtype = dtype, .data = (void *)(uintptr_t)data, .is_const = true};
+    return wrap(__func__, &like, rank, dims, size, out, err);
 }
 
 void dq_tensor_free(dq_tensor *tensor)
@@ -103,9 +121,15 @@ size_t dq_tensor_size(const dq_tensor *tensor)
     return tensor->dtype == DQ_STRING || tensor->kind != DQ_KIND_TENSOR ? 0 : tensor->size;
 }
 
-void *dq_tensor_data(const dq_tensor *tensor)
+const void *dq_tensor_data(const dq_tensor *tensor)
 {
     return tensor->dtype == DQ_STRING || tensor->kind != DQ_KIND_TENSOR ? NULL : tensor->data;
+}
+
+void *dq_tensor_mutable_data(dq_tensor *tensor)
+{
+    const bool writable = tensor->kind == DQ_KIND_TENSOR && tensor->dtype != DQ_STRING && !tensor->is_const;
+    return writable ? tensor->data : NULL;
 }
 
 const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length)
@@ -124,10 +148,18 @@ const char *dq_tensor_string(const dq_tensor *tensor, size_t i, size_t *length)
 
 dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, size_t length, dq_error *err)
 {
-    if (!tensor || tensor->kind != DQ_KIND_TENSOR || tensor->dtype != DQ_STRING || !tensor->owned ||
-        i >= tensor->count || (length && !bytes))
-        return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "dq_tensor_set_string: wanted an element of a string tensor made by dq_tensor_create");
+    char got[DQ_KIND_TEXT];
+    DQ_NOT_NULL(tensor);
+    if (length)
+        DQ_NOT_NULL(bytes);
+    if (tensor->kind != DQ_KIND_TENSOR || tensor->dtype != DQ_STRING || !tensor->owned)
+        return dq_fail(
+            err, DQ_INVALID_ARGUMENT,
+            "dq_tensor_set_string: tensor is %s, expected a tensor(string) made by dq_tensor_create",
+            dq_tensor_kind_text(tensor, got));
+    if (i >= tensor->count)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_set_string: i is %zu, expected less than %zu", i,
+                       tensor->count);
     char *copy = length < SIZE_MAX ? malloc(length + 1) : NULL;
     if (!copy)
         return dq_no_memory(err, length, "a string");
@@ -188,8 +220,9 @@ static dq_status make_list(const dq_tensor *like, size_t count, dq_tensor *const
 dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
                              dq_error *err)
 {
-    if (!out || (count && !items))
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: a pointer is NULL");
+    DQ_NOT_NULL(out);
+    if (count)
+        DQ_NOT_NULL(items);
     if (!dq_dtype_valid((int64_t)dtype))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: %d is no element type", (int)dtype);
     for (size_t i = 0; i < count; i++) {
@@ -206,8 +239,7 @@ dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *ite
 dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_tensor **out, dq_error *err)
 {
     char got[DQ_KIND_TEXT];
-    if (!out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: a pointer is NULL");
+    DQ_NOT_NULL(out);
     if (!dq_dtype_valid((int64_t)dtype) || (kind != DQ_KIND_TENSOR && kind != DQ_KIND_SEQUENCE))
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "dq_optional_create: wanted a tensor or sequence of an element type");

@@ -43,6 +43,26 @@ static void blank_controls(char *message)
     }
 }
 
+const char *dq_status_name(dq_status status)
+{
+    static const struct {
+        dq_status status;
+        const char *name;
+    } names[] = {{DQ_OK, "DQ_OK"},
+                 {DQ_INVALID_ARGUMENT, "DQ_INVALID_ARGUMENT"},
+                 {DQ_BAD_MODEL, "DQ_BAD_MODEL"},
+                 {DQ_BAD_INPUT, "DQ_BAD_INPUT"},
+                 {DQ_UNSUPPORTED, "DQ_UNSUPPORTED"},
+                 {DQ_OUT_OF_MEMORY, "DQ_OUT_OF_MEMORY"},
+                 {DQ_INTERNAL, "DQ_INTERNAL"},
+                 {DQ_IO, "DQ_IO"},
+                 {DQ_CANCELLED, "DQ_CANCELLED"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].status == status)
+            return names[i].name;
+    return "unknown status";
+}
+
 dq_status dq_fail(dq_error *err, dq_status status, const char *format, ...)
 {
     if (err) {

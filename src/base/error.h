@@ -21,6 +21,14 @@ void dq_error_prefix(dq_error *err, const char *format, ...) DQ_PRINTF(2, 3);
 /** DQ_OUT_OF_MEMORY with the size that was asked for and what it was for. */
 dq_status dq_no_memory(dq_error *err, size_t bytes, const char *what);
 
+/** Refuses a NULL argument of the public function that uses it: "dq_model_load: path is NULL". The function
+ * has a parameter `err`. */
+#define DQ_NOT_NULL(argument)                                                                                \
+    do {                                                                                                     \
+        if (!(argument))                                                                                     \
+            return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: %s is NULL", __func__, #argument);                 \
+    } while (0)
+
 /** Returns from the calling function when `call` does not give DQ_OK. */
 #define DQ_TRY(call)                                                                                         \
     do {                                                                                                     \

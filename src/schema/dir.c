@@ -78,11 +78,11 @@ static dq_status read_folder(walk *w, const char *path, unsigned depth)
     return status;
 }
 
-dq_status dq_schemas_add_dir(dq_schemas *set, const char *directory, dq_error *err)
+dq_status dq_schemas_add_dir(dq_schemas *schemas, const char *directory, dq_error *err)
 {
-    if (!set || !directory)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_add_dir: the set or the directory is NULL");
-    walk w = {.set = set, .err = err};
+    DQ_NOT_NULL(schemas);
+    DQ_NOT_NULL(directory);
+    walk w = {.set = schemas, .err = err};
     dq_status status = read_folder(&w, directory, 0);
     if (status == DQ_OK && !w.files)
         status = dq_fail(err, DQ_INVALID_ARGUMENT, "schema folder '%s' holds no .yaml file", directory);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -25,7 +26,8 @@ struct entry {
 };
 
 struct dq_schemas {
-    dq_lock lock; /* of everything below; rows themselves never change */
+    atomic_uint users; /* the caller, and each model */
+    dq_lock lock;      /* of everything below; rows themselves never change */
     dq_arena arena;
     dq_namemap by_name; /* entry */
     entry **entries;
@@ -253,12 +255,12 @@ static dq_status list_embedded(dq_schemas *set, dq_error *err)
 
 dq_status dq_schemas_create(dq_schemas **out, dq_error *err)
 {
-    if (!out)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_schemas_create: out is NULL");
+    DQ_NOT_NULL(out);
     *out = NULL;
     dq_schemas *set = calloc(1, sizeof *set);
     if (!set)
         return dq_no_memory(err, sizeof *set, "a set of schemas");
+    atomic_init(&set->users, 1);
     dq_status status = dq_lock_create(&set->lock, "a set of schemas", err);
     if (status != DQ_OK) {
         free(set);
@@ -272,9 +274,15 @@ dq_status dq_schemas_create(dq_schemas **out, dq_error *err)
     return status;
 }
 
+dq_schemas *dq_schemas_keep(dq_schemas *set)
+{
+    atomic_fetch_add(&set->users, 1);
+    return set;
+}
+
 void dq_schemas_free(dq_schemas *set)
 {
-    if (!set)
+    if (!set || atomic_fetch_sub(&set->users, 1) != 1)
         return;
     dq_lock_destroy(&set->lock);
     dq_namemap_free(&set->by_name);
@@ -283,16 +291,17 @@ void dq_schemas_free(dq_schemas *set)
     free(set);
 }
 
-dq_status dq_schemas_add_yaml(dq_schemas *set, const char *text, size_t length, const char *source,
+dq_status dq_schemas_add_yaml(dq_schemas *schemas, const char *text, size_t length, const char *source,
                               dq_error *err)
 {
-    if (!set || (!text && length) || !source)
-        return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "dq_schemas_add_yaml: the set, the text or the source is NULL");
+    DQ_NOT_NULL(schemas);
+    DQ_NOT_NULL(source);
+    if (length)
+        DQ_NOT_NULL(text);
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_lock_take(&set->lock);
-    dq_status status = read_text(set, text ? text : "", length, source, true, err);
-    dq_lock_release(&set->lock);
+    dq_lock_take(&schemas->lock);
+    dq_status status = read_text(schemas, text ? text : "", length, source, true, err);
+    dq_lock_release(&schemas->lock);
     dq_fpenv_leave(callers);
     return status;
 }

@@ -59,6 +59,9 @@ struct dq_schema {
     bool deprecated;
 };
 
+/** One more user of the set, who gives it back with dq_schemas_free. Returns `set`. */
+dq_schemas *dq_schemas_keep(dq_schemas *set);
+
 /** The newest version of the operator that is not above `opset_version`, the version of `domain` that the
  * model imports. DQ_UNSUPPORTED: no schema for the operator at all. DQ_BAD_MODEL: the operator came with a
  * later version, or the domain is not imported (version 0). Any thread may call it. */

@@ -19,20 +19,36 @@ def program_of_readme():
     return re.search(r"```c\n(.*?)```", pathlib.Path("README.md").read_text(), re.DOTALL).group(1)
 
 
-def program_of_header():
-    """The header's first examples, one after the other: a model from code, and a run of what was saved of it."""
+def examples_of_header():
+    """The code in the header's comments, one text for each block that is indented."""
     header = pathlib.Path("include/dqrun/dqrun.h").read_text()
-    runs, builds = [re.sub(r"^ \*", "", text, flags=re.MULTILINE)
-                    for text in re.findall(r"((?:^ \*     .*\n)+)", header, re.MULTILINE)[:2]]
+    return [re.sub(r"^ \*", "", text, flags=re.MULTILINE) for text in re.findall(r"((?:^ \*     .*\n)+)", header, re.MULTILINE)]
+
+
+def program_of_header():
+    """All examples of the header. The one that builds a model and the one that runs it do so; the others are compiled,
+    as bodies of functions whose parameters are what they use."""
+    examples = examples_of_header()
+    builds, = [text for text in examples if "dq_builder_create" in text]
+    runs, = [text for text in examples if "dq_model_load(" in text and "printf" in text]
+    others = [text for text in examples if text not in (builds, runs)]
+    assert others
+    functions = "\n".join(f"""void example_{i}({PARAMETERS})
+{{
+    dq_error err;
+    {UNUSED}
+{text}
+}}""" for i, text in enumerate(others))
     return f"""#include <dqrun/dqrun.h>
 #include <stdio.h>
+{functions}
 static int build(const char *path)
 {{
     dq_model *model = NULL;
     dq_tensor *scale = NULL;
     dq_error err;
     dq_tensor_create(DQ_FLOAT, 0, NULL, &scale, &err);
-    *(float *)dq_tensor_data(scale) = 0.5f;
+    *(float *)dq_tensor_mutable_data(scale) = 0.5f;
 {builds}
     dq_status status = dq_model_save(model, path, &err);
     dq_model_free(model);
@@ -41,13 +57,19 @@ static int build(const char *path)
 }}
 int main(void)
 {{
-    float data[4] = {{1.5f, 2, 3, 4}};
     if (build("model.onnx"))
         return 1;
-{runs.replace('session, "y"', "session, NULL")}
+{runs.replace('session, "y"', "session, NULL").replace("static float data[4];", "static float data[4] = {1.5f, 2, 3, 4};")}
     return 0;
 }}
 """
+
+
+# What the header's examples use and do not declare.
+NAMES = {"session": "dq_session *", "model": "dq_model *", "cache": "dq_tensor *", "token": "dq_tensor *",
+         "ones": "dq_tensor *", "logits": "const dq_tensor *"}
+PARAMETERS = ", ".join(kind + name for name, kind in NAMES.items())
+UNUSED = " ".join(f"(void){name};" for name in NAMES)
 
 
 def main():
@@ -73,10 +95,12 @@ def main():
             lines = run(program).splitlines()
             assert [line.split(":")[0] for line in lines] == list("0123456789"), lines
 
-        def as_in_header():
+        def as_in_header(*language):
             source, program = folder / "header.c", folder / "header"
             source.write_text(program_of_header())
-            run("cc", "-std=c11", *WARNINGS, source, "-o", program, *shared_flags)
+            # the examples declare variables to show them, and their functions have no prototypes
+            run(*language, *WARNINGS, "-Wno-unused", "-Wno-unused-but-set-variable", "-Wno-unused-parameter", source, "-o", program,
+                *shared_flags)
             assert run(program, where=folder) == "3\n"
 
         shared_flags = pkg_config(environment, define, "--cflags", "--libs")
@@ -86,7 +110,9 @@ def main():
             "C, shared": lambda: as_in_readme("c", ["cc", "-std=c11"], shared_flags),
             "C++, shared": lambda: as_in_readme("cpp", ["clang++", "-x", "c++"], shared_flags),
             "C, static": lambda: as_in_readme("static", ["cc", "-std=c11"], static_flags),
-            "header": as_in_header,
+            "header, C11": lambda: as_in_header("cc", "-std=c11"),
+            "header, C++11": lambda: as_in_header("clang++", "-std=c++11", "-x", "c++"),
+            "header, C++20": lambda: as_in_header("clang++", "-std=c++20", "-x", "c++"),
         }
         for name, test in tests.items():
             try:

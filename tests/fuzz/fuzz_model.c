@@ -49,7 +49,7 @@ static dq_tensor *made_up(const dq_value_info *info)
     if (dq_tensor_create(info->dtype, info->rank, dims, &tensor, NULL) != DQ_OK)
         return NULL;
     /* Indices, axes and shapes are int64: small ones come further than huge ones. */
-    uint8_t *data = dq_tensor_data(tensor);
+    uint8_t *data = dq_tensor_mutable_data(tensor);
     size_t stride = info->dtype == DQ_INT64 ? sizeof(int64_t) : 1;
     unsigned values = info->dtype == DQ_INT64 ? 3 : info->dtype == DQ_BOOL ? 2 : 64;
     for (size_t i = 0; data && i < dq_tensor_size(tensor); i += stride)

@@ -30,7 +30,7 @@ static void check_model(dq_schemas *set)
 {
     static const float scales[] = {0.5f, 2};
     static const char *const in[] = {"x", ""};
-    const char *mid[] = {"y", "unused"}, *out[] = {"z"};
+    static const char *const mid[] = {"y", "unused"}, *const out[] = {"z"};
     const dq_attribute attributes[] = {
         {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1},
         {.size = sizeof(dq_attribute),
@@ -45,8 +45,22 @@ static void check_model(dq_schemas *set)
     must(dq_builder_create("probe", &b, &err) == DQ_OK);
     must(dq_builder_opset(b, "", 21, &err) == DQ_OK && dq_builder_opset(b, "fuzz", 3, &err) == DQ_OK);
     must(dq_builder_input(b, "x", DQ_FLOAT, 1, (int64_t[]){4}, NULL, &err) == DQ_OK);
-    must(dq_builder_node(b, "fuzz", "Probe", NULL, 2, in, 2, mid, 2, attributes, &err) == DQ_OK);
-    must(dq_builder_node(b, "", "Relu", NULL, 1, (const char *const *)mid, 1, out, 0, NULL, &err) == DQ_OK);
+    const dq_node_spec probe = {.size = sizeof probe,
+                                .domain = "fuzz",
+                                .op_type = "Probe",
+                                .input_count = 2,
+                                .inputs = in,
+                                .output_count = 2,
+                                .outputs = mid,
+                                .attribute_count = 2,
+                                .attributes = attributes};
+    const dq_node_spec relu = {.size = sizeof relu,
+                               .op_type = "Relu",
+                               .input_count = 1,
+                               .inputs = mid,
+                               .output_count = 1,
+                               .outputs = out};
+    must(dq_builder_node(b, &probe, NULL, &err) == DQ_OK && dq_builder_node(b, &relu, NULL, &err) == DQ_OK);
     must(dq_builder_output(b, "z", DQ_FLOAT, 1, (int64_t[]){4}, NULL, &err) == DQ_OK);
     if (checked(dq_builder_finish(b, &options, &model, &err), &err) == DQ_OK)
         checked(dq_model_check(model, fault, NULL, &err), &err);

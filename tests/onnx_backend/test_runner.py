@@ -23,10 +23,10 @@ RUNNER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit("test_r
 X = np.array([[1, 2, 3]], dtype=np.float32)
 
 
-def run(*arguments, code, cwd=None):
+def run(*arguments, code, cwd=None, environment=None):
     """Lines of stdout, after a run that must end with this exit code."""
     done = subprocess.run([RUNNER, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
-                          cwd=cwd)
+                          cwd=cwd, env=os.environ | (environment or {}))
     assert done.returncode == code, f"exit code {done.returncode}, wanted {code}: {done.stdout}{done.stderr}"
     run.stderr = done.stderr
     return done.stdout.splitlines()
@@ -161,13 +161,17 @@ def mistakes_are_named(folder):
                                 ((folder,), "no folder below it holds a model.onnx"),
                                 (("--jobs", "0", folder), "--jobs is '0', wanted a whole number from 1 to 1024"),
                                 (("--timeout", "-1", folder), "--timeout is '-1'"),
-                                (("--isa", "z80", folder), "--isa is 'z80', wanted one of c"),
+                                (("--isa", "z80", folder), "--isa is 'z80', expected one of c"),
                                 (("--batch", __file__), "does not begin with DQCASES1"),
                                 (("--unknown",), "--help lists the options")):
         assert run(*arguments, code=2) == [] and sentence in run.stderr, (sentence, run.stderr)
+    unknown = {"DQRUN_ISA": "z80"}
+    assert run(folder, code=2, environment=unknown) == []
+    assert "environment variable DQRUN_ISA is 'z80', expected one of c" in run.stderr, run.stderr
     write_case(folder / "bare", model(), [])
     out = run(folder / "bare", code=1)
     assert any("there is no folder test_data_set_0" in line for line in out), out
+    run(folder / "bare", "--isa", "c", code=1, environment=unknown)  # the option comes first
     run(folder / "bare", "--filter", "other", code=2)
     assert run("--list-isa", code=0)[0] == "c"
     assert run("--help", code=0)[0].startswith("usage: dqrun-conformance")

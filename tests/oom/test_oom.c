@@ -216,7 +216,7 @@ static int sweep(const trial *t, size_t *failures, size_t *refusals)
  * indices are int64, and are that small themselves. */
 static dq_status fill(dq_tensor *tensor, dq_error *err)
 {
-    unsigned char *bytes = dq_tensor_data(tensor);
+    unsigned char *bytes = dq_tensor_mutable_data(tensor);
     const size_t stride = dq_tensor_dtype(tensor) == DQ_INT64 ? sizeof(int64_t) : 1;
     for (size_t k = 0; k < dq_tensor_size(tensor) / stride; k++)
         bytes[k * stride] = dq_tensor_dtype(tensor) == DQ_BOOL ? k & 1 : k & 3;

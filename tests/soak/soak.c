@@ -61,7 +61,7 @@ static dq_tensor *made_up(const dq_value_info *info, int64_t free_dim)
     for (size_t d = 0; d < info->rank; d++)
         dims[d] = info->dims[d] < 0 ? free_dim : info->dims[d];
     must(dq_tensor_create(info->dtype, info->rank, dims, &tensor, &err));
-    uint8_t *data = dq_tensor_data(tensor);
+    uint8_t *data = dq_tensor_mutable_data(tensor);
     for (size_t i = 0; i < dq_tensor_size(tensor); i++)
         data[i] = (uint8_t)(info->dtype == DQ_FLOAT && i % 4 == 3 ? 0x3F : draw(64));
     return tensor;

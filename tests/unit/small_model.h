@@ -77,7 +77,7 @@ static inline void constant(const char *name, dq_dtype dtype, size_t rank, const
 static inline void node(const char *op, const char *in0, const char *in1, const char *out)
 {
     const char *ins[] = {in0, in1};
-    must(dq_builder_node(b, "", op, out, in1 ? 2 : 1, ins, 1, &out, 0, NULL, &err));
+    must(add_node(b, "", op, out, in1 ? 2 : 1, ins, 1, &out, 0, NULL, &err));
 }
 
 static inline void open_session(unsigned threads, bool no_fuse, void (*why)(void *arg, const char *sentence),

@@ -24,7 +24,7 @@ static dq_builder *per_column(const char **codes)
     const int64_t shape[] = {-1, 2};
     dq_tensor *scale = floats(1, (int64_t[]){2}, (float[]){0.5f, 0.25f}), *zero = NULL;
     must(dq_tensor_create(DQ_INT8, 1, (int64_t[]){2}, &zero, &err));
-    ((int8_t *)dq_tensor_data(zero))[1] = 3;
+    ((int8_t *)dq_tensor_mutable_data(zero))[1] = 3;
     must(dq_builder_create("per column", &b, &err));
     must(dq_builder_opset(b, "ai.onnx", 21, &err));
     must(dq_builder_input(b, "x", DQ_FLOAT, 2, shape, names, &err));
@@ -32,13 +32,13 @@ static dq_builder *per_column(const char **codes)
     must(dq_builder_initializer(b, "zero", zero, &err));
     dq_attribute axis = {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = -1};
     const char *y = "y";
-    must(dq_builder_node(b, "", "DequantizeLinear", "back", 3, (const char *[]){"codes", "scale", "zero"}, 1,
-                         &y, 1, &axis, &err));
+    must(add_node(b, "", "DequantizeLinear", "back", 3, (const char *[]){"codes", "scale", "zero"}, 1, &y, 1,
+                  &axis, &err));
     *codes = "codes";
-    must(dq_builder_node(b, "", "QuantizeLinear", NULL, 3, (const char *[]){"x", "scale", "zero"}, 1, codes,
-                         1, &axis, &err));
+    must(add_node(b, "", "QuantizeLinear", NULL, 3, (const char *[]){"x", "scale", "zero"}, 1, codes, 1,
+                  &axis, &err));
     const char *copy = NULL;
-    must(dq_builder_node(b, "", "Identity", NULL, 1, (const char *[]){*codes}, 1, &copy, 0, NULL, &err));
+    must(add_node(b, "", "Identity", NULL, 1, (const char *[]){*codes}, 1, &copy, 0, NULL, &err));
     must(dq_builder_output(b, "y", DQ_FLOAT, 2, shape, names, &err));
     must(dq_builder_output(b, copy, DQ_INT8, 2, shape, names, &err));
     *codes = NULL;
@@ -111,11 +111,11 @@ START_TEST(what_is_wrong_is_said)
                 "m: domain 'ai.onnx' is imported twice");
     must_refuse(dq_builder_input(b, "x", DQ_INT8, 0, NULL, NULL, &err), DQ_BAD_MODEL,
                 "m: graph 'm': two inputs are named 'x'");
-    must_refuse(dq_builder_node(b, "com.microsoft", "QGemm", NULL, 0, NULL, 1, &out, 0, NULL, &err),
+    must_refuse(add_node(b, "com.microsoft", "QGemm", NULL, 0, NULL, 1, &out, 0, NULL, &err),
                 DQ_INVALID_ARGUMENT,
-                "m: domain 'com.microsoft' of QGemm is not imported, wanted dq_builder_opset first");
-    must_refuse(dq_builder_node(b, "", NULL, NULL, 0, NULL, 1, &out, 0, NULL, &err), DQ_INVALID_ARGUMENT,
-                "dq_builder_node: a pointer is NULL");
+                "m: domain 'com.microsoft' of QGemm is not imported, expected dq_builder_opset first");
+    must_refuse(add_node(b, "", NULL, NULL, 0, NULL, 1, &out, 0, NULL, &err), DQ_INVALID_ARGUMENT,
+                "dq_builder_node: spec.op_type is NULL");
     must_refuse(dq_builder_value(b, "v", (dq_dtype)99, 0, NULL, NULL, &err), DQ_INVALID_ARGUMENT,
                 "m: value 'v': 99 is no element type");
     must_refuse(
@@ -143,11 +143,11 @@ START_TEST(schemas_decide_as_for_files)
 {
     const char *out = "y";
     dq_builder *b = begin();
-    must(dq_builder_node(b, "", "QuantizeLinear", "q", 1, (const char *[]){"x"}, 1, &out, 0, NULL, &err));
+    must(add_node(b, "", "QuantizeLinear", "q", 1, (const char *[]){"x"}, 1, &out, 0, NULL, &err));
     refused_session(b, DQ_BAD_MODEL, "m: node 'q' (QuantizeLinear-13): has 1 input, wanted 2 to 3");
     b = begin();
     dq_attribute wrong = {.size = sizeof(dq_attribute), .name = "axes", .kind = DQ_ATTRIBUTE_INT};
-    must(dq_builder_node(b, "", "Identity", "i", 1, (const char *[]){"x"}, 1, &out, 1, &wrong, &err));
+    must(add_node(b, "", "Identity", "i", 1, (const char *[]){"x"}, 1, &out, 1, &wrong, &err));
     dq_model *model = NULL;
     dq_session *session = NULL;
     must(dq_builder_output(b, "y", DQ_UNDEFINED, DQ_ANY_SHAPE, NULL, NULL, &err));
@@ -241,8 +241,8 @@ START_TEST(what_is_no_constant_is_refused)
                                     .count = 2};
     must(dq_builder_create("strings", &b, &err));
     must(dq_builder_opset(b, "", 21, &err));
-    must_refuse(dq_builder_node(b, "", "Relu", NULL, 1, &in, 1, &out, 1, &attribute, &err),
-                DQ_INVALID_ARGUMENT, "strings: attribute 'names' has no value of kind 8");
+    must_refuse(add_node(b, "", "Relu", NULL, 1, &in, 1, &out, 1, &attribute, &err), DQ_INVALID_ARGUMENT,
+                "strings: attribute 'names' has no value of kind 8");
     dq_builder_free(b);
     ck_assert_int_eq(dq_model_input(NULL, 0, &info, NULL), DQ_INVALID_ARGUMENT);
     ck_assert_int_eq(dq_model_output(NULL, 0, &info, NULL), DQ_INVALID_ARGUMENT);

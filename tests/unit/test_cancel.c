@@ -85,7 +85,7 @@ static void sums(void)
     const char *ins[] = {"x", "x"}, *out = "y";
     const dq_attribute equation = {
         .size = sizeof(dq_attribute), .name = "equation", .kind = DQ_ATTRIBUTE_STRING, .s = "aij,ajk->ik"};
-    must(dq_builder_node(b, "", "Einsum", "y", 2, ins, 1, &out, 1, &equation, &err));
+    must(add_node(b, "", "Einsum", "y", 2, ins, 1, &out, 1, &equation, &err));
 }
 
 static void pool(void)
@@ -96,7 +96,7 @@ static void pool(void)
                                  .kind = DQ_ATTRIBUTE_INTS,
                                  .ints = (int64_t[]){61, 61},
                                  .count = 2};
-    must(dq_builder_node(b, "", "LpPool", "y", 1, ins, 1, &out, 1, &kernel, &err));
+    must(add_node(b, "", "LpPool", "y", 1, ins, 1, &out, 1, &kernel, &err));
 }
 
 static void elements(void)
@@ -119,7 +119,7 @@ static void recurrent(void)
         .size = sizeof(dq_attribute), .name = "hidden_size", .kind = DQ_ATTRIBUTE_INT, .i = H};
     constant("w", DQ_FLOAT, 3, (int64_t[]){1, 4 * H, H}, w);
     constant("r", DQ_FLOAT, 3, (int64_t[]){1, 4 * H, H}, r);
-    must(dq_builder_node(b, "", "LSTM", "y", 3, ins, 1, &out, 1, &hidden, &err));
+    must(add_node(b, "", "LSTM", "y", 3, ins, 1, &out, 1, &hidden, &err));
 }
 
 static void ranks(void)
@@ -127,7 +127,7 @@ static void ranks(void)
     const char *ins[] = {"x", "k"}, *out[] = {"y", "i"};
     static int64_t k[1] = {2};
     constant("k", DQ_INT64, 1, (int64_t[]){1}, k);
-    must(dq_builder_node(b, "", "TopK", "y", 2, ins, 2, out, 0, NULL, &err));
+    must(add_node(b, "", "TopK", "y", 2, ins, 2, out, 0, NULL, &err));
 }
 
 static void determinant(void)
@@ -142,7 +142,7 @@ static void neighbours(void)
     const char *ins[] = {"x"}, *out = "y";
     const dq_attribute size = {
         .size = sizeof(dq_attribute), .name = "size", .kind = DQ_ATTRIBUTE_INT, .i = 20001};
-    must(dq_builder_node(b, "", "LRN", "y", 1, ins, 1, &out, 1, &size, &err));
+    must(add_node(b, "", "LRN", "y", 1, ins, 1, &out, 1, &size, &err));
 }
 
 /* Boxes of one size: none overlaps another by more than everything, so that all are chosen. */
@@ -158,7 +158,7 @@ static void boxes(void)
     constant("most", DQ_INT64, 1, (int64_t[]){1}, most);
     constant("overlap", DQ_FLOAT, 1, (int64_t[]){1}, overlap);
     constant("lowest", DQ_FLOAT, 1, (int64_t[]){1}, most_of_scores);
-    must(dq_builder_node(b, "", "NonMaxSuppression", "y", 5, ins, 1, &out, 0, NULL, &err));
+    must(add_node(b, "", "NonMaxSuppression", "y", 5, ins, 1, &out, 0, NULL, &err));
 }
 
 static void regions(void)
@@ -174,7 +174,7 @@ static void regions(void)
     for (size_t i = 0; i < REGIONS; i++)
         memcpy(&rois[5 * i], (float[]){0, 0, 0, 1000, 1000}, 5 * sizeof(float));
     constant("rois", DQ_FLOAT, 2, (int64_t[]){REGIONS, 5}, rois);
-    must(dq_builder_node(b, "", "MaxRoiPool", "y", 2, ins, 1, &out, 1, &shape, &err));
+    must(add_node(b, "", "MaxRoiPool", "y", 2, ins, 1, &out, 1, &shape, &err));
 }
 
 static void skips(void)
@@ -204,9 +204,9 @@ static void skips(void)
     };
     const dq_attribute to = {
         .size = sizeof(dq_attribute), .name = "to", .kind = DQ_ATTRIBUTE_INT, .i = DQ_INT64};
-    must(dq_builder_node(b, "", "Cast", "t", 1, &(const char *){"x"}, 1, &(const char *){"t"}, 1, &to, &err));
-    must(dq_builder_node(b, "", "TfIdfVectorizer", "y", 1, ins, 1, &out,
-                         sizeof attributes / sizeof *attributes, attributes, &err));
+    must(add_node(b, "", "Cast", "t", 1, &(const char *){"x"}, 1, &(const char *){"t"}, 1, &to, &err));
+    must(add_node(b, "", "TfIdfVectorizer", "y", 1, ins, 1, &out, sizeof attributes / sizeof *attributes,
+                  attributes, &err));
 }
 
 static void shrunk(void)
@@ -217,7 +217,7 @@ static void shrunk(void)
         {.size = sizeof(dq_attribute), .name = "mode", .kind = DQ_ATTRIBUTE_STRING, .s = "cubic"},
         {.size = sizeof(dq_attribute), .name = "antialias", .kind = DQ_ATTRIBUTE_INT, .i = 1}};
     constant("sizes", DQ_INT64, 1, (int64_t[]){4}, sizes);
-    must(dq_builder_node(b, "", "Resize", "y", 4, ins, 1, &out, 2, attributes, &err));
+    must(add_node(b, "", "Resize", "y", 4, ins, 1, &out, 2, attributes, &err));
 }
 
 static void folded(void)
@@ -413,27 +413,27 @@ static void open_limited(uint64_t limit, const char *isa, unsigned threads, floa
     constant("s", DQ_FLOAT, 0, NULL, s);
     constant("z", DQ_UINT8, 0, NULL, z);
     constant("codes", DQ_INT8, 4, (int64_t[]){C, C, 3, 3}, codes);
-    must(dq_builder_node(b, "", "QuantizeLinear", "q", 3, (const char *[]){"x", "s", "z"}, 1,
-                         &(const char *){"q"}, 0, NULL, &err));
-    must(dq_builder_node(b, "", "DequantizeLinear", "d", 3, (const char *[]){"q", "s", "z"}, 1,
-                         &(const char *){"d"}, 0, NULL, &err));
+    must(add_node(b, "", "QuantizeLinear", "q", 3, (const char *[]){"x", "s", "z"}, 1, &(const char *){"q"},
+                  0, NULL, &err));
+    must(add_node(b, "", "DequantizeLinear", "d", 3, (const char *[]){"q", "s", "z"}, 1, &(const char *){"d"},
+                  0, NULL, &err));
     node("DequantizeLinear", "codes", "s", "wd");
     node("Conv", "d", "wd", "c");
-    must(dq_builder_node(b, "", "QuantizeLinear", "cq", 3, (const char *[]){"c", "s", "z"}, 1,
-                         &(const char *){"cq"}, 0, NULL, &err));
-    must(dq_builder_node(b, "", "DequantizeLinear", "cd", 3, (const char *[]){"cq", "s", "z"}, 1,
-                         &(const char *){"cd"}, 0, NULL, &err));
+    must(add_node(b, "", "QuantizeLinear", "cq", 3, (const char *[]){"c", "s", "z"}, 1, &(const char *){"cq"},
+                  0, NULL, &err));
+    must(add_node(b, "", "DequantizeLinear", "cd", 3, (const char *[]){"cq", "s", "z"}, 1,
+                  &(const char *){"cd"}, 0, NULL, &err));
     const char *cd = "cd", *pooled = "pooled";
     const dq_attribute kernel = {.size = sizeof(dq_attribute),
                                  .name = "kernel_shape",
                                  .kind = DQ_ATTRIBUTE_INTS,
                                  .ints = (int64_t[]){3, 3},
                                  .count = 2};
-    must(dq_builder_node(b, "", "AveragePool", "p", 1, &cd, 1, &pooled, 1, &kernel, &err));
-    must(dq_builder_node(b, "", "QuantizeLinear", "pq", 3, (const char *[]){"pooled", "s", "z"}, 1,
-                         &(const char *){"pq"}, 0, NULL, &err));
-    must(dq_builder_node(b, "", "DequantizeLinear", "pd", 3, (const char *[]){"pq", "s", "z"}, 1,
-                         &(const char *){"pd"}, 0, NULL, &err));
+    must(add_node(b, "", "AveragePool", "p", 1, &cd, 1, &pooled, 1, &kernel, &err));
+    must(add_node(b, "", "QuantizeLinear", "pq", 3, (const char *[]){"pooled", "s", "z"}, 1,
+                  &(const char *){"pq"}, 0, NULL, &err));
+    must(add_node(b, "", "DequantizeLinear", "pd", 3, (const char *[]){"pq", "s", "z"}, 1,
+                  &(const char *){"pd"}, 0, NULL, &err));
     node("Conv", "pd", "w", "e");
     node("NonZero", "e", NULL, "n"); /* planned in the run */
     node("Mul", "n", "n", "y");

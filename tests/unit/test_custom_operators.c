@@ -36,8 +36,8 @@ static dq_status make(const one_node *n, dq_model **model, dq_session **session)
     must(dq_builder_input(b, "a", n->in, n->rank, n->dims, NULL, &err));
     for (size_t i = 0; i < n->input_count; i++)
         must(dq_builder_initializer(b, names[i + 1], n->inputs[i], &err));
-    must(dq_builder_node(b, n->domain, n->op, "n", 1 + n->input_count, names, 1, &out, n->attribute_count,
-                         n->attributes, &err));
+    must(add_node(b, n->domain, n->op, "n", 1 + n->input_count, names, 1, &out, n->attribute_count,
+                  n->attributes, &err));
     must(dq_builder_output(b, "y", n->out, DQ_ANY_SHAPE, NULL, NULL, &err));
     must(dq_builder_finish(b, &options, model, &err));
     return dq_session_create(*model, NULL, session, &err);
@@ -125,7 +125,7 @@ START_TEST(dequantize_subtracts_and_scales)
 {
     dq_tensor *a = NULL;
     must(dq_tensor_create(DQ_UINT8, 1, (int64_t[]){3}, &a, &err));
-    memcpy(dq_tensor_data(a), ((uint8_t[]){0, 128, 255}), 3);
+    memcpy(dq_tensor_mutable_data(a), ((uint8_t[]){0, 128, 255}), 3);
     dq_attribute attributes[] = {{.size = sizeof(dq_attribute),
                                   .name = "scales",
                                   .kind = DQ_ATTRIBUTE_FLOATS,
@@ -151,14 +151,14 @@ START_TEST(dynamic_ones_take_scales_and_zero_points_as_inputs)
         .size = sizeof(dq_attribute), .name = "qtype", .kind = DQ_ATTRIBUTE_STRING, .s = "per_channel"};
     must(dq_tensor_create(types[_i], 1, (int64_t[]){2}, &zps, &err));
     if (types[_i] == DQ_INT32)
-        memcpy(dq_tensor_data(zps), ((int32_t[]){7, 1}), 8);
+        memcpy(dq_tensor_mutable_data(zps), ((int32_t[]){7, 1}), 8);
     else
-        memcpy(dq_tensor_data(zps), ((uint8_t[]){7, 1}), 2);
+        memcpy(dq_tensor_mutable_data(zps), ((uint8_t[]){7, 1}), 2);
     one_node n = {"onednn", "DynamicQuantize", DQ_FLOAT, DQ_UINT8,      2,   (int64_t[]){2, 2},
                   1,        &per_channel,      2,        {scales, zps}, NULL};
     want(&n, a, ((uint8_t[]){9, 2, 13, 3}), 4);
     must(dq_tensor_create(DQ_INT8, 2, (int64_t[]){2, 2}, &codes, &err));
-    memcpy(dq_tensor_data(codes), ((int8_t[]){9, 2, 13, -3}), 4);
+    memcpy(dq_tensor_mutable_data(codes), ((int8_t[]){9, 2, 13, -3}), 4);
     n.op = "DynamicDequantize";
     n.in = DQ_INT8;
     n.out = DQ_FLOAT;
@@ -223,8 +223,7 @@ static dq_status run_dynamic(dq_schemas *schemas, dq_dtype declared, const dq_te
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", 13, &err));
     must(dq_builder_input(b, "x", DQ_FLOAT, DQ_ANY_SHAPE, NULL, NULL, &err));
-    must(dq_builder_node(b, "", "DynamicQuantizeLinear", "d", 1, (const char *[]){"x"}, 3, outs, 0, NULL,
-                         &err));
+    must(add_node(b, "", "DynamicQuantizeLinear", "d", 1, (const char *[]){"x"}, 3, outs, 0, NULL, &err));
     must(dq_builder_output(b, "y", declared, DQ_ANY_SHAPE, NULL, NULL, &err));
     must(dq_builder_output(b, "scale", DQ_FLOAT, DQ_ANY_SHAPE, NULL, NULL, &err));
     must(dq_builder_finish(b, &options, &model, &err));
@@ -238,7 +237,7 @@ static dq_status run_dynamic(dq_schemas *schemas, dq_dtype declared, const dq_te
         ck_assert_int_eq(dq_tensor_dtype(t), DQ_INT8);
         memcpy(y, dq_tensor_data(t), dq_tensor_size(t));
         must(dq_session_get_output(session, "scale", &t, &err));
-        *scale = *(float *)dq_tensor_data(t);
+        *scale = *(const float *)dq_tensor_data(t);
     }
     dq_session_free(session);
     dq_model_free(model);

@@ -26,7 +26,7 @@ static void matmul(const char *x, const char *weights, int64_t n, int64_t k, con
 static void cast(const char *x, dq_dtype to, const char *y)
 {
     const dq_attribute a = {.size = sizeof(dq_attribute), .name = "to", .kind = DQ_ATTRIBUTE_INT, .i = to};
-    must(dq_builder_node(b, "", "Cast", y, 1, &x, 1, &y, 1, &a, &err));
+    must(add_node(b, "", "Cast", y, 1, &x, 1, &y, 1, &a, &err));
 }
 
 /* x: [1, new positions, WIDTH]; mask: [1, all positions]; the cache is of type `kept`. Late: how many
@@ -57,8 +57,8 @@ static void make_decoder(dq_dtype kept, bool late)
     cast("q", kept, "qc");
     cast("k", kept, "kc");
     cast("v", kept, "vc");
-    must(dq_builder_node(b, "com.microsoft", "GroupQueryAttention", "attention", 7, ins, 3, outs, 2,
-                         attributes, &err));
+    must(add_node(b, "com.microsoft", "GroupQueryAttention", "attention", 7, ins, 3, outs, 2, attributes,
+                  &err));
     cast("ac", DQ_FLOAT, "a");
     matmul("a", "wo", WIDTH, HEADS * WIDTH, "y");
     output("y");
@@ -248,7 +248,7 @@ static const one_node one_nodes[] = {
 static void fill(dq_tensor *t, int whole, unsigned seed)
 {
     float values[MOST_BYTES / 2];
-    unsigned char *bytes = dq_tensor_data(t);
+    unsigned char *bytes = dq_tensor_mutable_data(t);
     numbers(values, dq_tensor_count(t), seed);
     for (size_t i = 0; i < dq_tensor_count(t); i++)
         switch (dq_tensor_dtype(t)) {
@@ -292,8 +292,8 @@ START_TEST(states_stay_where_they_are)
     size_t in_count = MOST_IN;
     while (!*ins[in_count - 1])
         in_count--;
-    must(dq_builder_node(b, n->domain, n->op, "n", in_count, ins, n->out_count, outs, n->attribute_count,
-                         n->attributes, &err));
+    must(add_node(b, n->domain, n->op, "n", in_count, ins, n->out_count, outs, n->attribute_count,
+                  n->attributes, &err));
     for (size_t i = 0; i < n->out_count; i++)
         output(outs[i]);
     finish();

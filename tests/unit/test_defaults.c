@@ -41,7 +41,7 @@ static void build(void)
     add_constant(b, "w", DQ_INT8, 2, (int64_t[]){K, N}, w);
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
         const char *out = nodes[i].out;
-        must(dq_builder_node(b, "", nodes[i].op, NULL, 2, nodes[i].in, 1, &out, 0, NULL, &err));
+        must(add_node(b, "", nodes[i].op, NULL, 2, nodes[i].in, 1, &out, 0, NULL, &err));
     }
     must(dq_builder_output(b, "y", DQ_UINT8, 2, (int64_t[]){1, N}, NULL, &err));
     must(dq_builder_finish(b, NULL, &model, &err));

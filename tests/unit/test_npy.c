@@ -222,7 +222,7 @@ START_TEST(bits_behind_the_last_element_are_cleared)
         dq_error err;
         ck_assert_msg(pb_read(files[i], sizes[i], 1 << 20, &name, &t, &err) == DQ_OK, "%s", err.message);
         ck_assert_int_eq(dq_tensor_dtype(t), DQ_UINT2);
-        ck_assert_int_eq(*(uint8_t *)dq_tensor_data(t), 0x24);
+        ck_assert_int_eq(*(const uint8_t *)dq_tensor_data(t), 0x24);
         dq_tensor_free(t);
         free(name);
     }

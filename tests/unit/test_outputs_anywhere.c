@@ -33,11 +33,11 @@ static void swap_halves(const char *in, const char *out, uint32_t i)
     const dq_attribute
         axis = {.size = sizeof(dq_attribute), .name = "axis", .kind = DQ_ATTRIBUTE_INT, .i = 0},
         two = {.size = sizeof(dq_attribute), .name = "num_outputs", .kind = DQ_ATTRIBUTE_INT, .i = 2};
-    must(dq_builder_node(b, "", "Split", a, 1, &in, 2, halves, 1, &two, &err));
+    must(add_node(b, "", "Split", a, 1, &in, 2, halves, 1, &two, &err));
     node("Neg", z, NULL, c);
     if (both)
         node("Neg", a, NULL, d);
-    must(dq_builder_node(b, "", "Concat", out, 2, swapped, 1, &out, 1, &axis, &err));
+    must(add_node(b, "", "Concat", out, 2, swapped, 1, &out, 1, &axis, &err));
 }
 
 /* Takes another shape and the first one again. */

@@ -48,7 +48,7 @@ static dq_model *build(void)
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
         const char *out = nodes[i].out;
         size_t inputs = !nodes[i].in[1] ? 1 : !nodes[i].in[2] ? 2 : 3;
-        must(dq_builder_node(b, "", nodes[i].op, NULL, inputs, nodes[i].in, 1, &out, 0, NULL, &err));
+        must(add_node(b, "", nodes[i].op, NULL, inputs, nodes[i].in, 1, &out, 0, NULL, &err));
     }
     must(dq_builder_output(b, "y", DQ_FLOAT, 2, (int64_t[]){-1, N}, NULL, &err));
     must(dq_builder_finish(b, NULL, &model, &err));

@@ -16,7 +16,7 @@ static void set_up(void)
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", 21, &err));
     must(dq_builder_input(b, "x", DQ_FLOAT, 2, dims, NULL, &err));
-    must(dq_builder_node(b, "", "Relu", NULL, 1, &in, 1, &out, 0, NULL, &err));
+    must(add_node(b, "", "Relu", NULL, 1, &in, 1, &out, 0, NULL, &err));
     must(dq_builder_output(b, "y", DQ_FLOAT, 2, dims, NULL, &err));
     must(dq_builder_finish(b, NULL, &model, &err));
 }
@@ -135,11 +135,10 @@ START_TEST(attributes_may_be_larger)
         must(dq_builder_opset(b, "", 21, &err));
         must(dq_builder_input(b, "x", DQ_FLOAT, 2, dims, NULL, &err));
         must(dq_builder_output(b, "y", DQ_INT64, DQ_ANY_SHAPE, NULL, NULL, &err));
-        dq_status status =
-            dq_builder_node(b, "", "ArgMax", NULL, 1, &in, 1, &out, 2, &attributes[0].known, &err);
+        dq_status status = add_node(b, "", "ArgMax", NULL, 1, &in, 1, &out, 2, &attributes[0].known, &err);
         if (set) {
             snprintf(message, sizeof message,
-                     "dq_builder_node: attributes[1].size is %zu, and byte %zu is set; this library's "
+                     "dq_builder_node: spec.attributes[1].size is %zu, and byte %zu is set; this library's "
                      "dq_attribute has %zu bytes, the rest must be 0",
                      sizeof attributes[0], sizeof attributes[0] - 8, sizeof attributes[0].known);
             refused(status, DQ_UNSUPPORTED, message);
@@ -163,6 +162,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_load_options, external_data_arg);
     ENDS_WITH(dq_value_info, dim_names);
     ENDS_WITH(dq_attribute, count);
+    ENDS_WITH(dq_node_spec, attributes);
     ENDS_WITH(dq_thread_pool_options, spin_us);
     ENDS_WITH(dq_trace_event, outputs);
     ENDS_WITH(dq_session_options, pool);

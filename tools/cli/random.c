@@ -60,7 +60,7 @@ static dq_status list_codes(dq_dtype dtype, coded **out, size_t *count, dq_error
     size_t n = 0;
     for (unsigned code = 0; status == DQ_OK && code < all; code++) {
         uint16_t wide = (uint16_t)code;
-        uint8_t *data = dq_tensor_data(codes);
+        uint8_t *data = dq_tensor_mutable_data(codes);
         if (bits < 8)
             io_put_bits(data, bits, code, code);
         else
@@ -95,7 +95,7 @@ static unsigned nearest_below(const coded *list, size_t count, double value)
 
 static void put(dq_tensor *tensor, unsigned bits, size_t i, uint64_t value)
 {
-    uint8_t *data = dq_tensor_data(tensor);
+    uint8_t *data = dq_tensor_mutable_data(tensor);
     if (bits < 8)
         io_put_bits(data, bits, i, (unsigned)value);
     else
@@ -133,9 +133,9 @@ static void fill_floats(dq_tensor *tensor, uint64_t state)
     for (size_t i = 0; i < count; i++) {
         double value = unit(next(&state));
         if (single)
-            ((float *)dq_tensor_data(tensor))[i] = (float)value;
+            ((float *)dq_tensor_mutable_data(tensor))[i] = (float)value;
         else
-            ((double *)dq_tensor_data(tensor))[i] = value;
+            ((double *)dq_tensor_mutable_data(tensor))[i] = value;
     }
 }
 

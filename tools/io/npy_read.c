@@ -80,7 +80,7 @@ static dq_status pack(const npy_header *h, const uint8_t *from, dq_tensor *tenso
 {
     dq_dtype dtype = dq_tensor_dtype(tensor);
     unsigned bits = dq_dtype_bits(dtype);
-    void *to = dq_tensor_data(tensor);
+    void *to = dq_tensor_mutable_data(tensor);
     for (size_t i = 0; i < h->count; i++) {
         int value = h->dtype == DQ_INT8 ? (int8_t)from[i] : from[i];
         /* A raw byte of a signed type may carry its sign in the upper bits or not. */
@@ -171,7 +171,7 @@ static dq_status place(const npy_header *h, const uint8_t *from, dq_tensor *tens
         return set_strings(h, from, tensor, err);
     if (dq_dtype_bits(dq_tensor_dtype(tensor)) < 8)
         return pack(h, from, tensor, err);
-    memcpy(dq_tensor_data(tensor), from, h->data_size);
+    memcpy(dq_tensor_mutable_data(tensor), from, h->data_size);
     return DQ_OK;
 }
 
@@ -203,7 +203,7 @@ static dq_status read_elements(io_source *source, const npy_header *h, dq_tensor
     dq_dtype dtype = dq_tensor_dtype(tensor);
     bool direct =
         dtype != DQ_STRING && dq_dtype_bits(dtype) >= 8 && swap_unit(h) == 1 && (!h->fortran || h->rank < 2);
-    dq_status status = direct ? source->read(source->arg, dq_tensor_data(tensor), h->data_size, err)
+    dq_status status = direct ? source->read(source->arg, dq_tensor_mutable_data(tensor), h->data_size, err)
                               : read_indirect(source, h, tensor, err);
     return status == DQ_OK && dtype == DQ_BOOL ? check_bools(tensor, err) : status;
 }

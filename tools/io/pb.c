@@ -129,7 +129,7 @@ static dq_status copy_strings(const proto *p, dq_tensor *tensor, dq_error *err)
 static dq_status copy_field(const proto *p, size_t entries, dq_tensor *tensor, dq_error *err)
 {
     dq_dtype dtype = dq_tensor_dtype(tensor);
-    void *to = dq_tensor_data(tensor);
+    void *to = dq_tensor_mutable_data(tensor);
     if (!entries)
         return DQ_OK;
     switch (field_of(dtype)) {
@@ -158,7 +158,7 @@ static void clear_padding(dq_tensor *tensor)
     size_t size = dq_tensor_size(tensor);
     unsigned used = (unsigned)(dq_tensor_count(tensor) % 8 * bits % 8);
     if (bits < 8 && size && used)
-        ((uint8_t *)dq_tensor_data(tensor))[size - 1] &= (uint8_t)((1u << used) - 1);
+        ((uint8_t *)dq_tensor_mutable_data(tensor))[size - 1] &= (uint8_t)((1u << used) - 1);
 }
 
 static dq_status fill(const proto *p, dq_tensor *tensor, size_t entries, dq_error *err)
@@ -170,7 +170,7 @@ static dq_status fill(const proto *p, dq_tensor *tensor, size_t entries, dq_erro
         return status;
     }
     if (p->raw_data.len)
-        memcpy(dq_tensor_data(tensor), p->raw_data.data, p->raw_data.len);
+        memcpy(dq_tensor_mutable_data(tensor), p->raw_data.data, p->raw_data.len);
     clear_padding(tensor);
     if (dq_tensor_dtype(tensor) != DQ_BOOL)
         return DQ_OK;
