@@ -615,7 +615,8 @@ DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *o
 
 /** Threads that sessions share (dq_session_options.pool). One session at a time uses them; a session that
  * runs meanwhile computes on its caller's thread alone. The threads start with the first work that is worth
- * sharing, and sleep between runs. */
+ * sharing, and sleep between runs. Sessions that get neither a pool nor a number of threads share one pool of
+ * all cores, which the first of them creates and the last one frees. */
 typedef struct dq_thread_pool dq_thread_pool;
 
 typedef struct dq_thread_pool_options {
@@ -626,11 +627,22 @@ typedef struct dq_thread_pool_options {
     /** Microseconds for which a thread polls for the next work of a run before it sleeps; 0: 50. A larger
      * value costs CPU time; a smaller one wakes threads more often, at 5 to 50 us each. */
     unsigned spin_us;
+    /** Runs work on the caller's own threads; the pool then starts none. It calls task(task_arg, i) once for
+     * each i from 0 to count - 1, in any order, in parallel or not, on any threads, and returns when all
+     * calls have returned. count is at most `threads`. NULL: the pool starts threads of its own. */
+    void (*parallel_for)(void *arg, size_t count, void (*task)(void *task_arg, size_t i), void *task_arg);
+    void *parallel_for_arg; /**< handed to parallel_for */
+    /** Processors for the pool's own threads, as the system numbers them, one for each in turn; the thread
+     * that calls dq_session_run stays where the caller has it. NULL: wherever the system lets them run. A
+     * processor that the process may not use is DQ_INVALID_ARGUMENT, and so are processors beside
+     * parallel_for. */
+    const unsigned *cpus;
+    size_t cpu_count;
 } dq_thread_pool_options;
 
 #define DQ_THREAD_POOL_OPTIONS_INIT                                                                          \
     {                                                                                                        \
-        sizeof(dq_thread_pool_options), 0, 0                                                                 \
+        sizeof(dq_thread_pool_options), 0, 0, NULL, NULL, NULL, 0                                            \
     }
 
 /** Creates a pool. Free it with dq_thread_pool_free. */
@@ -657,10 +669,40 @@ typedef struct dq_trace_event {
     const dq_tensor *const *outputs; /**< an entry is NULL where the output is not used */
 } dq_trace_event;
 
+/** What a log record is about. */
+typedef enum dq_log_kind {
+    DQ_LOG_REWRITE = 1, /**< the rewriter: which nodes became one, and what kept others apart */
+    DQ_LOG_PLAN = 2     /**< the planner: how a node is computed, batch tiles, nodes that no output needs */
+} dq_log_kind;
+
+/** One line of the log (dq_session_options.log). Lives during the call only. */
+typedef struct dq_log_record {
+    size_t size; /**< the library's sizeof(dq_log_record) */
+    dq_log_kind kind;
+    const char *message; /**< one line, UTF-8, without a newline */
+} dq_log_record;
+
+/** What a call is doing. */
+typedef enum dq_phase {
+    DQ_PHASE_PLAN = 1, /**< planning for the shapes of the inputs */
+    DQ_PHASE_RUN = 2   /**< computing */
+} dq_phase;
+
+/** How far a call has come (dq_session_options.progress). Lives during the call only. */
+typedef struct dq_progress {
+    size_t size; /**< the library's sizeof(dq_progress) */
+    dq_phase phase;
+    uint64_t
+        nodes; /**< planned or begun so far in this phase; those of inner graphs each time that they run */
+    uint64_t work;       /**< counted so far in this phase, as dq_limits.work counts it */
+    uint64_t total_work; /**< of the whole run; 0 where it is not known before, and while planning */
+} dq_progress;
+
 typedef struct dq_session_options {
     size_t size; /**< sizeof(dq_session_options), set by DQ_SESSION_OPTIONS_INIT */
-    /** Number of threads with the caller's; 0: the number of physical cores that the process may use, by its
-     * affinity and the CPU time of its control group. Unused with `pool`. */
+    /** Number of threads, with the caller's, of a pool of the session's own. 0: the session uses the
+     * process's pool of all cores (see dq_thread_pool). A program with a session in each thread sets 1.
+     * Unused with `pool`. */
     unsigned threads;
     /** "c", "sse41", "avx2"…: the highest ISA level to use (dq_isa_name); NULL: the CPU's best. */
     const char *isa;
@@ -673,18 +715,22 @@ typedef struct dq_session_options {
     /** Called after each step of a run; NULL: none. Large batches then run whole, step by step, instead of in
      * tiles of a few items that go through many steps, and take longer. */
     void (*trace)(void *arg, const dq_trace_event *event);
-    /** Called with each of the planner's decisions, a sentence that lives during the call; NULL: none. */
-    void (*why)(void *arg, const char *sentence);
-    /** Handed to trace and why, which are called by the thread that runs the session. */
+    /** Called with each decision of the rewriter and the planner; NULL: none. */
+    void (*log)(void *arg, const dq_log_record *record);
+    /** Handed to trace, log and progress, which are called by the thread that runs the session. */
     void *arg;
-    /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: a pool of
-     * its own. */
+    /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: as `threads`
+     * says. */
     dq_thread_pool *pool;
+    /** Called before each node is planned and before each is run, some microseconds apart for small nodes;
+     * NULL: none. A result other than 0 cancels the call, as dq_session_cancel does. With a pool whose
+     * threads are the caller's (parallel_for), one of these may call it; never two at once. */
+    int (*progress)(void *arg, const dq_progress *progress);
 } dq_session_options;
 
 #define DQ_SESSION_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL                            \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL                      \
     }
 
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,

@@ -29,8 +29,9 @@ struct dq_session {
     const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     planned plans[PLANS]; /* the last run's first, then those of runs before it; plan NULL: none */
-    void (*why)(void *arg, const char *sentence);
-    void *why_arg;
+    void (*log)(void *arg, const dq_log_record *record);
+    int (*progress)(void *arg, const dq_progress *progress);
+    void *arg;                /* of both */
     bool ran;                 /* the last run gave outputs */
     const dq_tensor **inputs; /* the caller's, by position in the graph's inputs */
     dq_given *given;          /* room for all inputs: those that a run has */
@@ -55,13 +56,13 @@ static dq_status choose_isa(dq_session *session, const dq_session_options *optio
 
 static dq_status choose_threads(dq_session *session, const dq_session_options *options, dq_error *err)
 {
-    dq_thread_pool *own = NULL;
+    dq_thread_pool *pool = NULL;
     const dq_thread_pool_options of_own = {.threads = options->threads};
     if (options->pool)
         return dq_threads_create(options->pool, &session->threads, err);
-    DQ_TRY(dq_pool_create(&of_own, &own, err));
-    dq_status status = dq_threads_create(own, &session->threads, err);
-    dq_thread_pool_free(own); /* the session keeps it */
+    DQ_TRY(options->threads ? dq_pool_create(&of_own, &pool, err) : dq_threads_process_pool(&pool, err));
+    dq_status status = dq_threads_create(pool, &session->threads, err);
+    dq_thread_pool_free(pool); /* the session keeps it */
     return status;
 }
 
@@ -73,8 +74,9 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     session->honor_accuracy_level = options->honor_accuracy_level;
     session->exec.trace = options->trace;
     session->exec.trace_arg = options->arg;
-    session->why = options->why;
-    session->why_arg = options->arg;
+    session->log = options->log;
+    session->progress = options->progress;
+    session->arg = options->arg;
     size_t inputs = graph_of(session)->input_count;
     session->inputs = calloc(inputs + 1, sizeof *session->inputs);
     session->given = calloc(inputs + 1, sizeof *session->given);
@@ -272,6 +274,22 @@ static uint32_t list_given(dq_session *session)
     return count;
 }
 
+static void log_message(const dq_session *session, dq_log_kind kind, const char *message)
+{
+    const dq_log_record record = {.size = sizeof record, .kind = kind, .message = message};
+    session->log(session->arg, &record);
+}
+
+static void log_rewrite(void *session, const char *message)
+{
+    log_message(session, DQ_LOG_REWRITE, message);
+}
+
+static void log_plan(void *session, const char *message)
+{
+    log_message(session, DQ_LOG_PLAN, message);
+}
+
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
 static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
                                    dq_error *err)
@@ -284,7 +302,7 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
         request->made = fused->values;
         request->made_count = fused->made_count;
     }
-    if (p->plan && p->is_fused == (fused != NULL) && plan_fits(session, p, false) && !session->why &&
+    if (p->plan && p->is_fused == (fused != NULL) && plan_fits(session, p, false) && !session->log &&
         dq_plan_again(&p->plan, request, NULL) == DQ_OK)
         return DQ_OK;
     drop_plan(p);
@@ -293,8 +311,8 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
         p->is_fused = status == DQ_OK;
         if (status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED)
             return status;
-        if (session->why)
-            session->why(session->why_arg, "the model is planned as written, as a fused node does not fit");
+        if (session->log)
+            log_plan(session, "the model is planned as written: a fused node does not accept these shapes");
     }
     request->nodes = NULL;
     request->made = NULL;
@@ -318,10 +336,11 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
                                .fuse = fuse,
                                .honor_accuracy_level = session->honor_accuracy_level,
                                .by_slices = !session->exec.trace, /* who traces wants each step once */
-                               .why = session->why,
-                               .why_arg = session->why_arg};
+                               .why = session->log ? log_rewrite : NULL,
+                               .why_arg = session};
     if (fuse && !session->fused)
         DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
+    request.why = session->log ? log_plan : NULL;
     DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->plans[0].inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
@@ -338,21 +357,32 @@ static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error
     return make_plan(session, given_count, session->fuse, err);
 }
 
+/* Planning may have run inner graphs, which counted: the run counts from 0. */
+static void begin_run(dq_session *session, const dq_plan *plan)
+{
+    session->budget.used = 0;
+    session->budget.reported = (dq_progress){
+        .size = sizeof(dq_progress), .phase = DQ_PHASE_RUN, .total_work = dq_plan_total_work(plan)};
+}
+
 static dq_status plan_and_run(dq_session *session, dq_error *err)
 {
     uint32_t given_count = list_given(session);
-    session->budget = (dq_budget){.limit = session->model->program->ir->limits.work};
+    session->budget = (dq_budget){.limit = session->model->program->ir->limits.work,
+                                  .progress = session->progress,
+                                  .progress_arg = session->arg,
+                                  .reported = {.size = sizeof(dq_progress), .phase = DQ_PHASE_PLAN}};
     DQ_TRY(choose_plan(session, given_count, err));
     const planned *p = &session->plans[0];
     session->exec.targets = session->targets;
     session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
-    session->budget.used = 0;
+    begin_run(session, p->plan);
     dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
         session->exec.repeats = false;
-        session->budget.used = 0;
+        begin_run(session, p->plan);
         status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
     }
     return status;

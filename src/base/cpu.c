@@ -231,3 +231,17 @@ unsigned dq_cpu_cores(void)
     unsigned cores = cores_of_set(&set), quota = cores > 1 ? dq_cpu_quota("") : 0;
     return quota && quota < cores ? quota : cores;
 }
+
+bool dq_cpu_usable(unsigned cpu)
+{
+    cpu_set_t set;
+    return cpu < CPU_SETSIZE && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_ISSET(cpu, &set);
+}
+
+void dq_cpu_pin(unsigned cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    (void)sched_setaffinity(0, sizeof set, &set); /* 0: this thread */
+}

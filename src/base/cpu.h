@@ -32,6 +32,10 @@ dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err);
 const char *dq_isa_highest(unsigned mask);
 /** Physical cores that this process may run on, and may use all the time, at least 1. */
 unsigned dq_cpu_cores(void);
+/** Whether this process may run on processor `cpu`, numbered as by the system. */
+bool dq_cpu_usable(unsigned cpu);
+/** Keeps the calling thread on processor `cpu`; does nothing where the system refuses. */
+void dq_cpu_pin(unsigned cpu);
 /** Processors whose time Linux's control groups leave to this process, rounded down, as a thread too many is
  * stopped for the rest of each period; at least 1. 0: no limit. `root` stands before the paths of /proc and
  * /sys ("" but in tests). */

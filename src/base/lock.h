@@ -17,6 +17,12 @@ typedef struct dq_lock {
     pthread_mutex_t mutex;
 } dq_lock;
 
+/** A lock of static storage, which needs dq_fork_watch before its first use and is never destroyed. */
+#define DQ_LOCK_INIT                                                                                         \
+    {                                                                                                        \
+        PTHREAD_MUTEX_INITIALIZER                                                                            \
+    }
+
 /** `what` is guarded, for the message. */
 dq_status dq_lock_create(dq_lock *lock, const char *what, dq_error *err);
 void dq_lock_destroy(dq_lock *lock);

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 
 #include "base/cpu.h"
+#include "base/fpenv.h"
 #include "base/lock.h"
 
 #include <pthread.h>
@@ -37,7 +38,13 @@ typedef struct dq_worker {
 
 struct dq_thread_pool {
     unsigned count;
-    atomic_uint users; /* the caller's handle, and each dq_threads */
+    atomic_uint users;    /* the caller's handle, and each dq_threads */
+    bool is_process_wide; /* `process_wide` points to it, until its last user is gone */
+    /* The caller's threads in place of workers of the pool's own; NULL: none. */
+    void (*parallel_for)(void *arg, size_t count, void (*task)(void *task_arg, size_t i), void *task_arg);
+    void *parallel_for_arg;
+    unsigned *cpus; /* worker i runs on cpus[(i - 1) % cpu_count]; NULL: where the system wants */
+    size_t cpu_count;
     /* Set while a job runs: two callers do not share the workers, the second works alone. */
     atomic_bool busy;
     uint64_t spin_ns; /* how long a worker looks for the next job before it sleeps */
@@ -47,6 +54,7 @@ struct dq_thread_pool {
     unsigned started;
     bool asked;
     unsigned generation; /* of forks, when they were started; see has_workers */
+    unsigned born;       /* of forks, when the pool was made */
 
     /* The job; written while the gate is closed and nobody inside. */
     dq_range_fn fn;
@@ -108,18 +116,59 @@ static bool go_on_looking(spin *s, uint64_t ns)
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
+/* The first session without a pool of its own makes it, the last one frees it. */
+static dq_thread_pool *process_wide;
+static dq_lock process_wide_lock = DQ_LOCK_INIT;
+
+static dq_status check_cpus(const dq_thread_pool_options *o, dq_error *err)
+{
+    if (o->cpu_count && !o->cpus)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_thread_pool_create: options.cpus is NULL, expected %zu processors", o->cpu_count);
+    if (o->cpu_count && o->parallel_for)
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "dq_thread_pool_create: options.cpus and options.parallel_for are both set, expected "
+                       "one of them: the "
+                       "threads of parallel_for are the caller's");
+    for (size_t i = 0; i < o->cpu_count; i++)
+        if (!dq_cpu_usable(o->cpus[i]))
+            return dq_fail(err, DQ_INVALID_ARGUMENT,
+                           "dq_thread_pool_create: options.cpus[%zu] is %u, expected a processor that this "
+                           "process may run on",
+                           i, o->cpus[i]);
+    return DQ_OK;
+}
+
+static void free_memory(dq_thread_pool *pool)
+{
+    free(pool->workers);
+    free(pool->shares);
+    free(pool->cpus);
+    free(pool);
+}
+
 dq_status dq_pool_create(const dq_thread_pool_options *options, dq_thread_pool **out, dq_error *err)
 {
+    DQ_TRY(check_cpus(options, err));
     DQ_TRY(dq_fork_watch(err));
     unsigned count = options->threads ? options->threads : dq_cpu_cores();
     dq_thread_pool *pool = calloc(1, sizeof *pool);
-    if (pool)
+    if (pool) {
         pool->shares = calloc(count, sizeof *pool->shares);
-    if (!pool || !pool->shares) {
-        free(pool);
+        pool->cpus = calloc(options->cpu_count + 1, sizeof *pool->cpus);
+    }
+    if (!pool || !pool->shares || !pool->cpus) {
+        if (pool)
+            free_memory(pool);
         return dq_no_memory(err, sizeof *pool, "the thread pool");
     }
     pool->count = count;
+    pool->born = dq_fork_generation();
+    pool->parallel_for = options->parallel_for;
+    pool->parallel_for_arg = options->parallel_for_arg;
+    pool->cpu_count = options->cpu_count;
+    for (size_t i = 0; i < options->cpu_count; i++)
+        pool->cpus[i] = options->cpus[i];
     atomic_init(&pool->users, 1);
     pool->spin_ns = (options->spin_us ? options->spin_us : SPIN_US) * (uint64_t)1000;
     pthread_mutex_init(&pool->lock, NULL);
@@ -146,14 +195,47 @@ static void end_workers(dq_thread_pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
+/* Gives one use back; true when it was the last. Nobody gets the process-wide pool between its last use and
+ * its end. */
+static bool give_back(dq_thread_pool *pool)
+{
+    if (!pool->is_process_wide)
+        return atomic_fetch_sub(&pool->users, 1) == 1;
+    dq_lock_take(&process_wide_lock);
+    const bool last = atomic_fetch_sub(&pool->users, 1) == 1;
+    if (last && process_wide == pool)
+        process_wide = NULL;
+    dq_lock_release(&process_wide_lock);
+    return last;
+}
+
 void dq_thread_pool_free(dq_thread_pool *pool)
 {
-    if (!pool || atomic_fetch_sub(&pool->users, 1) != 1)
+    if (!pool || !give_back(pool))
         return;
     end_workers(pool);
-    free(pool->workers);
-    free(pool->shares);
-    free(pool);
+    free_memory(pool);
+}
+
+dq_status dq_threads_process_pool(dq_thread_pool **out, dq_error *err)
+{
+    DQ_TRY(dq_fork_watch(err));
+    dq_lock_take(&process_wide_lock);
+    const dq_thread_pool_options all_cores = {.size = sizeof all_cores};
+    /* The workers of a pool from before a fork are not in the child: its sessions keep that pool, new ones
+     * get another. */
+    dq_thread_pool *pool = process_wide && process_wide->born == dq_fork_generation() ? process_wide : NULL;
+    dq_status status = DQ_OK;
+    if (pool) {
+        atomic_fetch_add(&pool->users, 1);
+    } else if ((status = dq_pool_create(&all_cores, &pool, err)) == DQ_OK) {
+        pool->is_process_wide = true;
+        process_wide = pool;
+    }
+    dq_lock_release(&process_wide_lock);
+    if (status == DQ_OK)
+        *out = pool;
+    return status;
 }
 
 unsigned dq_thread_pool_threads(const dq_thread_pool *pool)
@@ -267,7 +349,10 @@ static bool next_job(dq_thread_pool *pool, unsigned *seen)
 static void *serve(void *arg)
 {
     const dq_worker *self = arg;
+    const dq_thread_pool *pool = self->pool;
     unsigned seen = 0;
+    if (pool->cpu_count)
+        dq_cpu_pin(pool->cpus[(self->number - 1) % pool->cpu_count]);
     while (next_job(self->pool, &seen)) {
         take_pieces(self->pool, self->number);
         leave(self->pool);
@@ -357,6 +442,22 @@ static void close_job(dq_thread_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Task i of the caller's parallel_for does a worker's part of the job. */
+static void run_task(void *arg, size_t i)
+{
+    const dq_fpenv own = dq_fpenv_enter();
+    take_pieces(arg, (unsigned)i);
+    dq_fpenv_leave(own);
+}
+
+static void work_on_callers_threads(dq_thread_pool *pool, size_t n)
+{
+    const size_t pieces = n / pool->grain + (n % pool->grain != 0);
+    share_out(pool, n, pieces);
+    pool->parallel_for(pool->parallel_for_arg, pieces < pool->count ? pieces : pool->count, run_task, pool);
+    take_pieces(pool, 0); /* what parallel_for has left out */
+}
+
 static void work_alone(const dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)
 {
     for (size_t begin = 0; begin < n && !dq_threads_cancelled(threads); begin += grain) {
@@ -377,12 +478,16 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
         work_alone(threads, n, grain, fn, arg);
         return;
     }
-    const bool shared = has_workers(pool);
+    const bool shared = pool->parallel_for || has_workers(pool);
     if (shared) {
         pool->fn = fn;
         pool->arg = arg;
         pool->grain = grain;
         pool->cancelled = threads->cancelled;
+    }
+    if (pool->parallel_for) {
+        work_on_callers_threads(pool, n);
+    } else if (shared) {
         open_job(pool, n);
         take_pieces(pool, 0);
         close_job(pool);

@@ -23,6 +23,9 @@ dq_status dq_pool_create(const dq_thread_pool_options *options, dq_thread_pool *
 /** Keeps `pool` alive; NULL: no pool. */
 dq_status dq_threads_create(dq_thread_pool *pool, dq_threads **out, dq_error *err);
 void dq_threads_free(dq_threads *threads);
+/** The pool of all cores that sessions without a pool of their own share: made for the first of them, freed
+ * with the last. The caller's use of it ends with dq_thread_pool_free. */
+dq_status dq_threads_process_pool(dq_thread_pool **out, dq_error *err);
 /** Threads in all, the caller's among them, whether they are started or not; 1 for NULL. */
 unsigned dq_threads_count(const dq_threads *threads);
 /** The same session's work on the caller's thread alone; NULL for NULL. */

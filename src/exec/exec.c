@@ -247,8 +247,12 @@ static void run_some_slices(void *arg, size_t begin, size_t end, unsigned worker
 {
     const slice_job *j = arg;
     dq_slice_runner *runner = &j->plan->slices->runners[worker];
-    for (size_t i = begin; i < end && runner->status == DQ_OK; i++)
+    for (size_t i = begin; i < end && runner->status == DQ_OK; i++) {
+        if (worker ==
+            0) /* by one thread, as the caller's callback expects; a cancelled slice says so itself */
+            (void)dq_plan_go_on(j->plan, NULL);
         run_slice(j, runner, i);
+    }
 }
 
 static dq_status run_slices(slice_job *j, char *memory, dq_error *err)

@@ -22,9 +22,12 @@ static inline uint64_t dq_work_mul(uint64_t a, uint64_t b)
     return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-/** Counts one run's work against its limit. */
+/** Counts one run's work against its limit, and reports it to the caller's progress callback. */
 typedef struct dq_budget {
     uint64_t limit, used;
+    int (*progress)(void *arg, const dq_progress *progress); /* NULL: none. Non-zero cancels the run */
+    void *progress_arg;
+    dq_progress reported; /* phase and counts of the next report, but for `work` */
 } dq_budget;
 
 /** False, once more than the limit is used up. */

@@ -204,7 +204,25 @@ dq_status dq_plan_allows(const dq_plan *plan, uint64_t work, dq_error *err)
 
 dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err)
 {
+    dq_budget *budget = plan->budget;
+    if (budget && budget->progress) {
+        budget->reported.work = budget->used;
+        if (budget->progress(budget->progress_arg, &budget->reported))
+            dq_threads_set_cancelled(plan->threads, true);
+        budget->reported.nodes++;
+    }
     return dq_threads_cancelled(plan->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled") : DQ_OK;
+}
+
+uint64_t dq_plan_total_work(const dq_plan *plan)
+{
+    uint64_t work = dq_work_add(plan->stepless_work, plan->slices ? plan->slices->work : 0);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        if (plan->steps[i]->late || plan->steps[i]->node->op->impl->flags & DQ_OP_SUBGRAPH)
+            return 0;
+        work = dq_work_add(work, plan->steps[i]->work);
+    }
+    return work;
 }
 
 /* Gives outputs types and shapes, or computes them. */

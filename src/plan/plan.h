@@ -202,8 +202,11 @@ bool dq_tensor_is(const dq_tensor *t, const dq_type *type);
 
 /** Fails where that much would pass the limit; takes nothing. */
 dq_status dq_plan_allows(const dq_plan *plan, uint64_t work, dq_error *err);
-/** DQ_CANCELLED once the session's work is cancelled. */
+/** Called before each node is planned or run, by the session's thread alone: reports progress. DQ_CANCELLED
+ * once the session's work is cancelled. */
 dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err);
+/** The work that a run counts; 0: shapes or iterations are known in the run only. */
+uint64_t dq_plan_total_work(const dq_plan *plan);
 /** Takes work from the run's budget. DQ_OUT_OF_MEMORY: it is over the limit. */
 dq_status dq_plan_take(const dq_plan *plan, uint64_t work, dq_error *err);
 

@@ -15,14 +15,19 @@ class Error(ctypes.Structure):
     _fields_ = [("status", ctypes.c_int), ("message", ctypes.c_char * 1024)]
 
 
-WHY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+class LogRecord(ctypes.Structure):
+    """dq_log_record."""
+    _fields_ = [("size", ctypes.c_size_t), ("kind", ctypes.c_int), ("message", ctypes.c_char_p)]
+
+
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(LogRecord))
 
 
 class Options(ctypes.Structure):
     """dq_session_options, as far as this file needs it."""
     _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
-                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("why", WHY),
-                ("arg", ctypes.c_void_p), ("pool", ctypes.c_void_p)]
+                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("log", LOG),
+                ("arg", ctypes.c_void_p), ("pool", ctypes.c_void_p), ("progress", ctypes.c_void_p)]
 
 
 class Failure(Exception):
@@ -75,8 +80,8 @@ class Model:
         """Arrays of the outputs, and what the planner told."""
         lib, call = self.library.lib, self.library.call
         told, session, tensors = [], ctypes.c_void_p(), []
-        why = WHY(lambda _, sentence: told.append(sentence.decode(errors="replace")))
-        options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse, why=why)
+        log = LOG(lambda _, record: told.append(record.contents.message.decode(errors="replace")))
+        options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse, log=log)
         call("session_create", self.handle, ctypes.byref(options), ctypes.byref(session))
         try:
             for name, array in feeds.items():

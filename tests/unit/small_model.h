@@ -80,11 +80,11 @@ static inline void node(const char *op, const char *in0, const char *in1, const 
     must(add_node(b, "", op, out, in1 ? 2 : 1, ins, 1, &out, 0, NULL, &err));
 }
 
-static inline void open_session(unsigned threads, bool no_fuse, void (*why)(void *arg, const char *sentence),
-                                void *arg)
+static inline void open_session(unsigned threads, bool no_fuse,
+                                void (*log)(void *arg, const dq_log_record *record), void *arg)
 {
     const dq_session_options options = {
-        .size = sizeof(dq_session_options), .threads = threads, .no_fuse = no_fuse, .why = why, .arg = arg};
+        .size = sizeof(dq_session_options), .threads = threads, .no_fuse = no_fuse, .log = log, .arg = arg};
     must(dq_session_create(model, &options, &session, &err));
 }
 

@@ -21,9 +21,9 @@ static void make_sum(void)
 
 /* ---- Where outputs go ---------------------------------------------------------------------------------- */
 
-static void count_sentence(void *arg, const char *sentence)
+static void count_record(void *arg, const dq_log_record *record)
 {
-    (void)sentence;
+    (void)record;
     ++*(unsigned *)arg;
 }
 
@@ -33,7 +33,7 @@ START_TEST(outputs_are_computed_in_memory_that_moves)
     unsigned sentences = 0, planned;
     make_sum();
     dq_session_free(session);
-    open_session(1, false, count_sentence, &sentences);
+    open_session(1, false, count_record, &sentences);
     must(dq_session_set_input(session, "s", row(4, s), &err));
     must(dq_session_set_input(session, "x", row(4, x), &err));
     must(dq_session_run(session, &err));
@@ -264,9 +264,9 @@ END_TEST
 
 /* ---- Slices of a batch --------------------------------------------------------------------------------- */
 
-static void note_slices(void *arg, const char *sentence)
+static void note_slices(void *arg, const dq_log_record *record)
 {
-    *(bool *)arg |= strstr(sentence, "by slices") != NULL;
+    *(bool *)arg |= strstr(record->message, "by slices") != NULL;
 }
 
 /* `middle` comes from slices, `last` from what runs behind them. */

@@ -60,11 +60,11 @@ static void trace(void *arg, const dq_trace_event *event)
     fprintf(stderr, "%10.3f ms  %-28s %s\n", event->seconds * 1e3, event->op, io_printable(node));
 }
 
-static void why(void *arg, const char *message)
+static void print_decision(void *arg, const dq_log_record *record)
 {
     (void)arg; /* the runner */
     char line[1024];
-    snprintf(line, sizeof line, "%s", message);
+    snprintf(line, sizeof line, "%s", record->message);
     fprintf(stderr, "why: %s\n", io_printable(line));
 }
 
@@ -75,7 +75,7 @@ static dq_status open_session(cli_runner *r, dq_error *err)
     if (r->options->verbose)
         options.trace = trace;
     if (r->options->why)
-        options.why = why;
+        options.log = print_decision;
     dq_status status = dq_session_create(r->model.model, &options, &r->session, err);
     if (status == DQ_OK && r->options->verbose)
         fprintf(stderr, "dqrun %s: ISA %s, %u thread%s\n", dq_version(), dq_session_isa(r->session),
