@@ -5,9 +5,9 @@
 
 #include <inttypes.h>
 
-static dq_granularity per_tensor(const dq_tensor *x)
+static dq_scale_granularity per_tensor(const dq_tensor *x)
 {
-    return (dq_granularity){.length = 1, .inner = x->count, .block = 1};
+    return (dq_scale_granularity){.length = 1, .inner = x->count, .block = 1};
 }
 
 /* The axis that a scale with more than one element runs along. */
@@ -23,7 +23,7 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
                         -(int)x->rank, (int)x->rank - 1, (unsigned)x->rank);
 }
 
-static dq_status per_axis(const dq_op_call *call, dq_granularity *out, dq_error *err)
+static dq_status per_axis(const dq_op_call *call, dq_scale_granularity *out, dq_error *err)
 {
     const dq_tensor *x = call->in[0], *scale = call->in[1];
     bool has_axis = call->version >= 13 || call->node->domain[0]; /* not in the first standard version */
@@ -36,14 +36,14 @@ static dq_status per_axis(const dq_op_call *call, dq_granularity *out, dq_error 
         return dq_call_fail_input(call, err, 1,
                                   "has %zu elements, wanted 1 or %" PRId64 " (axis %zu of input 0)",
                                   scale->count, x->dims[axis], axis);
-    *out = (dq_granularity){.length = (size_t)x->dims[axis],
-                            .inner = dq_dims_product(x->dims, axis + 1, x->rank),
-                            .block = 1,
-                            .block_step = 1};
+    *out = (dq_scale_granularity){.length = (size_t)x->dims[axis],
+                                  .inner = dq_dims_product(x->dims, axis + 1, x->rank),
+                                  .block = 1,
+                                  .block_step = 1};
     return DQ_OK;
 }
 
-static dq_status blocked(const dq_op_call *call, int64_t block, dq_granularity *out, dq_error *err)
+static dq_status blocked(const dq_op_call *call, int64_t block, dq_scale_granularity *out, dq_error *err)
 {
     const dq_tensor *x = call->in[0], *scale = call->in[1];
     size_t axis;
@@ -62,12 +62,12 @@ static dq_status blocked(const dq_op_call *call, int64_t block, dq_granularity *
             dq_shape_text(scale->rank, scale->dims, got), dq_shape_text(x->rank, wanted, want), block, axis);
     }
     size_t inner = dq_dims_product(x->dims, axis + 1, x->rank);
-    *out = (dq_granularity){.length = (size_t)x->dims[axis],
-                            .inner = inner,
-                            .block = (size_t)block,
-                            .outer_step = (size_t)wanted[axis] * inner,
-                            .block_step = inner,
-                            .inner_step = 1};
+    *out = (dq_scale_granularity){.length = (size_t)x->dims[axis],
+                                  .inner = inner,
+                                  .block = (size_t)block,
+                                  .outer_step = (size_t)wanted[axis] * inner,
+                                  .block_step = inner,
+                                  .inner_step = 1};
     return DQ_OK;
 }
 
@@ -85,7 +85,7 @@ static dq_status check_zero_point(const dq_op_call *call, dq_error *err)
                               dq_shape_text(scale->rank, scale->dims, wanted));
 }
 
-dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_error *err)
+dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out, dq_error *err)
 {
     const dq_tensor *x = call->in[0], *scale = call->in[1];
     int64_t block = dq_node_int(call->node, "block_size", 0);
@@ -114,7 +114,7 @@ static void cut(dq_run *run, size_t length, size_t limit)
 }
 
 /* How far the run goes that begins with a of `along` and i of `inside`, and whose block has `left` more a. */
-static size_t extent(const dq_granularity *g, size_t inside, size_t left, dq_run *run)
+static size_t extent(const dq_scale_granularity *g, size_t inside, size_t left, dq_run *run)
 {
     run->step = g->inner_step;
     run->stop = run->along + 1;
@@ -130,7 +130,7 @@ static size_t extent(const dq_granularity *g, size_t inside, size_t left, dq_run
     return run->stop - run->along;
 }
 
-dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end)
+dq_run dq_granularity_run(const dq_scale_granularity *g, size_t first, size_t end)
 {
     size_t i = first % g->inner, row = first / g->inner;
     dq_run run = {.outer = row / g->length, .along = row % g->length};
@@ -140,7 +140,7 @@ dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end)
     return run;
 }
 
-void dq_granularity_next(const dq_granularity *g, size_t first, size_t end, dq_run *run)
+void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_run *run)
 {
     if (run->rest) {
         run->scale += run->length * run->step;
@@ -161,7 +161,7 @@ void dq_granularity_next(const dq_granularity *g, size_t first, size_t end, dq_r
     cut(run, extent(g, 0, g->block, run), end - first);
 }
 
-size_t dq_granularity_blocks(const dq_granularity *g, size_t first, size_t end, const dq_run *run)
+size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end, const dq_run *run)
 {
     if (g->inner != 1 || g->block == 1 || run->length != g->block)
         return 0;

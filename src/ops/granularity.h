@@ -15,11 +15,11 @@
 
 /** The input seen as outer × length × inner, its middle the axis. Element (o, a, i) has the scale
  *  o * outer_step + a / block * block_step + i * inner_step. */
-typedef struct dq_granularity {
+typedef struct dq_scale_granularity {
     size_t length, inner; /* per tensor: 1 and the number of elements */
     size_t block;         /* at least 1 */
     size_t outer_step, block_step, inner_step;
-} dq_granularity;
+} dq_scale_granularity;
 
 /** A stretch of consecutive elements: element k of it has the scale `scale + k * step`. */
 typedef struct dq_run {
@@ -31,17 +31,17 @@ typedef struct dq_run {
 /** Reads attributes axis and block_size (where the node has them) and the shapes of inputs 0 (quantized or to
  * be), 1 (scale) and 2 (zero point, may be left out: has the scale's shape); refuses shapes that do not fit,
  * naming them. */
-dq_status dq_granularity_read(const dq_op_call *call, dq_granularity *out, dq_error *err);
+dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out, dq_error *err);
 
 /** The longest run that starts at element `first` and ends before or at `end`; first < end <= elements. */
-dq_run dq_granularity_run(const dq_granularity *g, size_t first, size_t end);
+dq_run dq_granularity_run(const dq_scale_granularity *g, size_t first, size_t end);
 /** The run behind *run, from element `first` on, in its place: as dq_granularity_run has it, in fewer steps.
  */
-void dq_granularity_next(const dq_granularity *g, size_t first, size_t end, dq_run *run);
+void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_run *run);
 
 /** How many whole blocks begin at element `first`, where *run does, and end at or before `end`: contiguous,
  * with neighbouring scales. 0 where there are no blocks along the innermost axis. */
-size_t dq_granularity_blocks(const dq_granularity *g, size_t first, size_t end, const dq_run *run);
+size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end, const dq_run *run);
 
 /** What each element of a run has in `t`, a scale or zero point, as n doubles. */
 void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out);

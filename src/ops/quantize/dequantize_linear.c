@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 typedef struct dequantize_job {
-    const dq_granularity *granularity;
+    const dq_scale_granularity *granularity;
     const dq_kernels *kernels;
     const dq_tensor *x, *scale, *zero; /* zero NULL: 0 */
     dq_tensor *y;
@@ -42,7 +42,7 @@ static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    dq_granularity granularity;
+    dq_scale_granularity granularity;
     dq_dtype dtype;
     DQ_TRY(result_type(call, &dtype, err));
     DQ_TRY(dq_granularity_read(call, &granularity, err));
@@ -51,7 +51,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(dq_granularity), err));
+    DQ_TRY(dq_call_state(call, sizeof(dq_scale_granularity), err));
     return dq_granularity_read(call, call->state, err);
 }
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 typedef struct quantize_state {
-    dq_granularity granularity;
+    dq_scale_granularity granularity;
     dq_dtype precision; /* float, float16, bfloat16 or double; int32: the exact ratio */
     bool saturate;
 } quantize_state;
@@ -79,7 +79,7 @@ static dq_status division_precision(const dq_op_call *call, dq_dtype *precision,
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    dq_granularity granularity;
+    dq_scale_granularity granularity;
     dq_dtype dtype, precision;
     DQ_TRY(result_type(call, &dtype, err));
     DQ_TRY(division_precision(call, &precision, err));
