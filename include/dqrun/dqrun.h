@@ -377,6 +377,10 @@ DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info
 
 /** A loaded model: its graph and its constants. Sessions share it. */
 typedef struct dq_model dq_model;
+/** Parts of a model: see "Looking into a model". */
+typedef struct dq_graph dq_graph;
+typedef struct dq_node dq_node;
+typedef struct dq_value dq_value;
 
 typedef struct dq_load_options {
     size_t size;             /**< sizeof(dq_load_options), set by DQ_LOAD_OPTIONS_INIT */
@@ -437,7 +441,7 @@ DQ_API dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name
 /** Gives the caller's reference back. The model is freed with its last session. */
 DQ_API void dq_model_free(dq_model *model);
 
-/** Declaration of a graph input or output. Pointers live as long as the model. */
+/** A value of a graph. Pointers live as long as the model. */
 typedef struct dq_value_info {
     size_t size; /**< sizeof(dq_value_info), set by DQ_VALUE_INFO_INIT */
     const char *name;
@@ -445,18 +449,25 @@ typedef struct dq_value_info {
     dq_kind kind;        /**< if not DQ_KIND_TENSOR, dtype, has_shape, rank, dims and dim_names are unused */
     dq_kind item_kind;   /**< kind of the value in an optional */
     dq_dtype item_dtype; /**< element type of the tensors inside a sequence or optional */
-    dq_dtype dtype;      /**< DQ_UNDEFINED: not declared */
+    dq_dtype dtype;      /**< declared, else from the operators' schemas; DQ_UNDEFINED: unknown */
     bool has_shape;      /**< false: any rank */
     bool optional;       /**< an input whose default is an initializer */
+    bool is_input;       /**< of its graph */
+    bool is_output;      /**< of its graph */
     size_t rank;
     const int64_t *dims;          /**< -1 where unknown or symbolic */
     const char *const *dim_names; /**< symbols, an entry NULL where there is none */
+    const dq_graph *graph;        /**< the graph whose value it is */
+    /** The constant, or an input's default, not copied; NULL: none. Data of a large one in a mapped file may
+     * be unaligned to its type: read it with memcpy, or by dq_tensor_value. */
+    const dq_tensor *initializer;
+    const dq_node *producer; /**< NULL: an input or initializer, or a value between synthetic nodes */
 } dq_value_info;
 
 #define DQ_VALUE_INFO_INIT                                                                                   \
     {                                                                                                        \
         sizeof(dq_value_info), NULL, NULL, DQ_KIND_TENSOR, DQ_KIND_TENSOR, DQ_UNDEFINED, DQ_UNDEFINED,       \
-            false, false, 0, NULL, NULL                                                                      \
+            false, false, false, false, 0, NULL, NULL, NULL, NULL, NULL                                      \
     }
 
 /** Number of inputs. Inputs that have defaults (initializers) come last. */
@@ -556,13 +567,19 @@ typedef enum dq_attribute_kind {
     DQ_ATTRIBUTE_INT = 2,
     DQ_ATTRIBUTE_STRING = 3,
     DQ_ATTRIBUTE_TENSOR = 4,
+    DQ_ATTRIBUTE_GRAPH = 5,
     DQ_ATTRIBUTE_FLOATS = 6,
     DQ_ATTRIBUTE_INTS = 7,
-    DQ_ATTRIBUTE_STRINGS = 8
+    DQ_ATTRIBUTE_STRINGS = 8,
+    DQ_ATTRIBUTE_TENSORS = 9,
+    DQ_ATTRIBUTE_GRAPHS = 10,
+    DQ_ATTRIBUTE_TYPE = 13,
+    DQ_ATTRIBUTE_TYPES = 14
 } dq_attribute_kind;
 
-/** An attribute of a node. The field of its kind is used; FLOATS, INTS and STRINGS have `count` elements.
- * Strings are zero-terminated. */
+/** An attribute of a node. The field of its kind is used; lists have `count` elements. Strings are
+ * zero-terminated. A builder accepts the kinds FLOAT, INT, STRING, TENSOR, FLOATS, INTS and STRINGS;
+ * dq_node_attribute gives all. */
 typedef struct dq_attribute {
     size_t size; /**< sizeof(dq_attribute), set by DQ_ATTRIBUTE_INIT */
     const char *name;
@@ -575,11 +592,17 @@ typedef struct dq_attribute {
     const int64_t *ints;
     const char *const *strings;
     size_t count;
+    const dq_graph *graph;
+    const dq_graph *const *graphs;
+    const dq_tensor *const *tensors;
+    const char *type; /**< "seq(tensor(float))" */
+    const char *const *types;
 } dq_attribute;
 
 #define DQ_ATTRIBUTE_INIT                                                                                    \
     {                                                                                                        \
-        sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0            \
+        sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL,     \
+            NULL, NULL, NULL, NULL                                                                           \
     }
 
 /** Description of a node. */
@@ -610,6 +633,166 @@ DQ_API dq_status dq_builder_node(dq_builder *builder, const dq_node_spec *spec, 
  * when the call fails. */
 DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                                    dq_error *err);
+
+/* ---- Looking into a model ---------------------------------------------------------------------------- */
+
+/** The graphs, nodes and values of a model, to be read and not to be changed:
+ *
+ *     dq_model_info model_info = DQ_MODEL_INFO_INIT;
+ *     dq_graph_info graph = DQ_GRAPH_INFO_INIT;
+ *     dq_model_describe(model, &model_info, &err);
+ *     dq_graph_describe(model_info.graph, &graph, &err);
+ *     for (size_t i = 0; i < graph.node_count; i++) { // in the order of computation
+ *         dq_node_info node = DQ_NODE_INFO_INIT;
+ *         dq_node_describe(graph.nodes[i], &node, &err);
+ *         printf("%s %s\n", node.op_type, node.name);
+ *     }
+ *
+ * The handles are the library's own and are compared as pointers. They, and all that the functions of this
+ * section give through pointers, live as long as the model, which a session keeps alive, too. Nothing is
+ * copied: an initializer is the one that runs read. Any thread may call these functions at any time. A model
+ * with nodes that cannot run can be looked into all the same.
+ *
+ * The graphs are as the model was loaded, with these differences: calls of model-local functions are replaced
+ * by the nodes of the functions; nodes are in topological order; attributes that a node left out are there
+ * with their defaults; and QuantizeLinear nodes that do the same to one value count as one, so that all
+ * consumers read the result of the first. Fusion changes none of this: dq_session_step tells what it does. */
+
+typedef struct dq_model_info {
+    size_t size;      /**< sizeof(dq_model_info), set by DQ_MODEL_INFO_INIT */
+    const char *name; /**< the path, or the name that a model from memory or code was given */
+    int64_t ir_version;
+    /** The texts that the file has of itself, "" for none; so are all texts here. */
+    const char *producer_name, *producer_version, *domain;
+    int64_t model_version; /**< 0 when the file does not say */
+    const char *doc;
+    const dq_graph *graph; /**< the main graph */
+    size_t opset_count;    /**< for dq_model_opset */
+    size_t metadata_count; /**< for dq_model_metadata */
+} dq_model_info;
+
+#define DQ_MODEL_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        sizeof(dq_model_info), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0                                \
+    }
+
+DQ_API dq_status dq_model_describe(const dq_model *model, dq_model_info *info, dq_error *err);
+/** Import i of an operator set; domain "" is ai.onnx. Either pointer may be NULL. DQ_INVALID_ARGUMENT past
+ * the last. */
+DQ_API dq_status dq_model_opset(const dq_model *model, size_t i, const char **domain, int *version,
+                                dq_error *err);
+/** Entry i of the model's metadata_props, in the file's order. Either pointer may be NULL.
+ * DQ_INVALID_ARGUMENT past the last. */
+DQ_API dq_status dq_model_metadata(const dq_model *model, size_t i, const char **key, const char **value,
+                                   dq_error *err);
+/** The value of that name in the main graph: an input, an initializer or a node's output. NULL: there is
+ * none. */
+DQ_API const dq_value *dq_model_find_value(const dq_model *model, const char *name);
+
+typedef struct dq_graph_info {
+    size_t size; /**< sizeof(dq_graph_info), set by DQ_GRAPH_INFO_INIT */
+    const char *name;
+    const dq_graph *outer; /**< the graph whose node holds this one as an attribute; NULL: the main graph */
+    size_t node_count;
+    const dq_node *const *nodes; /**< in topological order */
+    size_t input_count;
+    const dq_value *const *inputs; /**< as declared, also those with a default */
+    size_t output_count;
+    const dq_value *const *outputs; /**< may be values of an outer graph, and one value more than once */
+    const char *const *output_names;
+    size_t value_count;
+    const dq_value *const *values; /**< the graph's own: inputs, initializers and outputs of its nodes */
+} dq_graph_info;
+
+#define DQ_GRAPH_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        sizeof(dq_graph_info), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL                          \
+    }
+
+DQ_API dq_status dq_graph_describe(const dq_graph *graph, dq_graph_info *info, dq_error *err);
+/** The same as dq_model_find_value in any graph, without those around it. */
+DQ_API const dq_value *dq_graph_find_value(const dq_graph *graph, const char *name);
+
+typedef struct dq_node_info {
+    size_t size;      /**< sizeof(dq_node_info), set by DQ_NODE_INFO_INIT */
+    const char *name; /**< "" when the model gives none */
+    const char *op_type;
+    const char *domain; /**< "" is ai.onnx */
+    int since_version;  /**< of the node's schema; 0: there is none */
+    int opset;          /**< the version of the domain that the model, or the function, imports */
+    /** Made by a session's rewriting of the graph: it is no node of the model (see dq_session_step). */
+    bool synthetic;
+    size_t input_count;
+    const dq_value *const *inputs; /**< NULL entries: left out. Values of outer graphs may be among them. */
+    size_t output_count;
+    const dq_value *const *outputs; /**< NULL entries: left out */
+    size_t attribute_count;         /**< for dq_node_attribute */
+    const dq_graph *graph;          /**< the graph that the node belongs to */
+} dq_node_info;
+
+#define DQ_NODE_INFO_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_node_info), NULL, NULL, NULL, 0, 0, false, 0, NULL, 0, NULL, 0, NULL                       \
+    }
+
+DQ_API dq_status dq_node_describe(const dq_node *node, dq_node_info *info, dq_error *err);
+/** Attribute i: its name, its kind and the field of that kind; the others are zero. Strings are terminated by
+ * a zero; `count` is the number of bytes of a DQ_ATTRIBUTE_STRING, which may have zeros inside. Sparse
+ * tensors are dense ones here. `attribute` is initialized with DQ_ATTRIBUTE_INIT. DQ_INVALID_ARGUMENT past
+ * the last. */
+DQ_API dq_status dq_node_attribute(const dq_node *node, size_t i, dq_attribute *attribute, dq_error *err);
+
+/** What is known of a value without a run: see dq_value_info. Where the model declares no element type, it is
+ * what the operators' schemas give; shapes are as declared, or an initializer's. */
+DQ_API dq_status dq_value_describe(const dq_value *value, dq_value_info *info, dq_error *err);
+/** The nodes that read the value: *nodes has *count of them, each once, in the order of computation, nodes of
+ * inner graphs among them. A graph's output counts as no reader. The first call makes an index of the whole
+ * model, in time and memory linear in its nodes. */
+DQ_API dq_status dq_value_consumers(const dq_model *model, const dq_value *value, size_t *count,
+                                    const dq_node *const **nodes, dq_error *err);
+
+/** How many elements of a quantized value share one scale. */
+typedef enum dq_granularity {
+    DQ_GRANULARITY_UNKNOWN = 0, /**< the scale's shape is known only in a run */
+    DQ_PER_TENSOR = 1,          /**< all */
+    DQ_PER_AXIS = 2,            /**< those of one index of an axis */
+    DQ_PER_BLOCK = 3            /**< block_size elements in a row along an axis */
+} dq_granularity;
+
+/** A value's quantization: real number = (element - zero point) * scale. */
+typedef struct dq_quantization {
+    size_t size;    /**< sizeof(dq_quantization), set by DQ_QUANTIZATION_INIT */
+    bool quantized; /**< false: no node says that it is, and all other fields are zero */
+    dq_granularity granularity;
+    /** Of DQ_PER_AXIS and DQ_PER_BLOCK: an axis of the value; below 0 it counts from the last one (-1), where
+     * the value's rank is not known. */
+    int64_t axis;
+    int64_t block_size; /**< of DQ_PER_BLOCK: elements */
+    /** NULL where the operator takes none (ConvInteger, MatMulInteger, MulInteger): later nodes scale the
+     * result. */
+    const dq_value *scale;
+    const dq_value *zero_point; /**< NULL: zero, or the middle of the range for unsigned packed weights */
+    /** Their constant data; NULL: computed in a run, or not there. */
+    const dq_tensor *scale_data, *zero_point_data;
+    const dq_node *node; /**< the node whose operator says so */
+} dq_quantization;
+
+#define DQ_QUANTIZATION_INIT                                                                                 \
+    {                                                                                                        \
+        sizeof(dq_quantization), false, DQ_GRANULARITY_UNKNOWN, 0, 0, NULL, NULL, NULL, NULL, NULL           \
+    }
+
+/** Finds a value's quantization from the node that gives it or, where that says nothing, from the first one
+ * that reads it and does. These are QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the
+ * operators of ai.onnx, com.microsoft and onednn that take scales or zero points beside quantized values:
+ * QLinearX, XInteger, QGemm, QAttention, MatMulNBits, GatherBlockQuantized, QMoE and others, whose schemas
+ * name the inputs so (x, x_scale, x_zero_point).
+ *
+ * Packed weights: MatMulNBits holds N x K weights as N x blocks x bytes, and its axis 1 counts the blocks;
+ * blocks of MatMulBnb4 lie along its one axis; experts of QMoE (axis 0) have scales of their own besides. The
+ * per-channel scales of a quantized cache of GroupQueryAttention are of each head, too. */
+DQ_API dq_status dq_value_quantization(const dq_model *model, const dq_value *value,
+                                       dq_quantization *quantization, dq_error *err);
 
 /* ---- Thread pools ------------------------------------------------------------------------------------ */
 
@@ -810,6 +993,117 @@ DQ_API unsigned dq_session_threads(const dq_session *session);
 /** Name of ISA level i of this build for the CPU's family, the lowest first; NULL past the last. `available`,
  * which may be NULL, receives whether this CPU has it. */
 DQ_API const char *dq_isa_name(size_t i, bool *available);
+
+/* ---- Looking into a session -------------------------------------------------------------------------- */
+
+/** Plans for the inputs that are set, as the first run with them would, but does not run: fuses, infers,
+ * packs weights, gives values their memory. The next run with inputs of these shapes plans nothing. Of the
+ * inputs, types and shapes matter, not their data. Outputs of an earlier run are gone. Errors are those of
+ * dq_session_run. */
+DQ_API dq_status dq_session_prepare(dq_session *session, dq_error *err);
+
+/** The shape of one input. */
+typedef struct dq_shape {
+    size_t size;      /**< sizeof(dq_shape), set by DQ_SHAPE_INIT */
+    const char *name; /**< NULL: the graph's first input */
+    size_t rank;
+    const int64_t *dims; /**< `rank` of them, none below 0 */
+} dq_shape;
+
+#define DQ_SHAPE_INIT                                                                                        \
+    {                                                                                                        \
+        sizeof(dq_shape), NULL, 0, NULL                                                                      \
+    }
+
+/** Memory in bytes. */
+typedef struct dq_memory_info {
+    size_t size; /**< sizeof(dq_memory_info), set by DQ_MEMORY_INFO_INIT */
+    /** The session's buffer for this plan: values, overlaid by lifetimes, and scratch. What steps allocate
+     * whose shapes are known only in a run, and inner graphs, comes on top. */
+    uint64_t activation_bytes;
+    uint64_t weight_bytes; /**< packed weights and other forms of constants, shared by the model's sessions */
+    /** Constants that steps read, packed or not: initializers, and what was computed from them. */
+    uint64_t constant_bytes;
+} dq_memory_info;
+
+#define DQ_MEMORY_INFO_INIT                                                                                  \
+    {                                                                                                        \
+        sizeof(dq_memory_info), 0, 0, 0                                                                      \
+    }
+
+/** Tells what a run would give, and the memory it would take, for inputs of these shapes; nothing is run and
+ * no data is needed:
+ *
+ *     dq_shape shape = {.size = sizeof shape, .name = "image", .rank = 4, .dims = (int64_t[]){8, 1, 8, 8}};
+ *     dq_memory_info memory = DQ_MEMORY_INFO_INIT;
+ *     dq_session_infer(session, 1, &shape, print_output, NULL, &memory, &err);
+ *
+ * `visit` (or NULL) is called for each of the session's outputs, in order; a non-zero return ends the walk.
+ * Its dq_value_info lives during the call, and has no shape where that depends on data. `memory` may be NULL.
+ * An input that is not among `inputs` has the shape of the tensor that is set, else its default, else the
+ * declared shape. The session, its inputs and its outputs stay as they are, but for an input with a default
+ * that gets a shape for the first time, which ends the life of outputs. Plans of runs do not use what this
+ * call plans, except for packed weights. DQ_BAD_INPUT: an unknown input, a shape that the model does not
+ * declare, or an input without one. */
+DQ_API dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *inputs,
+                                  int (*visit)(void *arg, const dq_value_info *output), void *arg,
+                                  dq_memory_info *memory, dq_error *err);
+
+/** One step of the current plan, which is that of the last run or dq_session_prepare. Pointers live until the
+ * session plans anew, runs with other shapes, gets another output, or is freed. */
+typedef struct dq_step_info {
+    size_t size;           /**< sizeof(dq_step_info), set by DQ_STEP_INFO_INIT */
+    const dq_node *node;   /**< of the model, or one that fusion made (dq_node_info.synthetic) */
+    const char *op;        /**< "QLinearConv-10", as in dq_trace_event */
+    const char *algorithm; /**< how the operator computes it; NULL: not told */
+    const char *decision;  /**< what the planner decided of it; NULL: nothing */
+    /** The nodes of the model that the step computes. A model's node is covered by one step at most: it is
+     * the first of those that need it where several do, as a DequantizeLinear with two readers. Nodes without
+     * a step of their own, as a Reshape whose output is its input's memory, are with the step that gives
+     * their input, else with the first that reads them. Nodes that are computed while planning, and those
+     * that no output needs, are covered by none. May be empty: a step that only changes a layout. */
+    size_t written_count;
+    const dq_node *const *written;
+    uint64_t work;          /**< as dq_limits.work counts it; 0: known only in the run */
+    uint64_t scratch_bytes; /**< of all threads together; 0 also where it is known only in the run */
+} dq_step_info;
+
+#define DQ_STEP_INFO_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                          \
+    }
+
+/** The number of steps of the current plan; 0 before the session has planned. */
+DQ_API size_t dq_session_step_count(const dq_session *session);
+/** Step i, in the order of the run. Where the first steps run by some pictures of a batch at a time, they are
+ * listed once, with the work of all. DQ_INVALID_ARGUMENT past the last, or before the session has planned. */
+DQ_API dq_status dq_session_step(dq_session *session, size_t i, dq_step_info *info, dq_error *err);
+/** Memory of the current plan. DQ_INVALID_ARGUMENT before the session has planned. */
+DQ_API dq_status dq_session_memory(const dq_session *session, dq_memory_info *memory, dq_error *err);
+
+/** A value that has its place in the session's buffer. */
+typedef struct dq_lifetime {
+    size_t size; /**< the library's sizeof(dq_lifetime) */
+    const dq_value *value;
+    /** The value that the memory was planned for: another one that this value is a view of, takes over in
+     * place, or shares a concatenation with; else `value` itself. Values that live at the same time overlap
+     * only where they have this in common. */
+    const dq_value *memory_of;
+    uint64_t offset, bytes; /**< in the buffer */
+    /** The steps that write it first and read it last, itself or through a view; an output's last is the
+     * number of steps, the end of the run. */
+    size_t first_step, last_step;
+} dq_lifetime;
+
+/** Calls `visit` for each value that the current plan has in the session's buffer, by first_step; a non-zero
+ * return ends the walk. Values in the caller's memory, constants, and those whose shape is known only in a
+ * run are not there. A tensor set by dq_session_set_output takes the place of the output's memory. Steps that
+ * run by some pictures of a batch at a time have the memory of one thread here, and each value that they
+ * leave to the others is there twice: in parts and whole. DQ_INVALID_ARGUMENT before the session has planned.
+ */
+DQ_API dq_status dq_session_lifetimes(const dq_session *session,
+                                      int (*visit)(void *arg, const dq_lifetime *lifetime), void *arg,
+                                      dq_error *err);
 
 #ifdef __cplusplus
 }

@@ -248,10 +248,9 @@ static bool complete(const dq_attribute *a)
         return !a->count || a->ints;
     case DQ_ATTRIBUTE_STRINGS:
         return !a->count || a->strings;
-    case DQ_ATTRIBUTE_UNDEFINED:
-        break;
+    default:
+        return false;
     }
-    return false;
 }
 
 static dq_status copy_attribute(dq_builder *b, const dq_attribute *from, dq_attr *to, dq_error *err)
@@ -285,10 +284,9 @@ static dq_status copy_attribute(dq_builder *b, const dq_attribute *from, dq_attr
         return DQ_OK;
     case DQ_ATTRIBUTE_STRINGS:
         return copy_strings(b, from, to, err);
-    case DQ_ATTRIBUTE_UNDEFINED:
-        break; /* not complete */
+    default: /* not complete */
+        return DQ_OK;
     }
-    return DQ_OK;
 }
 
 /* The attributes are as large as the first says, in an array of the caller's. */

@@ -38,6 +38,9 @@ dq_status dq_allocator_read(const char *where, const dq_allocator *allocator, dq
  * it fails. The options are those of a dq_load_request. */
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err);
 
+/** Describes a value with the whole struct of this library. */
+dq_status dq_describe_value(const dq_value *v, dq_value_info *info, dq_error *err);
+
 /** "image: float[N,1,8,8], mask: bool[N]" into buffer, which is always terminated. */
 void dq_model_wants(const dq_model *model, char *buffer, size_t size);
 

@@ -22,38 +22,6 @@ const char *dq_version(void)
 
 /* ---- What the model declares -------------------------------------------------------------------------- */
 
-static dq_status describe(dq_model *model, const dq_value *v, dq_value_info *info, dq_error *err)
-{
-    char text[DQ_TYPE_TEXT];
-    const dq_type *type = &v->type;
-    bool tensor = type->kind == DQ_KIND_TENSOR;
-    *info = (dq_value_info){.size = sizeof *info,
-                            .name = v->name,
-                            .dtype = tensor ? type->dtype : DQ_UNDEFINED,
-                            .has_shape = tensor && type->has_shape,
-                            .optional = v->is_input && v->constant,
-                            .rank = tensor ? type->rank : 0,
-                            .dims = type->dims,
-                            .dim_names = type->dim_names};
-    if (tensor && type->dtype == DQ_UNDEFINED && v->constant)
-        info->dtype = v->constant->dtype;
-    if (!tensor) {
-        const dq_type *inside = type->element;
-        info->kind = type->kind;
-        info->item_kind = inside ? inside->kind : DQ_KIND_TENSOR;
-        while (inside && inside->kind != DQ_KIND_TENSOR)
-            inside = inside->element;
-        info->item_dtype = inside ? inside->dtype : type->dtype;
-    }
-    dq_type_text(type, text);
-    info->type = dq_arena_string(&model->arena, text, strlen(text));
-    if (info->has_shape && info->rank && !info->dim_names)
-        info->dim_names = DQ_NEW_ARRAY(&model->arena, info->rank, const char *);
-    if (!info->type || (info->has_shape && info->rank && !info->dim_names))
-        return dq_no_memory(err, sizeof *info, "a model's declarations");
-    return DQ_OK;
-}
-
 static dq_status describe_all(dq_model *model, dq_error *err)
 {
     const dq_graph *g = model->program->ir->graph;
@@ -66,11 +34,11 @@ static dq_status describe_all(dq_model *model, dq_error *err)
         for (uint32_t i = 0; i < g->input_count; i++) {
             if ((g->inputs[i]->constant != NULL) != with_default)
                 continue;
-            DQ_TRY(describe(model, g->inputs[i], &model->inputs[model->input_count], err));
+            DQ_TRY(dq_describe_value(g->inputs[i], &model->inputs[model->input_count], err));
             model->input_at[model->input_count++] = i;
         }
     for (uint32_t i = 0; i < g->output_count; i++) {
-        DQ_TRY(describe(model, g->outputs[i], &model->outputs[i], err));
+        DQ_TRY(dq_describe_value(g->outputs[i], &model->outputs[i], err));
         model->outputs[i].name = g->output_names[i];
     }
     return DQ_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/handles.h"
+#include "api/session.h"
 #include "api/structs.h"
 
 #include "base/cpu.h"
@@ -10,35 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PLANS = 4 }; /* that a session keeps, for shapes that come again */
-
-typedef struct planned {
-    dq_plan *plan;
-    bool is_fused;
-    dq_tensor *inputs; /* types and shapes that it was made for; dtype DQ_UNDEFINED: not given */
-} planned;
-
-struct dq_session {
-    dq_model *model;
-    dq_kernels kernels;
-    dq_threads *threads;
-    dq_budget budget; /* of the run */
-    unsigned isa;
-    bool fuse, honor_accuracy_level;
-    const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
-    dq_exec exec;
-    planned plans[PLANS]; /* the last run's first, then those of runs before it; plan NULL: none */
-    void (*log)(void *arg, const dq_log_record *record);
-    int (*progress)(void *arg, const dq_progress *progress);
-    void *arg;                /* of both */
-    bool ran;                 /* the last run gave outputs */
-    const dq_tensor **inputs; /* the caller's, by position in the graph's inputs */
-    dq_given *given;          /* room for all inputs: those that a run has */
-    const dq_value **wanted;  /* the graph's outputs, then those that dq_session_add_output added */
-    uint32_t wanted_count;
-    dq_tensor **targets; /* the caller's, by position in `wanted` */
-};
 
 static const dq_graph *graph_of(const dq_session *session)
 {
@@ -85,7 +56,7 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     session->targets = calloc((size_t)g->output_count + 1, sizeof *session->targets);
     if (!session->inputs || !session->given || !session->wanted || !session->targets)
         return dq_no_memory(err, inputs * sizeof *session->given, "a session");
-    for (int i = 0; i < PLANS; i++)
+    for (int i = 0; i < DQ_SESSION_PLANS; i++)
         if (!(session->plans[i].inputs = calloc(inputs + 1, sizeof(dq_tensor))))
             return dq_no_memory(err, inputs * sizeof(dq_tensor), "a session");
     for (uint32_t i = 0; i < g->output_count; i++)
@@ -122,7 +93,8 @@ void dq_session_free(dq_session *session)
 {
     if (!session)
         return;
-    for (int i = 0; i < PLANS; i++) {
+    dq_session_forget_inspection(session);
+    for (int i = 0; i < DQ_SESSION_PLANS; i++) {
         dq_plan_free(session->plans[i].plan);
         free(session->plans[i].inputs);
     }
@@ -138,7 +110,8 @@ void dq_session_free(dq_session *session)
 
 /* ---- Inputs ------------------------------------------------------------------------------------------- */
 
-static dq_status check_input(const dq_session *session, const dq_value *v, const dq_tensor *t, dq_error *err)
+dq_status dq_session_check_input(const dq_session *session, const dq_value *v, const dq_tensor *t,
+                                 dq_error *err)
 {
     const dq_type *type = &v->type;
     const char *path = session->model->program->ir->path;
@@ -173,12 +146,12 @@ dq_status dq_session_set_input(dq_session *session, const char *name, const dq_t
     DQ_TRY(dq_model_find_input(session->model, name, &at, err));
     const uint32_t i = session->model->input_at[at];
     if (tensor)
-        DQ_TRY(check_input(session, graph_of(session)->inputs[i], tensor, err));
+        DQ_TRY(dq_session_check_input(session, graph_of(session)->inputs[i], tensor, err));
     session->inputs[i] = tensor;
     return DQ_OK;
 }
 
-static dq_status check_given(const dq_session *session, dq_error *err)
+dq_status dq_session_check_inputs(const dq_session *session, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
     for (uint32_t i = 0; i < g->input_count; i++) {
@@ -208,7 +181,7 @@ static dq_status check_apart(const dq_session *session, dq_error *err)
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
 /* Whether the plan is for such inputs; `shapes`: and for these shapes. */
-static bool plan_fits(const dq_session *session, const planned *p, bool shapes)
+static bool plan_fits(const dq_session *session, const dq_planned *p, bool shapes)
 {
     const dq_graph *g = graph_of(session);
     if (!p->plan)
@@ -227,7 +200,7 @@ static bool plan_fits(const dq_session *session, const planned *p, bool shapes)
     return true;
 }
 
-static void drop_plan(planned *p)
+static void drop_plan(dq_planned *p)
 {
     dq_plan_free(p->plan);
     p->plan = NULL;
@@ -236,7 +209,8 @@ static void drop_plan(planned *p)
 /* Brings plan i to the front. */
 static void put_first(dq_session *session, int i)
 {
-    planned first = session->plans[i];
+    dq_planned first = session->plans[i];
+    dq_session_forget_inspection(session);
     memmove(session->plans + 1, session->plans, (size_t)i * sizeof first);
     session->plans[0] = first;
 }
@@ -245,16 +219,28 @@ static void put_first(dq_session *session, int i)
  * none. One that has memory of its own for late steps has no other beside it. */
 static void make_room(dq_session *session, bool keep)
 {
-    const planned *first = &session->plans[0];
+    const dq_planned *first = &session->plans[0];
     if (first->plan && keep && !dq_plan_has_late(first->plan))
-        put_first(session, PLANS - 1);
+        put_first(session, DQ_SESSION_PLANS - 1);
 }
 
 static void forget_plans(dq_session *session)
 {
     session->fused = NULL;
-    for (int i = 0; i < PLANS; i++)
+    session->ran = false;
+    dq_session_forget_inspection(session);
+    for (int i = 0; i < DQ_SESSION_PLANS; i++)
         drop_plan(&session->plans[i]);
+}
+
+/* Before a value is planned for that is not an input's default. */
+static void feed(dq_session *session, dq_value *v)
+{
+    if (!v->constant)
+        return;
+    uint32_t fed = dq_fusions_feed(session->model->program->fusions, v);
+    if (session->fused && session->fused->fed != fed)
+        forget_plans(session); /* they may have its default for a constant */
 }
 
 static uint32_t list_given(dq_session *session)
@@ -265,11 +251,7 @@ static uint32_t list_given(dq_session *session)
         if (!session->inputs[i])
             continue;
         session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
-        if (!g->inputs[i]->constant)
-            continue;
-        uint32_t fed = dq_fusions_feed(session->model->program->fusions, g->inputs[i]);
-        if (session->fused && session->fused->fed != fed)
-            forget_plans(session); /* they may have its default for a constant */
+        feed(session, g->inputs[i]);
     }
     return count;
 }
@@ -290,18 +272,45 @@ static void log_plan(void *session, const char *message)
     log_message(session, DQ_LOG_PLAN, message);
 }
 
+static dq_plan_request request_of(dq_session *session, const dq_given *given, uint32_t given_count, bool fuse)
+{
+    return (dq_plan_request){.graph = session->model->program->ir->graph,
+                             .given = given,
+                             .given_count = given_count,
+                             .wanted = session->wanted,
+                             .wanted_count = session->wanted_count,
+                             .kernels = &session->kernels,
+                             .threads = session->threads,
+                             .budget = &session->budget,
+                             .fuse = fuse,
+                             .honor_accuracy_level = session->honor_accuracy_level,
+                             .by_slices = !session->exec.trace, /* who traces wants each step once */
+                             .why = session->log ? log_rewrite : NULL,
+                             .why_arg = session};
+}
+
+static void use_fused(dq_plan_request *request, const dq_fused *fused)
+{
+    request->nodes = fused ? fused->nodes : NULL;
+    request->node_count = fused ? fused->node_count : 0;
+    request->made = fused ? fused->values : NULL;
+    request->made_count = fused ? fused->made_count : 0;
+}
+
+/* What a plan as written may mend. */
+static bool is_final(dq_status status)
+{
+    return status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED;
+}
+
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
 static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
                                    dq_error *err)
 {
-    planned *p = &session->plans[0];
+    dq_planned *p = &session->plans[0];
     dq_status status = DQ_OK;
-    if (fused) {
-        request->nodes = fused->nodes;
-        request->node_count = fused->node_count;
-        request->made = fused->values;
-        request->made_count = fused->made_count;
-    }
+    dq_session_forget_inspection(session);
+    use_fused(request, fused);
     if (p->plan && p->is_fused == (fused != NULL) && plan_fits(session, p, false) && !session->log &&
         dq_plan_again(&p->plan, request, NULL) == DQ_OK)
         return DQ_OK;
@@ -309,14 +318,12 @@ static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request
     if (fused) {
         status = dq_plan_create(session->model->program, request, &p->plan, err);
         p->is_fused = status == DQ_OK;
-        if (status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED)
+        if (is_final(status))
             return status;
         if (session->log)
             log_plan(session, "the model is planned as written: a fused node does not accept these shapes");
     }
-    request->nodes = NULL;
-    request->made = NULL;
-    request->node_count = request->made_count = 0;
+    use_fused(request, NULL);
     p->is_fused = false;
     return dq_plan_create(session->model->program, request, &p->plan, err);
 }
@@ -325,19 +332,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
 {
     const dq_graph *g = graph_of(session);
     make_room(session, fuse == session->fuse);
-    dq_plan_request request = {.graph = session->model->program->ir->graph,
-                               .given = session->given,
-                               .given_count = given_count,
-                               .wanted = session->wanted,
-                               .wanted_count = session->wanted_count,
-                               .kernels = &session->kernels,
-                               .threads = session->threads,
-                               .budget = &session->budget,
-                               .fuse = fuse,
-                               .honor_accuracy_level = session->honor_accuracy_level,
-                               .by_slices = !session->exec.trace, /* who traces wants each step once */
-                               .why = session->log ? log_rewrite : NULL,
-                               .why_arg = session};
+    dq_plan_request request = request_of(session, session->given, given_count, fuse);
     if (fuse && !session->fused)
         DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
     request.why = session->log ? log_plan : NULL;
@@ -349,7 +344,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
 
 static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error *err)
 {
-    for (int i = 0; i < PLANS; i++)
+    for (int i = 0; i < DQ_SESSION_PLANS; i++)
         if (plan_fits(session, &session->plans[i], true)) {
             put_first(session, i);
             return DQ_OK;
@@ -365,15 +360,47 @@ static void begin_run(dq_session *session, const dq_plan *plan)
         .size = sizeof(dq_progress), .phase = DQ_PHASE_RUN, .total_work = dq_plan_total_work(plan)};
 }
 
-static dq_status plan_and_run(dq_session *session, dq_error *err)
+static void begin_plan(dq_session *session)
 {
-    uint32_t given_count = list_given(session);
     session->budget = (dq_budget){.limit = session->model->program->ir->limits.work,
                                   .progress = session->progress,
                                   .progress_arg = session->arg,
                                   .reported = {.size = sizeof(dq_progress), .phase = DQ_PHASE_PLAN}};
-    DQ_TRY(choose_plan(session, given_count, err));
-    const planned *p = &session->plans[0];
+}
+
+dq_status dq_session_plan(dq_session *session, uint32_t *given_count, dq_error *err)
+{
+    *given_count = list_given(session);
+    begin_plan(session);
+    return choose_plan(session, *given_count, err);
+}
+
+dq_status dq_session_plan_for(dq_session *session, const dq_given *given, uint32_t given_count, dq_plan **out,
+                              dq_error *err)
+{
+    dq_status status = DQ_OK;
+    begin_plan(session);
+    for (uint32_t i = 0; i < given_count; i++)
+        feed(session, (dq_value *)(uintptr_t)given[i].value);
+    dq_plan_request request = request_of(session, given, given_count, session->fuse);
+    if (session->fuse && !session->fused)
+        DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
+    request.why = session->log ? log_plan : NULL;
+    if (session->fuse) {
+        use_fused(&request, session->fused);
+        status = dq_plan_create(session->model->program, &request, out, err);
+        if (is_final(status))
+            return status;
+    }
+    use_fused(&request, NULL);
+    return dq_plan_create(session->model->program, &request, out, err);
+}
+
+static dq_status plan_and_run(dq_session *session, dq_error *err)
+{
+    uint32_t given_count;
+    DQ_TRY(dq_session_plan(session, &given_count, err));
+    const dq_planned *p = &session->plans[0];
     session->exec.targets = session->targets;
     session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
     begin_run(session, p->plan);
@@ -388,20 +415,25 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     return status;
 }
 
+dq_status dq_session_end(dq_session *session, dq_fpenv callers, dq_status status, dq_error *err)
+{
+    dq_threads_rest(session->threads);
+    dq_fpenv_leave(callers);
+    if (!dq_threads_cancelled(session->threads)) /* whatever came of work that was not finished */
+        return status;
+    dq_threads_set_cancelled(session->threads, false);
+    return dq_fail(err, DQ_CANCELLED, "%s: the run was cancelled", session->model->program->ir->path);
+}
+
 dq_status dq_session_run(dq_session *session, dq_error *err)
 {
     DQ_NOT_NULL(session);
     session->ran = false;
-    DQ_TRY(check_given(session, err));
+    DQ_TRY(dq_session_check_inputs(session, err));
     DQ_TRY(check_apart(session, err));
     const dq_fpenv callers = dq_fpenv_enter();
     dq_status status = plan_and_run(session, err);
-    dq_threads_rest(session->threads);
-    dq_fpenv_leave(callers);
-    if (dq_threads_cancelled(session->threads)) { /* whatever came of work that was not finished */
-        dq_threads_set_cancelled(session->threads, false);
-        status = dq_fail(err, DQ_CANCELLED, "%s: the run was cancelled", session->model->program->ir->path);
-    }
+    status = dq_session_end(session, callers, status, err);
     session->ran = status == DQ_OK;
     return status;
 }

@@ -19,8 +19,15 @@
     X(VALUE_INFO, dq_value_info, dim_names)                                                                  \
     X(ATTRIBUTE, dq_attribute, count)                                                                        \
     X(NODE_SPEC, dq_node_spec, attributes)                                                                   \
+    X(MODEL_INFO, dq_model_info, metadata_count)                                                             \
+    X(GRAPH_INFO, dq_graph_info, values)                                                                     \
+    X(NODE_INFO, dq_node_info, graph)                                                                        \
+    X(QUANTIZATION, dq_quantization, node)                                                                   \
     X(THREAD_POOL_OPTIONS, dq_thread_pool_options, spin_us)                                                  \
-    X(SESSION_OPTIONS, dq_session_options, pool)
+    X(SESSION_OPTIONS, dq_session_options, pool)                                                             \
+    X(SHAPE, dq_shape, dims)                                                                                 \
+    X(MEMORY_INFO, dq_memory_info, constant_bytes)                                                           \
+    X(STEP_INFO, dq_step_info, scratch_bytes)
 
 typedef enum dq_struct {
 #define DQ_STRUCT_ENUMERATOR(middle, type, last) DQ_STRUCT_##middle,

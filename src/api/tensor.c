@@ -172,11 +172,25 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
     return DQ_OK;
 }
 
+/* Element i of numbers whose data need not be aligned to their type. */
+static double value_at(const dq_tensor *t, size_t i)
+{
+    const size_t bytes = dq_dtype_get(t->dtype)->bits / 8;
+    max_align_t aligned;
+    if (!t->loose || bytes == 0 || bytes > sizeof aligned)
+        return dq_tensor_get_double(t, i);
+    dq_tensor one = *t;
+    memcpy(&aligned, (const char *)t->data + i * bytes, bytes);
+    one.data = &aligned;
+    one.count = 1;
+    return dq_tensor_get_double(&one, 0);
+}
+
 double dq_tensor_value(const dq_tensor *tensor, size_t i)
 {
     const dq_fpenv callers = dq_fpenv_enter(); /* whose DAZ would make denormals zero */
     const bool there = tensor->kind == DQ_KIND_TENSOR && i < tensor->count;
-    const double value = there ? dq_tensor_get_double(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
+    const double value = there ? value_at(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
     dq_fpenv_leave(callers);
     return value;
 }

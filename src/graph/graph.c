@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/graph.h"
+#include "graph/views.h"
 
 #include "base/memory.h"
 
@@ -36,14 +36,15 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_alloc
         ir->allocator = *allocator;
     ir->arena.allocator = &ir->allocator;
     ir->limits = dq_limits_complete(limits);
-    ir->producer = "";
+    ir->producer = ir->producer_version = ir->domain = ir->doc = "";
     ir->path = dq_arena_string(&ir->arena, path, strlen(path));
-    if (!ir->path) {
+    dq_status status = ir->path ? dq_views_create(&ir->allocator, &ir->views, err)
+                                : dq_no_memory(err, strlen(path) + 1, "a model");
+    if (status != DQ_OK)
         dq_ir_free(ir);
-        return dq_no_memory(err, strlen(path) + 1, "a model");
-    }
-    *out = ir;
-    return DQ_OK;
+    else
+        *out = ir;
+    return status;
 }
 
 /* A graph's growing lists are pieces of their own, its contents are the arena's. */
@@ -71,6 +72,7 @@ void dq_ir_free(dq_ir *ir)
         free_lists(g);
     if (ir->release)
         ir->release(ir->release_arg);
+    dq_views_free(ir->views);
     dq_arena_free(&ir->arena);
     const dq_allocator allocator = ir->allocator;
     dq_memory_free(&allocator, ir, sizeof *ir);

@@ -13,8 +13,6 @@
 
 #include <stdatomic.h>
 
-typedef struct dq_graph dq_graph;
-typedef struct dq_node dq_node;
 typedef struct dq_ir dq_ir;
 
 /* ---- Types -------------------------------------------------------------------------------------------- */
@@ -83,7 +81,7 @@ size_t dq_attr_graphs(const dq_attr *attr, dq_graph *const **graphs);
 
 /* ---- Values and nodes --------------------------------------------------------------------------------- */
 
-typedef struct dq_value {
+struct dq_value {
     const char *name;
     dq_type type;              /* as declared by value_info, input or output */
     const dq_tensor *constant; /* initializer; NULL otherwise */
@@ -94,7 +92,7 @@ typedef struct dq_value {
     bool is_input;             /* a graph input (may also have `constant`: then that is its default) */
     bool is_output;
     atomic_bool fed; /* an input of the main graph that has a constant: a run was once given another value */
-} dq_value;
+};
 
 struct dq_schema; /* src/schema */
 struct dq_op;     /* src/ops */
@@ -115,8 +113,10 @@ struct dq_node {
     const struct dq_schema *schema; /* after the schema check */
     const struct dq_op *op;         /* its implementation, after the check; NULL: none */
     bool made;                      /* by fusion: stands in no graph */
-    bool uncounted;    /* … for some ISA levels only: no work, which is the same at all levels */
-    uint32_t position; /* in dq_graph.nodes, after link */
+    const dq_node *made_for; /* by fusion: the node that it replaces, alone or with others, of the model or
+                                made before; NULL: a node of the model */
+    bool uncounted;          /* … for some ISA levels only: no work, which is the same at all levels */
+    uint32_t position;       /* in dq_graph.nodes, after link */
 };
 
 /** Input i of a linked node; NULL: left out, or past the last. */
@@ -129,6 +129,11 @@ typedef struct dq_opset {
     const char *domain;
     int version;
 } dq_opset;
+
+/** An entry of the model's metadata_props. */
+typedef struct dq_metadata {
+    const char *key, *value;
+} dq_metadata;
 
 struct dq_graph {
     dq_ir *ir;
@@ -175,7 +180,11 @@ struct dq_ir {
     dq_allocator allocator; /* of the arena and the lists of graphs; zeros: malloc */
     const char *path;       /* for sentences: the model's file name as the user gave it */
     int64_t ir_version;
-    const char *producer; /* "" when the model does not say */
+    /* "" and 0 when the model does not say: */
+    const char *producer, *producer_version, *domain, *doc;
+    int64_t model_version;
+    dq_metadata *metadata;
+    uint32_t metadata_count;
     dq_opset *opsets;
     uint32_t opset_count;
     dq_function *functions;
@@ -185,6 +194,9 @@ struct dq_ir {
     uint32_t value_count;       /* ids handed out so far */
     uint32_t graph_count;       /* numbers handed out so far */
     dq_limits limits;           /* with defaults filled in */
+    const dq_dtype *dtypes;     /* by value id: element types of tensors as far as the schemas tell; NULL
+                                   before the schema check */
+    struct dq_views *views;     /* graph/views.h */
     void (*release)(void *arg); /* frees what the tensors point into (mapped files); may be NULL */
     void *release_arg;
 };

@@ -74,6 +74,17 @@ void dq_packs_free(dq_packs *packs)
     dq_memory_free(packs->allocator, packs, sizeof *packs);
 }
 
+size_t dq_packs_bytes(dq_packs *packs)
+{
+    size_t bytes = 0;
+    dq_lock_take(&packs->lock);
+    for (size_t i = 0; i < LISTS; i++)
+        for (const form *f = packs->forms[i]; f; f = f->next)
+            bytes += f->size;
+    dq_lock_release(&packs->lock);
+    return bytes;
+}
+
 static form *find(dq_packs *packs, const void *data, const dq_packing *wanted)
 {
     const size_t key_size = wanted->key_size;

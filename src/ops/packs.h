@@ -42,6 +42,9 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
  * not filled, as memory ran out, is left for the next call. `packs` may be NULL. */
 dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err);
 
+/** Bytes of all forms that there are. */
+size_t dq_packs_bytes(dq_packs *packs);
+
 /** Gives a loose tensor aligned data, a form of its own. Does nothing with others. */
 dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err);
 

@@ -269,6 +269,28 @@ static dq_status read_function(dq_reader *r, const Onnx__FunctionProto *proto, d
 
 /* ---- The model ---------------------------------------------------------------------------------------- */
 
+/* Who made the model, and what they say of it. */
+static dq_status read_origin(dq_reader *r, const Onnx__ModelProto *proto, dq_error *err)
+{
+    dq_ir *ir = r->ir;
+    const size_t count = proto->n_metadata_props;
+    DQ_TRY(read_text(r, proto->producer_name, &ir->producer, err));
+    DQ_TRY(read_text(r, proto->producer_version, &ir->producer_version, err));
+    DQ_TRY(read_text(r, proto->domain, &ir->domain, err));
+    DQ_TRY(read_text(r, proto->doc_string, &ir->doc, err));
+    ir->model_version = proto->model_version;
+    DQ_TRY(check_count(count, INT32_MAX, "entries of metadata", err));
+    ir->metadata = DQ_NEW_ARRAY(&ir->arena, count, dq_metadata);
+    if (!ir->metadata)
+        return dq_no_memory(err, count * sizeof *ir->metadata, "a model's metadata");
+    for (size_t i = 0; i < count; i++) {
+        DQ_TRY(read_text(r, proto->metadata_props[i]->key, &ir->metadata[i].key, err));
+        DQ_TRY(read_text(r, proto->metadata_props[i]->value, &ir->metadata[i].value, err));
+    }
+    ir->metadata_count = (uint32_t)count;
+    return DQ_OK;
+}
+
 static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_error *err)
 {
     dq_ir *ir = r->ir;
@@ -278,7 +300,7 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
         return dq_fail(err, proto->ir_version < 1 ? DQ_BAD_MODEL : DQ_UNSUPPORTED,
                        "has IR version %" PRId64 ", wanted 3 to %d", proto->ir_version, DQ_MAX_IR_VERSION);
     ir->ir_version = proto->ir_version;
-    DQ_TRY(read_text(r, proto->producer_name, &ir->producer, err));
+    DQ_TRY(read_origin(r, proto, err));
     DQ_TRY(read_opsets(r, proto->n_opset_import, proto->opset_import, &ir->opsets, &ir->opset_count, err));
     DQ_TRY(check_count(proto->n_functions, INT32_MAX, "functions", err));
     ir->functions = DQ_NEW_ARRAY(&ir->arena, proto->n_functions, dq_function);

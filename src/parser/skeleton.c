@@ -67,8 +67,8 @@ static bool is_dropped(const ProtobufCMessageDescriptor *message, unsigned id)
         /* raw, typed and string data: read from the original */
         {&onnx__tensor_proto__descriptor,
          BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(9) | BIT(10) | BIT(11) | BIT(12) | BIT(16)},
-        /* doc_string, metadata_props, training_info, device configurations, … */
-        {&onnx__model_proto__descriptor, BIT(3) | BIT(5) | BIT(6) | BIT(14) | BIT(20) | BIT(26)},
+        /* training_info and device configurations; below the model doc_string and metadata_props, too */
+        {&onnx__model_proto__descriptor, BIT(20) | BIT(26)},
         {&onnx__graph_proto__descriptor, BIT(10) | BIT(14) | BIT(16)},
         {&onnx__node_proto__descriptor, BIT(6) | BIT(9) | BIT(10)},
         {&onnx__attribute_proto__descriptor, BIT(13)},

@@ -4,7 +4,8 @@
  * numbers of nodes, and writes a copy that leaves out
  *   - the payload of every TensorProto (raw and typed data): in its place stands where the message lies in
  *     the original bytes, and parser/payload.h reads it from there;
- *   - what this library does not read: documentation, metadata, training, unknown fields. */
+ *   - what this library does not read: training, unknown fields; documentation and metadata of the parts of a
+ *     model (those of the model itself stay). */
 #ifndef DQ_PARSER_SKELETON_H
 #define DQ_PARSER_SKELETON_H
 

@@ -297,6 +297,22 @@ static dq_status write_opsets(writer *w, const dq_ir *ir, Onnx__ModelProto *mode
     return DQ_OK;
 }
 
+static dq_status write_metadata(writer *w, const dq_ir *ir, Onnx__ModelProto *model)
+{
+    const uint32_t count = ir->metadata_count;
+    Onnx__StringStringEntryProto *entries = DQ_NEW_ARRAY(&w->arena, count, Onnx__StringStringEntryProto);
+    model->metadata_props = DQ_NEW_ARRAY(&w->arena, count, Onnx__StringStringEntryProto *);
+    if (!entries || !model->metadata_props)
+        return no_memory(w);
+    for (uint32_t i = 0; i < count; i++) {
+        onnx__string_string_entry_proto__init(&entries[i]);
+        entries[i].key = text(ir->metadata[i].key);
+        entries[i].value = text(ir->metadata[i].value);
+        model->metadata_props[model->n_metadata_props++] = &entries[i];
+    }
+    return DQ_OK;
+}
+
 /* Whereto a model is written: receives its size, then all bytes, then says how it went. */
 typedef struct target {
     dq_status (*begin)(struct target *target, size_t size, dq_error *err);
@@ -322,6 +338,12 @@ static dq_status write_model(writer *w, const dq_ir *ir, target *t)
     model.has_ir_version = true;
     model.ir_version = ir->ir_version;
     model.producer_name = text(*ir->producer ? ir->producer : "dqrun");
+    model.producer_version = text(ir->producer_version);
+    model.domain = text(ir->domain);
+    model.doc_string = text(ir->doc);
+    model.has_model_version = ir->model_version != 0;
+    model.model_version = ir->model_version;
+    DQ_TRY(write_metadata(w, ir, &model));
     DQ_TRY(write_opsets(w, ir, &model));
     DQ_TRY(write_graph(w, ir->graph, &model.graph));
     const size_t size = onnx__model_proto__get_packed_size(&model);

@@ -355,6 +355,7 @@ static dq_node *copy_node(dq_fuser *f, const dq_node *node)
     if (!copy)
         return dq_fuser_no_memory(f), NULL;
     *copy = *node;
+    copy->made_for = node;
     copy->in = DQ_NEW_ARRAY(f->arena, node->in_count, dq_value *);
     copy->out = DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *);
     copy->attrs = DQ_NEW_ARRAY(f->arena, node->attr_count, dq_attr);

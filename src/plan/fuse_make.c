@@ -121,6 +121,7 @@ dq_node *dq_fuser_node(dq_fuser *f, const char *domain, const char *op, int opse
                       .attr_count = attr_count,
                       .graph = f->graph,
                       .position = like->position,
+                      .made_for = like,
                       .made = true};
     node->in = DQ_NEW_ARRAY(f->arena, in_count, dq_value *);
     node->out = DQ_NEW_ARRAY(f->arena, 1, dq_value *);

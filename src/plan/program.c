@@ -52,6 +52,7 @@ dq_status dq_program_create(dq_ir *ir, dq_schemas *schemas, const dq_allocator *
         return status;
     }
     p->ir = ir;
+    ir->dtypes = p->dtypes;
     *out = p;
     return DQ_OK;
 }

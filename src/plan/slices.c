@@ -342,6 +342,7 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
     rest.by_slices = false;
     DQ_TRY(list_values(s, &l, err));
     slices->count = (size_t)(s->length / s->each);
+    slices->node_count = s->end;
     DQ_TRY(make_runners(s, err));
     if (!dq_align_size(slices->runners[0].plan->buffer_size, ALIGN, &slices->runner_bytes) ||
         !dq_mul_size(slices->runner_bytes, slices->runner_count, &rest.ahead))

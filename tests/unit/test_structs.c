@@ -160,12 +160,20 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_limits, work);
     ENDS_WITH(dq_operator_info, name);
     ENDS_WITH(dq_load_options, external_data_arg);
-    ENDS_WITH(dq_value_info, dim_names);
-    ENDS_WITH(dq_attribute, count);
+    ENDS_WITH(dq_value_info, producer);
+    ENDS_WITH(dq_attribute, types);
+    ENDS_WITH(dq_model_info, metadata_count);
+    ENDS_WITH(dq_graph_info, values);
+    ENDS_WITH(dq_node_info, graph);
+    ENDS_WITH(dq_quantization, node);
+    ENDS_WITH(dq_shape, dims);
+    ENDS_WITH(dq_memory_info, constant_bytes);
+    ENDS_WITH(dq_step_info, scratch_bytes);
+    ENDS_WITH(dq_lifetime, last_step);
     ENDS_WITH(dq_node_spec, attributes);
-    ENDS_WITH(dq_thread_pool_options, spin_us);
+    ENDS_WITH(dq_thread_pool_options, cpu_count);
     ENDS_WITH(dq_trace_event, outputs);
-    ENDS_WITH(dq_session_options, pool);
+    ENDS_WITH(dq_session_options, progress);
 }
 END_TEST
 

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the values of a plan live in the buffer, and from which step to which: found again from the steps,
+ * not from what the memory planner thought. */
+#include "plan/inspect.h"
+#include "plan/slices.h"
+
+#include <stdlib.h>
+
+/* One plan of the two that a plan with slices has. */
+typedef struct scan {
+    const dq_plan *plan;
+    const dq_value *
+        *values; /* by slot: whose it is; NULL: it has no place in the buffer, or is not looked at yet */
+    uint32_t *first, *last; /* by slot: steps */
+    uint32_t *group;        /* by slot: another slot of the same memory, up to one that has itself */
+    uint32_t *of_piece;     /* by piece: 1 + the first slot in it; 0: none yet */
+    uint32_t at, end;       /* the step; the number of steps of both plans */
+    size_t base;            /* of the offsets */
+} scan;
+
+static uint32_t index_of(const scan *s, const dq_value *v)
+{
+    return dq_plan_index(s->plan, v);
+}
+
+static uint32_t group_of(const scan *s, uint32_t slot)
+{
+    while (s->group[slot] != slot)
+        slot = s->group[slot];
+    return slot;
+}
+
+/* Has both share memory; the one that was there first stands for both. */
+static void join_groups(scan *s, uint32_t a, uint32_t b)
+{
+    const uint32_t x = group_of(s, a), y = group_of(s, b);
+    const bool keeps = s->first[x] < s->first[y] || (s->first[x] == s->first[y] && x < y);
+    s->group[keeps ? y : x] = keeps ? x : y;
+}
+
+static uint32_t *slot_of_piece(scan *s, uint32_t slot)
+{
+    return &s->of_piece[s->plan->slots[s->plan->slots[slot].root].piece];
+}
+
+/* A value gets its memory at a step: its own, or that of a slot in the same piece. */
+static void begin_life(scan *s, const dq_value *v, uint32_t first)
+{
+    const uint32_t slot = index_of(s, v);
+    if (s->plan->slots[slot].where != DQ_AT_BUFFER || s->values[slot])
+        return;
+    s->values[slot] = v;
+    s->first[slot] = s->last[slot] = first;
+    s->group[slot] = slot;
+    uint32_t *other = slot_of_piece(s, slot);
+    if (*other)
+        join_groups(s, slot, *other - 1);
+    else
+        *other = slot + 1;
+}
+
+static void read_value(void *arg, dq_value *v)
+{
+    const scan *s = arg;
+    s->last[index_of(s, v)] = s->at;
+}
+
+/* Whether input i is computed where it lies in the output. */
+static bool is_joined(const scan *s, const dq_step *step, uint32_t i)
+{
+    const dq_value *in = step->node->in[i], *out = step->node->out[0];
+    return in && step->call.joins[i] != DQ_NOT_JOINED && s->values[index_of(s, in)] &&
+           s->values[index_of(s, out)] &&
+           dq_plan_slot(s->plan, in)->offset == dq_plan_slot(s->plan, out)->offset + step->call.joins[i];
+}
+
+/* Inputs of a Concat that are computed where they lie in its output. */
+static void join_inputs(scan *s, const dq_step *step)
+{
+    const dq_value *out = step->call.joins ? step->node->out[0] : NULL;
+    const uint32_t to = out ? index_of(s, out) : 0;
+    for (uint32_t i = 0; out && i < step->node->in_count; i++) {
+        if (!is_joined(s, step, i))
+            continue;
+        const uint32_t from = index_of(s, step->node->in[i]);
+        if (s->first[from] < s->first[to])
+            s->first[to] = s->first[from];
+        join_groups(s, from, to);
+    }
+}
+
+static bool is_running(const scan *s, const dq_step *step, uint32_t next)
+{
+    return next < s->plan->step_count && s->plan->steps[next] == step;
+}
+
+/* Goes through all nodes, those without a step too, as the plan was made. */
+static void scan_steps(scan *s, uint32_t first_step)
+{
+    uint32_t next = 0;
+    for (uint32_t e = 0; e < s->plan->all_count; e++) {
+        const dq_step *step = &s->plan->all[e];
+        const bool runs = is_running(s, step, next);
+        s->at = first_step + next;
+        if (step->constant)
+            continue;
+        if (runs)
+            dq_node_each_use(step->node, read_value, s);
+        for (uint32_t i = 0; i < step->node->out_count; i++) {
+            const dq_value *v = step->call.out[i] ? step->node->out[i] : NULL;
+            const uint32_t root = v ? s->plan->slots[index_of(s, v)].root : 0;
+            if (v)
+                begin_life(s, v, !runs && s->values[root] ? s->first[root] : s->at);
+        }
+        join_inputs(s, step);
+        next += runs;
+    }
+}
+
+/* What has no reader of its own for a while lives as long as its views, and as what it is a part of. */
+static void follow_views(scan *s)
+{
+    for (uint32_t i = 0; i < s->plan->slot_count; i++) {
+        const uint32_t root = s->plan->slots[i].root;
+        if (s->values[i] && s->values[root] && s->last[i] > s->last[root])
+            s->last[root] = s->last[i];
+    }
+    for (uint32_t e = s->plan->all_count; e-- > 0;) {
+        const dq_step *step = &s->plan->all[e];
+        const dq_value *out = step->call.joins && !step->constant ? step->node->out[0] : NULL;
+        for (uint32_t i = 0; out && i < step->node->in_count; i++)
+            if (is_joined(s, step, i) && s->last[index_of(s, out)] > s->last[index_of(s, step->node->in[i])])
+                s->last[index_of(s, step->node->in[i])] = s->last[index_of(s, out)];
+    }
+}
+
+static void keep_value(scan *s, const dq_value *v, uint32_t until)
+{
+    const uint32_t slot = index_of(s, v);
+    if (s->values[slot])
+        s->last[slot] = until;
+}
+
+static bool make_room(scan *s, dq_arena *arena)
+{
+    const size_t slots = (size_t)s->plan->slot_count + 1;
+    size_t pieces = 1;
+    for (uint32_t i = 0; i < s->plan->slot_count; i++)
+        pieces = s->plan->slots[i].piece + (size_t)1 > pieces ? s->plan->slots[i].piece + (size_t)1 : pieces;
+    s->values = DQ_NEW_ARRAY(arena, slots, const dq_value *);
+    s->first = DQ_NEW_ARRAY(arena, slots, uint32_t);
+    s->last = DQ_NEW_ARRAY(arena, slots, uint32_t);
+    s->group = DQ_NEW_ARRAY(arena, slots, uint32_t);
+    s->of_piece = DQ_NEW_ARRAY(arena, pieces, uint32_t);
+    return s->values && s->first && s->last && s->group && s->of_piece;
+}
+
+typedef struct lives {
+    dq_life *list;
+    size_t count;
+} lives;
+
+/* A broadcast view repeats what lies there once. */
+static size_t stored_bytes(const dq_tensor *t)
+{
+    return t->times ? t->size / t->times : t->size;
+}
+
+static void add_lives(const scan *s, lives *to)
+{
+    for (uint32_t i = 0; i < s->plan->slot_count; i++)
+        if (s->values[i])
+            to->list[to->count++] = (dq_life){.value = s->values[i],
+                                              .memory_of = s->values[group_of(s, i)],
+                                              .offset = s->base + s->plan->slots[i].offset,
+                                              .bytes = stored_bytes(&s->plan->slots[i].t),
+                                              .first = s->first[i],
+                                              .last = s->last[i]};
+}
+
+/* Outputs that are the caller's inputs are copied when all steps have run. */
+static void add_copies(const scan *s, const dq_value *const *wanted, uint32_t wanted_count, lives *to)
+{
+    for (uint32_t i = 0; i < wanted_count; i++) {
+        const dq_slot *slot = dq_plan_slot(s->plan, wanted[i]);
+        const dq_copy *copy = slot->copy ? &s->plan->copies[slot->copy - 1] : NULL;
+        if (copy && slot->shaped)
+            to->list[to->count++] = (dq_life){.value = wanted[i],
+                                              .memory_of = wanted[i],
+                                              .offset = copy->offset,
+                                              .bytes = copy->t.size,
+                                              .first = s->end,
+                                              .last = s->end};
+    }
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const dq_life *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    if (x->value->id != y->value->id)
+        return x->value->id < y->value->id ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *wanted, uint32_t wanted_count,
+                        dq_arena *arena, dq_life **out, size_t *count, dq_error *err)
+{
+    const struct dq_slices *slices = plan->slices;
+    const dq_plan *first = slices ? slices->runners[0].plan : NULL;
+    const uint32_t first_count = first ? first->step_count : 0, end = first_count + plan->step_count;
+    const size_t most = (size_t)plan->slot_count + (first ? first->slot_count : 0) + wanted_count;
+    lives found = {DQ_NEW_ARRAY(arena, most, dq_life), 0};
+    scan s = {.plan = plan, .end = end};
+    dq_arena passing = {0};
+    bool good = found.list && make_room(&s, &passing);
+    if (good && first) {
+        scan part = {.plan = first, .end = end, .base = plan->ahead_offset};
+        good = make_room(&part, &passing);
+        if (good) {
+            scan_steps(&part, 0);
+            for (uint32_t i = 0; i < slices->value_count; i++) {
+                keep_value(&part, slices->values[i], first_count - 1);
+                begin_life(&s, slices->values[i], 0); /* each slice writes its part there */
+            }
+            follow_views(&part);
+            add_lives(&part, &found);
+        }
+    }
+    if (good) {
+        scan_steps(&s, first_count);
+        for (uint32_t i = 0; i < wanted_count; i++)
+            keep_value(&s, wanted[i], end);
+        follow_views(&s);
+        add_lives(&s, &found);
+        add_copies(&s, wanted, wanted_count, &found);
+        qsort(found.list, found.count, sizeof *found.list, by_first);
+    }
+    dq_arena_free(&passing);
+    *out = found.list;
+    *count = found.count;
+    return good ? DQ_OK : dq_no_memory(err, most * sizeof **out, "the lifetimes of a plan's values");
+}
+
+size_t dq_plan_constant_bytes(const dq_plan *plan)
+{
+    const dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < whole->slot_count; i++) {
+        const dq_slot *slot = &whole->slots[i];
+        if (slot->where == DQ_AT_CONSTANT && slot->wanted && slot->root == i)
+            bytes += slot->t.size;
+    }
+    return bytes;
+}
