@@ -29,11 +29,18 @@ bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n)
     return true;
 }
 
+double dq_requantize_shift(int32_t start, float bias, double a, float b, float y)
+{
+    return dq_exact_quotient(-(double)start, a, (double)b, (double)bias, (double)y);
+}
+
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column)
 {
     const dq_factors *f = &to->factors;
-    double v =
-        dq_exact_quotient(sum, f->a, (double)f->b[column * f->b_step], 0, (double)f->y[column * f->y_step]);
+    const bool biased = to->bias.shift != NULL;
+    double v = dq_exact_quotient((double)sum - (biased ? to->bias.start[column] : 0), f->a,
+                                 (double)f->b[column * f->b_step], biased ? (double)to->bias.bias[column] : 0,
+                                 (double)f->y[column * f->y_step]);
     v = v > -512 ? v : -512; /* also for NaN */
     v = v < 512 ? v : 512;
     return (int32_t)rint(v);
@@ -50,6 +57,7 @@ void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *
 {
     for (size_t j = 0; j < n; j++) {
         double v = acc[j] * to->scale[first + j * step];
+        v += to->bias.shift ? to->bias.shift[first + j * step] : 0;
         if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_sure(to)))
             out[j] = dq_requantize_again(acc[j], to, first + j * step);
     }
@@ -57,16 +65,20 @@ void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *
 
 /* Clamping to whole numbers commutes with rounding and keeps the value small enough that adding and taking
  * away 1.5 * 2^52 rounds it to nearest even, which vectorizes where a call of rint would not. Returns whether
- * all are sure; `step` is constant in each call. */
-static inline __attribute__((always_inline)) bool
-block_of(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step, uint8_t *out)
+ * all are sure; `step` and `shifted` are constant in each call. */
+static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, size_t n,
+                                                           const dq_requantize_to *to, size_t first,
+                                                           size_t step, bool shifted, uint8_t *out)
 {
     const double magic = 6755399441055744.0;
     const double low = to->lo - to->zero_point, high = to->hi - to->zero_point, *scale = to->scale + first;
+    const double *shift = shifted ? to->bias.shift + first : NULL;
     const double sure = dq_requantize_sure(to);
     int unsure = 0;
     for (size_t j = 0; j < n; j++) {
         double v = (double)acc[j] * scale[j * step], rounded;
+        if (shifted)
+            v += shift[j * step];
         v = v > low ? v : low; /* also for NaN */
         v = v < high ? v : high;
         rounded = v + magic - magic;
@@ -81,8 +93,9 @@ void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, s
 {
     for (size_t j = 0; j < n; j += BLOCK) {
         const size_t some = n - j < BLOCK ? n - j : BLOCK, at = first + j * step;
-        const bool sure =
-            step ? block_of(acc + j, some, to, at, 1, out + j) : block_of(acc + j, some, to, at, 0, out + j);
+        const bool sure = to->bias.shift ? block_of(acc + j, some, to, at, step, true, out + j)
+                          : step         ? block_of(acc + j, some, to, at, 1, false, out + j)
+                                         : block_of(acc + j, some, to, at, 0, false, out + j);
         if (!sure)
             dq_requantize_unsure(acc + j, some, to, at, step, out + j);
     }

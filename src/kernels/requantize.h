@@ -11,6 +11,9 @@
  * in size. What is larger saturates. Where a product lies at least that far from k + 1/2, the real number
  * lies on the same side of it.
  *
+ * With a bias of floats, each tier adds the column's shift to the product. It is below 1 and correctly
+ * rounded, so that results of up to 256 in size stay within the same bounds.
+ *
  * A scale that is a * b / y exactly and has a significand of at most 22 bits, as powers of two have, gives
  * exact products with int32 sums: 31 + 22 bits fit in double. The second tier then rounds ties to even as
  * well, and the third one is not needed (`exact`). */
@@ -29,13 +32,24 @@ typedef struct dq_factors {
     size_t b_step, y_step;
 } dq_factors;
 
+/** A bias of floats, of each column: sums have begun with start[j], a whole number near bias[j] in the scale
+ * of the products, and shift[j] = (bias[j] - start[j] * a * b) / y is what is left to add
+ * (dq_requantize_shift). It is at most DQ_MOST_SHIFT in size. shift NULL: there is none. */
+typedef struct dq_requantize_bias {
+    const double *shift;
+    const float *bias;
+    const int32_t *start;
+} dq_requantize_bias;
+
 /** How sums become 8 bits, and where: the element of row i and column j goes to out[i * out_stride + j], or,
  * `transposed`, to out[j * out_stride + i]. */
 typedef struct dq_requantize_to {
     const double *scale; /* of each column: a * b / y in double */
     dq_factors factors;
+    dq_requantize_bias bias; /* where there is one, scales are finite */
     int32_t zero_point, lo, hi;
-    bool exact; /* dq_exact_products of all columns; false is right too, but slow where there are ties */
+    bool exact; /* dq_exact_products of all columns, and no bias; false is right too, but slow where there are
+                   ties */
     uint8_t *out;
     size_t out_stride;
     bool transposed;
@@ -45,13 +59,18 @@ typedef struct dq_requantize_to {
  * all j < n. */
 bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n);
 
+#define DQ_MOST_SHIFT 0.5000001
+
+/** The shift of a column that begins with `start`, correctly rounded to odd. */
+double dq_requantize_shift(int32_t start, float bias, double a, float b, float y);
+
 enum { DQ_REQUANTIZE_COLS = 16 };
 
 /** out[j] = clamp(round(acc[j] * m) + zero_point, lo, hi) for j < n, where m is the multiplier of column
  * first + j * step (a step of 0: one for all) and round is to nearest, ties to even, of the product in real
- * numbers. Where a factor is not finite, or y is 0, the product is what IEEE 754 gives for (acc * a * b) / y.
- * NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and holds zero_point; out gets the low 8 bits. to->out,
- * out_stride and transposed do not count. */
+ * numbers; with a bias, of ((acc - start) * a * b + bias) / y. Where a factor is not finite, or y is 0, the
+ * product is what IEEE 754 gives for (acc * a * b) / y. NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and
+ * holds zero_point; out gets the low 8 bits. to->out, out_stride and transposed do not count. */
 typedef void dq_requantize_fn(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
                               size_t step, uint8_t *out);
 
@@ -71,7 +90,7 @@ static inline double dq_requantize_sure(const dq_requantize_to *to)
     return to->exact ? 1 : DQ_NEARLY_HALF;
 }
 
-/** The rounded product of a sum with the multiplier of a column, up to 512 in size; NaN gives -512. */
+/** What multiplier and bias of a column make of a sum, rounded, up to 512 in size; NaN gives -512. */
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
 
 /** The result for a sum in a column, computed exactly. */

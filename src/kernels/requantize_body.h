@@ -15,10 +15,10 @@
 
 enum { COLS = DQ_REQUANTIZE_COLS, VECTORS = COLS / VF_LANES, BAND = 16 /* rows that are turned together */ };
 
-/* Sixteen scales as floats. */
+/* Sixteen scales as floats, and what is added to products. */
 typedef struct scales {
-    vf s[VECTORS];
-    bool finite;
+    vf s[VECTORS], shift[VECTORS];
+    bool finite, shifted;
 } scales;
 
 static inline vf size_of(vf a)
@@ -26,27 +26,40 @@ static inline vf size_of(vf a)
     return vi_float(vi_and(vf_bits(a), vi_set(0x7fffffff)));
 }
 
-static inline scales scales_of(const double *scale, size_t n)
+static inline void floats_of(const double *x, size_t n, vf out[VECTORS])
 {
-    scales out = {.finite = true};
     double few[COLS] = {0};
-    float s[COLS];
+    float floats[COLS];
     if (n < COLS)
-        scale = memcpy(few, scale, n * sizeof *few);
+        x = memcpy(few, x, n * sizeof *few);
     for (size_t j = 0; j < COLS; j += VD_LANES)
-        vd_store_floats(s + j, vd_load(scale + j));
-    for (int v = 0; v < VECTORS; v++) {
-        out.s[v] = vf_load(s + v * VF_LANES);
+        vd_store_floats(floats + j, vd_load(x + j));
+    for (int v = 0; v < VECTORS; v++)
+        out[v] = vf_load(floats + v * VF_LANES);
+}
+
+/* Of columns first … first + n - 1. */
+static inline scales scales_of(const dq_requantize_to *to, size_t first, size_t n)
+{
+    scales out = {.finite = true, .shifted = to->bias.shift != NULL};
+    floats_of(to->scale + first, n, out.s);
+    for (int v = 0; v < VECTORS; v++)
         out.finite = out.finite && vm_all(vf_less(size_of(out.s[v]), vf_set(INFINITY)));
-    }
+    if (out.shifted)
+        floats_of(to->bias.shift + first, n, out.shift);
     return out;
 }
 
-static inline scales same_scales(double scale)
+/* Of one column. */
+static inline scales same_scales(const dq_requantize_to *to, size_t column)
 {
-    const double all[COLS] = {scale, scale, scale, scale, scale, scale, scale, scale,
-                              scale, scale, scale, scale, scale, scale, scale, scale};
-    return scales_of(all, COLS);
+    const float scale = (float)to->scale[column];
+    scales out = {.finite = fabsf(scale) < INFINITY, .shifted = to->bias.shift != NULL};
+    for (int v = 0; v < VECTORS; v++) {
+        out.s[v] = vf_set(scale);
+        out.shift[v] = vf_set(out.shifted ? (float)to->bias.shift[column] : 0);
+    }
+    return out;
 }
 
 /* False, with nothing written, where one of the products is not sure. */
@@ -56,7 +69,8 @@ static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_poi
     vi v[VECTORS];
     vf off = vf_set(0);
     for (int k = 0; k < VECTORS; k++) {
-        vf x = vf_bound(vf_mul(vi_to_float(vi_load(acc + k * VF_LANES)), s->s[k]), low, high);
+        vf x = vf_mul(vi_to_float(vi_load(acc + k * VF_LANES)), s->s[k]);
+        x = vf_bound(s->shifted ? vf_add(x, s->shift[k]) : x, low, high);
         v[k] = vf_nearest(x);
         off = vf_max(off, size_of(vf_sub(x, vi_to_float(v[k]))));
     }
@@ -71,11 +85,11 @@ void ISA(dq_requantize)(const int32_t *acc, size_t n, const dq_requantize_to *to
 {
     scales s = {.finite = false};
     if (n >= COLS && step == 0)
-        s = same_scales(to->scale[first]);
+        s = same_scales(to, first);
     size_t j = 0;
     for (; n - j >= COLS; j += COLS) {
         if (step)
-            s = scales_of(to->scale + first + j, COLS);
+            s = scales_of(to, first + j, COLS);
         if (!s.finite || !sixteen(acc + j, &s, to->zero_point, to->lo, out + j))
             exact(acc + j, COLS, to, first + j * step, step, out + j);
     }
@@ -86,7 +100,7 @@ void ISA(dq_requantize)(const int32_t *acc, size_t n, const dq_requantize_to *to
 static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                            const dq_requantize_to *to, size_t first, uint8_t *out, size_t stride)
 {
-    const scales s = scales_of(to->scale + first, cols);
+    const scales s = scales_of(to, first, cols);
     for (size_t i = 0; i < rows; i++, acc += acc_stride, out += stride)
         if (!s.finite || !sixteen(acc, &s, to->zero_point, to->lo, out))
             exact(acc, cols, to, first, 1, out);

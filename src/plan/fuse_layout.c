@@ -85,9 +85,11 @@ static bool is_quantized(const dq_node *node, const char *op)
 /* The weights of a convolution over two spatial axes; NULL: it is none. */
 static const dq_tensor *image_weights(const dq_node *node)
 {
-    bool conv = is(node, "", "QLinearConv") || is(node, microsoft, "QLinearConv");
-    const dq_tensor *w = conv ? dq_fuser_constant(node->in[3]) : NULL;
-    return w && w->rank == AXES && dq_node_int(node, "channels_last", 0) == 0 ? w : NULL;
+    bool conv = is(node, "", "QLinearConv") || is_quantized(node, "QLinearConv");
+    bool last = dq_node_int(node, "channels_last", 0) != 0 || dq_node_int(node, "x_channels_last", 0) != 0 ||
+                dq_node_int(node, "y_channels_last", 0) != 0;
+    const dq_tensor *w = conv && !last ? dq_fuser_constant(node->in[3]) : NULL;
+    return w && w->rank == AXES ? w : NULL;
 }
 
 static bool is_image_pool(const dq_fuser *f, const dq_node *node)

@@ -14,14 +14,16 @@ typedef struct dq_product {
     size_t channels;      /* results with scales and biases of their own that there may be */
     size_t inner;         /* axes of a result behind that of channels */
     double alpha, beta, y_scale;
-    dq_value *sum_bias; /* the bias as int32 in the scale of the products; NULL: none, or not worked out */
+    dq_value *sum_bias;  /* the bias as int32 in the scale of the products; NULL: none, or not worked out */
+    dq_value *rest_bias; /* the same as floats, where they are not all multiples of it; else NULL */
+    bool wide_bias;      /* int32 sums that begin with it do not give the formula */
 } dq_product;
 
 /** The bias as floats, one a channel; NULL when it cannot be. */
 dq_value *dq_product_float_bias(dq_fuser *f, const dq_product *p);
-/** The bias as int32 in the scale of the products, one a channel; NULL when it cannot be (the reason told).
- */
-dq_value *dq_product_int32_bias(dq_fuser *f, const dq_product *p);
+/** Works out sum_bias and rest_bias of a product to 8 bits, or sets wide_bias (told, with what is done
+ * instead: `otherwise`). False when the bias is no constant that fits (the reason told). */
+bool dq_product_int32_bias(dq_fuser *f, dq_product *p, const char *otherwise);
 
 /** Whether int32 holds every sum of the product, sum_bias included, whatever its operands' data. */
 typedef enum dq_sum_bound {

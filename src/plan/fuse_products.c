@@ -17,11 +17,12 @@
  * is made.
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
- * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). A
- * bias that is float, or quantized in another scale, is rounded to int32 in the scale of the products
- * (x_scale * w_scale), which moves a result by at most half of that scale: only done where that is at most
- * half a quantum. Where codes have 16 bits it stays a float. Scales of the channels before a depthwise
- * convolution are multiplied with those of its filters and rounded to float. */
+ * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between (fuse_moves.c). Sums
+ * begin with the bias as int32 in the scale of the products (x_scale * w_scale). One that is float, or
+ * quantized in another scale, is rounded for that, and requantizing adds the rest, so that results are those
+ * of the formula: by dqrun's QLinearConv and QGemm, where the rest is at most half a quantum of the result,
+ * else by WideConv and WideMatMul. Where values have 16 bits it stays a float. Scales of the channels before
+ * a depthwise convolution are multiplied with those of its filters and rounded to float. */
 #include "base/checked.h"
 #include "plan/fuse_behind.h"
 #include "plan/fuse_product.h"
@@ -144,15 +145,17 @@ static bool is_16_bits(dq_dtype dtype)
 static dq_node *make_conv(dq_fuser *f, const dq_product *p, const dq_quantized *q)
 {
     const dq_node *conv = p->node;
-    dq_value *in[9] = {NULL};
+    dq_value *in[10] = {NULL}, *out = q->node->out[0];
     if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
         return NULL;
     in[8] = p->sum_bias;
+    in[9] = p->rest_bias;
     dq_fuser_result(f, q, in + 6);
     if (f->failed)
         return NULL;
     dq_node *node =
-        dq_fuser_node(f, "", "QLinearConv", 10, conv, in[8] ? 9 : 8, in, q->node->out[0], conv->attr_count);
+        in[9] ? dq_fuser_node(f, "dqrun", "QLinearConv", 1, conv, 10, in, out, conv->attr_count)
+              : dq_fuser_node(f, "", "QLinearConv", 10, conv, in[8] ? 9 : 8, in, out, conv->attr_count);
     if (node)
         dq_fuser_copy_attrs(conv, node);
     return node;
@@ -160,14 +163,16 @@ static dq_node *make_conv(dq_fuser *f, const dq_product *p, const dq_quantized *
 
 static dq_node *make_gemm(dq_fuser *f, const dq_product *p, const dq_quantized *q)
 {
-    dq_value *in[9] = {NULL};
+    dq_value *in[10] = {NULL};
     if (!dq_fuser_operand(f, &p->x, in) || !dq_fuser_operand(f, &p->w, in + 3))
         return NULL;
     in[6] = p->sum_bias;
+    in[9] = p->rest_bias;
     dq_fuser_result(f, q, in + 7);
     if (f->failed)
         return NULL;
-    dq_node *node = dq_fuser_node(f, "com.microsoft", "QGemm", 1, p->node, 9, in, q->node->out[0], 3);
+    dq_node *node = dq_fuser_node(f, in[9] ? "dqrun" : "com.microsoft", "QGemm", 1, p->node, in[9] ? 10 : 9,
+                                  in, q->node->out[0], 3);
     if (!node)
         return NULL;
     node->attrs[0] =
@@ -337,13 +342,17 @@ static dq_node *make_quantized(dq_fuser *f, dq_product *p, const dq_quantized *q
     dq_node *made = NULL;
     const bool bits_16 = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
     p->y_scale = (double)dq_fuser_scale(q->scale_t, 0);
+    const bool transposed = dq_fuser_is(p->node, "ConvTranspose");
     if (!find_channels(p) || (p->bias && p->channels == 0) ||
-        (p->bias && !bits_16 && !(p->sum_bias = dq_product_int32_bias(f, p))))
+        (p->bias && !bits_16 &&
+         !dq_product_int32_bias(f, p, transposed ? "not fused" : "summed in wider integers")))
         return NULL;
-    if (dq_fuser_is(p->node, "ConvTranspose"))
+    const dq_tensor *bias = p->sum_bias ? dq_fuser_constant(p->sum_bias) : NULL;
+    const dq_tensor *floats = p->rest_bias ? dq_fuser_constant(p->rest_bias) : NULL;
+    if (transposed)
         made =
-            bits_16 ? NULL : dq_fuser_transposed(f, p->node, &p->x, &p->w, dq_fuser_constant(p->sum_bias), q);
-    else if (bits_16 || is_wide(f, p))
+            bits_16 || p->wide_bias ? NULL : dq_fuser_transposed(f, p->node, &p->x, &p->w, bias, floats, q);
+    else if (bits_16 || p->wide_bias || is_wide(f, p))
         made = make_wide(f, p, q, q->node->out[0]);
     else if (dq_fuser_is(p->node, "Conv"))
         made = make_conv(f, p, q);

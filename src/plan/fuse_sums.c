@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Biases and sums of quantized products: a bias as floats or as int32 in the scale of the products, and which
  * integers hold the sums (fuse_bounds.c). */
+#include "kernels/kernels.h"
 #include "plan/fuse_product.h"
 
 #include <math.h>
@@ -63,29 +64,62 @@ dq_value *dq_product_float_bias(dq_fuser *f, const dq_product *p)
     return v;
 }
 
-dq_value *dq_product_int32_bias(dq_fuser *f, const dq_product *p)
+/* The bias of a channel in int32, and what is left of it. */
+typedef struct channel_bias {
+    int32_t code;
+    float value;
+    double rest;  /* in quanta of the result */
+    double exact; /* in the scale of the products */
+} channel_bias;
+
+/* An int32 bias whose scale is that of the products, but for the rounding of their product to float, is one
+ * in the scale of the products: so quantizers mean it. False: int32 does not hold it to half a quantum. */
+static bool split_bias(const dq_product *p, size_t channel, double value, bool quantized, channel_bias *b)
+{
+    const double scale = product_scale(p, channel), a = p->alpha * (double)dq_fuser_scale(p->x.scale_t, 0);
+    const float w = dq_fuser_scale(p->w.scale_t, channel % p->w.scale_t->count);
+    b->value = (float)value;
+    b->exact = (quantized ? value : (double)b->value) / scale;
+    const double code = nearbyint(b->exact);
+    if (!(fabs(code) < 2147483648.0))
+        return false;
+    b->code = (int32_t)code;
+    b->rest = dq_requantize_shift(b->code, b->value, a, w, (float)p->y_scale);
+    if (quantized && fabs(b->exact - code) <= 1e-6 * fabs(b->exact))
+        b->rest = 0;
+    return fabs(b->rest) <= DQ_MOST_SHIFT;
+}
+
+bool dq_product_int32_bias(dq_fuser *f, dq_product *p, const char *otherwise)
 {
     dq_dequantized dq = {0};
     const dq_tensor *constant;
+    dq_tensor *codes, *floats;
+    bool has_rest = false;
     if (!read_bias(f, p, &constant, &dq))
-        return NULL;
-    dq_tensor *t;
-    dq_value *v = dq_fuser_make_constant(f, DQ_INT32, 1, (int64_t[]){(int64_t)p->channels}, &t);
-    for (size_t i = 0; v && i < p->channels; i++) {
-        double scale = product_scale(p, i), exact = p->beta * bias_at(constant, &dq, i) / scale;
-        double code = nearbyint(exact);
-        bool rounds = fabs(exact - code) > 1e-6 * fabs(exact);
-        if (!(fabs(code) < 2147483648.0) || (rounds && !(fabs(scale) <= p->y_scale))) {
+        return false;
+    const int64_t dims[] = {(int64_t)p->channels};
+    p->sum_bias = dq_fuser_make_constant(f, DQ_INT32, 1, dims, &codes);
+    dq_value *rest = dq_fuser_make_constant(f, DQ_FLOAT, 1, dims, &floats);
+    if (!p->sum_bias || !rest)
+        return false;
+    for (size_t i = 0; i < p->channels; i++) {
+        channel_bias b;
+        if (!split_bias(p, i, p->beta * bias_at(constant, &dq, i), !constant && dq.dtype == DQ_INT32, &b)) {
             dq_fuser_tell(
                 f, p->node,
-                "not fused: the bias of channel %zu is %.9g in the scale of the products, which int32 "
-                "does not hold to half a quantum",
-                i, exact);
-            return NULL;
+                "the bias of channel %zu is %.9g in the scale of the products, which int32 does not "
+                "hold to half a quantum: %s",
+                i, b.exact, otherwise);
+            p->wide_bias = true;
+            return true;
         }
-        dq_data(t, int32_t)[i] = (int32_t)code;
+        dq_data(codes, int32_t)[i] = b.code;
+        dq_data(floats, float)[i] = b.value;
+        has_rest = has_rest || b.rest != 0;
     }
-    return v;
+    p->rest_bias = has_rest ? rest : NULL;
+    return true;
 }
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */

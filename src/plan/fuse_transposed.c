@@ -134,14 +134,15 @@ typedef struct chain {
     uint32_t count;
 } chain;
 
-static dq_node *link(chain *c, const char *op, int opset, uint32_t count, dq_value **in, uint32_t attrs)
+static dq_node *link(chain *c, const char *domain, const char *op, int opset, uint32_t count, dq_value **in,
+                     uint32_t attrs)
 {
     dq_value *out = dq_fuser_make_value(c->f, c->like->out[0]->name, c->dtype);
     if (!out)
         return NULL;
     if (c->count > 0)
         in[0] = c->nodes[c->count - 1]->out[0];
-    dq_node *node = dq_fuser_node(c->f, "", op, opset, c->like, count, in, out, attrs);
+    dq_node *node = dq_fuser_node(c->f, domain, op, opset, c->like, count, in, out, attrs);
     return node ? c->nodes[c->count++] = node : NULL;
 }
 
@@ -155,12 +156,14 @@ static const int64_t *keep(dq_fuser *f, size_t count, const int64_t *values)
     return kept;
 }
 
-static bool link_conv(chain *c, const shape *s, dq_value **in, bool biased)
+/* in[8 … 9]: biases, or NULL. */
+static bool link_conv(chain *c, const shape *s, dq_value **in)
 {
     int64_t pads[2 * AXES];
     for (size_t d = 0; d < s->axes; d++)
         pads[d] = pads[d + s->axes] = s->taps[d] - 1;
-    dq_node *conv = link(c, "QLinearConv", 10, biased ? 9 : 8, in, 2);
+    dq_node *conv = in[9] ? link(c, "dqrun", "QLinearConv", 1, 10, in, 2)
+                          : link(c, "", "QLinearConv", 10, in[8] ? 9 : 8, in, 2);
     if (!conv)
         return false;
     conv->attrs[0] = (dq_attr){.name = "group", .kind = DQ_ATTR_INT, .u.i = (int64_t)s->group};
@@ -172,7 +175,7 @@ static bool link_interleave(chain *c, const shape *s)
 {
     if (s->axes == 2) {
         dq_value *in[1] = {NULL};
-        dq_node *node = link(c, "DepthToSpace", 13, 1, in, 2);
+        dq_node *node = link(c, "", "DepthToSpace", 13, 1, in, 2);
         if (!node)
             return false;
         node->attrs[0] = (dq_attr){.name = "blocksize", .kind = DQ_ATTR_INT, .u.i = s->stride[0]};
@@ -183,13 +186,13 @@ static bool link_interleave(chain *c, const shape *s)
     int64_t channels = (int64_t)(s->group * s->group_out);
     dq_value *apart[2] = {NULL, list(c->f, 4, (int64_t[]){0, channels, s->stride[0], -1})};
     dq_value *joined[2] = {NULL, list(c->f, 3, (int64_t[]){0, channels, -1})}, *in[1] = {NULL};
-    if (!apart[1] || !joined[1] || !link(c, "Reshape", 14, 2, apart, 0))
+    if (!apart[1] || !joined[1] || !link(c, "", "Reshape", 14, 2, apart, 0))
         return false;
-    dq_node *node = link(c, "Transpose", 13, 1, in, 1);
+    dq_node *node = link(c, "", "Transpose", 13, 1, in, 1);
     if (!node)
         return false;
     node->attrs[0] = (dq_attr){.name = "perm", .kind = DQ_ATTR_INTS, .count = 4, .u.ints = turned};
-    return link(c, "Reshape", 14, 2, joined, 0) != NULL;
+    return link(c, "", "Reshape", 14, 2, joined, 0) != NULL;
 }
 
 static bool link_cut(chain *c, const shape *s)
@@ -202,16 +205,17 @@ static bool link_cut(chain *c, const shape *s)
     }
     dq_value *in[4] = {NULL, list(c->f, s->axes, s->begin), list(c->f, s->axes, ends),
                        list(c->f, s->axes, (int64_t[]){2, 3})};
-    return !cuts || (in[1] && in[2] && in[3] && link(c, "Slice", 13, 4, in, 0));
+    return !cuts || (in[1] && in[2] && in[3] && link(c, "", "Slice", 13, 4, in, 0));
 }
 
 dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequantized *x,
-                             const dq_dequantized *w, const dq_tensor *bias, const dq_quantized *q)
+                             const dq_dequantized *w, const dq_tensor *bias, const dq_tensor *float_bias,
+                             const dq_quantized *q)
 {
     const dq_tensor *codes = dq_fuser_constant(w->codes);
     shape s;
     chain c = {.f = f, .like = node, .dtype = q->dtype};
-    dq_value *in[9] = {NULL};
+    dq_value *in[10] = {NULL};
     if (!codes || !read_shape(node, codes, &s)) {
         dq_fuser_tell(
             f, node,
@@ -229,6 +233,8 @@ dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequanti
     dq_fuser_result(f, q, in + 6);
     if (bias)
         in[8] = repeat(f, &s, bias);
+    if (float_bias)
+        in[9] = repeat(f, &s, float_bias);
     const dq_product_sums sums = {.x = x,
                                   .w = dq_fuser_constant(in[3]),
                                   .w_zero = dq_fuser_constant(in[5]),
@@ -236,8 +242,7 @@ dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequanti
                                   .channels = s.group * s.group_out * s.phases};
     if (f->failed || !dq_fuser_int32_holds(f, node, &sums, "not fused"))
         return NULL;
-    if (!link_conv(&c, &s, in, bias != NULL) || (s.phases > 1 && !link_interleave(&c, &s)) ||
-        !link_cut(&c, &s))
+    if (!link_conv(&c, &s, in) || (s.phases > 1 && !link_interleave(&c, &s)) || !link_cut(&c, &s))
         return NULL;
     dq_node *last = c.nodes[c.count - 1];
     for (uint32_t i = 0; i + 1 < c.count; i++)

@@ -241,10 +241,12 @@ const dq_value *dq_fuser_before_whole_tail(const dq_fuser *f, const dq_quantized
 bool dq_fuser_place(dq_fuser *f, dq_node *made, const dq_quantized *q, const dq_tail *tail);
 
 /** fuse_transposed.c: what gives the codes of a ConvTranspose of constant weights whose channels' parameters
- * fit; with an int32 bias (or NULL) for each channel in the scale of the products. All but the last node are
- * in the list then. NULL: it cannot be (the reason told). */
+ * fit; with an int32 bias (or NULL) for each channel in the scale of the products, and the same in floats
+ * where that is not exact (else NULL). All but the last node are in the list then. NULL: it cannot be (the
+ * reason told). */
 dq_node *dq_fuser_transposed(dq_fuser *f, const dq_node *node, const dq_dequantized *x,
-                             const dq_dequantized *w, const dq_tensor *bias, const dq_quantized *q);
+                             const dq_dequantized *w, const dq_tensor *bias, const dq_tensor *float_bias,
+                             const dq_quantized *q);
 
 /** fuse_dynamic.c: whether `v` says for sure that it is one float, of at most `rank` dimensions: a constant,
  * or a DynamicQuantizeLinear's scale. */

@@ -14,22 +14,23 @@ from onnx import TensorProto
 SCHEMAS = pathlib.Path(__file__).resolve().parent.parent.parent / "schemas"
 REMOVED = "tensor(uint8)"
 REFUSED = "not fused: "
-# pattern: the schema of what it is fused into
+# pattern: the schemas of what it is fused into
 NARROWED = {
-    "conv": "QLinearConv",
-    "conv_to_float": "dqrun/ConvIntegerToFloat",
-    "matmul": "QLinearMatMul",
-    "gemm": "com.microsoft/QGemm",
-    "concat": "com.microsoft/QLinearConcat",
-    "mean": "dqrun/QLinearReduceMean",
-    "softmax": "dqrun/QLinearSoftmax",
-    "table": "dqrun/TableLookup",
+    "conv": ("QLinearConv", "dqrun/QLinearConv"),
+    "conv_to_float": ("dqrun/ConvIntegerToFloat",),
+    "matmul": ("QLinearMatMul",),
+    "gemm": ("com.microsoft/QGemm", "dqrun/QGemm"),
+    "concat": ("com.microsoft/QLinearConcat",),
+    "mean": ("dqrun/QLinearReduceMean",),
+    "softmax": ("dqrun/QLinearSoftmax",),
+    "table": ("dqrun/TableLookup",),
 }
 
 
-def write_narrowed(schema, folder):
-    """The schema of this name without the type, in a folder for --schema-dir."""
-    documents = list(yaml.safe_load_all((SCHEMAS / f"{schema}.yaml").read_text(encoding="utf-8")))
+def write_narrowed(schemas, folder):
+    """The schemas of these names without the type, in a folder for --schema-dir."""
+    documents = [document for schema in schemas
+                 for document in yaml.safe_load_all((SCHEMAS / f"{schema}.yaml").read_text(encoding="utf-8"))]
     for document in documents:
         for constraint in document["type_constraints"]:
             kept = [t for t in constraint["allowed_type_strs"] if t != REMOVED]

@@ -149,11 +149,13 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
         y = 2 * fabsf((float)sum_at(&f, x + kernel_random((uint32_t)n) * stride, init));
     }
     const double scale = (double)b / (double)y;
-    const dq_requantize_to to = {.scale = &scale,
-                                 .factors = {.a = 1, .b = &b, .y = &y},
-                                 .zero_point = lo + (int32_t)kernel_random(256),
-                                 .lo = lo,
-                                 .hi = lo + 255};
+    dq_requantize_to to = {.scale = &scale,
+                           .factors = {.a = 1, .b = &b, .y = &y},
+                           .zero_point = lo + (int32_t)kernel_random(256),
+                           .lo = lo,
+                           .hi = lo + 255};
+    if (kernel_random(2))
+        kernel_add_bias(&to, &init, 1);
     KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
     const size_t bytes = k->qconv_codes->pack(f.w, f.far, f.n, init, &to, packed)
                              ? k->qconv_codes->place(packed, pitch, NULL)

@@ -129,15 +129,19 @@ static bool check_codes(const dq_qlanes *kernel, size_t n)
     const double scale = (double)b / (double)y;
     uint8_t *out = kernel_bytes(n);
     int32_t *c = kernel_bytes((n + AT_ONCE - 1) / AT_ONCE * AT_ONCE * sizeof *c);
-    const dq_requantize_to to = {.scale = &scale,
-                                 .factors = {.a = 1, .b = &b, .y = &y},
-                                 .zero_point = lo + (int32_t)kernel_random(256),
-                                 .lo = lo,
-                                 .hi = lo + 255,
-                                 .out = out};
+    dq_requantize_to to = {.scale = &scale,
+                           .factors = {.a = 1, .b = &b, .y = &y},
+                           .zero_point = lo + (int32_t)kernel_random(256),
+                           .lo = lo,
+                           .hi = lo + 255,
+                           .out = out};
+    const int32_t sum = (int32_t)kernel_random(2000) - 1000;
+    if (kernel_random(2))
+        kernel_add_bias(&to, &sum, 1);
+    const double shift = to.bias.shift ? to.bias.shift[0] : 0;
     for (size_t p = 0; p < n; p++) {
         int half = (int)(p / SIDES % HALVES) - HALVES / 2, side = (int)(p % SIDES) - 1;
-        c[p] = kernel_random(20) ? (int32_t)rint((half + 0.5) / scale) + side : c[p] % LARGEST;
+        c[p] = kernel_random(20) ? (int32_t)rint((half + 0.5 - shift) / scale) + side : c[p] % LARGEST;
     }
     float sure = kernel->sure(&to, LARGEST);
     if (sure > 0) {

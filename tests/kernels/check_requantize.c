@@ -16,9 +16,11 @@ static void check_code(uint8_t got, int32_t sum, const dq_requantize_to *to, siz
 {
     const dq_factors *f = &to->factors;
     const int32_t wanted = kernel_code(sum, to, column);
-    KERNEL_FAIL_UNLESS(got == (uint8_t)wanted, "%d * %a * %a / %a + %d is %u, wanted %d", sum, f->a,
-                       (double)f->b[column * f->b_step], (double)f->y[column * f->y_step], to->zero_point,
-                       got, wanted);
+    const bool biased = to->bias.shift != NULL;
+    KERNEL_FAIL_UNLESS(got == (uint8_t)wanted, "((%d - %d) * %a * %a + %a) / %a + %d is %u, expected %d", sum,
+                       biased ? to->bias.start[column] : 0, f->a, (double)f->b[column * f->b_step],
+                       biased ? (double)to->bias.bias[column] : 0, (double)f->y[column * f->y_step],
+                       to->zero_point, got, wanted);
 }
 
 static void check_row(const dq_kernels *k, size_t n, size_t step)

@@ -102,7 +102,10 @@ int32_t kernel_quotient(int64_t sum, double a, float b, float c, float y)
 int32_t kernel_code(int32_t sum, const dq_requantize_to *to, size_t column)
 {
     const dq_factors *f = &to->factors;
-    int64_t v = kernel_quotient(sum, f->a, f->b[column * f->b_step], 0, f->y[column * f->y_step]);
+    const bool biased = to->bias.shift != NULL;
+    int64_t v =
+        kernel_quotient((int64_t)sum - (biased ? to->bias.start[column] : 0), f->a, f->b[column * f->b_step],
+                        biased ? to->bias.bias[column] : 0, f->y[column * f->y_step]);
     v += v == INT32_MIN ? 0 : to->zero_point;
     return (int32_t)(v < to->lo ? to->lo : v > to->hi ? to->hi : v);
 }
@@ -171,6 +174,41 @@ static void exact_multiplier(float *b, float *y)
     *y = ldexpf(1, (int)kernel_random(8) - 4);
 }
 
+/* In quanta of the result, between -1/2 and 1/2. */
+static double some_shift(double product)
+{
+    switch (kernel_random(4)) {
+    case 0: /* a tie */
+        return fabs(product) < 1e6 ? floor(product) + 0.5 - product : 0.5;
+    case 1:
+        return 0;
+    default:
+        return kernel_random(1 << 24) * 0x1p-24 - 0.5;
+    }
+}
+
+void kernel_add_bias(dq_requantize_to *to, const int32_t *sums, size_t n)
+{
+    const dq_factors *f = &to->factors;
+    double *shift = kernel_memory(n * sizeof *shift);
+    float *bias = kernel_memory(n * sizeof *bias);
+    int32_t *start = kernel_memory(n * sizeof *start);
+    for (size_t j = 0; j < n; j++) {
+        const float b = f->b[j * f->b_step], y = f->y[j * f->y_step];
+        if (!isfinite(to->scale[j]))
+            return;
+        start[j] = kernel_random(2) ? 0 : (int32_t)kernel_random(200001) - 100000;
+        bias[j] = (float)(some_shift(sums[j] * to->scale[j]) * (double)y + start[j] * f->a * (double)b);
+        shift[j] = dq_requantize_shift(start[j], bias[j], f->a, b, y);
+        if (!(fabs(shift[j]) <= DQ_MOST_SHIFT)) { /* float does not hold it */
+            start[j] = 0;
+            shift[j] = bias[j] = 0;
+        }
+    }
+    to->bias = (dq_requantize_bias){shift, bias, start};
+    to->exact = false;
+}
+
 dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n)
 {
     double a = 1, *scale = kernel_memory(n * sizeof *scale);
@@ -201,12 +239,15 @@ dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n)
         scale[j] = a * (double)b[j] / (double)y[j];
     }
     const dq_factors factors = {a, b, y, 1, 1};
-    return (dq_requantize_to){.scale = scale,
-                              .factors = factors,
-                              .exact = dq_exact_products(scale, &factors, n),
-                              .zero_point = lo + (int32_t)kernel_random(256),
-                              .lo = lo,
-                              .hi = lo + 255};
+    dq_requantize_to to = {.scale = scale,
+                           .factors = factors,
+                           .exact = dq_exact_products(scale, &factors, n),
+                           .zero_point = lo + (int32_t)kernel_random(256),
+                           .lo = lo,
+                           .hi = lo + 255};
+    if (kernel_random(2))
+        kernel_add_bias(&to, sums, n);
+    return to;
 }
 
 int32_t kernel_sum(void)

@@ -30,12 +30,16 @@ float *kernel_floats(size_t n);
 /** (sum * a * b + c) / y in real numbers (IEEE 754 where an operand is not finite, or y is 0), rounded to
  * nearest, ties to even; 2^20 in size at most; NaN gives INT32_MIN. */
 int32_t kernel_quotient(int64_t sum, double a, float b, float c, float y);
-/** What dq_requantize_fn makes of a sum with the multiplier of a column. */
+/** What dq_requantize_fn makes of a sum with the multiplier, and the bias, of a column. */
 int32_t kernel_code(int32_t sum, const dq_requantize_to *to, size_t column);
 /** Sums of all sizes. */
 int32_t kernel_sum(void);
 /** Multipliers of n columns, of which many make a tie or nearly one of sums[j], or are of extreme sizes. */
 dq_requantize_to kernel_requantize_to(const int32_t *sums, size_t n);
+
+/** Adds a bias of floats to columns whose scales are finite: any, or one that makes a tie or nearly one of
+ * sums[j]. */
+void kernel_add_bias(dq_requantize_to *to, const int32_t *sums, size_t n);
 
 /** Fails the test when a guard byte of any memory since the last call changed; frees it all. */
 void kernel_done(void);

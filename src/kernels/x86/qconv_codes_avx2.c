@@ -35,27 +35,29 @@ typedef struct tap {
 /* Behind it: of each group what its sums begin with, as `at` of a tap, and then its taps. */
 typedef struct head {
     int32_t init;
-    float scale;
+    float scale, shift; /* shift: 0 where there is none */
     int16_t zero_point;
     int8_t flip;
     bool couples;          /* six taps, every other one a byte behind the one before it */
-    uint16_t groups, each; /* taps of a group */
+    uint32_t groups, each; /* taps of a group */
 } head;
 _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words");
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
 #define NEAR 0x1.9p-23
+#define NEAR_SHIFTED 0x1p-21
 
 static inline __m256d whole(__m256d v)
 {
     return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The rounded products of four sums with multiplier 0, as floats. */
+/* What multiplier 0 and its bias make of four sums, rounded, as floats. */
 static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
 {
-    __m256d v = _mm256_mul_pd(sums, _mm256_set1_pd(to->scale[0])), rounded = whole(v);
+    const __m256d shift = _mm256_set1_pd(to->bias.shift ? to->bias.shift[0] : 0);
+    __m256d v = _mm256_add_pd(_mm256_mul_pd(sums, _mm256_set1_pd(to->scale[0])), shift), rounded = whole(v);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, rounded));
     int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
     float out[4];
@@ -72,24 +74,32 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
 
 /* Whether products with the float are rounded as the exact ones are, for the sums next to where the
  * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
- * nearest one move such a place by no more than NEAR of it: where no sum is so near, there is nothing to see.
- */
+ * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
+ * its sum with the product is, by NEAR_SHIFTED of where it would be without: where no sum is so near, there
+ * is nothing to see. */
 static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
 {
+    const bool shifted = sure_shift(to) != 0;
     const __m256d inverse = _mm256_set1_pd(1 / to->scale[0]);
-    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC);
+    const __m256d shift = _mm256_set1_pd(shifted ? to->bias.shift[0] : 0);
+    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC), more = _mm256_cvtpd_ps(shift);
+    const double share = shifted ? NEAR_SHIFTED : NEAR;
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
         __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
-        __m256d place = _mm256_mul_pd(half, inverse), sum = whole(place), sign = _mm256_set1_pd(-0.0);
+        __m256d place = _mm256_mul_pd(_mm256_sub_pd(half, shift), inverse), sum = whole(place);
+        const __m256d sign = _mm256_set1_pd(-0.0), unshifted = _mm256_mul_pd(half, inverse);
         __m256d distance = _mm256_andnot_pd(sign, _mm256_sub_pd(place, sum));
-        __m256d moved = _mm256_andnot_pd(sign, _mm256_mul_pd(place, _mm256_set1_pd(NEAR)));
+        __m256d moved = _mm256_andnot_pd(sign, _mm256_mul_pd(unshifted, _mm256_set1_pd(share)));
         if (_mm256_movemask_pd(_mm256_cmp_pd(distance, moved, _CMP_LE_OQ)) == 0)
             continue;
         for (int i = -1; i <= 1; i++) {
             __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
             __m128 exact = exact_products(here, to);
-            __m128 code = _mm_sub_ps(_mm_fmadd_ps(_mm256_cvtpd_ps(here), floats, middle), middle);
+            __m128 sums = _mm256_cvtpd_ps(here);
+            __m128 code = shifted ? _mm_add_ps(_mm_fmadd_ps(sums, floats, more), middle)
+                                  : _mm_fmadd_ps(sums, floats, middle);
+            code = _mm_sub_ps(code, middle);
             differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, code));
         }
     }
@@ -102,7 +112,7 @@ float dq_qlanes_sure_avx2(const dq_requantize_to *to, double largest)
     const double scale = to->scale[0];
     const float nearest = (float)scale,
                 tries[TRIES] = {nearest, nextafterf(nearest, 0), nextafterf(nearest, 1)};
-    if (!(scale >= 0x1p-14) || !(largest * scale < INT16_MAX))
+    if (!(scale >= 0x1p-14) || !(largest * scale + 1 < INT16_MAX))
         return 0;
     for (size_t i = 0; i < TRIES; i++)
         if (is_sure(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
@@ -194,8 +204,8 @@ static bool find_groups(const tap *taps, size_t count, size_t room, head *h, tap
 {
     for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
         for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
-            h->groups = (uint16_t)groups;
-            h->each = (uint16_t)each;
+            h->groups = (uint32_t)groups;
+            h->each = (uint32_t)each;
             if (groups * (each + 1) <= room && share_out(taps, count, h, out))
                 return true;
         }
@@ -235,7 +245,7 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
         all += size_of(w[t]);
     }
     h->groups = all > GROUP_MOST ? 2 : 1;
-    h->each = (uint16_t)(EACH / h->groups);
+    h->each = EACH / h->groups;
     for (size_t i = 0; i < ROWS; i++) { /* the row that both groups share */
         const size_t order[ROWS] = {i == 0 ? 1 : 0, i, i == 2 ? 1 : 2};
         int most = h->groups == 1 ? 2 * ANY : GROUP_MOST;
@@ -280,6 +290,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     h->couples = find_couples(w, at, n, h, out);
     if (!h->couples && (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, room_for(n), h, out)))
         return false;
+    h->shift = sure_shift(to);
     h->zero_point = (int16_t)(to->zero_point - to->lo);
     h->flip = (int8_t)to->lo;
     h->init = init;
@@ -492,14 +503,14 @@ static inline __attribute__((always_inline)) void floats_of(const __m256i *sums,
         out[k] = _mm256_cvtepi32_ps(v[k]);
 }
 
-/* n outputs of so many groups: 1 and 2 are constants. */
-static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, size_t groups,
-                                                            bool apart, size_t n, uint8_t *out)
+/* n outputs of so many groups: 1 and 2 are constants; `shifted` is constant, too. */
+static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, const head *h, size_t groups,
+                                                           bool apart, bool shifted, size_t n, uint8_t *out)
 {
     const __m256i zero_point = _mm256_set1_epi16(h->zero_point), flip = _mm256_set1_epi8(h->flip);
     const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8,
                                           10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-    const __m256 scale = _mm256_set1_ps(h->scale);
+    const __m256 scale = _mm256_set1_ps(h->scale), shift = _mm256_set1_ps(h->shift);
     for (size_t i = 0; i < n; i += CHUNK, sums += VECTORS * groups) {
         __m256 v[2 * VECTORS];
         if (groups == 1)
@@ -507,15 +518,33 @@ static inline __attribute__((always_inline)) void put_codes(const __m256i *sums,
         else
             floats_of(sums, h, groups, v);
         for (int k = 0; k < 2 * VECTORS; k += 4, out += STEP) {
-            __m256i low = sure_halves(sure_rounded(v[k], scale), sure_rounded(v[k + 2], scale), zero_point);
-            __m256i high =
-                sure_halves(sure_rounded(v[k + 1], scale), sure_rounded(v[k + 3], scale), zero_point);
+            __m256i low = sure_halves(sure_rounded(v[k], scale, shift, shifted),
+                                      sure_rounded(v[k + 2], scale, shift, shifted), zero_point);
+            __m256i high = sure_halves(sure_rounded(v[k + 1], scale, shift, shifted),
+                                       sure_rounded(v[k + 3], scale, shift, shifted), zero_point);
             __m256i codes = _mm256_packus_epi16(low, high);
             if (apart)
                 codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
             _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, flip));
         }
     }
+}
+
+static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, bool apart,
+                                                            bool shifted, size_t n, uint8_t *out)
+{
+    if (h->groups == 1)
+        codes_of(sums, h, 1, apart, shifted, n, out);
+    else if (h->groups == 2)
+        codes_of(sums, h, 2, apart, shifted, n, out);
+    else
+        codes_of(sums, h, h->groups, apart, shifted, n, out);
+}
+
+static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool apart, size_t n,
+                                                  uint8_t *out)
+{
+    put_codes(sums, h, apart, true, n, out);
 }
 
 /* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
@@ -554,12 +583,10 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
             windows w = begin_windows(x + i * down + j * stride, down, apart, some, width);
             const size_t all = w.all;
             sum_all(&w, h, sums);
-            if (h->groups == 1)
-                put_codes(sums, h, 1, apart, all, made);
-            else if (h->groups == 2)
-                put_codes(sums, h, 2, apart, all, made);
+            if (h->shift == 0)
+                put_codes(sums, h, apart, false, all, made);
             else
-                put_codes(sums, h, h->groups, apart, all, made);
+                put_shifted(sums, h, apart, all, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }

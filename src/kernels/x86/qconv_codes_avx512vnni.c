@@ -27,7 +27,7 @@ typedef struct quad {
 /* Before the quads. */
 typedef struct head {
     int32_t init, zero_point, lo;
-    float scale;
+    float scale, shift; /* shift: 0 where there is none */
     size_t quads;
 } head;
 
@@ -64,6 +64,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     for (size_t i = 0; i < n; i++)
         largest += 255 * abs(w[i]);
     *h = (head){.init = init, .zero_point = to->zero_point, .lo = to->lo};
+    h->shift = sure_shift(to);
     h->scale = largest < INT32_MAX ? dq_qlanes_sure_avx2(to, largest) : 0;
     for (size_t i = 0, first; i < n && h->scale > 0;) {
         int16_t left[QUAD] = {0};
@@ -106,7 +107,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
 
 typedef struct form {
     __m512i init, zero_point, flip;
-    __m512 scale;
+    __m512 scale, shift;
 } form;
 
 /* The lower halves of both hold results: those of the second go into the upper halves of the first. */
@@ -117,9 +118,9 @@ static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
 }
 
 /* 64 codes of windows that begin in the vectors at x: two, or `apart` four; that and, where not 0, `quads`
- * are constant in each call. */
-static inline __attribute__((always_inline)) __m512i codes(const uint8_t *const x[QUAD], const quad *q,
-                                                           size_t quads, bool apart, const form *f)
+ * are constant in most calls, and so is `shifted`. */
+static inline __attribute__((always_inline)) __m512i
+codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool apart, bool shifted, const form *f)
 {
     const __m512i turn =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
@@ -133,9 +134,11 @@ static inline __attribute__((always_inline)) __m512i codes(const uint8_t *const 
             v[k] = _mm512_dpbusd_epi32(v[k], bytes, apart || k % 2 == 0 ? w : next);
         }
     }
-    for (int k = 0; k < QUAD; k++)
-        v[k] = _mm512_castps_si512(
-            _mm512_fmadd_ps(_mm512_cvtepi32_ps(v[k]), f->scale, _mm512_set1_ps(SURE_MAGIC)));
+    for (int k = 0; k < QUAD; k++) {
+        const __m512 sums = _mm512_cvtepi32_ps(v[k]), magic = _mm512_set1_ps(SURE_MAGIC);
+        v[k] = _mm512_castps_si512(shifted ? _mm512_add_ps(_mm512_fmadd_ps(sums, f->scale, f->shift), magic)
+                                           : _mm512_fmadd_ps(sums, f->scale, magic));
+    }
     __m512i all = _mm512_packus_epi16(halves(v[0], v[1], f->zero_point), halves(v[2], v[3], f->zero_point));
     all = apart ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
                 : _mm512_shuffle_epi8(all, turn);
@@ -166,17 +169,17 @@ static inline void next_unit(units *u, const uint8_t *x[2])
 }
 
 static inline __attribute__((always_inline)) void make_codes(units u, const head *h, size_t quads, bool apart,
-                                                             uint8_t *out)
+                                                             bool shifted, uint8_t *out)
 {
     const quad *q = (const quad *)(h + 1);
     const form f = {_mm512_set1_epi32(h->init), _mm512_set1_epi16((int16_t)(h->zero_point - h->lo)),
-                    _mm512_set1_epi8((char)h->lo), _mm512_set1_ps(h->scale)};
+                    _mm512_set1_epi8((char)h->lo), _mm512_set1_ps(h->scale), _mm512_set1_ps(h->shift)};
     for (size_t i = apart ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
         const uint8_t *x[QUAD];
         next_unit(&u, x);
         if (apart)
             next_unit(&u, x + 2);
-        _mm512_storeu_si512(out, codes(x, q, quads, apart, &f));
+        _mm512_storeu_si512(out, codes(x, q, quads, apart, shifted, &f));
     }
 }
 
@@ -219,11 +222,13 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
                        .left = one ? across : across * some,
                        .both = (all - 1 - ((across - 1) << each)) * stride > 1};
             if (apart)
-                make_codes(u, h, h->quads, true, made);
+                make_codes(u, h, h->quads, true, h->shift != 0, made);
+            else if (h->quads == ROW && h->shift == 0)
+                make_codes(u, h, ROW, false, false, made);
             else if (h->quads == ROW)
-                make_codes(u, h, ROW, false, made);
+                make_codes(u, h, ROW, false, true, made);
             else
-                make_codes(u, h, h->quads, false, made);
+                make_codes(u, h, h->quads, false, h->shift != 0, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }

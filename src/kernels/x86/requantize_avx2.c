@@ -30,12 +30,12 @@ static inline bool sure(__m256i least)
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
 }
 
-/* Bits 14 and up for eight sums; the scale is finite, and times UNIT. */
-static inline __m256i eight(const int32_t *acc, __m256 scale, __m256i *least)
+/* Bits 14 and up for eight sums; the scale is finite, and times UNIT. `begin` is BEGINNING, or beginning_with
+ * of their shifts. */
+static inline __m256i eight(const int32_t *acc, __m256 scale, __m256 begin, __m256i *least)
 {
-    const __m256 middle = _mm256_set1_ps(BEGINNING);
     __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
-    __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, middle));
+    __m256i bits = _mm256_castps_si256(_mm256_fmadd_ps(v, scale, begin));
     *least = _mm256_min_epi32(*least, _mm256_and_si256(bits, _mm256_set1_epi32((1 << FRACTION) - 1)));
     return _mm256_srai_epi32(bits, FRACTION);
 }
@@ -58,13 +58,29 @@ static __attribute__((noinline)) __m128i settled(__m128i rounded, int unsure, co
     return _mm_loadu_si128((const __m128i *)(const void *)v);
 }
 
+/* What makes a result of a sum in double, for four of them. */
+typedef struct term {
+    __m256d scale, shift;
+} term;
+
+/* `shift` NULL: zeros. */
+static inline term load_term(const double *scale, const double *shift)
+{
+    return (term){_mm256_loadu_pd(scale), shift ? _mm256_loadu_pd(shift) : _mm256_setzero_pd()};
+}
+
+static inline term same_term(const double *scale, const double *shift)
+{
+    return (term){_mm256_set1_pd(*scale), _mm256_set1_pd(shift ? *shift : 0)};
+}
+
 /* The same in double, for four sums. The maximum with `low` last: where the product is NaN, the instruction
  * gives its second operand. */
-static inline __m128i four_exactly(const int32_t *acc, __m256d scale, const multipliers *m)
+static inline __m128i four_exactly(const int32_t *acc, const term *t, const multipliers *m)
 {
     const __m256d low = _mm256_set1_pd(-256), high = _mm256_set1_pd(256);
     __m128i sums = _mm_loadu_si128((const __m128i *)(const void *)acc);
-    __m256d v = _mm256_mul_pd(_mm256_cvtepi32_pd(sums), scale);
+    __m256d v = _mm256_add_pd(_mm256_mul_pd(_mm256_cvtepi32_pd(sums), t->scale), t->shift);
     v = _mm256_min_pd(_mm256_max_pd(v, low), high);
     __m256d whole = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, whole));
@@ -77,18 +93,22 @@ static inline __m128i four_exactly(const int32_t *acc, __m256d scale, const mult
 }
 
 /* For eight sums of any scales. */
-static inline __m256i eight_exactly(const int32_t *acc, __m256d low, __m256d high, const multipliers *m)
+static inline __m256i eight_exactly(const int32_t *acc, const term *low, const term *high,
+                                    const multipliers *m)
 {
     const multipliers next = {m->to, m->first + LANES / 2 * m->step, m->step};
     return _mm256_set_m128i(four_exactly(acc + LANES / 2, high, &next), four_exactly(acc, low, m));
 }
 
-/* Scales are those of columns `first` on, or stand for them. */
+/* Scales and shifts are those of columns `first` on, or stand for them. */
 static __attribute__((noinline)) __m256i eight_columns(const int32_t *acc, const double *scale,
-                                                       const dq_requantize_to *to, size_t first)
+                                                       const double *shift, const dq_requantize_to *to,
+                                                       size_t first)
 {
     const multipliers m = {to, first, 1};
-    return eight_exactly(acc, _mm256_loadu_pd(scale), _mm256_loadu_pd(scale + LANES / 2), &m);
+    const term low = load_term(scale, shift);
+    const term high = load_term(scale + LANES / 2, shift ? shift + LANES / 2 : NULL);
+    return eight_exactly(acc, &low, &high, &m);
 }
 
 static inline __m256i no_fraction(void)
@@ -117,6 +137,22 @@ static inline __m256 eight_scales(const double *scale)
     return _mm256_set_m128(high, low);
 }
 
+/* beginning_with of eight shifts; NULL: BEGINNING. */
+static inline __m256 eight_begins(const double *shift)
+{
+    if (!shift)
+        return _mm256_set1_ps(BEGINNING);
+    const __m256d unit = _mm256_set1_pd(UNIT), begin = _mm256_set1_pd((double)BEGINNING);
+    __m256d low = _mm256_fmadd_pd(_mm256_loadu_pd(shift), unit, begin);
+    __m256d high = _mm256_fmadd_pd(_mm256_loadu_pd(shift + 4), unit, begin);
+    return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+}
+
+static inline __m256 same_begins(const double *shift)
+{
+    return _mm256_set1_ps(shift ? beginning_with(*shift) : BEGINNING);
+}
+
 static inline bool all_finite(__m256 s)
 {
     __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), s);
@@ -130,6 +166,7 @@ typedef struct row {
     const int32_t *acc;
     size_t n;            /* at least ROW_STEP */
     const double *scale; /* of the first multiplier */
+    const double *shift; /* the same; NULL: none */
     uint8_t *out;
     multipliers m;
     fixed f;
@@ -142,10 +179,11 @@ static inline size_t step_at(const row *r, size_t at)
 }
 
 /* Elements from `at` on, until there are all or a step is not sure: where this begins. No function is called,
- * so that constants stay in registers; `step` is constant in each call. */
-static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_t at, bool step)
+ * so that constants stay in registers; `step` and `shifted` are constant in each call. */
+static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_t at, bool step, bool shifted)
 {
     const fixed f = r->f;
+    __m256 begin = same_begins(shifted ? r->shift : NULL);
     __m256 s[ROW_VECTORS] = {_mm256_set1_ps((float)(r->scale[0] * UNIT))};
     bool finite = all_finite(s[0]);
     s[1] = s[2] = s[3] = s[0];
@@ -156,8 +194,11 @@ static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_
             s[i] = eight_scales(r->scale + j + i * LANES);
             finite = all_finite(s[i]) && (i == 0 || finite);
         }
-        for (int i = 0; i < ROW_VECTORS; i++)
-            v[i] = eight(r->acc + j + i * LANES, s[i], &least);
+        for (size_t i = 0; i < ROW_VECTORS; i++) {
+            if (step && shifted)
+                begin = eight_begins(r->shift + j + i * LANES);
+            v[i] = eight(r->acc + j + i * LANES, s[i], begin, &least);
+        }
         if (!finite || !sure(least))
             return at;
         _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &f)));
@@ -167,16 +208,16 @@ static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_
 
 static inline void put_exact(const row *r, size_t j, bool step)
 {
-    __m256d low = _mm256_set1_pd(r->scale[0]), high = low;
+    term low = same_term(r->scale, r->shift), high = low;
     __m256i v[ROW_VECTORS];
     for (size_t i = 0; i < ROW_VECTORS; i++) {
         const size_t at = j + i * LANES;
         if (step) {
-            low = _mm256_loadu_pd(r->scale + at);
-            high = _mm256_loadu_pd(r->scale + at + LANES / 2);
+            low = load_term(r->scale + at, r->shift ? r->shift + at : NULL);
+            high = load_term(r->scale + at + LANES / 2, r->shift ? r->shift + at + LANES / 2 : NULL);
         }
         const multipliers m = {r->m.to, r->m.first + at * r->m.step, r->m.step};
-        v[i] = eight_exactly(r->acc + at, low, high, &m);
+        v[i] = eight_exactly(r->acc + at, &low, &high, &m);
     }
     _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &r->f)));
 }
@@ -184,7 +225,10 @@ static inline void put_exact(const row *r, size_t j, bool step)
 static void put_row(const row *r, bool step)
 {
     for (size_t at = 0; at < r->n; at += ROW_STEP) {
-        at = step ? put_sure(r, at, true) : put_sure(r, at, false);
+        if (r->shift)
+            at = step ? put_sure(r, at, true, true) : put_sure(r, at, false, true);
+        else
+            at = step ? put_sure(r, at, true, false) : put_sure(r, at, false, false);
         if (at >= r->n)
             return;
         put_exact(r, step_at(r, at), step);
@@ -195,12 +239,15 @@ static void put_row(const row *r, bool step)
 static __attribute__((noinline)) void put_short(const row *r, bool step)
 {
     int32_t sums[ROW_STEP] = {0};
-    double scales[ROW_STEP] = {0};
+    double scales[ROW_STEP] = {0}, shifts[ROW_STEP] = {0};
     uint8_t codes[ROW_STEP];
-    const row whole = {sums, ROW_STEP, step ? scales : r->scale, codes, r->m, r->f};
+    const row whole = {sums, ROW_STEP, step ? scales : r->scale, step && r->shift ? shifts : r->shift, codes,
+                       r->m, r->f};
     memcpy(sums, r->acc, r->n * sizeof *sums);
     if (step)
         memcpy(scales, r->scale, r->n * sizeof *scales);
+    if (step && r->shift)
+        memcpy(shifts, r->shift, r->n * sizeof *shifts);
     put_row(&whole, step);
     dq_copy_row(r->out, codes, r->n);
 }
@@ -208,7 +255,13 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
 void dq_requantize_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
                         uint8_t *out)
 {
-    const row r = {acc, n, to->scale + first, out, {to, first, step}, fix(to->zero_point, to->lo)};
+    const row r = {.acc = acc,
+                   .n = n,
+                   .scale = to->scale + first,
+                   .shift = to->bias.shift ? to->bias.shift + first : NULL,
+                   .out = out,
+                   .m = {to, first, step},
+                   .f = fix(to->zero_point, to->lo)};
     if (n >= ROW_STEP)
         put_row(&r, step != 0);
     else if (n)
@@ -219,9 +272,9 @@ void dq_requantize_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to
 
 typedef struct tile {
     const dq_requantize_to *to;
-    size_t first; /* column */
-    const double *scale;
-    __m256 s[2]; /* the same as eight() wants them */
+    size_t first;                /* column */
+    const double *scale, *shift; /* shift NULL: none */
+    __m256 s[2], begin[2];       /* the same as eight() wants them */
     bool finite;
     fixed f;
 } tile;
@@ -237,16 +290,23 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
     dq_copy_row(out, bytes, n);
 }
 
+/* Eight columns of a row of 16, from its first column on. */
+static inline __m256i half_columns(const tile *t, const int32_t *acc, size_t half)
+{
+    const size_t at = half * LANES;
+    return eight_columns(acc + at, t->scale + at, t->shift ? t->shift + at : NULL, t->to, t->first + at);
+}
+
 /* Two rows of 16 columns. */
 static inline void two_rows(const tile *t, const int32_t *first, const int32_t *second, __m128i out[2])
 {
     __m256i least = no_fraction();
-    __m256i v[4] = {eight(first, t->s[0], &least), eight(first + LANES, t->s[1], &least),
-                    eight(second, t->s[0], &least), eight(second + LANES, t->s[1], &least)};
+    __m256i v[4] = {
+        eight(first, t->s[0], t->begin[0], &least), eight(first + LANES, t->s[1], t->begin[1], &least),
+        eight(second, t->s[0], t->begin[0], &least), eight(second + LANES, t->s[1], t->begin[1], &least)};
     if (__builtin_expect(!sure(least) || !t->finite, 0))
         for (size_t i = 0; i < 4; i++)
-            v[i] = eight_columns((i < 2 ? first : second) + i % 2 * LANES, t->scale + i % 2 * LANES, t->to,
-                                 t->first + i % 2 * LANES);
+            v[i] = half_columns(t, (i < 2 ? first : second), i % 2);
     __m256i codes = in_order(codes_of(v, &t->f));
     out[0] = _mm256_castsi256_si128(codes);
     out[1] = _mm256_extracti128_si256(codes, 1);
@@ -273,11 +333,10 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
                                           1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m256i v[QUAD], least = no_fraction();
     for (int i = 0; i < QUAD; i++)
-        v[i] = eight(rows[i] + half * LANES, t->s[half], &least);
+        v[i] = eight(rows[i] + half * LANES, t->s[half], t->begin[half], &least);
     if (__builtin_expect(!sure(least) || !t->finite, 0))
         for (int i = 0; i < QUAD; i++)
-            v[i] = eight_columns(rows[i] + half * LANES, t->scale + half * LANES, t->to,
-                                 t->first + (size_t)half * LANES);
+            v[i] = half_columns(t, rows[i], (size_t)half);
     return _mm256_shuffle_epi8(codes_of(v, &t->f), turn);
 }
 
@@ -325,7 +384,7 @@ static inline void as_columns(const tile *t, const int32_t *acc, size_t acc_stri
 void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                              const dq_requantize_to *to)
 {
-    double few[COLS] = {0};
+    double few[COLS] = {0}, few_shifts[COLS] = {0};
     tile t = {.to = to, .f = fix(to->zero_point, to->lo)};
     for (size_t i = 0, band; i < rows; i += band) {
         band = to->transposed || rows - i < BAND ? rows - i : BAND;
@@ -336,6 +395,11 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
             t.scale = to->scale + j;
             if (n < COLS)
                 t.scale = memcpy(few, t.scale, n * sizeof *few);
+            t.shift = to->bias.shift ? to->bias.shift + j : NULL;
+            if (n < COLS && t.shift)
+                t.shift = memcpy(few_shifts, t.shift, n * sizeof *few_shifts);
+            t.begin[0] = eight_begins(t.shift);
+            t.begin[1] = eight_begins(t.shift ? t.shift + LANES : NULL);
             t.s[0] = eight_scales(t.scale);
             t.s[1] = eight_scales(t.scale + LANES);
             t.finite = all_finite(t.s[0]) && all_finite(t.s[1]);
@@ -354,26 +418,28 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
 {
     const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
                                           1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const double *shift = to->bias.shift;
     fixed f = fix(to->zero_point, to->lo);
-    __m256 s[QUAD];
+    __m256 s[QUAD], begin[QUAD];
     const int32_t *rows[QUAD];
     bool finite = true;
     for (size_t j = 0; j < QUAD; j++) {
         size_t channel = j < channels ? j : channels - 1;
         rows[j] = c + channel * c_stride;
         s[j] = _mm256_set1_ps((float)(to->scale[channel] * UNIT));
+        begin[j] = same_begins(shift ? shift + channel : NULL);
         finite = finite && all_finite(s[j]);
     }
     uint8_t *out = to->out;
     for (size_t p = 0; p < n; p += LANES) {
         __m256i v[QUAD], least = no_fraction();
         for (int j = 0; j < QUAD; j++)
-            v[j] = eight(rows[j] + p, s[j], &least);
+            v[j] = eight(rows[j] + p, s[j], begin[j], &least);
         if (__builtin_expect(!finite || !sure(least), 0))
             for (size_t j = 0; j < QUAD; j++) {
                 const multipliers m = {to, j < channels ? j : channels - 1, 0};
-                __m256d scale = _mm256_set1_pd(to->scale[m.first]);
-                v[j] = eight_exactly(rows[j] + p, scale, scale, &m);
+                const term t = same_term(to->scale + m.first, shift ? shift + m.first : NULL);
+                v[j] = eight_exactly(rows[j] + p, &t, &t, &m);
             }
         __m256i codes = _mm256_shuffle_epi8(codes_of(v, &f), turn);
         uint32_t pixels[LANES];
@@ -394,18 +460,20 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
 /* ---- A row whose scale is sure ------------------------------------------------------------------------- */
 
 typedef struct sure_row {
-    __m256 scale;
+    __m256 scale, shift;
     __m256i zero_point, flip;
 } sure_row;
 
-static inline void put_32(const int32_t *c, const sure_row *by, uint8_t *out)
+/* `shifted` is constant in each call. */
+static inline __attribute__((always_inline)) void put_32(const int32_t *c, const sure_row *by, bool shifted,
+                                                         uint8_t *out)
 {
     const __m256i turn = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1,
                                           3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     __m256i v[ROW_VECTORS];
     for (size_t i = 0; i < ROW_VECTORS; i++) {
         __m256i sums = _mm256_loadu_si256((const __m256i *)(const void *)(c + i * LANES));
-        v[i] = sure_rounded(_mm256_cvtepi32_ps(sums), by->scale);
+        v[i] = sure_rounded(_mm256_cvtepi32_ps(sums), by->scale, by->shift, shifted);
     }
     __m256i codes =
         _mm256_packus_epi16(sure_halves(v[0], v[1], by->zero_point), sure_halves(v[2], v[3], by->zero_point));
@@ -413,17 +481,28 @@ static inline void put_32(const int32_t *c, const sure_row *by, uint8_t *out)
     _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(codes, by->flip));
 }
 
-void dq_qlanes_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+static inline __attribute__((always_inline)) void put_sure_row(const int32_t *c, size_t n, const sure_row *by,
+                                                               bool shifted, uint8_t *out)
 {
     uint8_t few[ROW_STEP];
-    const sure_row by = {_mm256_set1_ps(scale), _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
-                         _mm256_set1_epi8((char)to->lo)};
     if (n < ROW_STEP) {
-        put_32(c, &by, few);
-        dq_copy_row(to->out, few, n);
+        put_32(c, by, shifted, few);
+        dq_copy_row(out, few, n);
         return;
     }
     for (size_t p = 0; p < n - ROW_STEP; p += ROW_STEP)
-        put_32(c + p, &by, to->out + p);
-    put_32(c + n - ROW_STEP, &by, to->out + n - ROW_STEP);
+        put_32(c + p, by, shifted, out + p);
+    put_32(c + n - ROW_STEP, by, shifted, out + n - ROW_STEP);
+}
+
+void dq_qlanes_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+{
+    const float shift = sure_shift(to);
+    const sure_row by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),
+                         _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
+                         _mm256_set1_epi8((char)to->lo)};
+    if (shift != 0)
+        put_sure_row(c, n, &by, true, to->out);
+    else
+        put_sure_row(c, n, &by, false, to->out);
 }

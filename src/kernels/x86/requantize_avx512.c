@@ -24,9 +24,10 @@ static inline form form_of(const dq_requantize_to *to)
 
 /* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
  * operand. `unsure`: those near a tie. */
-static inline __m256i eight(__m256i acc, __m512d scale, const dq_requantize_to *to, __mmask8 *unsure)
+static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_requantize_to *to,
+                            __mmask8 *unsure)
 {
-    __m512d v = _mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale);
+    __m512d v = _mm512_add_pd(_mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale), shift);
     v = _mm512_max_pd(v, _mm512_set1_pd(to->lo - to->zero_point));
     v = _mm512_min_pd(v, _mm512_set1_pd(to->hi - to->zero_point));
     __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -49,12 +50,15 @@ static __attribute__((noinline)) void settle(const int32_t *acc, unsigned unsure
 static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const dq_requantize_to *to,
                                             size_t first, size_t step, uint8_t *out)
 {
-    __m512d s = _mm512_set1_pd(n ? to->scale[first] : 0);
+    const double *shift = to->bias.shift ? to->bias.shift + first : NULL;
+    __m512d s = _mm512_set1_pd(n ? to->scale[first] : 0), more = _mm512_set1_pd(n && shift ? *shift : 0);
     for (size_t j = 0; j < n; j += 8) {
         __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff, unsure;
         if (step)
             s = _mm512_maskz_loadu_pd(some, to->scale + first + j);
-        __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, to, &unsure);
+        if (step && shift)
+            more = _mm512_maskz_loadu_pd(some, shift + j);
+        __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, more, to, &unsure);
         _mm256_mask_cvtepi32_storeu_epi8(out + j, some, results);
         if (unsure & some)
             settle(acc + j, unsure & some, to, first + j * step, step, out + j);
@@ -73,18 +77,32 @@ static inline __m512 sixteen_scales(const double *scale, size_t n)
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 
+/* beginning_with of n shifts; NULL: BEGINNING. */
+static inline __m512 sixteen_begins(const double *shift, size_t n)
+{
+    if (!shift)
+        return _mm512_set1_ps(BEGINNING);
+    const __m512d unit = _mm512_set1_pd(UNIT), begin = _mm512_set1_pd((double)BEGINNING);
+    const __mmask16 some = (__mmask16)((1u << n) - 1);
+    __m512d low = _mm512_maskz_loadu_pd((__mmask8)some, shift);
+    __m512d high = _mm512_maskz_loadu_pd((__mmask8)(some >> 8), shift + 8);
+    __m256 floats = _mm512_cvtpd_ps(_mm512_fmadd_pd(low, unit, begin));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(floats),
+                              _mm512_cvtpd_ps(_mm512_fmadd_pd(high, unit, begin)), 1);
+}
+
 static inline bool all_finite(__m512 s)
 {
     return _mm512_cmp_ps_mask(_mm512_abs_ps(s), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ) == 0xffff;
 }
 
-/* Bits 14 and up for sixteen sums; the scale is finite. `unsure`: those that products in double might round
- * otherwise, whose fraction has no bits but the lowest. */
-static inline __m512i rounded(const int32_t *acc, __m512 scale, __mmask16 *unsure)
+/* Bits 14 and up for sixteen sums; the scale is finite, and `begin` sixteen_begins of them. `unsure`: those
+ * that products in double might round otherwise, whose fraction has no bits but the lowest. */
+static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __mmask16 *unsure)
 {
     _Static_assert((UNSURE & (UNSURE + 1)) == 0, "ones below");
     __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(acc));
-    __m512i bits = _mm512_castps_si512(_mm512_fmadd_ps(v, scale, _mm512_set1_ps(BEGINNING)));
+    __m512i bits = _mm512_castps_si512(_mm512_fmadd_ps(v, scale, begin));
     *unsure |= _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(((1 << FRACTION) - 1) & ~UNSURE));
     return _mm512_srai_epi32(bits, FRACTION);
 }
@@ -107,13 +125,14 @@ static inline __m512i regroup(__m512i v)
 void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
                           uint8_t *out)
 {
-    const double *scale = to->scale + first;
+    const double *scale = to->scale + first, *shift = to->bias.shift ? to->bias.shift + first : NULL;
     form f = form_of(to);
     if (n < WIDE) {
         exact(acc, n, to, first, step, out);
         return;
     }
     __m512 s = _mm512_set1_ps((float)(scale[0] * UNIT));
+    __m512 begin = _mm512_set1_ps(shift ? beginning_with(*shift) : BEGINNING);
     for (size_t at = 0; at < n; at += WIDE) {
         size_t j = n - at < WIDE ? n - WIDE : at; /* the last ones reach back over those before them */
         __m512i v[GROUP];
@@ -123,8 +142,9 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *
             if (step) {
                 s = sixteen_scales(scale + j + k * LANES, LANES);
                 finite = all_finite(s) && (k == 0 || finite);
+                begin = sixteen_begins(shift ? shift + j + k * LANES : NULL, LANES);
             }
-            v[k] = rounded(acc + j + k * LANES, s, &unsure);
+            v[k] = rounded(acc + j + k * LANES, s, begin, &unsure);
         }
         if (finite && unsure == 0)
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
@@ -138,7 +158,7 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *
 typedef struct tile {
     const int32_t *acc; /* the columns at hand */
     size_t stride, first, cols;
-    __m512 s; /* scales as floats */
+    __m512 s, begin; /* scales and shifts as floats */
     bool finite;
     form f;
 } tile;
@@ -163,7 +183,7 @@ static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
     __m512i v[GROUP];
     __mmask16 unsure = 0;
     for (size_t k = 0; k < GROUP; k++)
-        v[k] = rounded(row_of(t, i + k, rows), t->s, &unsure);
+        v[k] = rounded(row_of(t, i + k, rows), t->s, t->begin, &unsure);
     return t->finite && unsure == 0 ? quarters(v, &t->f) : exact_rows(t, i, rows);
 }
 
@@ -213,9 +233,11 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
                          size_t first, uint8_t *out)
 {
     const form f = form_of(to);
-    __m512 s[GROUP];
+    const double *shift = to->bias.shift ? to->bias.shift + first : NULL;
+    __m512 s[GROUP], begin[GROUP];
     bool finite = true;
     for (size_t k = 0; k < GROUP; k++) {
+        begin[k] = sixteen_begins(shift ? shift + k * LANES : NULL, LANES);
         s[k] = sixteen_scales(to->scale + first + k * LANES, LANES);
         finite = all_finite(s[k]) && finite;
     }
@@ -223,7 +245,7 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
         __m512i v[GROUP];
         __mmask16 unsure = 0;
         for (size_t k = 0; k < GROUP; k++)
-            v[k] = rounded(acc + k * LANES, s[k], &unsure);
+            v[k] = rounded(acc + k * LANES, s[k], begin[k], &unsure);
         if (finite && unsure == 0)
             _mm512_storeu_si512(out, regroup(quarters(v, &f)));
         else
@@ -243,6 +265,7 @@ void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t row
         t.cols = cols - j < LANES ? cols - j : LANES;
         t.first = j;
         t.s = sixteen_scales(to->scale + j, t.cols);
+        t.begin = sixteen_begins(to->bias.shift ? to->bias.shift + j : NULL, t.cols);
         t.finite = all_finite(t.s);
         if (to->transposed)
             as_columns(&t, rows, to->out + j * to->out_stride, to->out_stride);

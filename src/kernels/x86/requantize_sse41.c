@@ -8,11 +8,16 @@ typedef struct bounds {
     __m128d low, high;
 } bounds;
 
+/* What makes a result of a sum, for two of them. */
+typedef struct term {
+    __m128d scale, shift;
+} term;
+
 /* Two sums. The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
  * `off`: the largest distance from a whole number so far. */
-static inline __m128i scaled(__m128i acc, __m128d scale, bounds b, __m128d *off)
+static inline __m128i scaled(__m128i acc, const term *t, bounds b, __m128d *off)
 {
-    __m128d v = _mm_mul_pd(_mm_cvtepi32_pd(acc), scale);
+    __m128d v = _mm_add_pd(_mm_mul_pd(_mm_cvtepi32_pd(acc), t->scale), t->shift);
     v = _mm_min_pd(_mm_max_pd(v, b.low), b.high);
     __m128i rounded = _mm_cvtpd_epi32(v); /* to nearest even */
     __m128d distance = _mm_sub_pd(v, _mm_cvtepi32_pd(rounded));
@@ -20,29 +25,30 @@ static inline __m128i scaled(__m128i acc, __m128d scale, bounds b, __m128d *off)
     return rounded;
 }
 
-static inline __m128i four(const int32_t *acc, __m128d s0, __m128d s1, bounds b, __m128d *off)
+static inline __m128i four(const int32_t *acc, const term t[2], bounds b, __m128d *off)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)acc);
-    return _mm_unpacklo_epi64(scaled(v, s0, b, off), scaled(_mm_srli_si128(v, 8), s1, b, off));
+    return _mm_unpacklo_epi64(scaled(v, t, b, off), scaled(_mm_srli_si128(v, 8), t + 1, b, off));
 }
 
 static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
                   uint8_t *out)
 {
-    const double *scale = to->scale + first;
+    const double *scale = to->scale + first, *shift = to->bias.shift ? to->bias.shift + first : NULL;
     size_t j = 0;
     if (n >= 8) {
         bounds b = {_mm_set1_pd(to->lo - to->zero_point), _mm_set1_pd(to->hi - to->zero_point)};
         __m128i zero = _mm_set1_epi16((short)to->zero_point);
-        __m128d s[4];
+        term t[4];
         for (int v = 0; v < 4; v++)
-            s[v] = _mm_set1_pd(scale[0]);
+            t[v] = (term){_mm_set1_pd(scale[0]), _mm_set1_pd(shift ? shift[0] : 0)};
         for (; j + 8 <= n; j += 8) {
-            for (int v = 0; v < 4 && step; v++)
-                s[v] = _mm_loadu_pd(scale + j + 2 * v);
+            for (int v = 0; v < 4 && step; v++) {
+                t[v].scale = _mm_loadu_pd(scale + j + 2 * v);
+                t[v].shift = shift ? _mm_loadu_pd(shift + j + 2 * v) : t[v].shift;
+            }
             __m128d off = _mm_setzero_pd();
-            __m128i words =
-                _mm_packs_epi32(four(acc + j, s[0], s[1], b, &off), four(acc + j + 4, s[2], s[3], b, &off));
+            __m128i words = _mm_packs_epi32(four(acc + j, t, b, &off), four(acc + j + 4, t + 2, b, &off));
             words = _mm_add_epi16(words, zero);
             __m128i bytes = to->lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
             _mm_storel_epi64((__m128i *)(void *)(out + j), bytes);

@@ -12,9 +12,19 @@
 /* Added to and taken from a float of less than 2^22, this rounds to a whole number: the lower bits. */
 #define SURE_MAGIC 12582912.0f
 
-static inline __m256i sure_rounded(__m256 v, __m256 scale)
+/* The shift of column 0; 0: there is none. */
+static inline float sure_shift(const dq_requantize_to *to)
 {
-    return _mm256_castps_si256(_mm256_fmadd_ps(v, scale, _mm256_set1_ps(SURE_MAGIC)));
+    return to->bias.shift ? (float)to->bias.shift[0] : 0;
+}
+
+/* `shifted`, constant in each call: a shift that is not 0 is added to the products first. */
+static inline __attribute__((always_inline)) __m256i sure_rounded(__m256 v, __m256 scale, __m256 shift,
+                                                                  bool shifted)
+{
+    const __m256 magic = _mm256_set1_ps(SURE_MAGIC);
+    return _mm256_castps_si256(shifted ? _mm256_add_ps(_mm256_fmadd_ps(v, scale, shift), magic)
+                                       : _mm256_fmadd_ps(v, scale, magic));
 }
 
 /* The lower halves of both hold results: those of the second go into the upper halves of the first. */

@@ -143,7 +143,7 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
                      (uint32_t)run->x_zero * (uint32_t)sum);
 }
 
-enum { INPUTS = 9 /* of a QLinearConv */ };
+enum { INPUTS = 10 /* of a QLinearConv */ };
 
 /* What channels are packed from, and behind it with what. */
 typedef struct channels_key {

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearConv: y = saturate(round(sum * x_scale * w_scale / y_scale) + y_zero_point), rounded once, where sum
- * is that of (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps. */
+ * is that of (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps.
+ *
+ * dqrun's operator may have the bias as floats, too: y = saturate(round((sum * x_scale * w_scale + bias) /
+ * y_scale)
+ * + y_zero_point), rounded once, with sum as before. The int32 bias is then the nearest one in the scale of
+ * the products: sums begin with it, and requantizing adds the rest (dq_requantize_bias). */
 #include "ops/conv/qconv.h"
 
-enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+#include <math.h>
+
+enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, FLOAT_BIAS };
 
 typedef struct state {
     dq_qconv conv;
     double *scales; /* of each output channel; NULL: found in each run, at the start of the scratch */
+    double
+        *shifts; /* of each output channel, as dq_requantize_bias has them; NULL: the bias is not of floats */
 } state;
 
 static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
@@ -22,6 +31,7 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->x_last = dq_node_int(call->node, "x_channels_last", both) != 0;
     conv->y_last = dq_node_int(call->node, "y_channels_last", both) != 0;
     DQ_TRY(dq_qconv_infer(call, conv, err));
+    DQ_TRY(dq_conv_bias_check(call, FLOAT_BIAS, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, X_SCALE, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, W_SCALE, true, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, Y_SCALE, false, &conv->s, err));
@@ -51,8 +61,40 @@ static void find_scales(const dq_op_call *call, size_t channels, double *scales)
         scales[j] = j && call->in[W_SCALE]->count == 1 ? scales[0] : scale_of(call, j);
 }
 
+static bool knows_scales(const dq_op_call *call)
+{
+    return dq_call_constant(call, X_SCALE) && dq_call_constant(call, W_SCALE) &&
+           dq_call_constant(call, Y_SCALE);
+}
+
+/* Of each output channel what is left of the bias in floats. The planner gives constants. */
+static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, dq_error *err)
+{
+    const size_t channels = st->conv.s.out_channels;
+    const dq_tensor *w_scale = call->in[W_SCALE];
+    if (!dq_call_in(call, BIAS) || !dq_call_constant(call, BIAS) || !dq_call_constant(call, FLOAT_BIAS) ||
+        !knows_scales(call))
+        return dq_call_fail_input(call, err, FLOAT_BIAS,
+                                  "is given without constant scales and a constant 'B'");
+    st->shifts = DQ_NEW_ARRAY(call->arena, channels, double);
+    if (!st->shifts)
+        return dq_no_memory(err, channels, "biases of a convolution");
+    for (size_t j = 0; j < channels; j++) {
+        st->shifts[j] = dq_requantize_shift(
+            dq_data(call->in[BIAS], int32_t)[j], dq_data(call->in[FLOAT_BIAS], float)[j],
+            (double)dq_data(call->in[X_SCALE], float)[0],
+            dq_data(w_scale, float)[w_scale->count == 1 ? 0 : j], dq_data(call->in[Y_SCALE], float)[0]);
+        if (!isfinite(scales[j]) || !(fabs(st->shifts[j]) <= DQ_MOST_SHIFT))
+            return dq_call_fail_input(call, err, FLOAT_BIAS,
+                                      "of channel %zu is %.9g quanta away from 'B', expected at most 0.5", j,
+                                      st->shifts[j]);
+    }
+    return DQ_OK;
+}
+
 /* How sums of `channels` channels from `channel` on become 8 bits, whose scales are at `scale`. */
-static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, size_t channels, const double *scale)
+static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, size_t channels, const double *scale,
+                                 const double *shift)
 {
     const dq_tensor *w = call->in[W_SCALE];
     const size_t step = w->count != 1;
@@ -61,18 +103,17 @@ static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, size_t 
                                 .b = dq_data(w, float) + channel * step,
                                 .b_step = step,
                                 .y = dq_data(call->in[Y_SCALE], float)};
+    dq_requantize_bias bias = {NULL, NULL, NULL};
+    if (shift)
+        bias = (dq_requantize_bias){shift, dq_data(call->in[FLOAT_BIAS], float) + channel,
+                                    dq_data(call->in[BIAS], int32_t) + channel};
     return (dq_requantize_to){.scale = scale,
                               .factors = factors,
-                              .exact = dq_exact_products(scale, &factors, channels),
+                              .bias = bias,
+                              .exact = !shift && dq_exact_products(scale, &factors, channels),
                               .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
                               .lo = lo,
                               .hi = lo + 255};
-}
-
-static bool knows_scales(const dq_op_call *call)
-{
-    return dq_call_constant(call, X_SCALE) && dq_call_constant(call, W_SCALE) &&
-           dq_call_constant(call, Y_SCALE);
 }
 
 static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
@@ -80,7 +121,8 @@ static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requ
     if (!knows_scales(call) || !dq_call_constant(call, Y_ZERO))
         return false;
     *scale = scale_of(call, channel);
-    *to = codes_of(call, channel, 1, scale);
+    const state *st = call->state;
+    *to = codes_of(call, channel, 1, scale, st->shifts ? st->shifts + channel : NULL);
     return true;
 }
 
@@ -90,7 +132,8 @@ static void store(const dq_conv_sums *sums)
     const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
     const double *scales = st->scales ? st->scales : (const double *)call->scratch;
-    dq_requantize_to to = codes_of(call, sums->channel, sums->channels, scales + sums->channel);
+    dq_requantize_to to = codes_of(call, sums->channel, sums->channels, scales + sums->channel,
+                                   st->shifts ? st->shifts + sums->channel : NULL);
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
@@ -131,6 +174,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
             return dq_no_memory(err, channels, "scales of a convolution");
         find_scales(call, channels, st->scales);
     }
+    if (dq_call_in(call, FLOAT_BIAS))
+        DQ_TRY(find_shifts(call, st->scales, st, err));
     return dq_qconv_prepare(call, &st->conv, err);
 }
 

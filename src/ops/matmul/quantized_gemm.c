@@ -3,16 +3,24 @@
  * transposed as attributes say, C int32 in that scale, added modulo 2^32. With y_scale the result is
  *     saturate(round(sum * alpha * sa * sb / sy) + zy),
  * rounded once as in the standard's QLinearMatMul, without y_scale float(sum) * float(float(alpha * sa) *
- * sb). */
+ * sb).
+ *
+ * dqrun's QGemm may have C as floats of the columns, too: with y_scale, and sum without C, the result is then
+ *     saturate(round((sum * alpha * sa * sb + bias) / sy) + zy),
+ * rounded once. C is the nearest int32 in the scale of the products: sums begin with it, and requantizing
+ * adds the rest (dq_requantize_bias). */
 #include "ops/matmul/int_matmul.h"
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
+#include <math.h>
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO, FLOAT_BIAS };
 
 typedef struct state {
     dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
     dq_qparam b_scale;
     double alpha;
     size_t c_row, c_col; /* steps of C in elements */
+    double *shifts;      /* of each column, as dq_requantize_bias has them; NULL: C is not of floats, too */
 } state;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -118,11 +126,43 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, result_type(call), 2, st.mm.s.dims, err);
 }
 
+/* What is left of the bias in floats. The planner gives constants. */
+static dq_status find_shifts(dq_op_call *call, state *st, dq_error *err)
+{
+    static const uint32_t constant[] = {A_SCALE, B_SCALE, C, Y_SCALE, FLOAT_BIAS};
+    const size_t n = st->mm.s.n;
+    for (size_t i = 0; i < sizeof constant / sizeof *constant; i++)
+        if (!dq_call_in(call, constant[i]) || !dq_call_constant(call, constant[i]))
+            return dq_call_fail_input(call, err, FLOAT_BIAS,
+                                      "is given without constant scales and a constant 'C'");
+    const dq_tensor *bias = call->in[FLOAT_BIAS], *c = call->in[C];
+    if (c->rank != 1 || c->count != n || bias->rank != 1 || bias->count != n)
+        return dq_call_fail_input(call, err, FLOAT_BIAS,
+                                  "has %zu elements and 'C' %zu, expected %zu of both (columns of B)",
+                                  bias->count, c->count, n);
+    st->shifts = DQ_NEW_ARRAY(call->arena, n, double);
+    if (!st->shifts)
+        return dq_no_memory(err, n, "biases of a product");
+    const double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
+    const float y = dq_data(call->in[Y_SCALE], float)[0];
+    for (size_t j = 0; j < n; j++) {
+        const float b = (float)dq_qparam_scale(call, &st->b_scale, j * st->b_scale.step);
+        st->shifts[j] = dq_requantize_shift(dq_data(c, int32_t)[j], dq_data(bias, float)[j], a, b, y);
+        if (!isfinite(a * (double)b / (double)y) || !(fabs(st->shifts[j]) <= DQ_MOST_SHIFT))
+            return dq_call_fail_input(call, err, FLOAT_BIAS,
+                                      "of column %zu is %.9g quanta away from 'C', expected at most 0.5", j,
+                                      st->shifts[j]);
+    }
+    return DQ_OK;
+}
+
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
     DQ_TRY(resolve(call, st, err));
+    if (dq_call_in(call, FLOAT_BIAS))
+        DQ_TRY(find_shifts(call, st, err));
     return dq_int_matmul_prepare(call, true, &st->mm, err);
 }
 
@@ -171,7 +211,11 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
         .lo = lo,
         .hi = lo + 255,
         .out_stride = st->mm.s.n};
-    to.exact = dq_exact_products(scales, &to.factors, st->b_scale.single ? 1 : sums->cols);
+    if (st->shifts)
+        to.bias =
+            (dq_requantize_bias){st->shifts + sums->col, dq_data(call->in[FLOAT_BIAS], float) + sums->col,
+                                 dq_data(call->in[C], int32_t) + sums->col};
+    to.exact = !st->shifts && dq_exact_products(scales, &to.factors, st->b_scale.single ? 1 : sums->cols);
     for (size_t i = 0; i < sums->rows; i += ROWS) {
         size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
         const int32_t *c = with_c(sums, st, i, rows, block);
