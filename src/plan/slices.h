@@ -20,7 +20,7 @@ struct dq_slices {
     dq_arena arena;
     dq_plan *shapes; /* of all nodes and slices, without places; has constants that the rest reads */
     size_t count;
-    uint32_t node_count;   /* the first of the nodes, which run by slices */
+    uint32_t node_count;      /* the first of the nodes, which run by slices */
     uint64_t work;            /* of all of them */
     dq_slice_runner *runners; /* for each thread; one, when each step has them all */
     size_t runner_count;
