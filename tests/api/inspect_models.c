@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Holds what sessions say of themselves against runs of whole models.
  *
- *     inspect_models MODEL.onnx|FOLDER…
+ *     inspect_models [--dim N] MODEL.onnx|FOLDER…
  *
  * A folder has the form of ONNX's tests (model.onnx, test_data_set_0/input_N.pb) or holds such folders.
- * Inputs of a lone model are zeros, with 2 for each unknown dimension. Each model is one test: its steps
+ * Inputs of a lone model are zeros, with N for each unknown dimension (2). Each model is one test: its steps
  * cover each node once, values that live together share no bytes, shapes told without a run are those of the
  * run; fused, and as written. The last line is "N passed, N failed, N skipped"; models that cannot run are
  * skipped. */
@@ -17,6 +17,7 @@
 
 enum { MOST_INPUTS = 256 };
 
+static int64_t unknown_dim = 2;
 static size_t passed, failed, skipped, values, shaped_outputs;
 
 typedef struct inputs {
@@ -37,7 +38,7 @@ static bool zeros(const dq_value_info *info, dq_tensor **t)
 {
     int64_t dims[DQ_MAX_RANK];
     for (size_t d = 0; d < info->rank; d++)
-        dims[d] = info->dims[d] < 0 ? 2 : info->dims[d];
+        dims[d] = info->dims[d] < 0 ? unknown_dim : info->dims[d];
     return info->kind == DQ_KIND_TENSOR &&
            dq_tensor_create(info->dtype, info->rank, dims, t, &inspect_err) == DQ_OK;
 }
@@ -154,7 +155,10 @@ static void check_path(const char *path)
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
+    const int first = argc > 2 && strcmp(argv[1], "--dim") == 0 ? 3 : 1;
+    if (first > 1)
+        unknown_dim = strtoll(argv[2], NULL, 10);
+    for (int i = first; i < argc; i++)
         check_path(argv[i]);
     printf("%zu lifetimes, %zu outputs with shapes\n", values, shaped_outputs);
     printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);

@@ -165,6 +165,60 @@ START_TEST(shapes_are_those_of_a_run)
 }
 END_TEST
 
+/* ---- A batch that runs by slices ----------------------------------------------------------------------- */
+
+static void find_slices(void *arg, const dq_log_record *record)
+{
+    bool *found = arg;
+    *found = *found || strstr(record->message, "nodes run by slices");
+}
+
+static void pool(const char *in, const char *out)
+{
+    static const int64_t three[] = {3, 3}, ones[] = {1, 1, 1, 1};
+    const dq_attribute attrs[] = {
+        {.size = sizeof *attrs, .name = "kernel_shape", .kind = DQ_ATTRIBUTE_INTS, .ints = three, .count = 2},
+        {.size = sizeof *attrs, .name = "pads", .kind = DQ_ATTRIBUTE_INTS, .ints = ones, .count = 4}};
+    must(add_node(b, "", "MaxPool", out, 1, &in, 1, &out, 2, attrs, &err));
+}
+
+/* Pools over a batch of large pictures, then a sum over the whole batch. */
+START_TEST(slices_are_listed_once_with_their_memory)
+{
+    enum { PICTURES = 8, CHANNELS = 16, SIDE = 96, POOLS = 4 };
+    static float x[PICTURES * CHANNELS * SIDE * SIDE];
+    const int64_t shape[] = {PICTURES, CHANNELS, SIDE, SIDE};
+    const char *const pooled[] = {"x", "a", "b", "c", "d"};
+    bool sliced = false;
+    size_t count = 0, shaped = 0;
+    dq_step_info first = DQ_STEP_INFO_INIT;
+    dq_session *teller = NULL;
+    begin();
+    input("x", DQ_FLOAT, 4, shape);
+    for (int i = 0; i < POOLS; i++)
+        pool(pooled[i], pooled[i + 1]);
+    node("ReduceMax", "d", NULL, "y");
+    output("y");
+    output("b");
+    must(dq_builder_finish(b, NULL, &model, &err));
+    open_session((unsigned)_i, false, find_slices, &sliced);
+    teller = session;
+    open_session((unsigned)_i, false, find_slices, &sliced);
+    must(dq_session_set_input(session, "x", over(DQ_FLOAT, 4, shape, x), &err));
+    must(dq_session_run(session, &err));
+    ck_assert(sliced);
+    ck_assert_uint_eq(dq_session_step_count(session), POOLS + 1);
+    must(dq_session_step(session, 0, &first, &err));
+    ck_assert_uint_eq(first.work, 1 + 9 * sizeof x / sizeof *x); /* all pictures, though some at a time */
+    holds(check_steps(model, session));
+    holds(check_lifetimes(session, &count));
+    ck_assert_uint_gt(count, POOLS);
+    holds(check_told(teller, session, 0, NULL, &shaped));
+    ck_assert_uint_eq(shaped, 2);
+    dq_session_free(teller);
+}
+END_TEST
+
 /* ---- Shapes: what is given, and what is not ------------------------------------------------------------ */
 
 static int take_dims(void *arg, const dq_value_info *info)
@@ -326,6 +380,7 @@ static Suite *suite(void)
     tcase_add_loop_test(c, each_node_is_covered_by_one_step, 0, OPENED);
     tcase_add_loop_test(c, values_share_no_bytes_at_the_same_time, 0, OPENED);
     tcase_add_loop_test(c, shapes_are_those_of_a_run, 0, OPENED);
+    tcase_add_loop_test(c, slices_are_listed_once_with_their_memory, 1, 3);
     tcase_add_test(c, an_input_that_is_not_given_has_the_shape_of_its_tensor);
     tcase_add_test(c, outputs_stay_while_shapes_are_asked_for);
     tcase_add_test(c, shapes_that_do_not_fit_are_refused);
