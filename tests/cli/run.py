@@ -12,6 +12,7 @@ import tempfile
 
 import file_cases
 import help_cases
+import json_cases
 import result_cases
 import terminal_cases
 import transcript_cases
@@ -19,7 +20,7 @@ import usage_cases
 import weight_cases
 from harness import Harness
 
-MODULES = {"file": file_cases, "help": help_cases, "result": result_cases, "terminal": terminal_cases,
+MODULES = {"file": file_cases, "help": help_cases, "json": json_cases, "result": result_cases, "terminal": terminal_cases,
            "transcript": transcript_cases, "usage": usage_cases, "weight": weight_cases}
 
 
