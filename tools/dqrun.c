@@ -28,11 +28,11 @@ static dq_status load_schemas(const cli_options *o, dq_schemas **schemas, dq_err
 
 static dq_status check(dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
-    cli_model model;
+    dq_model *model = NULL;
     dq_status status = cli_model_load(o, schemas, &model, err);
     if (status == DQ_OK)
-        status = cli_check(model.model, o, err);
-    cli_model_free(&model);
+        status = cli_check(model, o, err);
+    dq_model_free(model);
     return status;
 }
 

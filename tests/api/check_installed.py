@@ -103,6 +103,16 @@ def main():
                 *shared_flags)
             assert run(program, where=folder) == "3\n"
 
+        def pages_and_completions():
+            """The manual pages and completions are those that the installed command prints."""
+            dqrun, = (path for path in folder.rglob("dqrun") if path.parent.name == "bin")
+            share = dqrun.parents[1] / "share"
+            for path, command in (("man/man1/dqrun.1", ["man"]), ("bash-completion/completions/dqrun", ["completion", "bash"]),
+                                  ("zsh/site-functions/_dqrun", ["completion", "zsh"]),
+                                  ("fish/vendor_completions.d/dqrun.fish", ["completion", "fish"])):
+                assert (share / path).read_text() == run(dqrun, *command), path
+            assert (share / "man/man1/dqrun-conformance.1").read_text().startswith(".\\\"")
+
         shared_flags = pkg_config(environment, define, "--cflags", "--libs")
         static_flags = [flag.replace("-ldqrun", "-l:libdqrun.a")
                         for flag in pkg_config(environment, define, "--static", "--cflags", "--libs")]
@@ -110,6 +120,7 @@ def main():
             "C, shared": lambda: as_in_readme("c", ["cc", "-std=c11"], shared_flags),
             "C++, shared": lambda: as_in_readme("cpp", ["clang++", "-x", "c++"], shared_flags),
             "C, static": lambda: as_in_readme("static", ["cc", "-std=c11"], static_flags),
+            "manual pages and completions": pages_and_completions,
             "header, C11": lambda: as_in_header("cc", "-std=c11"),
             "header, C++11": lambda: as_in_header("clang++", "-std=c++11", "-x", "c++"),
             "header, C++20": lambda: as_in_header("clang++", "-std=c++20", "-x", "c++"),

@@ -229,7 +229,7 @@ def completions(h):
             raise Skip("there is no zsh")
         for command in COMMANDS:
             lines = completion_lines(h, "zsh", [command, "x", ""])
-            got = {m for line in lines for m in re.findall(r"^(?:\([^)]*\))?\*?--([\w-]+)\[", line)}
+            got = {m for line in lines for m in re.findall(r"^(?:\([^)]*\))?\*?--([\w-]+)=?\[", line)}
             wanted = {name for _, name, _ in options_of_help(h, command)}
             assert got == wanted, f"{command}: {got ^ wanted}"
             assert lines[:2] == ["-s", "-S"] and lines[-1].startswith("*:argument:"), lines

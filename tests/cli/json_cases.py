@@ -164,7 +164,7 @@ def results(h):
     def problems():
         got = document(h, ["check", "cannot.onnx"], code=5)
         (problem,) = got["problems"]
-        assert got["can_run"] is False and problem["status"] == "unsupported", got
+        assert got["can_run"] is False and problem["status"] == "DQ_UNSUPPORTED", got
         assert problem["message"].startswith("cannot.onnx: node 'first' (Frobnicate-25): "), problem
     h.case("problems", problems)
 

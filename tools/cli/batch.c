@@ -300,7 +300,7 @@ static void note_failure(batch *b, const char *path, dq_status status, const dq_
         b->status = status;
     if (b->json) {
         cli_json_begin_object(b->json, "error");
-        cli_json_text(b->json, "status", cli_status_name(status));
+        cli_json_text(b->json, "status", dq_status_name(status));
         cli_json_text(b->json, "message", err->message);
         cli_json_end_object(b->json);
         return;

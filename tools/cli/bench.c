@@ -17,7 +17,7 @@
 #include <time.h>
 
 typedef struct bench {
-    cli_model model;
+    dq_model *model;
     dq_session *session;
     cli_inputs inputs;
     double load_ms, first_run_ms;
@@ -43,10 +43,10 @@ static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_er
     double start = now_ms();
     dq_status status = cli_model_load(o, schemas, &b->model, err);
     if (status == DQ_OK)
-        status = dq_session_create(b->model.model, &session_options, &b->session, err);
+        status = dq_session_create(b->model, &session_options, &b->session, err);
     b->load_ms = now_ms() - start;
     if (status == DQ_OK)
-        status = cli_inputs_gather(b->model.model, o, o->inputs, o->input_count, &b->inputs, err);
+        status = cli_inputs_gather(b->model, o, o->inputs, o->input_count, &b->inputs, err);
     return status == DQ_OK ? cli_inputs_set(&b->inputs, b->session, err) : status;
 }
 
@@ -188,7 +188,7 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
         status = report(&b, o, err);
     dq_session_free(b.session);
     cli_inputs_clear(&b.inputs);
-    cli_model_free(&b.model);
+    dq_model_free(b.model);
     cli_profile_clear(&b.profile);
     free(b.times);
     return status;

@@ -198,14 +198,17 @@ static void put_zsh_argument(FILE *to, cli_completion completion, const char *ch
     }
 }
 
-/* '(-o --output)'{-o,--output}'[Write…]:FILE:_files' */
+/* '(-o --output)'{-o+,--output=}'[Write…]:FILE:_files': the argument may be part of the word, or the next
+ * one. */
 static void put_zsh_option(FILE *to, const cli_option *o)
 {
     fputs("            ", to);
+    const char *short_end = o->argument ? "+" : "", *long_end = o->argument ? "=" : "";
     if (o->letter)
-        fprintf(to, "'(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
+        fprintf(to, "'(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter, short_end, o->name,
+                long_end);
     else
-        fprintf(to, "'%s--%s[", o->repeats ? "*" : "", o->name);
+        fprintf(to, "'%s--%s%s[", o->repeats ? "*" : "", o->name, long_end);
     put_description(to, o->help, "[]:\\");
     fputc(']', to);
     if (o->argument) {

@@ -29,7 +29,7 @@ static void report(void *arg, const dq_error *why)
     f->count++;
     if (f->json) {
         cli_json_begin_object(f->json, NULL);
-        cli_json_text(f->json, "status", cli_status_name(why->status));
+        cli_json_text(f->json, "status", dq_status_name(why->status));
         cli_json_text(f->json, "message", why->message);
         cli_json_end_object(f->json);
     } else if (!f->quiet) {

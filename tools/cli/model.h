@@ -7,14 +7,8 @@
 
 #include <stddef.h>
 
-typedef struct cli_model {
-    dq_model *model;
-    void *bytes; /**< of a model from standard input: must outlive the model and its sessions */
-} cli_model;
-
-/** Loads options->model. Free with cli_model_free in every case, after its sessions. */
-dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, cli_model *model, dq_error *err);
-void cli_model_free(cli_model *model);
+/** Loads options->model. Free with dq_model_free. */
+dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, dq_model **model, dq_error *err);
 
 /** Whether that argument means standard input. */
 bool cli_is_standard_input(const char *argument);

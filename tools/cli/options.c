@@ -305,11 +305,12 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
 
 dq_session_options cli_session_options(const cli_options *options)
 {
-    return (dq_session_options){.size = sizeof(dq_session_options),
-                                .threads = options->threads,
-                                .isa = options->isa,
-                                .no_fuse = options->no_fuse,
-                                .honor_accuracy_level = options->honor_accuracy_level};
+    dq_session_options session = DQ_SESSION_OPTIONS_INIT;
+    session.threads = options->threads;
+    session.isa = options->isa;
+    session.no_fuse = options->no_fuse;
+    session.honor_accuracy_level = options->honor_accuracy_level;
+    return session;
 }
 
 void cli_options_clear(cli_options *options)

@@ -76,7 +76,7 @@ static dq_status open_session(cli_runner *r, dq_error *err)
         options.trace = trace;
     if (r->options->why)
         options.log = print_decision;
-    dq_status status = dq_session_create(r->model.model, &options, &r->session, err);
+    dq_status status = dq_session_create(r->model, &options, &r->session, err);
     if (status == DQ_OK && r->options->verbose)
         fprintf(stderr, "dqrun %s: ISA %s, %u thread%s\n", dq_version(), dq_session_isa(r->session),
                 dq_session_threads(r->session), dq_session_threads(r->session) == 1 ? "" : "s");
@@ -85,26 +85,19 @@ static dq_status open_session(cli_runner *r, dq_error *err)
 
 /* ---- Which outputs ------------------------------------------------------------------------------------- */
 
-static bool is_graph_output(const dq_model *model, const char *name)
-{
-    dq_value_info info = DQ_VALUE_INFO_INIT;
-    for (size_t i = 0; i < dq_model_output_count(model); i++) {
-        if (dq_model_output(model, i, &info, NULL) == DQ_OK && !strcmp(info.name, name))
-            return true;
-    }
-    return false;
-}
-
 /* Makes a value an output of the session. */
 static dq_status add_value(const cli_runner *r, const char *name, dq_error *err)
 {
-    return is_graph_output(r->model.model, name) ? DQ_OK : dq_session_add_output(r->session, name, err);
+    size_t index;
+    if (dq_model_find_output(r->model, name, &index, NULL) == DQ_OK)
+        return DQ_OK;
+    return dq_session_add_output(r->session, name, err);
 }
 
 /* The library says that there is no such value; the closest input or output may be meant. */
 static dq_status no_such_value(const cli_runner *r, const char *name, dq_error *err)
 {
-    const dq_model *model = r->model.model;
+    const dq_model *model = r->model;
     char text[CLI_SUGGEST_TEXT];
     dq_value_info info = DQ_VALUE_INFO_INIT;
     cli_suggestion suggestion = cli_suggest_for(name);
@@ -147,7 +140,7 @@ static dq_status resolve_files_or_values(cli_runner *r, const char **values, siz
 static dq_status choose_outputs(cli_runner *r, dq_error *err)
 {
     const cli_options *o = r->options;
-    size_t graph_count = dq_model_output_count(r->model.model), asked = 0;
+    size_t graph_count = dq_model_output_count(r->model), asked = 0;
     size_t room = graph_count + o->value_count + o->file_or_value_count + 1;
     cli_outputs *outputs = &r->outputs;
     outputs->names = calloc(room, sizeof *outputs->names);
@@ -164,7 +157,7 @@ static dq_status choose_outputs(cli_runner *r, dq_error *err)
     dq_status status = resolve_files_or_values(r, outputs->names, &asked, err);
     for (size_t i = 0; i < graph_count && !asked && status == DQ_OK; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
-        status = dq_model_output(r->model.model, i, &info, err);
+        status = dq_model_output(r->model, i, &info, err);
         if (status == DQ_OK)
             outputs->names[i] = info.name;
     }
@@ -177,7 +170,7 @@ static dq_status choose_outputs(cli_runner *r, dq_error *err)
 dq_status cli_run_once(cli_runner *r, const char *const *arguments, size_t count, dq_error *err)
 {
     cli_inputs_clear(&r->inputs);
-    dq_status status = cli_inputs_gather(r->model.model, r->options, arguments, count, &r->inputs, err);
+    dq_status status = cli_inputs_gather(r->model, r->options, arguments, count, &r->inputs, err);
     if (status == DQ_OK)
         status = cli_inputs_set(&r->inputs, r->session, err);
     if (status == DQ_OK)
@@ -264,6 +257,6 @@ dq_status cli_run(dq_schemas *schemas, const cli_options *options, bool *differ,
     cli_inputs_clear(&r.inputs);
     free(r.outputs.names);
     free(r.outputs.tensors);
-    cli_model_free(&r.model);
+    dq_model_free(r.model);
     return status;
 }

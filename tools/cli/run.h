@@ -9,7 +9,7 @@
 
 typedef struct cli_runner {
     const cli_options *options;
-    cli_model model;
+    dq_model *model;
     dq_session *session;
     cli_inputs inputs; /**< of the last run; must live while its outputs are read */
     cli_outputs outputs;

@@ -201,7 +201,7 @@ const cli_term cli_json_shapes[] = {
      "[DECLARATION…], \"outputs\": [DECLARATION…]}. DECLARATION is {\"name\", \"type\": such as "
      "\"tensor(float)\", \"shape\": [SIZE, the name of a symbolic dimension, or null for an unknown "
      "one…], or null when no shape is declared; \"optional\": true or false}. A status is a name such as "
-     "\"unsupported\" (exit code 5)."},
+     "\"DQ_UNSUPPORTED\"."},
     {"bench",
      "{\"load_ms\", \"first_run_ms\", \"min_ms\", \"median_ms\", \"mean_ms\", \"p90_ms\", \"p99_ms\", "
      "\"runs\", "
@@ -245,18 +245,18 @@ const cli_example cli_examples[] = {
 };
 
 const cli_exit_code cli_exit_codes[] = {
-    {0, "ok", "success"},
-    {CLI_EXIT_DIFFERS, "differs", "outputs differ from --expect"},
-    {DQ_INVALID_ARGUMENT, "invalid_argument", "wrong usage"},
-    {DQ_BAD_MODEL, "bad_model", "the model is broken or cannot be read"},
-    {DQ_BAD_INPUT, "bad_input", "an input is broken, missing or not what the model expects"},
-    {DQ_UNSUPPORTED, "unsupported", "valid ONNX that dqrun cannot run"},
-    {DQ_OUT_OF_MEMORY, "out_of_memory", "out of memory, or over a limit"},
-    {DQ_INTERNAL, "internal", "a bug in dqrun"},
-    {DQ_IO, "io", "an output could not be written"},
-    {CLI_EXIT_TIMEOUT, "timeout", "the time of --timeout is over"},
-    {DQ_CANCELLED, "cancelled", "interrupted by Ctrl-C (a second one kills the process)"},
-    {0, NULL, NULL},
+    {0, "success"},
+    {CLI_EXIT_DIFFERS, "outputs differ from --expect"},
+    {DQ_INVALID_ARGUMENT, "wrong usage"},
+    {DQ_BAD_MODEL, "the model is broken or cannot be read"},
+    {DQ_BAD_INPUT, "an input is broken, missing or not what the model expects"},
+    {DQ_UNSUPPORTED, "valid ONNX that dqrun cannot run"},
+    {DQ_OUT_OF_MEMORY, "out of memory, or over a limit"},
+    {DQ_INTERNAL, "a bug in dqrun"},
+    {DQ_IO, "an output could not be written"},
+    {CLI_EXIT_TIMEOUT, "the time of --timeout is over"},
+    {DQ_CANCELLED, "interrupted by Ctrl-C (a second one kills the process)"},
+    {0, NULL},
 };
 
 cli_command cli_command_of(const char *name)
@@ -284,12 +284,4 @@ cli_option_id cli_option_of_letter(char letter)
             return (cli_option_id)i;
     }
     return CLI_OPTIONS;
-}
-
-const char *cli_status_name(dq_status status)
-{
-    const cli_exit_code *row = cli_exit_codes;
-    while (row->meaning && row->code != (int)status)
-        row++;
-    return row->meaning ? row->name : "unknown";
 }

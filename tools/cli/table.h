@@ -139,15 +139,11 @@ extern const cli_example cli_examples[];
 
 typedef struct cli_exit_code {
     int code;
-    const char *name; /**< of the status, as the JSON shows it */
     const char *meaning;
 } cli_exit_code;
 
 /** Ends with a NULL meaning. */
 extern const cli_exit_code cli_exit_codes[];
-
-/** The name of a status in cli_exit_codes. */
-const char *cli_status_name(dq_status status);
 
 /** The exit codes that are not values of dq_status. */
 enum { CLI_EXIT_DIFFERS = 1, CLI_EXIT_TIMEOUT = 124 };
