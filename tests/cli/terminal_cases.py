@@ -8,8 +8,10 @@ import subprocess
 import tempfile
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
-from harness import save_quantize
+from harness import save_model, save_quantize
+from result_cases import save_endless
 
 ESCAPE = "\x1b"
 
@@ -102,6 +104,22 @@ def progress(h):
     absent("no progress bar with --no-progress", [*bench, "--no-progress"])
     absent("no progress bar on a dumb terminal", bench, environment={"TERM": "dumb"})
     absent("no progress bar for short work", ["bench", "model.onnx", "--seconds", "1"])
+
+    def a_run():
+        """Products that take portable C seconds each, and a loop without an end."""
+        weights = numpy_helper.from_array(np.zeros((1024, 1024), "f4"), "w")
+        nodes = [helper.make_node("MatMul", [f"x{i}", "w"], [f"x{i + 1}"]) for i in range(100)]
+        save_model(h.path("slow.onnx"), nodes, [("x0", TensorProto.FLOAT, [1024, 1024])], [("x100", TensorProto.FLOAT, [1024, 1024])],
+                   [weights])
+        slow = ["slow.onnx", "--random", "1", "--isa", "c", "--threads", "1", "--timeout", "2.5"]
+        code, seen, _ = on_terminal(h, slow)
+        assert code == 124 and re.search(r"\r\x1b\[Krun \[#*\.+\] +\d+ %, [\w ]+ left", seen), (code, seen)
+        save_endless(h.path("endless.onnx"))
+        code, seen, _ = on_terminal(h, ["endless.onnx", "--random", "1", "--timeout", "2.5"])
+        assert code == 124 and re.search(r"\r\x1b\[Krun: \d+ nodes, 2 s", seen), (code, seen)
+        _, seen, _ = on_terminal(h, [*slow, "--no-progress"], environment={"NO_COLOR": "1"})
+        assert seen == "dqrun: the time of --timeout is up\n", seen
+    h.case("a single run with a progress bar", a_run)
 
     def batch():
         """Lines and the bar do not meet."""

@@ -314,7 +314,9 @@ static dq_status run_all(batch *b, dq_error *err)
 {
     dq_status status = DQ_OK;
     cli_progress_begin("runs");
+    b->runner->runs = b->count;
     for (size_t i = 0; i < b->count && status != DQ_CANCELLED; i++) {
+        b->runner->run = i;
         cli_progress((double)i / (double)b->count);
         b->arguments[b->shared] = b->paths[i];
         if (b->json) {

@@ -68,6 +68,18 @@ static void print_decision(void *arg, const dq_log_record *record)
     fprintf(stderr, "why: %s\n", io_printable(line));
 }
 
+/* A run that has no work to compare with is shown by its nodes, unless it is one of many. */
+static int show_progress(void *arg, const dq_progress *progress)
+{
+    const cli_runner *r = arg;
+    if (progress->phase == DQ_PHASE_RUN && progress->total_work)
+        cli_progress(((double)r->run + (double)progress->work / (double)progress->total_work) /
+                     (double)r->runs);
+    else if (r->runs == 1)
+        cli_progress_nodes(progress->nodes);
+    return 0;
+}
+
 static dq_status open_session(cli_runner *r, dq_error *err)
 {
     dq_session_options options = cli_session_options(r->options);
@@ -76,6 +88,8 @@ static dq_status open_session(cli_runner *r, dq_error *err)
         options.trace = trace;
     if (r->options->why)
         options.log = print_decision;
+    if (cli_progress_allowed())
+        options.progress = show_progress;
     dq_status status = dq_session_create(r->model, &options, &r->session, err);
     if (status == DQ_OK && r->options->verbose)
         fprintf(stderr, "dqrun %s: ISA %s, %u thread%s\n", dq_version(), dq_session_isa(r->session),
@@ -231,7 +245,9 @@ static dq_status run_single(cli_runner *r, bool *differ, dq_error *err)
     const cli_options *o = r->options;
     cli_comparison comparison = {0};
     cli_interrupt_watch(r->session);
+    cli_progress_begin("run");
     dq_status status = cli_run_once(r, o->inputs, o->input_count, err);
+    cli_progress_end();
     status = cli_interrupt_end(status, err);
     if (status == DQ_OK && o->verbose)
         fprintf(stderr, "%10.3f ms  all steps\n", r->step_seconds * 1e3);
@@ -245,7 +261,7 @@ static dq_status run_single(cli_runner *r, bool *differ, dq_error *err)
 
 dq_status cli_run(dq_schemas *schemas, const cli_options *options, bool *differ, dq_error *err)
 {
-    cli_runner r = {.options = options};
+    cli_runner r = {.options = options, .runs = 1};
     dq_status status = cli_model_load(options, schemas, &r.model, err);
     if (status == DQ_OK)
         status = open_session(&r, err);

@@ -15,6 +15,7 @@ typedef struct cli_runner {
     cli_outputs outputs;
     const char *output;  /**< the file of --output; NULL: none */
     double step_seconds; /**< sum of the traced steps */
+    size_t run, runs;    /**< of a batch: the one at work, and how many there are; 0 and 1 for a single run */
 } cli_runner;
 
 /** Runs the command. Sets *differ when outputs are not as --expect says. */

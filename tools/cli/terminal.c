@@ -3,6 +3,7 @@
 
 #include "io/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static const double LONG_WORK = 2;        /* seconds from which on work gets a b
 static const double ESTIMATE_AFTER = 0.5; /* seconds before the rest is estimated */
 static const double REDRAW = 0.1;         /* seconds between two drawings */
 
-enum { BAR_MAX = 40, COLUMNS_DEFAULT = 80, TEXT_COLUMNS = 26 /* all but what and bar */ };
+enum { BAR_MAX = 40, COLUMNS_DEFAULT = 80, TEXT_COLUMNS = 40 /* at most, without what and bar */ };
 
 static double now(void)
 {
@@ -149,6 +150,28 @@ void cli_progress(double done)
         return;
     progress.drawn_at = time;
     draw(done, spent / done - spent);
+}
+
+void cli_progress_nodes(uint64_t nodes)
+{
+    if (!progress.allowed || !progress.what)
+        return;
+    char spent_text[48];
+    double time = now(), spent = time - progress.start;
+    if (spent < LONG_WORK || time - progress.drawn_at < REDRAW)
+        return;
+    progress.drawn_at = time;
+    duration_text(spent, spent_text, sizeof spent_text);
+    if (columns() <= (int)strlen(progress.what) + TEXT_COLUMNS)
+        return;
+    fprintf(stderr, "\r\x1b[K%s: %" PRIu64 " nodes, %s", progress.what, nodes, spent_text);
+    fflush(stderr);
+    progress.drawn = true;
+}
+
+bool cli_progress_allowed(void)
+{
+    return progress.allowed;
 }
 
 void cli_progress_end(void)

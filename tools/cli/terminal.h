@@ -28,6 +28,10 @@ void cli_progress_begin(const char *what);
 /** That part of the work is done, 0 to 1. Draws the bar at most ten times a second, on a terminal, once the
  * work is known to take more than two seconds. */
 void cli_progress(double done);
+/** The same for work whose end is not known: draws the number of nodes and the time spent. */
+void cli_progress_nodes(uint64_t nodes);
+/** Whether cli_progress may ever draw. */
+bool cli_progress_allowed(void);
 /** Erases the bar. May be called when there is none. */
 void cli_progress_end(void);
 
