@@ -3,8 +3,8 @@
 
 usage: check_abi.py BUILD   (from the root of the sources)
 
-tests/api/abi/dqrun-VERSION.h are headers as they were released. One more header is made of today's: each struct that
-grows ends where its first version ended (src/api/structs.h), so that all fields that came later are missing.
+tests/api/abi/dqrun-VERSION.h are headers as they were released; a copy is made with each release. One more header is made
+of today's: each struct that grows ends where its first version ended (src/api/structs.h), so that later fields are missing.
 The last line is `N passed, N failed, N skipped`.
 """
 
