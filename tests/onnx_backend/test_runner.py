@@ -64,7 +64,7 @@ def folders_are_counted(folder):
     failures = [line for line in out if line.startswith("  ")]
     assert [line.split()[0] for line in failures] == ["absent", "in/typed", "wrong"], failures
     assert "NoSuchOperator" in failures[0], failures[0]
-    assert "output 'y': got float[1,3], wanted double[1,3]" in failures[1], failures[1]
+    assert "output 'y': got float[1,3], expected double[1,3]" in failures[1], failures[1]
     assert "3 of 3 elements differ" in failures[2], failures[2]
     table = {line.split()[0]: line.split()[1:] for line in out[1:3]}
     assert table == {"Identity": ["1", "2", "0"], "NoSuchOperator": ["0", "1", "0"]}, table
@@ -159,7 +159,7 @@ def mistakes_are_named(folder):
     for arguments, sentence in (((), "no folder of cases is named"),
                                 ((folder / "none",), "none: No such file or directory; wanted a folder of cases"),
                                 ((folder,), "no folder below it holds a model.onnx"),
-                                (("--jobs", "0", folder), "--jobs is '0', wanted a whole number from 1 to 1024"),
+                                (("--jobs", "0", folder), "--jobs is '0', expected a whole number from 1 to 1024"),
                                 (("--timeout", "-1", folder), "--timeout is '-1'"),
                                 (("--isa", "z80", folder), "--isa is 'z80', expected one of c"),
                                 (("--batch", __file__), "does not begin with DQCASES1"),
