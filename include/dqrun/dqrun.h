@@ -20,9 +20,9 @@
  *     dq_model_free(model);
  *     dq_tensor_free(x);
  *
- * Contents: errors, element types, tensors, sequences and optionals, limits, schemas, models (load, inspect,
- * check, save), models from code, thread pools, sessions. The rules below hold for every call; the comment of
- * a call says only what is special about it.
+ * Contents: errors, memory, element types, tensors, sequences and optionals, limits, schemas, models (load,
+ * check, save), models from code, looking into a model, thread pools, sessions, looking into a session. The
+ * rules below hold for every call; the comment of a call says only what is special about it.
  *
  * Errors. Each call that can fail returns a dq_status. Where `err` is not NULL and the call fails, it fills
  * `err` with a message of one sentence: the fault, the value found, the value expected, and the place. After
@@ -132,22 +132,22 @@ typedef struct dq_error {
 
 /* ---- Memory ------------------------------------------------------------------------------------------ */
 
-/** Where the long-lived memory of a model (dq_load_options.allocator) or session
- * (dq_session_options.allocator) comes from; without one, from malloc. The struct is copied; `arg` must live
+/** An allocator for the long-lived memory of a model (dq_load_options.allocator) or a session
+ * (dq_session_options.allocator); without one, it comes from malloc. The struct is copied; `arg` must live
  * until the last memory has been released.
  *
- * A model's allocator has: the graph with its attributes and unpacked initializers, copies of small files and
- * of what dq_model_load_read reads, packed weights, constants computed while planning, fused nodes. Of a
- * model from dq_builder_finish, the graph is malloc'ed and the rest is the allocator's. All of it is released
- * when the model is freed with its last session. A session's allocator has: plans, the buffer of activations
- * and scratch memory, memory of values whose shape depends on data, strings and sequences, inner graphs, and
- * the tensors that dq_session_take_output hands over, which may be released after the session.
+ * A model's allocator provides: the graph with its attributes and unpacked initializers, copies of small
+ * files and of the bytes of dq_model_load_read, packed weights, constants that planning computes, and fused
+ * nodes. For a model from dq_builder_finish, the graph comes from malloc and the rest from the allocator. All
+ * of it is released when the model is freed with its last session. A session's allocator provides: plans, the
+ * buffer of activations and scratch memory, values whose shape depends on data, strings and sequences, inner
+ * graphs, and the tensors of dq_session_take_output, which may be released after the session.
  *
- * Not covered: files larger than 1 MiB, which are mapped; schemas; thread pools and the stacks of threads;
- * tensors that the caller creates; and what lives during one call only (parsing, planning, writing).
+ * Not covered are: files over 1 MiB, which are mapped; schemas; thread pools and the stacks of threads;
+ * tensors that the caller creates; memory that lives during one call only (parsing, planning, writing).
  *
- * Both functions may be called by any thread, by several at once, and while the library holds locks: they
- * must not call the library. */
+ * Any thread may call both functions, several at once, and while the library holds locks: they must not call
+ * the library. */
 typedef struct dq_allocator {
     size_t size; /**< sizeof(dq_allocator), set by DQ_ALLOCATOR_INIT */
     /** `bytes` (1 or more) that need not be cleared, aligned to `alignment`, a power of two of at most 64.
@@ -389,14 +389,14 @@ typedef struct dq_load_options {
     /** Folder of external data for models that dq_model_load does not load; NULL: they may have none. */
     const char *base_dir;
     const dq_allocator *allocator; /**< of the model's memory, copied; NULL: malloc */
-    /** Gives the external data that the model names: sets *bytes and *size to the whole contents of the file
-     * at `location`, the text in the model. Called once for each location, by the thread that loads. The
-     * bytes must stay as they are until they are released. When set, no file of external data is opened, and
-     * what `location` may look like is up to the callback. A status other than DQ_OK ends loading with it.
-     * NULL: files inside base_dir, or the model's folder. */
+    /** Provides external data: sets *bytes and *size to the whole contents of the file at `location`, a
+     * string of the model that the callback must check. It is called once for each location, by the thread
+     * that loads. The bytes must not change until they are released. With it, the library opens no file of
+     * external data. A status other than DQ_OK ends loading with that status. NULL: files in base_dir, or in
+     * the model's folder. */
     dq_status (*external_data)(void *arg, const char *location, const void **bytes, size_t *size);
-    /** Called once for each location whose bytes were given, when the model is freed with its last session,
-     * or when loading fails. `size` is the size that was given. May be NULL. */
+    /** Releases bytes of external_data, once for each location, when the model is freed with its last session
+     * or when loading fails. `size` is the size that external_data set. May be NULL. */
     void (*release_external_data)(void *arg, const char *location, const void *bytes, size_t size);
     void *external_data_arg; /**< passed to both; lives as long as the model */
 } dq_load_options;
@@ -422,19 +422,19 @@ DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options,
  * last session. `name` takes the place of the path in messages. */
 DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                       const dq_load_options *options, dq_model **out, dq_error *err);
-/** The same from an open descriptor, which stays the caller's and may be closed after the call. A regular
- * file is read or mapped from its beginning, wherever the descriptor's offset is; the offset does not move. A
- * pipe, socket or device is read to its end, waiting for data where the descriptor does not block; it may not
- * have more than dq_limits.file_bytes bytes (DQ_OUT_OF_MEMORY). DQ_BAD_MODEL: it cannot be read. External
- * data is looked for in options.base_dir, or comes from options.external_data. */
+/** Loads a model from an open file descriptor, which belongs to the caller and may be closed after the call.
+ * A regular file is read or mapped from its beginning; the offset of the descriptor is neither used nor
+ * moved. A pipe, socket or device is read to its end, at most dq_limits.file_bytes; the call waits for data.
+ * External data comes from options->base_dir or options->external_data. `name` takes the place of the path in
+ * messages. */
 DQ_API dq_status dq_model_load_fd(int fd, const char *name, const dq_load_options *options, dq_model **out,
                                   dq_error *err);
 
 /** Reads up to `size` bytes into `buffer`. Returns their number, 0 at the end, a negative number on an error.
  */
 typedef ptrdiff_t (*dq_read_fn)(void *arg, void *buffer, size_t size);
-/** The same from all bytes that `read` returns until its end, which the model keeps. `read` is called by the
- * thread that loads, and with `arg`. A negative return ends loading with DQ_BAD_MODEL, more than `size` with
+/** Loads a model from the bytes that `read` returns until its end; the model keeps a copy. The calling thread
+ * calls `read` with `arg`. A negative result ends loading with DQ_BAD_MODEL, a result over `size` with
  * DQ_INVALID_ARGUMENT. */
 DQ_API dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name,
                                     const dq_load_options *options, dq_model **out, dq_error *err);
@@ -498,15 +498,16 @@ DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg,
  * link, the file that it points to is replaced. DQ_UNSUPPORTED: more than protobuf's 2 GiB. DQ_IO: the file
  * cannot be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
-/** The same bytes in memory, *bytes and their number *size. The caller frees them with dq_free. */
+/** Does the same in memory: sets *bytes and *size. The caller frees the bytes with dq_free. */
 DQ_API dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err);
-/** Takes the next `size` bytes (1 or more). Returns 0, or another number on an error. */
+/** Receives the next `size` bytes, 1 or more. Returns 0, or another number on an error. */
 typedef int (*dq_write_fn)(void *arg, const void *bytes, size_t size);
-/** The same bytes in pieces, in their order: passed to `write`, with `arg`, during the call. Once `write` has
- * returned another number than 0 it is not called again, and the call returns DQ_IO. */
+/** Does the same through `write`, which the calling thread calls with `arg` and the bytes in pieces, in
+ * order. After a result other than 0 it is not called again, and the call returns DQ_IO. */
 DQ_API dq_status dq_model_save_write(const dq_model *model, dq_write_fn write, void *arg, dq_error *err);
 
-/** Frees memory that a call has allocated for the caller, where its description says so. NULL is ignored. */
+/** Frees memory that a call allocated for the caller, where its comment says so. dq_free(NULL) does nothing.
+ */
 DQ_API void dq_free(void *memory);
 
 /* ---- Models from code -------------------------------------------------------------------------------- */
@@ -636,7 +637,7 @@ DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *o
 
 /* ---- Looking into a model ---------------------------------------------------------------------------- */
 
-/** The graphs, nodes and values of a model, to be read and not to be changed:
+/** Reads the graphs, nodes and values of a model:
  *
  *     dq_model_info model_info = DQ_MODEL_INFO_INIT;
  *     dq_graph_info graph = DQ_GRAPH_INFO_INIT;
@@ -648,23 +649,24 @@ DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *o
  *         printf("%s %s\n", node.op_type, node.name);
  *     }
  *
- * The handles are the library's own and are compared as pointers. They, and all that the functions of this
- * section give through pointers, live as long as the model, which a session keeps alive, too. Nothing is
- * copied: an initializer is the one that runs read. Any thread may call these functions at any time. A model
- * with nodes that cannot run can be looked into all the same.
+ * Handles are compared as pointers. They, and everything that the functions of this section return through
+ * pointers, live as long as the model; a session keeps its model alive. Nothing is copied: an initializer is
+ * the tensor that runs read. Any thread may call these functions at any time. A model with nodes that cannot
+ * run can be read, too.
  *
- * The graphs are as the model was loaded, with these differences: calls of model-local functions are replaced
- * by the nodes of the functions; nodes are in topological order; attributes that a node left out are there
- * with their defaults; and QuantizeLinear nodes that do the same to one value count as one, so that all
- * consumers read the result of the first. Fusion changes none of this: dq_session_step tells what it does. */
+ * The graphs are those of the file, with these differences: calls of model-local functions are replaced by
+ * the nodes of the functions; nodes are in topological order; attributes that a node left out have their
+ * defaults; duplicate QuantizeLinear nodes of one value are merged, so that all consumers read the result of
+ * the first. Fusion does not change these graphs; dq_session_step shows its result. */
 
+/** Description of a model. */
 typedef struct dq_model_info {
     size_t size;      /**< sizeof(dq_model_info), set by DQ_MODEL_INFO_INIT */
     const char *name; /**< the path, or the name that a model from memory or code was given */
     int64_t ir_version;
-    /** The texts that the file has of itself, "" for none; so are all texts here. */
+    /** From the file; "" where it has none. */
     const char *producer_name, *producer_version, *domain;
-    int64_t model_version; /**< 0 when the file does not say */
+    int64_t model_version; /**< from the file; 0 where it has none */
     const char *doc;
     const dq_graph *graph; /**< the main graph */
     size_t opset_count;    /**< for dq_model_opset */
@@ -676,19 +678,21 @@ typedef struct dq_model_info {
         sizeof(dq_model_info), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0                                \
     }
 
+/** Describes a model. The caller initializes `info` with DQ_MODEL_INFO_INIT. */
 DQ_API dq_status dq_model_describe(const dq_model *model, dq_model_info *info, dq_error *err);
-/** Import i of an operator set; domain "" is ai.onnx. Either pointer may be NULL. DQ_INVALID_ARGUMENT past
- * the last. */
+/** Operator set i that the model imports; domain "" is ai.onnx. `domain` and `version` may be NULL.
+ * DQ_INVALID_ARGUMENT: past the last. */
 DQ_API dq_status dq_model_opset(const dq_model *model, size_t i, const char **domain, int *version,
                                 dq_error *err);
-/** Entry i of the model's metadata_props, in the file's order. Either pointer may be NULL.
- * DQ_INVALID_ARGUMENT past the last. */
+/** Entry i of the model's metadata_props, in the order of the file. `key` and `value` may be NULL.
+ * DQ_INVALID_ARGUMENT: past the last. */
 DQ_API dq_status dq_model_metadata(const dq_model *model, size_t i, const char **key, const char **value,
                                    dq_error *err);
-/** The value of that name in the main graph: an input, an initializer or a node's output. NULL: there is
+/** Finds a value of the main graph by name: an input, an initializer or an output of a node. NULL: there is
  * none. */
 DQ_API const dq_value *dq_model_find_value(const dq_model *model, const char *name);
 
+/** Description of a graph. */
 typedef struct dq_graph_info {
     size_t size; /**< sizeof(dq_graph_info), set by DQ_GRAPH_INFO_INIT */
     const char *name;
@@ -709,18 +713,20 @@ typedef struct dq_graph_info {
         sizeof(dq_graph_info), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL                          \
     }
 
+/** Describes a graph. The caller initializes `info` with DQ_GRAPH_INFO_INIT. */
 DQ_API dq_status dq_graph_describe(const dq_graph *graph, dq_graph_info *info, dq_error *err);
-/** The same as dq_model_find_value in any graph, without those around it. */
+/** Finds a value by name in one graph; values of outer graphs are not searched. NULL: there is none. */
 DQ_API const dq_value *dq_graph_find_value(const dq_graph *graph, const char *name);
 
+/** Description of a node. */
 typedef struct dq_node_info {
     size_t size;      /**< sizeof(dq_node_info), set by DQ_NODE_INFO_INIT */
     const char *name; /**< "" when the model gives none */
     const char *op_type;
     const char *domain; /**< "" is ai.onnx */
-    int since_version;  /**< of the node's schema; 0: there is none */
+    int since_version;  /**< of the schema of the node; 0: there is no schema */
     int opset;          /**< the version of the domain that the model, or the function, imports */
-    /** Made by a session's rewriting of the graph: it is no node of the model (see dq_session_step). */
+    /** The node was made by rewrites of a session and does not belong to the model (dq_session_step). */
     bool synthetic;
     size_t input_count;
     const dq_value *const *inputs; /**< NULL entries: left out. Values of outer graphs may be among them. */
@@ -735,19 +741,21 @@ typedef struct dq_node_info {
         sizeof(dq_node_info), NULL, NULL, NULL, 0, 0, false, 0, NULL, 0, NULL, 0, NULL                       \
     }
 
+/** Describes a node. The caller initializes `info` with DQ_NODE_INFO_INIT. */
 DQ_API dq_status dq_node_describe(const dq_node *node, dq_node_info *info, dq_error *err);
-/** Attribute i: its name, its kind and the field of that kind; the others are zero. Strings are terminated by
- * a zero; `count` is the number of bytes of a DQ_ATTRIBUTE_STRING, which may have zeros inside. Sparse
- * tensors are dense ones here. `attribute` is initialized with DQ_ATTRIBUTE_INIT. DQ_INVALID_ARGUMENT past
- * the last. */
+/** Attribute i of a node: name, kind and the field of that kind; other fields are zero. Strings are
+ * zero-terminated; a DQ_ATTRIBUTE_STRING has `count` bytes and may contain zeros. Sparse tensors are given as
+ * dense ones. The caller initializes `attribute` with DQ_ATTRIBUTE_INIT. DQ_INVALID_ARGUMENT: past the last.
+ */
 DQ_API dq_status dq_node_attribute(const dq_node *node, size_t i, dq_attribute *attribute, dq_error *err);
 
-/** What is known of a value without a run: see dq_value_info. Where the model declares no element type, it is
- * what the operators' schemas give; shapes are as declared, or an initializer's. */
+/** Describes a value, as far as it is known without a run. Where the model declares no element type, it comes
+ * from the schemas of the operators. The shape is the declared one, or that of the initializer. The caller
+ * initializes `info` with DQ_VALUE_INFO_INIT. */
 DQ_API dq_status dq_value_describe(const dq_value *value, dq_value_info *info, dq_error *err);
-/** The nodes that read the value: *nodes has *count of them, each once, in the order of computation, nodes of
- * inner graphs among them. A graph's output counts as no reader. The first call makes an index of the whole
- * model, in time and memory linear in its nodes. */
+/** Consumers of a value: sets *nodes to an array of the *count nodes that read it, each once, in topological
+ * order, with those of inner graphs. An output of the graph is no consumer. The first call builds an index of
+ * the whole model, in time and memory linear in its nodes. */
 DQ_API dq_status dq_value_consumers(const dq_model *model, const dq_value *value, size_t *count,
                                     const dq_node *const **nodes, dq_error *err);
 
@@ -762,7 +770,7 @@ typedef enum dq_granularity {
 /** A value's quantization: real number = (element - zero point) * scale. */
 typedef struct dq_quantization {
     size_t size;    /**< sizeof(dq_quantization), set by DQ_QUANTIZATION_INIT */
-    bool quantized; /**< false: no node says that it is, and all other fields are zero */
+    bool quantized; /**< false: no node quantizes the value, and all other fields are zero */
     dq_granularity granularity;
     /** Of DQ_PER_AXIS and DQ_PER_BLOCK: an axis of the value; below 0 it counts from the last one (-1), where
      * the value's rank is not known. */
@@ -1031,19 +1039,23 @@ typedef struct dq_memory_info {
         sizeof(dq_memory_info), 0, 0, 0                                                                      \
     }
 
-/** Tells what a run would give, and the memory it would take, for inputs of these shapes; nothing is run and
- * no data is needed:
+/** Infers types and shapes of the outputs, and the memory of a run, for inputs of these shapes. Nothing runs,
+ * and no data is needed:
  *
- *     dq_shape shape = {.size = sizeof shape, .name = "image", .rank = 4, .dims = (int64_t[]){8, 1, 8, 8}};
+ *     const int64_t dims[] = {8, 1, 8, 8};
+ *     dq_shape shape = DQ_SHAPE_INIT;
  *     dq_memory_info memory = DQ_MEMORY_INFO_INIT;
+ *     shape.name = "image";
+ *     shape.rank = 4;
+ *     shape.dims = dims;
  *     dq_session_infer(session, 1, &shape, print_output, NULL, &memory, &err);
  *
  * `visit` (or NULL) is called for each of the session's outputs, in order; a non-zero return ends the walk.
- * Its dq_value_info lives during the call, and has no shape where that depends on data. `memory` may be NULL.
- * An input that is not among `inputs` has the shape of the tensor that is set, else its default, else the
- * declared shape. The session, its inputs and its outputs stay as they are, but for an input with a default
- * that gets a shape for the first time, which ends the life of outputs. Plans of runs do not use what this
- * call plans, except for packed weights. DQ_BAD_INPUT: an unknown input, a shape that the model does not
+ * Its dq_value_info lives during the callback, and has no shape where the shape depends on data. `memory` may
+ * be NULL. An input that is not among `inputs` has the shape of the tensor that is set, else its default,
+ * else the declared shape. The session, its inputs and its outputs stay as they are, with one exception: an
+ * input with a default that gets a shape for the first time ends the life of the outputs. Later runs plan
+ * again; they reuse packed weights only. DQ_BAD_INPUT: an unknown input, a shape that the model does not
  * declare, or an input without one. */
 DQ_API dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *inputs,
                                   int (*visit)(void *arg, const dq_value_info *output), void *arg,

@@ -33,7 +33,8 @@ def program_of_header():
     runs, = [text for text in examples if "dq_model_load(" in text and "printf" in text]
     others = [text for text in examples if text not in (builds, runs)]
     assert others
-    functions = "\n".join(f"""void example_{i}({PARAMETERS})
+    functions = "\n".join(f"""void example_{i}({PARAMETERS});
+void example_{i}({PARAMETERS})
 {{
     dq_error err;
     {UNUSED}
@@ -41,6 +42,12 @@ def program_of_header():
 }}""" for i, text in enumerate(others))
     return f"""#include <dqrun/dqrun.h>
 #include <stdio.h>
+int print_output(void *arg, const dq_value_info *output);
+int print_output(void *arg, const dq_value_info *output)
+{{
+    (void)arg;
+    return puts(output->name) < 0;
+}}
 {functions}
 static int build(const char *path)
 {{
@@ -98,7 +105,7 @@ def main():
         def as_in_header(*language):
             source, program = folder / "header.c", folder / "header"
             source.write_text(program_of_header())
-            # the examples declare variables to show them, and their functions have no prototypes
+            # the examples declare variables to show them
             run(*language, *WARNINGS, "-Wno-unused", "-Wno-unused-but-set-variable", "-Wno-unused-parameter", source, "-o", program,
                 *shared_flags)
             assert run(program, where=folder) == "3\n"

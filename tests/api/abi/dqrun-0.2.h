@@ -20,9 +20,9 @@
  *     dq_model_free(model);
  *     dq_tensor_free(x);
  *
- * Contents: errors, element types, tensors, sequences and optionals, limits, schemas, models (load, inspect,
- * check, save), models from code, thread pools, sessions. The rules below hold for every call; the comment of
- * a call says only what is special about it.
+ * Contents: errors, memory, element types, tensors, sequences and optionals, limits, schemas, models (load,
+ * check, save), models from code, looking into a model, thread pools, sessions, looking into a session. The
+ * rules below hold for every call; the comment of a call says only what is special about it.
  *
  * Errors. Each call that can fail returns a dq_status. Where `err` is not NULL and the call fails, it fills
  * `err` with a message of one sentence: the fault, the value found, the value expected, and the place. After
@@ -132,22 +132,22 @@ typedef struct dq_error {
 
 /* ---- Memory ------------------------------------------------------------------------------------------ */
 
-/** Where the long-lived memory of a model (dq_load_options.allocator) or session
- * (dq_session_options.allocator) comes from; without one, from malloc. The struct is copied; `arg` must live
+/** An allocator for the long-lived memory of a model (dq_load_options.allocator) or a session
+ * (dq_session_options.allocator); without one, it comes from malloc. The struct is copied; `arg` must live
  * until the last memory has been released.
  *
- * A model's allocator has: the graph with its attributes and unpacked initializers, copies of small files and
- * of what dq_model_load_read reads, packed weights, constants computed while planning, fused nodes. Of a
- * model from dq_builder_finish, the graph is malloc'ed and the rest is the allocator's. All of it is released
- * when the model is freed with its last session. A session's allocator has: plans, the buffer of activations
- * and scratch memory, memory of values whose shape depends on data, strings and sequences, inner graphs, and
- * the tensors that dq_session_take_output hands over, which may be released after the session.
+ * A model's allocator provides: the graph with its attributes and unpacked initializers, copies of small
+ * files and of the bytes of dq_model_load_read, packed weights, constants that planning computes, and fused
+ * nodes. For a model from dq_builder_finish, the graph comes from malloc and the rest from the allocator. All
+ * of it is released when the model is freed with its last session. A session's allocator provides: plans, the
+ * buffer of activations and scratch memory, values whose shape depends on data, strings and sequences, inner
+ * graphs, and the tensors of dq_session_take_output, which may be released after the session.
  *
- * Not covered: files larger than 1 MiB, which are mapped; schemas; thread pools and the stacks of threads;
- * tensors that the caller creates; and what lives during one call only (parsing, planning, writing).
+ * Not covered are: files over 1 MiB, which are mapped; schemas; thread pools and the stacks of threads;
+ * tensors that the caller creates; memory that lives during one call only (parsing, planning, writing).
  *
- * Both functions may be called by any thread, by several at once, and while the library holds locks: they
- * must not call the library. */
+ * Any thread may call both functions, several at once, and while the library holds locks: they must not call
+ * the library. */
 typedef struct dq_allocator {
     size_t size; /**< sizeof(dq_allocator), set by DQ_ALLOCATOR_INIT */
     /** `bytes` (1 or more) that need not be cleared, aligned to `alignment`, a power of two of at most 64.
@@ -377,6 +377,10 @@ DQ_API size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info
 
 /** A loaded model: its graph and its constants. Sessions share it. */
 typedef struct dq_model dq_model;
+/** Parts of a model: see "Looking into a model". */
+typedef struct dq_graph dq_graph;
+typedef struct dq_node dq_node;
+typedef struct dq_value dq_value;
 
 typedef struct dq_load_options {
     size_t size;             /**< sizeof(dq_load_options), set by DQ_LOAD_OPTIONS_INIT */
@@ -385,14 +389,14 @@ typedef struct dq_load_options {
     /** Folder of external data for models that dq_model_load does not load; NULL: they may have none. */
     const char *base_dir;
     const dq_allocator *allocator; /**< of the model's memory, copied; NULL: malloc */
-    /** Gives the external data that the model names: sets *bytes and *size to the whole contents of the file
-     * at `location`, the text in the model. Called once for each location, by the thread that loads. The
-     * bytes must stay as they are until they are released. When set, no file of external data is opened, and
-     * what `location` may look like is up to the callback. A status other than DQ_OK ends loading with it.
-     * NULL: files inside base_dir, or the model's folder. */
+    /** Provides external data: sets *bytes and *size to the whole contents of the file at `location`, a
+     * string of the model that the callback must check. It is called once for each location, by the thread
+     * that loads. The bytes must not change until they are released. With it, the library opens no file of
+     * external data. A status other than DQ_OK ends loading with that status. NULL: files in base_dir, or in
+     * the model's folder. */
     dq_status (*external_data)(void *arg, const char *location, const void **bytes, size_t *size);
-    /** Called once for each location whose bytes were given, when the model is freed with its last session,
-     * or when loading fails. `size` is the size that was given. May be NULL. */
+    /** Releases bytes of external_data, once for each location, when the model is freed with its last session
+     * or when loading fails. `size` is the size that external_data set. May be NULL. */
     void (*release_external_data)(void *arg, const char *location, const void *bytes, size_t size);
     void *external_data_arg; /**< passed to both; lives as long as the model */
 } dq_load_options;
@@ -418,26 +422,26 @@ DQ_API dq_status dq_model_load(const char *path, const dq_load_options *options,
  * last session. `name` takes the place of the path in messages. */
 DQ_API dq_status dq_model_load_memory(const void *bytes, size_t size, const char *name,
                                       const dq_load_options *options, dq_model **out, dq_error *err);
-/** The same from an open descriptor, which stays the caller's and may be closed after the call. A regular
- * file is read or mapped from its beginning, wherever the descriptor's offset is; the offset does not move. A
- * pipe, socket or device is read to its end, waiting for data where the descriptor does not block; it may not
- * have more than dq_limits.file_bytes bytes (DQ_OUT_OF_MEMORY). DQ_BAD_MODEL: it cannot be read. External
- * data is looked for in options.base_dir, or comes from options.external_data. */
+/** Loads a model from an open file descriptor, which belongs to the caller and may be closed after the call.
+ * A regular file is read or mapped from its beginning; the offset of the descriptor is neither used nor
+ * moved. A pipe, socket or device is read to its end, at most dq_limits.file_bytes; the call waits for data.
+ * External data comes from options->base_dir or options->external_data. `name` takes the place of the path in
+ * messages. */
 DQ_API dq_status dq_model_load_fd(int fd, const char *name, const dq_load_options *options, dq_model **out,
                                   dq_error *err);
 
 /** Reads up to `size` bytes into `buffer`. Returns their number, 0 at the end, a negative number on an error.
  */
 typedef ptrdiff_t (*dq_read_fn)(void *arg, void *buffer, size_t size);
-/** The same from all bytes that `read` returns until its end, which the model keeps. `read` is called by the
- * thread that loads, and with `arg`. A negative return ends loading with DQ_BAD_MODEL, more than `size` with
+/** Loads a model from the bytes that `read` returns until its end; the model keeps a copy. The calling thread
+ * calls `read` with `arg`. A negative result ends loading with DQ_BAD_MODEL, a result over `size` with
  * DQ_INVALID_ARGUMENT. */
 DQ_API dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name,
                                     const dq_load_options *options, dq_model **out, dq_error *err);
 /** Gives the caller's reference back. The model is freed with its last session. */
 DQ_API void dq_model_free(dq_model *model);
 
-/** Declaration of a graph input or output. Pointers live as long as the model. */
+/** A value of a graph. Pointers live as long as the model. */
 typedef struct dq_value_info {
     size_t size; /**< sizeof(dq_value_info), set by DQ_VALUE_INFO_INIT */
     const char *name;
@@ -445,18 +449,25 @@ typedef struct dq_value_info {
     dq_kind kind;        /**< if not DQ_KIND_TENSOR, dtype, has_shape, rank, dims and dim_names are unused */
     dq_kind item_kind;   /**< kind of the value in an optional */
     dq_dtype item_dtype; /**< element type of the tensors inside a sequence or optional */
-    dq_dtype dtype;      /**< DQ_UNDEFINED: not declared */
+    dq_dtype dtype;      /**< declared, else from the operators' schemas; DQ_UNDEFINED: unknown */
     bool has_shape;      /**< false: any rank */
     bool optional;       /**< an input whose default is an initializer */
+    bool is_input;       /**< of its graph */
+    bool is_output;      /**< of its graph */
     size_t rank;
     const int64_t *dims;          /**< -1 where unknown or symbolic */
     const char *const *dim_names; /**< symbols, an entry NULL where there is none */
+    const dq_graph *graph;        /**< the graph whose value it is */
+    /** The constant, or an input's default, not copied; NULL: none. Data of a large one in a mapped file may
+     * be unaligned to its type: read it with memcpy, or by dq_tensor_value. */
+    const dq_tensor *initializer;
+    const dq_node *producer; /**< NULL: an input or initializer, or a value between synthetic nodes */
 } dq_value_info;
 
 #define DQ_VALUE_INFO_INIT                                                                                   \
     {                                                                                                        \
         sizeof(dq_value_info), NULL, NULL, DQ_KIND_TENSOR, DQ_KIND_TENSOR, DQ_UNDEFINED, DQ_UNDEFINED,       \
-            false, false, 0, NULL, NULL                                                                      \
+            false, false, false, false, 0, NULL, NULL, NULL, NULL, NULL                                      \
     }
 
 /** Number of inputs. Inputs that have defaults (initializers) come last. */
@@ -487,15 +498,16 @@ DQ_API dq_status dq_model_check(const dq_model *model, void (*report)(void *arg,
  * link, the file that it points to is replaced. DQ_UNSUPPORTED: more than protobuf's 2 GiB. DQ_IO: the file
  * cannot be written. */
 DQ_API dq_status dq_model_save(const dq_model *model, const char *path, dq_error *err);
-/** The same bytes in memory, *bytes and their number *size. The caller frees them with dq_free. */
+/** Does the same in memory: sets *bytes and *size. The caller frees the bytes with dq_free. */
 DQ_API dq_status dq_model_save_memory(const dq_model *model, void **bytes, size_t *size, dq_error *err);
-/** Takes the next `size` bytes (1 or more). Returns 0, or another number on an error. */
+/** Receives the next `size` bytes, 1 or more. Returns 0, or another number on an error. */
 typedef int (*dq_write_fn)(void *arg, const void *bytes, size_t size);
-/** The same bytes in pieces, in their order: passed to `write`, with `arg`, during the call. Once `write` has
- * returned another number than 0 it is not called again, and the call returns DQ_IO. */
+/** Does the same through `write`, which the calling thread calls with `arg` and the bytes in pieces, in
+ * order. After a result other than 0 it is not called again, and the call returns DQ_IO. */
 DQ_API dq_status dq_model_save_write(const dq_model *model, dq_write_fn write, void *arg, dq_error *err);
 
-/** Frees memory that a call has allocated for the caller, where its description says so. NULL is ignored. */
+/** Frees memory that a call allocated for the caller, where its comment says so. dq_free(NULL) does nothing.
+ */
 DQ_API void dq_free(void *memory);
 
 /* ---- Models from code -------------------------------------------------------------------------------- */
@@ -556,13 +568,19 @@ typedef enum dq_attribute_kind {
     DQ_ATTRIBUTE_INT = 2,
     DQ_ATTRIBUTE_STRING = 3,
     DQ_ATTRIBUTE_TENSOR = 4,
+    DQ_ATTRIBUTE_GRAPH = 5,
     DQ_ATTRIBUTE_FLOATS = 6,
     DQ_ATTRIBUTE_INTS = 7,
-    DQ_ATTRIBUTE_STRINGS = 8
+    DQ_ATTRIBUTE_STRINGS = 8,
+    DQ_ATTRIBUTE_TENSORS = 9,
+    DQ_ATTRIBUTE_GRAPHS = 10,
+    DQ_ATTRIBUTE_TYPE = 13,
+    DQ_ATTRIBUTE_TYPES = 14
 } dq_attribute_kind;
 
-/** An attribute of a node. The field of its kind is used; FLOATS, INTS and STRINGS have `count` elements.
- * Strings are zero-terminated. */
+/** An attribute of a node. The field of its kind is used; lists have `count` elements. Strings are
+ * zero-terminated. A builder accepts the kinds FLOAT, INT, STRING, TENSOR, FLOATS, INTS and STRINGS;
+ * dq_node_attribute gives all. */
 typedef struct dq_attribute {
     size_t size; /**< sizeof(dq_attribute), set by DQ_ATTRIBUTE_INIT */
     const char *name;
@@ -575,11 +593,17 @@ typedef struct dq_attribute {
     const int64_t *ints;
     const char *const *strings;
     size_t count;
+    const dq_graph *graph;
+    const dq_graph *const *graphs;
+    const dq_tensor *const *tensors;
+    const char *type; /**< "seq(tensor(float))" */
+    const char *const *types;
 } dq_attribute;
 
 #define DQ_ATTRIBUTE_INIT                                                                                    \
     {                                                                                                        \
-        sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0            \
+        sizeof(dq_attribute), NULL, DQ_ATTRIBUTE_UNDEFINED, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL,     \
+            NULL, NULL, NULL, NULL                                                                           \
     }
 
 /** Description of a node. */
@@ -611,11 +635,179 @@ DQ_API dq_status dq_builder_node(dq_builder *builder, const dq_node_spec *spec, 
 DQ_API dq_status dq_builder_finish(dq_builder *builder, const dq_load_options *options, dq_model **out,
                                    dq_error *err);
 
+/* ---- Looking into a model ---------------------------------------------------------------------------- */
+
+/** Reads the graphs, nodes and values of a model:
+ *
+ *     dq_model_info model_info = DQ_MODEL_INFO_INIT;
+ *     dq_graph_info graph = DQ_GRAPH_INFO_INIT;
+ *     dq_model_describe(model, &model_info, &err);
+ *     dq_graph_describe(model_info.graph, &graph, &err);
+ *     for (size_t i = 0; i < graph.node_count; i++) { // in the order of computation
+ *         dq_node_info node = DQ_NODE_INFO_INIT;
+ *         dq_node_describe(graph.nodes[i], &node, &err);
+ *         printf("%s %s\n", node.op_type, node.name);
+ *     }
+ *
+ * Handles are compared as pointers. They, and everything that the functions of this section return through
+ * pointers, live as long as the model; a session keeps its model alive. Nothing is copied: an initializer is
+ * the tensor that runs read. Any thread may call these functions at any time. A model with nodes that cannot
+ * run can be read, too.
+ *
+ * The graphs are those of the file, with these differences: calls of model-local functions are replaced by
+ * the nodes of the functions; nodes are in topological order; attributes that a node left out have their
+ * defaults; duplicate QuantizeLinear nodes of one value are merged, so that all consumers read the result of
+ * the first. Fusion does not change these graphs; dq_session_step shows its result. */
+
+/** Description of a model. */
+typedef struct dq_model_info {
+    size_t size;      /**< sizeof(dq_model_info), set by DQ_MODEL_INFO_INIT */
+    const char *name; /**< the path, or the name that a model from memory or code was given */
+    int64_t ir_version;
+    /** From the file; "" where it has none. */
+    const char *producer_name, *producer_version, *domain;
+    int64_t model_version; /**< from the file; 0 where it has none */
+    const char *doc;
+    const dq_graph *graph; /**< the main graph */
+    size_t opset_count;    /**< for dq_model_opset */
+    size_t metadata_count; /**< for dq_model_metadata */
+} dq_model_info;
+
+#define DQ_MODEL_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        sizeof(dq_model_info), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0                                \
+    }
+
+/** Describes a model. The caller initializes `info` with DQ_MODEL_INFO_INIT. */
+DQ_API dq_status dq_model_describe(const dq_model *model, dq_model_info *info, dq_error *err);
+/** Operator set i that the model imports; domain "" is ai.onnx. `domain` and `version` may be NULL.
+ * DQ_INVALID_ARGUMENT: past the last. */
+DQ_API dq_status dq_model_opset(const dq_model *model, size_t i, const char **domain, int *version,
+                                dq_error *err);
+/** Entry i of the model's metadata_props, in the order of the file. `key` and `value` may be NULL.
+ * DQ_INVALID_ARGUMENT: past the last. */
+DQ_API dq_status dq_model_metadata(const dq_model *model, size_t i, const char **key, const char **value,
+                                   dq_error *err);
+/** Finds a value of the main graph by name: an input, an initializer or an output of a node. NULL: there is
+ * none. */
+DQ_API const dq_value *dq_model_find_value(const dq_model *model, const char *name);
+
+/** Description of a graph. */
+typedef struct dq_graph_info {
+    size_t size; /**< sizeof(dq_graph_info), set by DQ_GRAPH_INFO_INIT */
+    const char *name;
+    const dq_graph *outer; /**< the graph whose node holds this one as an attribute; NULL: the main graph */
+    size_t node_count;
+    const dq_node *const *nodes; /**< in topological order */
+    size_t input_count;
+    const dq_value *const *inputs; /**< as declared, also those with a default */
+    size_t output_count;
+    const dq_value *const *outputs; /**< may be values of an outer graph, and one value more than once */
+    const char *const *output_names;
+    size_t value_count;
+    const dq_value *const *values; /**< the graph's own: inputs, initializers and outputs of its nodes */
+} dq_graph_info;
+
+#define DQ_GRAPH_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        sizeof(dq_graph_info), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL                          \
+    }
+
+/** Describes a graph. The caller initializes `info` with DQ_GRAPH_INFO_INIT. */
+DQ_API dq_status dq_graph_describe(const dq_graph *graph, dq_graph_info *info, dq_error *err);
+/** Finds a value by name in one graph; values of outer graphs are not searched. NULL: there is none. */
+DQ_API const dq_value *dq_graph_find_value(const dq_graph *graph, const char *name);
+
+/** Description of a node. */
+typedef struct dq_node_info {
+    size_t size;      /**< sizeof(dq_node_info), set by DQ_NODE_INFO_INIT */
+    const char *name; /**< "" when the model gives none */
+    const char *op_type;
+    const char *domain; /**< "" is ai.onnx */
+    int since_version;  /**< of the schema of the node; 0: there is no schema */
+    int opset;          /**< the version of the domain that the model, or the function, imports */
+    /** The node was made by rewrites of a session and does not belong to the model (dq_session_step). */
+    bool synthetic;
+    size_t input_count;
+    const dq_value *const *inputs; /**< NULL entries: left out. Values of outer graphs may be among them. */
+    size_t output_count;
+    const dq_value *const *outputs; /**< NULL entries: left out */
+    size_t attribute_count;         /**< for dq_node_attribute */
+    const dq_graph *graph;          /**< the graph that the node belongs to */
+} dq_node_info;
+
+#define DQ_NODE_INFO_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_node_info), NULL, NULL, NULL, 0, 0, false, 0, NULL, 0, NULL, 0, NULL                       \
+    }
+
+/** Describes a node. The caller initializes `info` with DQ_NODE_INFO_INIT. */
+DQ_API dq_status dq_node_describe(const dq_node *node, dq_node_info *info, dq_error *err);
+/** Attribute i of a node: name, kind and the field of that kind; other fields are zero. Strings are
+ * zero-terminated; a DQ_ATTRIBUTE_STRING has `count` bytes and may contain zeros. Sparse tensors are given as
+ * dense ones. The caller initializes `attribute` with DQ_ATTRIBUTE_INIT. DQ_INVALID_ARGUMENT: past the last.
+ */
+DQ_API dq_status dq_node_attribute(const dq_node *node, size_t i, dq_attribute *attribute, dq_error *err);
+
+/** Describes a value, as far as it is known without a run. Where the model declares no element type, it comes
+ * from the schemas of the operators. The shape is the declared one, or that of the initializer. The caller
+ * initializes `info` with DQ_VALUE_INFO_INIT. */
+DQ_API dq_status dq_value_describe(const dq_value *value, dq_value_info *info, dq_error *err);
+/** Consumers of a value: sets *nodes to an array of the *count nodes that read it, each once, in topological
+ * order, with those of inner graphs. An output of the graph is no consumer. The first call builds an index of
+ * the whole model, in time and memory linear in its nodes. */
+DQ_API dq_status dq_value_consumers(const dq_model *model, const dq_value *value, size_t *count,
+                                    const dq_node *const **nodes, dq_error *err);
+
+/** How many elements of a quantized value share one scale. */
+typedef enum dq_granularity {
+    DQ_GRANULARITY_UNKNOWN = 0, /**< the scale's shape is known only in a run */
+    DQ_PER_TENSOR = 1,          /**< all */
+    DQ_PER_AXIS = 2,            /**< those of one index of an axis */
+    DQ_PER_BLOCK = 3            /**< block_size elements in a row along an axis */
+} dq_granularity;
+
+/** A value's quantization: real number = (element - zero point) * scale. */
+typedef struct dq_quantization {
+    size_t size;    /**< sizeof(dq_quantization), set by DQ_QUANTIZATION_INIT */
+    bool quantized; /**< false: no node quantizes the value, and all other fields are zero */
+    dq_granularity granularity;
+    /** Of DQ_PER_AXIS and DQ_PER_BLOCK: an axis of the value; below 0 it counts from the last one (-1), where
+     * the value's rank is not known. */
+    int64_t axis;
+    int64_t block_size; /**< of DQ_PER_BLOCK: elements */
+    /** NULL where the operator takes none (ConvInteger, MatMulInteger, MulInteger): later nodes scale the
+     * result. */
+    const dq_value *scale;
+    const dq_value *zero_point; /**< NULL: zero, or the middle of the range for unsigned packed weights */
+    /** Their constant data; NULL: computed in a run, or not there. */
+    const dq_tensor *scale_data, *zero_point_data;
+    const dq_node *node; /**< the node whose operator says so */
+} dq_quantization;
+
+#define DQ_QUANTIZATION_INIT                                                                                 \
+    {                                                                                                        \
+        sizeof(dq_quantization), false, DQ_GRANULARITY_UNKNOWN, 0, 0, NULL, NULL, NULL, NULL, NULL           \
+    }
+
+/** Finds a value's quantization from the node that gives it or, where that says nothing, from the first one
+ * that reads it and does. These are QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the
+ * operators of ai.onnx, com.microsoft and onednn that take scales or zero points beside quantized values:
+ * QLinearX, XInteger, QGemm, QAttention, MatMulNBits, GatherBlockQuantized, QMoE and others, whose schemas
+ * name the inputs so (x, x_scale, x_zero_point).
+ *
+ * Packed weights: MatMulNBits holds N x K weights as N x blocks x bytes, and its axis 1 counts the blocks;
+ * blocks of MatMulBnb4 lie along its one axis; experts of QMoE (axis 0) have scales of their own besides. The
+ * per-channel scales of a quantized cache of GroupQueryAttention are of each head, too. */
+DQ_API dq_status dq_value_quantization(const dq_model *model, const dq_value *value,
+                                       dq_quantization *quantization, dq_error *err);
+
 /* ---- Thread pools ------------------------------------------------------------------------------------ */
 
 /** Threads that sessions share (dq_session_options.pool). One session at a time uses them; a session that
  * runs meanwhile computes on its caller's thread alone. The threads start with the first work that is worth
- * sharing, and sleep between runs. */
+ * sharing, and sleep between runs. Sessions that get neither a pool nor a number of threads share one pool of
+ * all cores, which the first of them creates and the last one frees. */
 typedef struct dq_thread_pool dq_thread_pool;
 
 typedef struct dq_thread_pool_options {
@@ -626,11 +818,22 @@ typedef struct dq_thread_pool_options {
     /** Microseconds for which a thread polls for the next work of a run before it sleeps; 0: 50. A larger
      * value costs CPU time; a smaller one wakes threads more often, at 5 to 50 us each. */
     unsigned spin_us;
+    /** Runs work on the caller's own threads; the pool then starts none. It calls task(task_arg, i) once for
+     * each i from 0 to count - 1, in any order, in parallel or not, on any threads, and returns when all
+     * calls have returned. count is at most `threads`. NULL: the pool starts threads of its own. */
+    void (*parallel_for)(void *arg, size_t count, void (*task)(void *task_arg, size_t i), void *task_arg);
+    void *parallel_for_arg; /**< handed to parallel_for */
+    /** Processors for the pool's own threads, as the system numbers them, one for each in turn; the thread
+     * that calls dq_session_run stays where the caller has it. NULL: wherever the system lets them run. A
+     * processor that the process may not use is DQ_INVALID_ARGUMENT, and so are processors beside
+     * parallel_for. */
+    const unsigned *cpus;
+    size_t cpu_count;
 } dq_thread_pool_options;
 
 #define DQ_THREAD_POOL_OPTIONS_INIT                                                                          \
     {                                                                                                        \
-        sizeof(dq_thread_pool_options), 0, 0                                                                 \
+        sizeof(dq_thread_pool_options), 0, 0, NULL, NULL, NULL, 0                                            \
     }
 
 /** Creates a pool. Free it with dq_thread_pool_free. */
@@ -657,10 +860,40 @@ typedef struct dq_trace_event {
     const dq_tensor *const *outputs; /**< an entry is NULL where the output is not used */
 } dq_trace_event;
 
+/** What a log record is about. */
+typedef enum dq_log_kind {
+    DQ_LOG_REWRITE = 1, /**< the rewriter: which nodes became one, and what kept others apart */
+    DQ_LOG_PLAN = 2     /**< the planner: how a node is computed, batch tiles, nodes that no output needs */
+} dq_log_kind;
+
+/** One line of the log (dq_session_options.log). Lives during the call only. */
+typedef struct dq_log_record {
+    size_t size; /**< the library's sizeof(dq_log_record) */
+    dq_log_kind kind;
+    const char *message; /**< one line, UTF-8, without a newline */
+} dq_log_record;
+
+/** What a call is doing. */
+typedef enum dq_phase {
+    DQ_PHASE_PLAN = 1, /**< planning for the shapes of the inputs */
+    DQ_PHASE_RUN = 2   /**< computing */
+} dq_phase;
+
+/** How far a call has come (dq_session_options.progress). Lives during the call only. */
+typedef struct dq_progress {
+    size_t size; /**< the library's sizeof(dq_progress) */
+    dq_phase phase;
+    uint64_t
+        nodes; /**< planned or begun so far in this phase; those of inner graphs each time that they run */
+    uint64_t work;       /**< counted so far in this phase, as dq_limits.work counts it */
+    uint64_t total_work; /**< of the whole run; 0 where it is not known before, and while planning */
+} dq_progress;
+
 typedef struct dq_session_options {
     size_t size; /**< sizeof(dq_session_options), set by DQ_SESSION_OPTIONS_INIT */
-    /** Number of threads with the caller's; 0: the number of physical cores that the process may use, by its
-     * affinity and the CPU time of its control group. Unused with `pool`. */
+    /** Number of threads, with the caller's, of a pool of the session's own. 0: the session uses the
+     * process's pool of all cores (see dq_thread_pool). A program with a session in each thread sets 1.
+     * Unused with `pool`. */
     unsigned threads;
     /** "c", "sse41", "avx2"…: the highest ISA level to use (dq_isa_name); NULL: the CPU's best. */
     const char *isa;
@@ -673,18 +906,22 @@ typedef struct dq_session_options {
     /** Called after each step of a run; NULL: none. Large batches then run whole, step by step, instead of in
      * tiles of a few items that go through many steps, and take longer. */
     void (*trace)(void *arg, const dq_trace_event *event);
-    /** Called with each of the planner's decisions, a sentence that lives during the call; NULL: none. */
-    void (*why)(void *arg, const char *sentence);
-    /** Handed to trace and why, which are called by the thread that runs the session. */
+    /** Called with each decision of the rewriter and the planner; NULL: none. */
+    void (*log)(void *arg, const dq_log_record *record);
+    /** Handed to trace, log and progress, which are called by the thread that runs the session. */
     void *arg;
-    /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: a pool of
-     * its own. */
+    /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: as `threads`
+     * says. */
     dq_thread_pool *pool;
+    /** Called before each node is planned and before each is run, some microseconds apart for small nodes;
+     * NULL: none. A result other than 0 cancels the call, as dq_session_cancel does. With a pool whose
+     * threads are the caller's (parallel_for), one of these may call it; never two at once. */
+    int (*progress)(void *arg, const dq_progress *progress);
 } dq_session_options;
 
 #define DQ_SESSION_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL                            \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL                      \
     }
 
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
@@ -764,6 +1001,121 @@ DQ_API unsigned dq_session_threads(const dq_session *session);
 /** Name of ISA level i of this build for the CPU's family, the lowest first; NULL past the last. `available`,
  * which may be NULL, receives whether this CPU has it. */
 DQ_API const char *dq_isa_name(size_t i, bool *available);
+
+/* ---- Looking into a session -------------------------------------------------------------------------- */
+
+/** Plans for the inputs that are set, as the first run with them would, but does not run: fuses, infers,
+ * packs weights, gives values their memory. The next run with inputs of these shapes plans nothing. Of the
+ * inputs, types and shapes matter, not their data. Outputs of an earlier run are gone. Errors are those of
+ * dq_session_run. */
+DQ_API dq_status dq_session_prepare(dq_session *session, dq_error *err);
+
+/** The shape of one input. */
+typedef struct dq_shape {
+    size_t size;      /**< sizeof(dq_shape), set by DQ_SHAPE_INIT */
+    const char *name; /**< NULL: the graph's first input */
+    size_t rank;
+    const int64_t *dims; /**< `rank` of them, none below 0 */
+} dq_shape;
+
+#define DQ_SHAPE_INIT                                                                                        \
+    {                                                                                                        \
+        sizeof(dq_shape), NULL, 0, NULL                                                                      \
+    }
+
+/** Memory in bytes. */
+typedef struct dq_memory_info {
+    size_t size; /**< sizeof(dq_memory_info), set by DQ_MEMORY_INFO_INIT */
+    /** The session's buffer for this plan: values, overlaid by lifetimes, and scratch. What steps allocate
+     * whose shapes are known only in a run, and inner graphs, comes on top. */
+    uint64_t activation_bytes;
+    uint64_t weight_bytes; /**< packed weights and other forms of constants, shared by the model's sessions */
+    /** Constants that steps read, packed or not: initializers, and what was computed from them. */
+    uint64_t constant_bytes;
+} dq_memory_info;
+
+#define DQ_MEMORY_INFO_INIT                                                                                  \
+    {                                                                                                        \
+        sizeof(dq_memory_info), 0, 0, 0                                                                      \
+    }
+
+/** Infers types and shapes of the outputs, and the memory of a run, for inputs of these shapes. Nothing runs,
+ * and no data is needed:
+ *
+ *     const int64_t dims[] = {8, 1, 8, 8};
+ *     dq_shape shape = DQ_SHAPE_INIT;
+ *     dq_memory_info memory = DQ_MEMORY_INFO_INIT;
+ *     shape.name = "image";
+ *     shape.rank = 4;
+ *     shape.dims = dims;
+ *     dq_session_infer(session, 1, &shape, print_output, NULL, &memory, &err);
+ *
+ * `visit` (or NULL) is called for each of the session's outputs, in order; a non-zero return ends the walk.
+ * Its dq_value_info lives during the callback, and has no shape where the shape depends on data. `memory` may
+ * be NULL. An input that is not among `inputs` has the shape of the tensor that is set, else its default,
+ * else the declared shape. The session, its inputs and its outputs stay as they are, with one exception: an
+ * input with a default that gets a shape for the first time ends the life of the outputs. Later runs plan
+ * again; they reuse packed weights only. DQ_BAD_INPUT: an unknown input, a shape that the model does not
+ * declare, or an input without one. */
+DQ_API dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *inputs,
+                                  int (*visit)(void *arg, const dq_value_info *output), void *arg,
+                                  dq_memory_info *memory, dq_error *err);
+
+/** One step of the current plan, which is that of the last run or dq_session_prepare. Pointers live until the
+ * session plans anew, runs with other shapes, gets another output, or is freed. */
+typedef struct dq_step_info {
+    size_t size;           /**< sizeof(dq_step_info), set by DQ_STEP_INFO_INIT */
+    const dq_node *node;   /**< of the model, or one that fusion made (dq_node_info.synthetic) */
+    const char *op;        /**< "QLinearConv-10", as in dq_trace_event */
+    const char *algorithm; /**< how the operator computes it; NULL: not told */
+    const char *decision;  /**< what the planner decided of it; NULL: nothing */
+    /** The nodes of the model that the step computes. A model's node is covered by one step at most: it is
+     * the first of those that need it where several do, as a DequantizeLinear with two readers. Nodes without
+     * a step of their own, as a Reshape whose output is its input's memory, are with the step that gives
+     * their input, else with the first that reads them. Nodes that are computed while planning, and those
+     * that no output needs, are covered by none. May be empty: a step that only changes a layout. */
+    size_t written_count;
+    const dq_node *const *written;
+    uint64_t work;          /**< as dq_limits.work counts it; 0: known only in the run */
+    uint64_t scratch_bytes; /**< of all threads together; 0 also where it is known only in the run */
+} dq_step_info;
+
+#define DQ_STEP_INFO_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                          \
+    }
+
+/** The number of steps of the current plan; 0 before the session has planned. */
+DQ_API size_t dq_session_step_count(const dq_session *session);
+/** Step i, in the order of the run. Where the first steps run by some pictures of a batch at a time, they are
+ * listed once, with the work of all. DQ_INVALID_ARGUMENT past the last, or before the session has planned. */
+DQ_API dq_status dq_session_step(dq_session *session, size_t i, dq_step_info *info, dq_error *err);
+/** Memory of the current plan. DQ_INVALID_ARGUMENT before the session has planned. */
+DQ_API dq_status dq_session_memory(const dq_session *session, dq_memory_info *memory, dq_error *err);
+
+/** A value that has its place in the session's buffer. */
+typedef struct dq_lifetime {
+    size_t size; /**< the library's sizeof(dq_lifetime) */
+    const dq_value *value;
+    /** The value that the memory was planned for: another one that this value is a view of, takes over in
+     * place, or shares a concatenation with; else `value` itself. Values that live at the same time overlap
+     * only where they have this in common. */
+    const dq_value *memory_of;
+    uint64_t offset, bytes; /**< in the buffer */
+    /** The steps that write it first and read it last, itself or through a view; an output's last is the
+     * number of steps, the end of the run. */
+    size_t first_step, last_step;
+} dq_lifetime;
+
+/** Calls `visit` for each value that the current plan has in the session's buffer, by first_step; a non-zero
+ * return ends the walk. Values in the caller's memory, constants, and those whose shape is known only in a
+ * run are not there. A tensor set by dq_session_set_output takes the place of the output's memory. Steps that
+ * run by some pictures of a batch at a time have the memory of one thread here, and each value that they
+ * leave to the others is there twice: in parts and whole. DQ_INVALID_ARGUMENT before the session has planned.
+ */
+DQ_API dq_status dq_session_lifetimes(const dq_session *session,
+                                      int (*visit)(void *arg, const dq_lifetime *lifetime), void *arg,
+                                      dq_error *err);
 
 #ifdef __cplusplus
 }
