@@ -142,7 +142,7 @@ def sliced(case):
     dtype = case.pick(*types)
     x, _, scale, zero = case.input("x", shape, dtype, scale=case.scale(0.01, 0.06) / np.float32(256 if wide else 1))
     kernel = {"kernel_shape": [2, 2], "strides": [case.size(1, 3), 1], "pads": [1, 0, 0, 1]}
-    ends = {"Resize scales": 4, "Resize sizes": 4, "LRN": 1, "LayerNormalization": 3, "SimplifiedLayerNormalization": 2, "LogSoftmax": 1}
+    ends = {"Resize scales": 4, "Resize sizes": 4, "Resize of images": 4, "LRN": 1, "LayerNormalization": 3, "SimplifiedLayerNormalization": 2, "LogSoftmax": 1}
     if wide:
         ends |= {"MaxPool": 1, "AveragePool": 1, "GlobalAveragePool": 1, "Softmax": 1, "GlobalMaxPool": 1}
     kind = case.pick(*ends)
@@ -156,6 +156,8 @@ def sliced(case):
         "Resize scales": lambda: case.node("Resize", [x, "", case.constant("scales", np.array(
             [1, 1, 2, 1.5], np.float32))], "op", **mode),
         "Resize sizes": lambda: case.node("Resize", [x, "", "", case.constant("sizes", np.array(twice, np.int64))], "op", **mode),
+        "Resize of images": lambda: case.node("Resize", [x, "", case.constant("scales", np.array(
+            case.pick([1.4, 1, 2, 1], [1, 1.4, 2, 1]), np.float32))], "op", **mode),
         "LRN": lambda: case.node("LRN", [x], "op", size=case.pick(3, 5), alpha=case.pick(1e-4, 0.9),
                                  beta=case.pick(0.75, 0.5)),
         "LayerNormalization": lambda: case.node("LayerNormalization", [x, last, fixed], "op"),
@@ -167,6 +169,8 @@ def sliced(case):
     same = kind == "MaxPool" and case.chance(0.5)
     if kind.endswith("LayerNormalization"):
         case.expect("op", "some slices", told=not stopped)
+    elif kind == "Resize of images":  # results depend on several planes
+        case.expect("op", "some slices", told=False)
     elif stopped:
         case.also.append(y)
         case.expect("op", "some slices", told=False)

@@ -38,6 +38,32 @@ START_TEST(values)
 }
 END_TEST
 
+/* Sizes of Resize: those of the axes that count slices must stay as they are. */
+START_TEST(sizes_of_planes_alone)
+{
+    static const int64_t sizes[][4] = {{2, 1, 2, 2}, {4, 1, 2, 2}, {2, 3, 2, 2}};
+    for (size_t i = 0; i < 3; i++) {
+        ops_case c;
+        double numbers[4];
+        for (size_t d = 0; d < 4; d++)
+            numbers[d] = (double)sizes[i][d];
+        begin(&c, "Resize", 19, 2);
+        ops_in(&c, DQ_INT8, OPS_DIMS(2, 1, 1, 1), OPS_VALUES(3, -1));
+        ops_skip(&c);
+        ops_skip(&c);
+        ops_in(&c, DQ_INT64, OPS_DIMS(4), numbers);
+        c.weights = 1 << 3;
+        if (i == 0) {
+            ops_must_run(&c); /* floats 1 and -1 */
+            ops_want(&c, 0, DQ_UINT16, OPS_DIMS(2, 1, 2, 2), OPS_VALUES(104, 104, 104, 104, 96, 96, 96, 96));
+        } else {
+            ops_must_refuse(&c, DQ_BAD_MODEL, "has an operator that does not hold together");
+        }
+        ops_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(refusals)
 {
     static const char sentence[] = "has an operator that does not hold together";
@@ -66,6 +92,7 @@ int main(void)
 {
     TCase *tests = tcase_create("OnCodes");
     tcase_add_test(tests, values);
+    tcase_add_test(tests, sizes_of_planes_alone);
     tcase_add_test(tests, refusals);
     return ops_main(tests);
 }

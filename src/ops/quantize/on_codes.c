@@ -106,6 +106,8 @@ static dq_status begin_form(const dq_op_call *call, const state *s, const int64_
     f->call.out = f->out;
     const dq_tensor *sizes = dq_call_in(call, SIZES);
     if (sizes && sizes->data && sizes->count == call->in[0]->rank) {
+        if (memcmp(sizes->data, call->in[0]->dims, s->free * sizeof *dims) != 0)
+            return bad(call, err); /* results depend on several slices */
         memcpy(f->lengths, sizes->data, sizes->count * sizeof *f->lengths);
         memcpy(f->lengths, dims, s->free * sizeof *dims);
         f->sizes = *sizes;
