@@ -105,6 +105,8 @@ dq_node *dq_fuser_remake(dq_fuser *f, const dq_node *node, dq_value *codes, dq_d
         if (!(in[2] = dq_fuser_make_constant(f, dtype, 0, NULL, &t)))
             return NULL;
         dq_tensor_put_int(t, 0, pad);
+    } else if (dq_fuser_is(node, "Pad") && count > 2) {
+        in[2] = NULL; /* copies are filled in, not this value, which is no code */
     }
     /* the standard has no MaxPool of 16 bits */
     if (dq_fuser_is(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {

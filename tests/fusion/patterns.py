@@ -470,7 +470,8 @@ def moved(case, x):
         "Pad": lambda: ([x, ints("pads", 0, 1, 0, 2, 0, 0, 1, -1)], {}),
         "Pad a constant": lambda: ([x, ints("pads", 0, 0, 3, 0, 0, 0, 0, 1),
                                     case.constant("filled", np.float32(case.pad_value))], {}),
-        "Pad reflecting": lambda: ([x, ints("pads", 0, 0, 1, 2, 0, 0, 1, 0)], {"mode": case.pick("reflect", "edge")}),
+        "Pad reflecting": lambda: ([x, ints("pads", 0, 0, 1, 2, 0, 0, 1, 0)] + case.pick(
+            [], [case.constant("ignored", np.float32(np.nan))]), {"mode": case.pick("reflect", "edge")}),
         "Resize": lambda: ([x, case.constant("roi", np.zeros(0, np.float32)),
                             case.constant("scales", np.array([1, 1, 2, case.pick(0.5, 1.7)], np.float32))],
                            {"mode": "nearest", "coordinate_transformation_mode": case.pick("asymmetric", "half_pixel"),
