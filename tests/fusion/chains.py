@@ -369,6 +369,17 @@ def early_reader(case):
     case.expect("y", "runs strip by strip")
 
 
+def row_of_constants(case):
+    """As many constants along the last axis as a table has results: no function of the code alone."""
+    x, _, scale, _ = case.input("x", (2, 256), scale=case.scale(0.01, 0.06))
+    constants = case.constant("row", case.rng.uniform(-2, 2, 256).astype(np.float32))
+    y = case.node(case.pick("Add", "Mul"), case.pick([x, constants], [constants, x]), "op")
+    y = case.node("Sigmoid", [y], "gate")
+    case.quantize("y", y, case.scale(0.003, 0.01), case.code_type())
+    case.quanta = 0
+    case.expect("y", TABLE, told=False)
+
+
 def refused_pad(case):
     """A constant that has no code of its own is filled in before an operator: it stays as written."""
     x, dtype, scale, _ = case.input("x", (2, 5))
@@ -423,4 +434,5 @@ def quantized_gates(case):
 
 CHAINS = {p.__name__: p for p in (moved_operand, moved_result, long_chain, two_readers, turned_weights, matmul_bias,
                                   gemm_forms, conv_bias, conv_transpose, wide_bias, softmax, mean, mixed_constant, inner, element_chain,
-                                  wide_chain, moved_chain, residual, early_reader, refused_pad, quantized_gates)}
+                                  wide_chain, moved_chain, residual, early_reader, refused_pad, row_of_constants,
+                                  quantized_gates)}

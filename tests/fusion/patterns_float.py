@@ -322,11 +322,12 @@ def written_norm(case):
 
 
 def moved_keys(case):
-    """Products of float matrices whose right operand is shared by heads, turned, and has a factor, in some order."""
+    """Products of float matrices whose right operand is shared by heads, turned, and has a factor, in some order; or a
+    factor for each column, which stays where it is."""
     batch, heads, times, m, k, n = (case.size(1, high) for high in (2, 3, 4, 3, 40, 40))
     turned, factor, more = case.chance(0.7), case.chance(0.6), case.pick("", "", "reader", "wanted", "flat")
     shape = (batch, heads, n, k) if turned else (batch, heads, k, n)
-    half = case.chance(0.3)
+    half, columns = case.chance(0.3), factor and case.chance(0.25)
 
     def operand(name, shape):
         return case.fed(name, case.rng.normal(0, 2, shape).astype(HALF if half else FLOAT))
@@ -343,7 +344,8 @@ def moved_keys(case):
             case.also.append(y)
         joined = np.array([batch, heads, *shape[2:]], np.int64)
         y = case.node("Reshape", [y, case.constant("joined", joined)], "shared")
-    scale = case.constant("scale", np.float16(0.3) if half else np.float32(0.3))
+    scale = case.rng.uniform(0.1, 1, n) if columns else np.array(0.3)
+    scale = case.constant("scale", scale.astype(HALF if half else FLOAT))
     if turned:
         y = case.node("Transpose", [y], "turned", perm=[0, 1, 3, 2])
     if factor:
@@ -353,10 +355,10 @@ def moved_keys(case):
         a = operand("a", (m, batch * heads * k))
     else:
         a = operand("a", (batch, heads, m, k) if case.chance(0.8) else (m, k))
-    case.note = f"{shape} {times} {m} turned {turned} factor {factor} {more}"
+    case.note = f"{shape} {times} {m} turned {turned} factor {factor} {columns} {more}"
     case.rtol, case.atol = 0, 0
     case.output(case.node("MatMul", [a, y], "product"), HALF if half else FLOAT)
-    case.expect("product", "Transpose of its right operand", told=more != "flat" and turned)
+    case.expect("product", "Transpose of its right operand", told=more != "flat" and turned and not columns)
 
 
 PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv,

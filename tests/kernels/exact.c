@@ -143,7 +143,9 @@ enum { NEAR_TIES = sizeof near_ties / sizeof near_ties[0] };
 /* Of one column; a is 1. */
 static void some_multiplier(int32_t sum, float *b, float *y)
 {
-    static const float odd[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-38f, 3e38f, 1e-45f, -0.25f, 1};
+    static const float nan_of_ones = __builtin_nanf("0x3fffff"); /* its bits look like those of a number */
+    const float odd[] = {0,      -0.0f, INFINITY, -INFINITY, NAN, nan_of_ones, -nan_of_ones,
+                         1e-38f, 3e38f, 1e-45f,   -0.25f,    1};
     static const float ties[] = {98, 10, 6, 1.5f, 0.75f, 4, 256, 3, 2, 1000};
     *b = some_float(-20, 0);
     *y = some_float(-4, 4);

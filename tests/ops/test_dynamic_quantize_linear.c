@@ -24,7 +24,9 @@ START_TEST(int8_by_schema)
     ops_case c;
     ops_begin(&c, "", "DynamicQuantizeLinear", 11);
     c.out_count = 3;
-    c.out_types[0] = c.out_types[2] = DQ_INT8;
+    c.out_types[0] = _i ? DQ_UNDEFINED : DQ_INT8; /* then the zero point's type says it, not the scale's */
+    c.out_types[1] = DQ_FLOAT;
+    c.out_types[2] = DQ_INT8;
     ops_in(&c, DQ_FLOAT, OPS_DIMS(4), OPS_VALUES(-127, 127, (double)NAN, 0.5));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT8, OPS_DIMS(4), OPS_VALUES(-127, 127, -127, 0));
@@ -124,7 +126,7 @@ int main(void)
 {
     TCase *tests = tcase_create("DynamicQuantizeLinear");
     tcase_add_test(tests, both_signs);
-    tcase_add_test(tests, int8_by_schema);
+    tcase_add_loop_test(tests, int8_by_schema, 0, 2);
     tcase_add_test(tests, zeros_and_empty);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, many_elements);

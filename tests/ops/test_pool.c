@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools, softmax and normalization. */
 #include "harness.h"
+#include "ops/window.h"
 
 #include <math.h>
 
@@ -106,6 +107,45 @@ START_TEST(max_edges)
     ops_in(&c, DQ_UINT8, OPS_DIMS(1, 1, 3, 3), NINE);
     ops_must_refuse(&c, DQ_BAD_MODEL,
                     "input 0 has 3 elements on spatial axis 0, with padding 3: fewer than the window's 5");
+    ops_end(&c);
+}
+END_TEST
+
+/* Against each element of the window, one after the other. */
+START_TEST(overlaps)
+{
+    enum { MOST = 5 };
+    for (int64_t high = 1; high <= MOST; high++)
+        for (int64_t origin = -7; origin < high; origin++)
+            for (int64_t kernel = 1; kernel <= MOST; kernel++)
+                for (int64_t step = 1; step <= 3; step++) {
+                    int64_t first = 0, expected_first = 0;
+                    size_t count = dq_window_overlap(origin, kernel, step, 0, high, &first), expected = 0;
+                    for (int64_t k = kernel; k-- > 0;) {
+                        const int64_t at = origin + k * step;
+                        if (at >= 0 && at < high) {
+                            expected++;
+                            expected_first = at;
+                        }
+                    }
+                    ck_assert_uint_eq(count, expected);
+                    if (count)
+                        ck_assert_int_eq(first, expected_first);
+                }
+}
+END_TEST
+
+/* Dilated windows begin on padding, at each place between the elements that they skip. */
+START_TEST(dilated_over_padding)
+{
+    ops_case c;
+    ops_begin(&c, "", "AveragePool", 22);
+    ops_ints(&c, "kernel_shape", INTS(1, 3));
+    ops_ints(&c, "dilations", INTS(1, 3));
+    ops_ints(&c, "pads", INTS(0, 4, 0, 4));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 3), OPS_VALUES(2, 4, 8));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 1, 5), OPS_VALUES(8, 2, 4, 8, 2));
     ops_end(&c);
 }
 END_TEST
@@ -348,6 +388,8 @@ int main(void)
     tcase_add_test(tests, max_with_indices);
     tcase_add_test(tests, max_places);
     tcase_add_test(tests, max_edges);
+    tcase_add_test(tests, overlaps);
+    tcase_add_test(tests, dilated_over_padding);
     tcase_add_test(tests, averages);
     tcase_add_test(tests, global_pools);
     tcase_add_test(tests, softmax_axes);

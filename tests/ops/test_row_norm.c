@@ -145,6 +145,31 @@ START_TEST(embed)
 }
 END_TEST
 
+/* Channels 2 before and 3 after each one, as far as there are any. */
+START_TEST(lrn_near_the_first_and_last_channels)
+{
+    enum { CHANNELS = 7 };
+    const double x[CHANNELS] = {1, 2, 3, 4, 5, 6, 7};
+    double y[CHANNELS];
+    for (int i = 0; i < CHANNELS; i++) {
+        double squares = 0;
+        for (int k = i - 2; k <= i + 3; k++)
+            squares += k >= 0 && k < CHANNELS ? x[k] * x[k] : 0;
+        y[i] = (double)(float)(x[i] / (2 + squares));
+    }
+    ops_case c;
+    ops_begin(&c, "", "LRN", 13);
+    ops_int(&c, "size", 6);
+    ops_float(&c, "alpha", 6);
+    ops_float(&c, "beta", 1);
+    ops_float(&c, "bias", 2);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, CHANNELS, 1, 1), x);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, CHANNELS, 1, 1), y);
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("sums of rows, normalized");
@@ -154,5 +179,6 @@ int main(void)
     tcase_add_test(tests, skip_nothing);
     tcase_add_test(tests, skip_refused);
     tcase_add_test(tests, embed);
+    tcase_add_test(tests, lrn_near_the_first_and_last_channels);
     return ops_main(tests);
 }

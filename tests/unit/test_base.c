@@ -103,6 +103,20 @@ START_TEST(arena_pieces_are_apart_aligned_and_zero)
 }
 END_TEST
 
+/* The rest of the block is as long as the piece, but not as the piece and its padding. */
+START_TEST(arena_counts_padding)
+{
+    dq_arena arena = {0};
+    ck_assert_ptr_nonnull(dq_arena_alloc(&arena, 1, 1));
+    size_t held = arena.held;
+    char *piece = dq_arena_alloc(&arena, held - 1, 2);
+    ck_assert_ptr_nonnull(piece);
+    ck_assert_uint_ge(arena.held, 2 * held);
+    memset(piece, 1, held - 1);
+    dq_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(namemap_finds_what_was_put)
 {
     dq_namemap map = {0};
@@ -333,6 +347,7 @@ int main(void)
     tcase_add_test(tests, errors_take_a_prefix);
     tcase_add_test(tests, checked_sizes_refuse_overflow);
     tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);
+    tcase_add_test(tests, arena_counts_padding);
     tcase_add_test(tests, namemap_finds_what_was_put);
     tcase_add_loop_test(tests, threads_visit_every_item_once, 1, 5);
     tcase_add_test(tests, late_threads_disturb_nothing);

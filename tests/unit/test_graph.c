@@ -90,6 +90,27 @@ START_TEST(link_refuses_a_name_that_nothing_gives)
 }
 END_TEST
 
+START_TEST(link_finds_initializers)
+{
+    static const dq_tensor t = {.dtype = DQ_FLOAT, .count = 1};
+    dq_graph *inner = NULL;
+    dq_node *branch = NULL;
+    ck_assert_int_eq(dq_graph_add_initializer(g, "w", &t, &err), DQ_OK);
+    ports(g, NULL, "z");
+    dq_node *own = node(g, "n", "w", "y");
+    ck_assert_int_eq(dq_graph_add_node(g, 1, 1, 1, &branch, &err), DQ_OK);
+    branch->in_names[0] = "y";
+    branch->out_names[0] = "z";
+    ck_assert_int_eq(dq_graph_create(ir, "then", g, &inner, &err), DQ_OK);
+    branch->attrs[0] = (dq_attr){.name = "then_branch", .kind = DQ_ATTR_GRAPH, .u.graph = inner};
+    ports(inner, NULL, "v");
+    dq_node *inside = node(inner, "inside", "w", "v");
+    ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
+    ck_assert_ptr_eq(own->in[0]->constant, &t);
+    ck_assert_ptr_eq(inside->in[0], own->in[0]);
+}
+END_TEST
+
 START_TEST(link_refuses_a_value_given_twice)
 {
     ports(g, "x", "y");
@@ -196,6 +217,7 @@ int main(void)
     tcase_add_test(tests, link_sorts_a_scrambled_order);
     tcase_add_test(tests, link_refuses_a_cycle);
     tcase_add_test(tests, link_refuses_a_name_that_nothing_gives);
+    tcase_add_test(tests, link_finds_initializers);
     tcase_add_test(tests, link_refuses_a_value_given_twice);
     tcase_add_test(tests, link_refuses_an_output_over_an_input);
     tcase_add_test(tests, link_refuses_a_missing_output);

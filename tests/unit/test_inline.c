@@ -326,6 +326,45 @@ START_TEST(overloads_and_standard_names)
 }
 END_TEST
 
+/* Functions are looked up by their domain, name and overload in lines. */
+START_TEST(names_with_newlines)
+{
+    ow graph = {0}, f = function("F\nG", "a", "b");
+    body(&f, "", "Neg", "", "a", "b", NULL);
+    ow_node(&graph, OW_GRAPH_NODE, "k", "G", "my\nF", "x", "v", NULL);
+    call(&graph, "l", "F\nG", "v", "y", NULL);
+    ow model = with_functions(&graph, 1, (const ow *const[]){&f});
+    becomes(&model, "G(x)>v Neg(v)>y");
+}
+END_TEST
+
+/* F has a graph that calls G, which has one, too: four levels. */
+START_TEST(the_limit_of_nesting_counts_functions_and_graphs)
+{
+    ow graph = {0}, f = function("F", "a", "b"), g = function("G", "p", "q"), outer = {0}, inner = {0};
+    ow in_f = {0}, in_g = {0};
+    ow_node(&inner, OW_GRAPH_NODE, "", "Neg", "", "p", "r", NULL);
+    ow_value(&inner, OW_GRAPH_OUT, "r", 1, -1, NULL);
+    graph_attr(&in_g, "then", &inner);
+    body(&g, "", "If", "", "p", "q", &in_g);
+    ow_node(&outer, OW_GRAPH_NODE, "", "G", "my", "a", "s", NULL);
+    ow_value(&outer, OW_GRAPH_OUT, "s", 1, -1, NULL);
+    graph_attr(&in_f, "then", &outer);
+    body(&f, "", "If", "", "a", "b", &in_f);
+    call(&graph, "k", "F", "x", "y", NULL);
+    ow model = with_functions(&graph, 2, (const ow *const[]){&f, &g});
+    dq_ir *ir = NULL;
+    const dq_limits limits = {.nesting = 4};
+    ck_assert_int_eq(
+        dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.limits = &limits}, &ir, &err),
+        DQ_OK);
+    ck_assert_msg(dq_inline_functions(ir, &err) == DQ_OK, "%s", err.message);
+    dq_ir_free(ir);
+    inlining_refused(&model, &(dq_limits){.nesting = 3}, DQ_OUT_OF_MEMORY,
+                     "node 'k' (my.F-0): functions and subgraphs nest deeper than the limit of 3 levels");
+}
+END_TEST
+
 START_TEST(recursion_is_refused)
 {
     ow graph = {0}, f = function("F", "a", "b"), g = function("G", "a", "b"), h = function("H", "a", "b");
@@ -420,6 +459,8 @@ int main(void)
     tcase_add_test(cases, functions_call_functions);
     tcase_add_test(cases, subgraphs);
     tcase_add_test(cases, overloads_and_standard_names);
+    tcase_add_test(cases, names_with_newlines);
+    tcase_add_test(cases, the_limit_of_nesting_counts_functions_and_graphs);
     tcase_add_test(cases, recursion_is_refused);
     tcase_add_test(cases, calls_that_do_not_fit);
     tcase_add_test(cases, the_limit_counts_nodes);
