@@ -3,15 +3,16 @@
 """Mutation testing: deliberate faults, each of which the tests must find.
 
     run.py --check                         each row of faults.tsv fits the tree: seconds, part of tools/test
-    run.py [--scratch DIR] [--only TEXT] [--narrow] [--results FILE]   the whole: hours
+    run.py [--scratch DIR] [--only TEXT ...] [--narrow] [--results FILE]   the whole: hours
 
 faults.tsv has a row a fault: file, the text that stands there exactly once, the text that takes its place, the tests that
 should find it, and, for a fault that no test can find, why. Tests are named as below in TESTS, else NAME is the unit test
-test_NAME.
+test_NAME. NAME:TEXT runs a part of the test: the kernels whose names hold TEXT, the fusion pattern TEXT, the operator TEXT.
 
-The wide tests leave out the kernels that run through SIMDe: they are the same lines of kernels.def. The tree is copied to DIR (default build-mutation/) and built there. Each fault is put in, what the narrow tests need is
-built, and they run; if all of them pass, the wide ones follow. Prints a line a fault, killed or survived and by which test, and
-as the last line "N killed, N survived, N explained, N broken". A fault that does not compile is broken. Exit code 0 only if no fault
+The tree is copied to DIR (default build-mutation/) and built there. Each fault is put in, what the narrow tests need is built, and
+they run; if all of them pass, the wide ones follow. The wide tests leave out the kernels that run through SIMDe, which take
+minutes to compile. Prints a line a fault, killed or survived and by which test, and as the last line
+"N killed, N survived, N explained, N broken". A fault that does not compile is broken. Exit code 0 only if no fault
 survives without an explanation and none is broken."""
 
 import argparse
@@ -28,15 +29,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FAULTS = pathlib.Path(__file__).with_name("faults.tsv")
 COPIED = ["docs", "examples", "include", "meson.build", "meson_options.txt", "schemas", "src", "tests", "tools"]
 LIMIT = 600  # seconds of a test; one that does not end has found the fault
+ENVIRONMENT = {**os.environ, "CK_DEFAULT_TIMEOUT": "300"}  # check's own limit of 4 s a case is too short for a busy machine
 
 # name: (what is built, the command); {build} is the build folder.
 TESTS = {
     "kernels": (["tests/kernels/test_kernels"], ["{build}/tests/kernels/test_kernels"]),
-    "fusion": (["tools/dqrun"], [sys.executable, "tests/fusion/check.py", "{build}/tools/dqrun"]),
+    "kernels_simde": (["tests/kernels/test_kernels_simde"], ["{build}/tests/kernels/test_kernels_simde"]),
+    "fusion": (["tools/dqrun", "tools/dqrun-conformance"], [sys.executable, "tests/fusion/check.py", "{build}/tools/dqrun"]),
+    "exact_sums": (["tools/dqrun", "tools/dqrun-conformance"],
+                   [sys.executable, "tests/fusion/exact_sums.py", "{build}/tools/dqrun"]),
     "cli": (["tools/dqrun"], [sys.executable, "tests/cli/run.py", "{build}/tools/dqrun"]),
     "quantization": (["tools/dqrun-conformance"], [sys.executable, "tests/quant_reference/run.py",
                                                    "{build}/tools/dqrun-conformance", "--sample", "4000"]),
 }
+OPTIONS = {"fusion": ["--pattern"], "quantization": ["--op"]}  # what stands before the TEXT of NAME:TEXT
 EXECUTABLE = re.compile(r"(tests/\w+|tests/kernels/test_kernels|tools/[\w-]+): c_LINKER")
 WIDE = ["unit", "fusion", "cli"]
 
@@ -63,7 +69,7 @@ def check(rows):
     return 1 if failed else 0
 
 
-def copy_tree(scratch):
+def copy_tree(scratch, wide):
     scratch.mkdir(parents=True, exist_ok=True)
     sources = [path for name in COPIED for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))] if path.is_file()]
     for source in sources: # only what differs gets a new time, so that ninja builds what changed and nothing else
@@ -82,7 +88,7 @@ def copy_tree(scratch):
                            text=True).stdout.splitlines()
     tests = [line.split(" / ")[-1] for line in tests if "simde" not in line and " / " in line]
     TESTS["unit"] = (programs, ["meson", "test", "-C", "{build}", "--no-rebuild", "--maxfail", "1", *tests])
-    if not build(scratch, programs):
+    if wide and not build(scratch, programs):
         sys.exit("run.py: the tree as it is does not build")
 
 
@@ -91,7 +97,9 @@ def build(scratch, programs):
 
 
 def parts(test):
-    return TESTS.get(test, ([f"tests/test_{test}"], [f"{{build}}/tests/test_{test}"]))
+    name, _, text = test.partition(":")
+    programs, command = TESTS.get(name, ([f"tests/test_{name}"], [f"{{build}}/tests/test_{name}"]))
+    return programs, command + [*OPTIONS.get(name, []), text] if text else command
 
 
 def passes(scratch, test):
@@ -102,7 +110,7 @@ def passes(scratch, test):
     command = [word.replace("{build}", str(scratch / "build")) for word in command]
     try:
         return subprocess.run(command, cwd=scratch, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT,
-                              check=False).returncode == 0
+                              env=ENVIRONMENT, check=False).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
@@ -143,21 +151,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--scratch", type=pathlib.Path, default=ROOT / "build-mutation")
-    parser.add_argument("--only", default="", help="rows whose file holds this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="rows whose file or text to replace holds one of these texts")
     parser.add_argument("--narrow", action="store_true", help="the narrow tests only; what passes them counts as survived")
     parser.add_argument("--results", type=pathlib.Path, help="file that each result is appended to")
     arguments = parser.parse_args()
     rows = read_faults()
     if arguments.check:
         return check(rows)
-    scratch, known = arguments.scratch.resolve(), set()
-    copy_tree(scratch)
+    scratch, known, wide = arguments.scratch.resolve(), set(), [] if arguments.narrow else WIDE
+    copy_tree(scratch, wide)
     counts = dict.fromkeys(("killed", "survived", "explained", "broken"), 0)
     for row in rows:
-        if arguments.only not in row["file"]:
+        if not any(text in row["file"] or text in row["old"] for text in arguments.only):
             continue
         begin = time.monotonic()
-        by = try_fault(scratch, row, known, [] if arguments.narrow else WIDE)
+        by = try_fault(scratch, row, known, wide)
         result = "broken" if by is None else "killed" if by else "explained" if row["survives"] else "survived"
         counts[result] += 1
         line = f"{result}{' by ' + by if by else ''}: {row['file']}: {row['old']!r} -> {row['new']!r}"
