@@ -759,12 +759,12 @@ DQ_API dq_status dq_value_describe(const dq_value *value, dq_value_info *info, d
 DQ_API dq_status dq_value_consumers(const dq_model *model, const dq_value *value, size_t *count,
                                     const dq_node *const **nodes, dq_error *err);
 
-/** How many elements of a quantized value share one scale. */
+/** Granularity of a quantization: the elements that share one scale. */
 typedef enum dq_granularity {
-    DQ_GRANULARITY_UNKNOWN = 0, /**< the scale's shape is known only in a run */
+    DQ_GRANULARITY_UNKNOWN = 0, /**< the shape of the scale depends on data */
     DQ_PER_TENSOR = 1,          /**< all */
-    DQ_PER_AXIS = 2,            /**< those of one index of an axis */
-    DQ_PER_BLOCK = 3            /**< block_size elements in a row along an axis */
+    DQ_PER_AXIS = 2,            /**< one index of an axis */
+    DQ_PER_BLOCK = 3            /**< block_size consecutive elements along an axis */
 } dq_granularity;
 
 /** A value's quantization: real number = (element - zero point) * scale. */
@@ -772,17 +772,17 @@ typedef struct dq_quantization {
     size_t size;    /**< sizeof(dq_quantization), set by DQ_QUANTIZATION_INIT */
     bool quantized; /**< false: no node quantizes the value, and all other fields are zero */
     dq_granularity granularity;
-    /** Of DQ_PER_AXIS and DQ_PER_BLOCK: an axis of the value; below 0 it counts from the last one (-1), where
-     * the value's rank is not known. */
+    /** For DQ_PER_AXIS and DQ_PER_BLOCK: an axis of the value. It is negative, counted from the last axis
+     * (-1), where the rank is not known. */
     int64_t axis;
-    int64_t block_size; /**< of DQ_PER_BLOCK: elements */
-    /** NULL where the operator takes none (ConvInteger, MatMulInteger, MulInteger): later nodes scale the
+    int64_t block_size; /**< for DQ_PER_BLOCK: number of elements */
+    /** NULL: the operator has no scale (ConvInteger, MatMulInteger, MulInteger); later nodes scale the
      * result. */
     const dq_value *scale;
     const dq_value *zero_point; /**< NULL: zero, or the middle of the range for unsigned packed weights */
-    /** Their constant data; NULL: computed in a run, or not there. */
+    /** Constant data of scale and zero point; NULL: computed in a run, or absent. */
     const dq_tensor *scale_data, *zero_point_data;
-    const dq_node *node; /**< the node whose operator says so */
+    const dq_node *node; /**< the node that quantizes or dequantizes the value */
 } dq_quantization;
 
 #define DQ_QUANTIZATION_INIT                                                                                 \
@@ -790,11 +790,11 @@ typedef struct dq_quantization {
         sizeof(dq_quantization), false, DQ_GRANULARITY_UNKNOWN, 0, 0, NULL, NULL, NULL, NULL, NULL           \
     }
 
-/** Finds a value's quantization from the node that gives it or, where that says nothing, from the first one
- * that reads it and does. These are QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the
- * operators of ai.onnx, com.microsoft and onednn that take scales or zero points beside quantized values:
- * QLinearX, XInteger, QGemm, QAttention, MatMulNBits, GatherBlockQuantized, QMoE and others, whose schemas
- * name the inputs so (x, x_scale, x_zero_point).
+/** Finds the quantization of a value from the node that computes it, else from the first consumer that has
+ * scales or zero points for it. These nodes are QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and
+ * the operators of ai.onnx, com.microsoft and onednn with scales or zero points for quantized inputs:
+ * QLinearX, XInteger, QGemm, QAttention, MatMulNBits, GatherBlockQuantized, QMoE and others whose schemas
+ * name such inputs x, x_scale, x_zero_point. The caller initializes `quantization` with DQ_QUANTIZATION_INIT.
  *
  * Packed weights: MatMulNBits holds N x K weights as N x blocks x bytes, and its axis 1 counts the blocks;
  * blocks of MatMulBnb4 lie along its one axis; experts of QMoE (axis 0) have scales of their own besides. The
@@ -818,11 +818,11 @@ typedef struct dq_thread_pool_options {
     /** Microseconds for which a thread polls for the next work of a run before it sleeps; 0: 50. A larger
      * value costs CPU time; a smaller one wakes threads more often, at 5 to 50 us each. */
     unsigned spin_us;
-    /** Runs work on the caller's own threads; the pool then starts none. It calls task(task_arg, i) once for
-     * each i from 0 to count - 1, in any order, in parallel or not, on any threads, and returns when all
-     * calls have returned. count is at most `threads`. NULL: the pool starts threads of its own. */
+    /** Runs work on threads of the caller; the pool then starts none. The callback calls task(task_arg, i)
+     * once for each i from 0 to count - 1, in any order, concurrently or not, on any threads, and returns
+     * when all tasks are done. count is at most `threads`. NULL: the pool starts threads of its own. */
     void (*parallel_for)(void *arg, size_t count, void (*task)(void *task_arg, size_t i), void *task_arg);
-    void *parallel_for_arg; /**< handed to parallel_for */
+    void *parallel_for_arg; /**< passed to parallel_for */
     /** Processors for the pool's own threads, as the system numbers them, one for each in turn; the thread
      * that calls dq_session_run stays where the caller has it. NULL: wherever the system lets them run. A
      * processor that the process may not use is DQ_INVALID_ARGUMENT, and so are processors beside
@@ -860,26 +860,26 @@ typedef struct dq_trace_event {
     const dq_tensor *const *outputs; /**< an entry is NULL where the output is not used */
 } dq_trace_event;
 
-/** What a log record is about. */
+/** Subject of a log record. */
 typedef enum dq_log_kind {
-    DQ_LOG_REWRITE = 1, /**< the rewriter: which nodes became one, and what kept others apart */
-    DQ_LOG_PLAN = 2     /**< the planner: how a node is computed, batch tiles, nodes that no output needs */
+    DQ_LOG_REWRITE = 1, /**< rewrites: which nodes were fused, and why others were not */
+    DQ_LOG_PLAN = 2     /**< the planner: algorithms, batch tiles, nodes that no output needs */
 } dq_log_kind;
 
-/** One line of the log (dq_session_options.log). Lives during the call only. */
+/** A line of the log (dq_session_options.log). It lives during the callback only. */
 typedef struct dq_log_record {
     size_t size; /**< the library's sizeof(dq_log_record) */
     dq_log_kind kind;
     const char *message; /**< one line, UTF-8, without a newline */
 } dq_log_record;
 
-/** What a call is doing. */
+/** Phases of a call. */
 typedef enum dq_phase {
     DQ_PHASE_PLAN = 1, /**< planning for the shapes of the inputs */
     DQ_PHASE_RUN = 2   /**< computing */
 } dq_phase;
 
-/** How far a call has come (dq_session_options.progress). Lives during the call only. */
+/** Progress of a call (dq_session_options.progress). It lives during the callback only. */
 typedef struct dq_progress {
     size_t size; /**< the library's sizeof(dq_progress) */
     dq_phase phase;
@@ -1004,10 +1004,9 @@ DQ_API const char *dq_isa_name(size_t i, bool *available);
 
 /* ---- Looking into a session -------------------------------------------------------------------------- */
 
-/** Plans for the inputs that are set, as the first run with them would, but does not run: fuses, infers,
- * packs weights, gives values their memory. The next run with inputs of these shapes plans nothing. Of the
- * inputs, types and shapes matter, not their data. Outputs of an earlier run are gone. Errors are those of
- * dq_session_run. */
+/** Plans without running: fuses nodes, infers shapes, packs weights and assigns memory for the inputs that
+ * are set, of which only types and shapes are used. The next run with these shapes plans nothing. Outputs of
+ * an earlier run are no longer valid. Errors are those of dq_session_run. */
 DQ_API dq_status dq_session_prepare(dq_session *session, dq_error *err);
 
 /** The shape of one input. */
@@ -1015,7 +1014,7 @@ typedef struct dq_shape {
     size_t size;      /**< sizeof(dq_shape), set by DQ_SHAPE_INIT */
     const char *name; /**< NULL: the graph's first input */
     size_t rank;
-    const int64_t *dims; /**< `rank` of them, none below 0 */
+    const int64_t *dims; /**< `rank` dimensions, 0 or more each */
 } dq_shape;
 
 #define DQ_SHAPE_INIT                                                                                        \
@@ -1026,8 +1025,8 @@ typedef struct dq_shape {
 /** Memory in bytes. */
 typedef struct dq_memory_info {
     size_t size; /**< sizeof(dq_memory_info), set by DQ_MEMORY_INFO_INIT */
-    /** The session's buffer for this plan: values, overlaid by lifetimes, and scratch. What steps allocate
-     * whose shapes are known only in a run, and inner graphs, comes on top. */
+    /** The session's buffer for this plan: activations, which share memory by liveness, and scratch memory.
+     * Steps whose shapes depend on data and inner graphs allocate more. */
     uint64_t activation_bytes;
     uint64_t weight_bytes; /**< packed weights and other forms of constants, shared by the model's sessions */
     /** Constants that steps read, packed or not: initializers, and what was computed from them. */
@@ -1061,22 +1060,22 @@ DQ_API dq_status dq_session_infer(dq_session *session, size_t count, const dq_sh
                                   int (*visit)(void *arg, const dq_value_info *output), void *arg,
                                   dq_memory_info *memory, dq_error *err);
 
-/** One step of the current plan, which is that of the last run or dq_session_prepare. Pointers live until the
- * session plans anew, runs with other shapes, gets another output, or is freed. */
+/** A step of the current plan, that of the last run or dq_session_prepare. Pointers live until the session
+ * plans again, runs with other shapes, gets another output, or is freed. */
 typedef struct dq_step_info {
     size_t size;           /**< sizeof(dq_step_info), set by DQ_STEP_INFO_INIT */
     const dq_node *node;   /**< of the model, or one that fusion made (dq_node_info.synthetic) */
     const char *op;        /**< "QLinearConv-10", as in dq_trace_event */
-    const char *algorithm; /**< how the operator computes it; NULL: not told */
-    const char *decision;  /**< what the planner decided of it; NULL: nothing */
-    /** The nodes of the model that the step computes. A model's node is covered by one step at most: it is
-     * the first of those that need it where several do, as a DequantizeLinear with two readers. Nodes without
-     * a step of their own, as a Reshape whose output is its input's memory, are with the step that gives
-     * their input, else with the first that reads them. Nodes that are computed while planning, and those
-     * that no output needs, are covered by none. May be empty: a step that only changes a layout. */
+    const char *algorithm; /**< name of the operator's algorithm; NULL: it has no name */
+    const char *decision;  /**< the planner's decision about it; NULL: none */
+    /** The nodes of the model that the step computes. Each node belongs to one step at most. If several steps
+     * need it, as with a DequantizeLinear that has two readers, it belongs to the first of them. A node
+     * without a step of its own, such as a Reshape in the memory of its input, belongs to the step that
+     * computes its input, else to the first that reads its output. Nodes that planning computes, and nodes
+     * that no output needs, belong to none. A step that only changes a layout has no nodes. */
     size_t written_count;
     const dq_node *const *written;
-    uint64_t work;          /**< as dq_limits.work counts it; 0: known only in the run */
+    uint64_t work;          /**< counted as dq_limits.work; 0: known only in the run */
     uint64_t scratch_bytes; /**< of all threads together; 0 also where it is known only in the run */
 } dq_step_info;
 
@@ -1085,34 +1084,35 @@ typedef struct dq_step_info {
         sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                          \
     }
 
-/** The number of steps of the current plan; 0 before the session has planned. */
+/** Number of steps of the current plan; 0 before the session has planned. */
 DQ_API size_t dq_session_step_count(const dq_session *session);
-/** Step i, in the order of the run. Where the first steps run by some pictures of a batch at a time, they are
- * listed once, with the work of all. DQ_INVALID_ARGUMENT past the last, or before the session has planned. */
+/** Describes step i, in the order of the run. Steps that run in batch tiles are listed once, with the work of
+ * the whole batch. The caller initializes `info` with DQ_STEP_INFO_INIT. DQ_INVALID_ARGUMENT: past the last,
+ * or before the session has planned. */
 DQ_API dq_status dq_session_step(dq_session *session, size_t i, dq_step_info *info, dq_error *err);
-/** Memory of the current plan. DQ_INVALID_ARGUMENT before the session has planned. */
+/** Memory of the current plan. The caller initializes `memory` with DQ_MEMORY_INFO_INIT. DQ_INVALID_ARGUMENT:
+ * the session has not planned. */
 DQ_API dq_status dq_session_memory(const dq_session *session, dq_memory_info *memory, dq_error *err);
 
-/** A value that has its place in the session's buffer. */
+/** Place and liveness interval of a value in the session's buffer. */
 typedef struct dq_lifetime {
     size_t size; /**< the library's sizeof(dq_lifetime) */
     const dq_value *value;
-    /** The value that the memory was planned for: another one that this value is a view of, takes over in
-     * place, or shares a concatenation with; else `value` itself. Values that live at the same time overlap
-     * only where they have this in common. */
+    /** The value that owns the memory: this value itself, or the value that it is a view of, is computed in
+     * place of, or is concatenated into. Values that are live at the same time overlap only when they have
+     * the same owner. */
     const dq_value *memory_of;
     uint64_t offset, bytes; /**< in the buffer */
-    /** The steps that write it first and read it last, itself or through a view; an output's last is the
-     * number of steps, the end of the run. */
+    /** The first step that writes the value and the last step that reads it, directly or through a view. For
+     * outputs the last is the number of steps: the end of the run. */
     size_t first_step, last_step;
 } dq_lifetime;
 
-/** Calls `visit` for each value that the current plan has in the session's buffer, by first_step; a non-zero
- * return ends the walk. Values in the caller's memory, constants, and those whose shape is known only in a
- * run are not there. A tensor set by dq_session_set_output takes the place of the output's memory. Steps that
- * run by some pictures of a batch at a time have the memory of one thread here, and each value that they
- * leave to the others is there twice: in parts and whole. DQ_INVALID_ARGUMENT before the session has planned.
- */
+/** Calls `visit` for each value in the session's buffer, ordered by first_step. A non-zero result ends the
+ * list. Constants, values in memory of the caller, and values whose shape depends on data are not in the
+ * buffer. Tensors of dq_session_set_output are used instead of the memory of the output. For steps that run
+ * in batch tiles the list has the memory of one thread, and each value that later steps read twice: as a tile
+ * and whole. DQ_INVALID_ARGUMENT: the session has not planned. */
 DQ_API dq_status dq_session_lifetimes(const dq_session *session,
                                       int (*visit)(void *arg, const dq_lifetime *lifetime), void *arg,
                                       dq_error *err);
