@@ -4,6 +4,7 @@
 #include "onnx_writer.h"
 #include "small_model.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -264,6 +265,45 @@ START_TEST(large_initializers_are_read_where_they_lie)
 }
 END_TEST
 
+enum { READERS = 4 };
+
+/* What one thread saw: the lists are the model's, whoever has them made. */
+typedef struct seen {
+    pthread_t thread;
+    dq_status status;
+    size_t count;
+    const dq_node *const *nodes;
+    dq_value_info info;
+} seen;
+
+static void *look(void *arg)
+{
+    seen *s = arg;
+    dq_error own;
+    const dq_value *x = dq_model_find_value(model, "x");
+    s->info = (dq_value_info)DQ_VALUE_INFO_INIT;
+    s->status = dq_value_consumers(model, x, &s->count, &s->nodes, &own);
+    if (s->status == DQ_OK)
+        s->status = dq_value_describe(x, &s->info, &own);
+    return NULL;
+}
+
+START_TEST(many_threads_may_look_at_once)
+{
+    seen all[READERS];
+    sum_and_clip();
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_create(&all[i].thread, NULL, look, &all[i]), 0);
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(all[i].thread, NULL);
+        ck_assert_int_eq(all[i].status, DQ_OK);
+        ck_assert_uint_eq(all[i].count, 1);
+        ck_assert_ptr_eq(all[i].nodes, all[0].nodes);
+        ck_assert_ptr_eq(all[i].info.type, all[0].info.type);
+    }
+}
+END_TEST
+
 /* ---- Inner graphs -------------------------------------------------------------------------------------- */
 
 static ow branch(const char *op, const char *in, const char *out)
@@ -491,6 +531,7 @@ static Suite *suite(void)
     tcase_add_test(c, a_graph_shows_its_nodes_and_values);
     tcase_add_test(c, a_value_shows_its_type_shape_and_neighbours);
     tcase_add_test(c, consumers_are_listed_once_each);
+    tcase_add_test(c, many_threads_may_look_at_once);
     tcase_add_loop_test(c, large_initializers_are_read_where_they_lie, 0, 4);
     tcase_add_test(c, inner_graphs_are_attributes_and_read_outer_values);
     tcase_add_test(c, attributes_of_every_kind);
