@@ -150,14 +150,16 @@ def results(h):
     h.case("labels of many classes", many_classes)
 
     def declarations():
-        save_model(h.path("shapes.onnx"), [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Identity", ["a"], ["b"])],
-                   [("x", TensorProto.FLOAT, ["N", 4, None]), ("a", TensorProto.INT8, None)],
-                   [("y", TensorProto.FLOAT, None), ("b", TensorProto.INT8, None)],
-                   [helper.make_tensor("a", TensorProto.INT8, [1], [1])])
+        nodes = [helper.make_node("Identity", [f"x{i}"], [f"y{i}"]) for i in range(3)]
+        types = [(TensorProto.FLOAT, ["N", 4, None]), (TensorProto.UINT8, None), (TensorProto.INT8, [1])]
+        save_model(h.path("shapes.onnx"), nodes, [(f"x{i}", *declared) for i, declared in enumerate(types)],
+                   [(f"y{i}", dtype, None) for i, (dtype, _) in enumerate(types)],
+                   [helper.make_tensor("x2", TensorProto.INT8, [1], [1])])
         got = document(h, ["check", "shapes.onnx"])
         assert got["inputs"] == [
-            {"name": "x", "type": "tensor(float)", "shape": ["N", 4, None], "optional": False},
-            {"name": "a", "type": "tensor(int8)", "shape": None, "optional": True}], got["inputs"]
+            {"name": "x0", "type": "tensor(float)", "shape": ["N", 4, None], "optional": False},
+            {"name": "x1", "type": "tensor(uint8)", "shape": None, "optional": False},
+            {"name": "x2", "type": "tensor(int8)", "shape": [1], "optional": True}], got["inputs"]
         assert got["can_run"] is True and got["problems"] == [], got
     h.case("declarations", declarations)
 

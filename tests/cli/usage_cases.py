@@ -83,6 +83,10 @@ def mistakes(h):
     bad("an array without a name", ["q.onnx", "bare.npy"], "'bare.npy' needs its input's name in front of it, "
         "NAME=bare.npy; the model expects image: float[N,4]")
     bad("unknown --value", ["q.onnx", "q.npz", "--value", "logits"], "--value is 'logits', and q.onnx has no value of that name")
+    save_model(h.path("inside.onnx"), [helper.make_node("Neg", ["x"], ["hidden_state"]), helper.make_node("Neg", ["hidden_state"], ["y"])],
+               [("x", TensorProto.FLOAT, [1])], [("y", TensorProto.FLOAT, [1])])
+    bad("a value inside the graph, mistyped", ["inside.onnx", "--random", "1", "--value", "hiden_state"],
+        "--value is 'hiden_state', and inside.onnx has no value of that name; did you mean 'hidden_state'?")
     h.check("unknown --isa", ["q.onnx", "q.npz", "--isa", "quantum"], code=2,
             err=re.compile(r"dqrun: --isa is 'quantum', expected one of c(, \w+)*\n"))
     h.check("unknown DQRUN_ISA", ["q.onnx", "q.npz"], code=2, environment={"DQRUN_ISA": "quantum"}, err=re.compile(

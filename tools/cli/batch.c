@@ -21,8 +21,8 @@ typedef struct batch {
     const char **arguments; /* of a run: what all runs are given, then its own path */
     size_t shared;          /* how many all are given */
     size_t failed, different;
-    dq_status status; /* of the first run that failed */
-    cli_json *json;   /* NULL: text */
+    dq_status status;         /* of the first run that failed */
+    cli_json document, *json; /* json NULL: text */
 } batch;
 
 /* ---- The list of runs ---------------------------------------------------------------------------------- */
@@ -185,7 +185,7 @@ static int by_text(const void *a, const void *b)
 static dq_status check_names(const batch *b, dq_error *err)
 {
     dq_status status = DQ_OK;
-    char **names = calloc(b->count, sizeof *names);
+    char **names = calloc(b->count + 1, sizeof *names);
     if (!names)
         return out_of_memory(err);
     for (size_t i = 0; i < b->count && status == DQ_OK; i++) {
@@ -337,20 +337,19 @@ static dq_status run_all(batch *b, dq_error *err)
 
 static dq_status run_json(batch *b, dq_error *err)
 {
-    cli_json json;
-    dq_status status = cli_json_start(&json, err);
+    dq_status status = cli_json_start(&b->document, err);
     if (status != DQ_OK)
         return status;
-    b->json = &json;
-    cli_json_begin_object(&json, NULL);
-    cli_run_json(b->runner, &json);
-    cli_json_begin_array(&json, "runs");
+    b->json = &b->document;
+    cli_json_begin_object(b->json, NULL);
+    cli_run_json(b->runner, b->json);
+    cli_json_begin_array(b->json, "runs");
     status = run_all(b, err);
-    cli_json_end_array(&json);
-    cli_json_size(&json, "failed", b->failed);
-    cli_json_size(&json, "different", b->different);
-    cli_json_end_object(&json);
-    return cli_json_finish(&json, status, err);
+    cli_json_end_array(b->json);
+    cli_json_size(b->json, "failed", b->failed);
+    cli_json_size(b->json, "different", b->different);
+    cli_json_end_object(b->json);
+    return cli_json_finish(b->json, status, err);
 }
 
 static void print_summary(const batch *b)

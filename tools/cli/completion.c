@@ -47,7 +47,7 @@ static void put_isa_levels(FILE *to)
 /* The words that an argument may be; nothing when it is a file or anything. */
 static void put_choices(FILE *to, cli_completion completion, const char *choices)
 {
-    if (completion == CLI_COMPLETE_CHOICES)
+    if (completion == CLI_COMPLETE_CHOICES && choices)
         fputs(choices, to);
     else if (completion == CLI_COMPLETE_ISA)
         put_isa_levels(to);

@@ -99,32 +99,43 @@ static dq_status open_session(cli_runner *r, dq_error *err)
 
 /* ---- Which outputs ------------------------------------------------------------------------------------- */
 
+static bool is_output(const cli_runner *r, const char *name)
+{
+    size_t index;
+    return dq_model_find_output(r->model, name, &index, NULL) == DQ_OK;
+}
+
+static dq_status no_such_value(const cli_runner *r, const char *name, dq_error *err)
+{
+    dq_model_info model = DQ_MODEL_INFO_INIT;
+    dq_graph_info graph = DQ_GRAPH_INFO_INIT;
+    dq_value_info value = DQ_VALUE_INFO_INIT;
+    char text[CLI_SUGGEST_TEXT];
+    cli_suggestion suggestion = cli_suggest_for(name);
+    dq_status status = dq_model_describe(r->model, &model, err);
+    if (status == DQ_OK)
+        status = dq_graph_describe(model.graph, &graph, err);
+    for (size_t i = 0; i < graph.output_count && status == DQ_OK; i++)
+        cli_suggest_try(&suggestion, graph.output_names[i]);
+    for (size_t i = 0; i < graph.value_count && status == DQ_OK; i++) {
+        status = dq_value_describe(graph.values[i], &value, err);
+        if (status == DQ_OK)
+            cli_suggest_try(&suggestion, value.name);
+    }
+    if (status != DQ_OK)
+        return status;
+    return io_fail(err, DQ_INVALID_ARGUMENT, "--value is '%s', and %s has no value of that name%s", name,
+                   cli_is_standard_input(r->options->model) ? cli_standard_input : r->options->model,
+                   cli_suggest_text(&suggestion, "", text));
+}
+
 /* Makes a value an output of the session. */
 static dq_status add_value(const cli_runner *r, const char *name, dq_error *err)
 {
-    size_t index;
-    if (dq_model_find_output(r->model, name, &index, NULL) == DQ_OK)
+    if (is_output(r, name))
         return DQ_OK;
-    return dq_session_add_output(r->session, name, err);
-}
-
-/* The library says that there is no such value; the closest input or output may be meant. */
-static dq_status no_such_value(const cli_runner *r, const char *name, dq_error *err)
-{
-    const dq_model *model = r->model;
-    char text[CLI_SUGGEST_TEXT];
-    dq_value_info info = DQ_VALUE_INFO_INIT;
-    cli_suggestion suggestion = cli_suggest_for(name);
-    for (size_t i = 0; i < dq_model_output_count(model); i++) {
-        if (dq_model_output(model, i, &info, NULL) == DQ_OK)
-            cli_suggest_try(&suggestion, info.name);
-    }
-    for (size_t i = 0; i < dq_model_input_count(model); i++) {
-        if (dq_model_input(model, i, &info, NULL) == DQ_OK)
-            cli_suggest_try(&suggestion, info.name);
-    }
-    return io_fail(err, DQ_INVALID_ARGUMENT, "--value is '%s', and %s has no value of that name%s", name,
-                   r->options->model, cli_suggest_text(&suggestion, "", text));
+    return dq_model_find_value(r->model, name) ? dq_session_add_output(r->session, name, err)
+                                               : no_such_value(r, name, err);
 }
 
 /* `--output X` of dqrun 0.1 named a value: it still does where the model has it. */
@@ -133,13 +144,13 @@ static dq_status resolve_files_or_values(cli_runner *r, const char **values, siz
     const cli_options *o = r->options;
     for (size_t i = 0; i < o->file_or_value_count; i++) {
         const char *word = o->files_or_values[i];
-        dq_status status = add_value(r, word, err);
-        if (status == DQ_OK) {
+        if (is_output(r, word) || dq_model_find_value(r->model, word)) {
+            dq_status status = add_value(r, word, err);
+            if (status != DQ_OK)
+                return status;
             cli_warn("--output %s: values are chosen with --value %s; --output will only name a file", word,
                      word);
             values[(*count)++] = word;
-        } else if (status != DQ_INVALID_ARGUMENT) {
-            return status;
         } else if (r->output) {
             return io_fail(err, DQ_INVALID_ARGUMENT, "--output is given twice: '%s' and '%s'", r->output,
                            word);
@@ -165,7 +176,7 @@ static dq_status choose_outputs(cli_runner *r, dq_error *err)
     for (; asked < o->value_count; asked++) {
         dq_status status = add_value(r, o->values[asked], err);
         if (status != DQ_OK)
-            return status == DQ_INVALID_ARGUMENT ? no_such_value(r, o->values[asked], err) : status;
+            return status;
         outputs->names[asked] = o->values[asked];
     }
     dq_status status = resolve_files_or_values(r, outputs->names, &asked, err);
@@ -201,10 +212,11 @@ void cli_run_json(const cli_runner *r, cli_json *json)
     cli_json_size(json, "threads", dq_session_threads(r->session));
 }
 
-static dq_status report_json(cli_runner *r, cli_comparison *comparison, dq_error *err)
+static dq_status report_json(cli_runner *r, bool *differ, dq_error *err)
 {
     const cli_options *o = r->options;
     cli_json json;
+    cli_comparison comparison = {.json = &json};
     dq_status status = cli_json_start(&json, err);
     if (status != DQ_OK)
         return status;
@@ -212,27 +224,28 @@ static dq_status report_json(cli_runner *r, cli_comparison *comparison, dq_error
     cli_run_json(r, &json);
     cli_show_json(&r->outputs, &json);
     if (o->expect) {
-        comparison->json = &json;
         cli_json_begin_object(&json, "comparison");
         cli_json_begin_array(&json, "outputs");
-        status = cli_expect(&r->outputs, o->expect, o, comparison, err);
+        status = cli_expect(&r->outputs, o->expect, o, &comparison, err);
         cli_json_end_array(&json);
-        cli_json_bool(&json, "equal", !comparison->different);
+        cli_json_bool(&json, "equal", !comparison.different);
         cli_json_end_object(&json);
     }
     if (status == DQ_OK && o->labels)
         status = cli_labels(&r->outputs, o, &json, err);
     cli_json_end_object(&json);
+    *differ = comparison.different != 0;
     return cli_json_finish(&json, status, err);
 }
 
-static dq_status report_text(cli_runner *r, cli_comparison *comparison, dq_error *err)
+static dq_status report_text(cli_runner *r, bool *differ, dq_error *err)
 {
     const cli_options *o = r->options;
+    cli_comparison comparison = {.lines = !o->quiet};
     dq_status status = DQ_OK;
-    comparison->lines = !o->quiet;
     if (o->expect)
-        status = cli_expect(&r->outputs, o->expect, o, comparison, err);
+        status = cli_expect(&r->outputs, o->expect, o, &comparison, err);
+    *differ = comparison.different != 0;
     if (status == DQ_OK && o->labels)
         status = cli_labels(&r->outputs, o, NULL, err);
     if (status == DQ_OK && !r->output && !o->expect && !o->labels && !o->quiet)
@@ -243,7 +256,6 @@ static dq_status report_text(cli_runner *r, cli_comparison *comparison, dq_error
 static dq_status run_single(cli_runner *r, bool *differ, dq_error *err)
 {
     const cli_options *o = r->options;
-    cli_comparison comparison = {0};
     cli_interrupt_watch(r->session);
     cli_progress_begin("run");
     dq_status status = cli_run_once(r, o->inputs, o->input_count, err);
@@ -254,8 +266,7 @@ static dq_status run_single(cli_runner *r, bool *differ, dq_error *err)
     if (status == DQ_OK && r->output)
         status = cli_write_outputs(r->output, &r->outputs, err);
     if (status == DQ_OK)
-        status = o->json ? report_json(r, &comparison, err) : report_text(r, &comparison, err);
-    *differ = comparison.different != 0;
+        status = o->json ? report_json(r, differ, err) : report_text(r, differ, err);
     return status;
 }
 
