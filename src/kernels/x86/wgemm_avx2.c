@@ -2,8 +2,6 @@
 #include "kernels/x86/requantize_wide.h"
 #include "kernels/x86/vec_avx2.h"
 
-#include <math.h>
-
 #define ISA(name) name##_avx2
 
 #include "kernels/wconv_rows_body.h"
@@ -85,14 +83,26 @@ void dq_wgemm_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGE
 
 /* ---- Sums to 16 bits ----------------------------------------------------------------------------------- */
 
-/* A row, and what is the same for all its columns. */
+/* What is the same for all rows. */
+typedef struct form {
+    __m256d begin;
+    __m256i low, add, most, flip, near; /* near: twice */
+} form;
+
+static inline form form_of(const fixed_point *f)
+{
+    return (form){.begin = _mm256_set1_pd(f->begin),
+                  .low = _mm256_set1_epi32(f->low),
+                  .add = _mm256_set1_epi32(f->add),
+                  .most = _mm256_set1_epi16(f->high),
+                  .flip = _mm256_set1_epi16((int16_t)f->flip),
+                  .near = _mm256_set1_epi32(2 * f->near)};
+}
+
 typedef struct wide_row {
-    const dq_wide_sums *s;
-    size_t i;
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
-    __m256d begin, same_scale, same_shift; /* same: begin is in it */
-    __m256i low, add, most, flip, near;    /* near: twice */
+    __m256d same_scale, same_shift; /* without a step; form.begin is in it */
 } wide_row;
 
 static inline __m256d doubles(const int32_t *x)
@@ -101,8 +111,8 @@ static inline __m256d doubles(const int32_t *x)
 }
 
 /* Four sums from column j on; `high`, `extra` and `step` are constant in each call. */
-static inline __attribute__((always_inline)) __m256 four(const wide_row *r, size_t j, bool high, bool extra,
-                                                         bool step)
+static inline __attribute__((always_inline)) __m256 four(const form *f, const wide_row *r, size_t j,
+                                                         bool high, bool extra, bool step)
 {
     __m256d v = doubles(r->sums + j), scale = r->same_scale, shift = r->same_shift;
     if (high)
@@ -111,117 +121,112 @@ static inline __attribute__((always_inline)) __m256 four(const wide_row *r, size
         v = _mm256_add_pd(v, _mm256_loadu_pd(r->extra + j));
     if (step) {
         scale = _mm256_loadu_pd(r->scale + j);
-        shift = _mm256_add_pd(_mm256_loadu_pd(r->shift + j), r->begin);
+        shift = _mm256_add_pd(_mm256_loadu_pd(r->shift + j), f->begin);
     }
     return _mm256_castpd_ps(_mm256_fmadd_pd(v, scale, shift));
 }
 
-/* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves; the same
- * of their fractions. */
-static inline __attribute__((always_inline)) __m256i eight(const wide_row *r, size_t j, bool high, bool extra,
-                                                           bool step, __m256i *fractions)
+/* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves. `least`: the
+ * smallest fractions so far. */
+static inline __attribute__((always_inline)) __m256i eight(const form *f, const wide_row *r, size_t j,
+                                                           bool high, bool extra, bool step, __m256i *least)
 {
-    __m256 first = four(r, j, high, extra, step), second = four(r, j + 4, high, extra, step);
-    *fractions = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
+    __m256 first = four(f, r, j, high, extra, step), second = four(f, r, j + 4, high, extra, step);
+    *least = _mm256_min_epu32(*least, _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88)));
     __m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd));
-    return _mm256_add_epi32(_mm256_max_epi32(upper, r->low), r->add);
+    return _mm256_add_epi32(_mm256_max_epi32(upper, f->low), f->add);
 }
 
 /* Sixteen results in order. */
-static inline __m256i sixteen_values(const wide_row *r, __m256i first, __m256i second)
+static inline __m256i sixteen_values(const form *f, __m256i first, __m256i second)
 {
     __m256i v = _mm256_packs_epi32(first, second); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
-    v = _mm256_xor_si256(_mm256_min_epi16(v, r->most), r->flip);
+    v = _mm256_xor_si256(_mm256_min_epi16(v, f->most), f->flip);
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-static inline __m128i eight_values(const wide_row *r, __m256i v)
+/* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
+ * of which reach back over those before them. No function is called, so that constants stay in registers. */
+static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums *s, const fixed_point *fixed,
+                                                             size_t i, bool high, bool extra, bool step,
+                                                             uint16_t *out)
 {
-    return _mm256_castsi256_si128(sixteen_values(r, v, v));
-}
-
-static inline bool sure(const wide_row *r, __m256i fractions)
-{
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(fractions, r->near), fractions)) == -1;
-}
-
-/* At least eight columns; the last ones reach back over those before them. */
-static inline __attribute__((always_inline)) void put_row(const wide_row *r, bool high, bool extra, bool step,
-                                                          uint16_t *out)
-{
-    const size_t cols = r->s->cols;
-    size_t j = 0;
-    for (; j + 2 * LANES <= cols; j += 2 * LANES) {
-        __m256i low, up, first = eight(r, j, high, extra, step, &low),
-                         second = eight(r, j + LANES, high, extra, step, &up);
-        vi_store(out + j, sixteen_values(r, first, second));
-        if (__builtin_expect(!sure(r, _mm256_min_epu32(low, up)), 0))
-            dq_requantize_wide_part(r->s, r->i, j, 2 * LANES, out + j);
+    const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
+    const form f = form_of(fixed);
+    wide_row r = {.sums = s->sums + i * stride,
+                  .high = high ? s->high + i * stride : NULL,
+                  .extra = extra ? s->extra + i * s->extra_stride : NULL,
+                  .scale = s->scale + i * row_step,
+                  .shift = s->shift + i * row_step};
+    for (out += i * s->out_stride; i < rows; i++, out += s->out_stride) {
+        __m256i least = _mm256_set1_epi32(-1);
+        size_t j = 0;
+        r.same_scale = _mm256_broadcast_sd(r.scale);
+        r.same_shift = _mm256_add_pd(_mm256_broadcast_sd(r.shift), f.begin);
+        for (; j + 2 * LANES <= cols; j += 2 * LANES) {
+            __m256i first = eight(&f, &r, j, high, extra, step, &least),
+                    second = eight(&f, &r, j + LANES, high, extra, step, &least);
+            vi_store(out + j, sixteen_values(&f, first, second));
+        }
+        for (; j < cols; j += LANES) {
+            const size_t at = j + LANES <= cols ? j : cols - LANES;
+            __m256i v = eight(&f, &r, at, high, extra, step, &least);
+            v = sixteen_values(&f, v, v);
+            _mm_storeu_si128((__m128i *)(void *)(out + at), _mm256_castsi256_si128(v));
+        }
+        __m256i sure = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
+        if (__builtin_expect(_mm256_movemask_epi8(sure) != -1, 0))
+            break;
+        r.sums += stride;
+        r.high += high ? stride : 0;
+        r.extra += extra ? s->extra_stride : 0;
+        r.scale += row_step;
+        r.shift += row_step;
     }
-    for (; j < cols; j += LANES) {
-        const size_t at = j + LANES <= cols ? j : cols - LANES;
-        __m256i fractions, v = eight(r, at, high, extra, step, &fractions);
-        _mm_storeu_si128((__m128i *)(void *)(out + at), eight_values(r, v));
-        if (__builtin_expect(!sure(r, fractions), 0))
-            dq_requantize_wide_part(r->s, r->i, at, LANES, out + at);
+    return i;
+}
+
+/* put_sure for rows of any kind. */
+static size_t put_any(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+{
+    const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
+    if (high)
+        return put_sure(s, f, i, true, extra, step, out);
+    if (extra)
+        return step ? put_sure(s, f, i, false, true, true, out) : put_sure(s, f, i, false, true, false, out);
+    return step ? put_sure(s, f, i, false, false, true, out) : put_sure(s, f, i, false, false, false, out);
+}
+
+/* The same for fewer than eight columns, made as many. */
+static size_t put_few(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+{
+    for (; i < s->rows; i++) {
+        int32_t sums[LANES] = {0};
+        uint16_t values[LANES];
+        dq_wide_sums padded = dq_wide_rest(s, i, 0);
+        for (size_t j = 0; j < s->cols; j++)
+            sums[j] = padded.sums[j];
+        padded.sums = sums;
+        padded.cols = LANES;
+        if (put_sure(&padded, f, 0, false, false, false, values) == 0)
+            break;
+        for (size_t j = 0; j < s->cols; j++)
+            out[i * s->out_stride + j] = values[j];
     }
-}
-
-static inline void begin_row(wide_row *r, const fixed_point *f, size_t i)
-{
-    const dq_wide_sums *s = r->s;
-    r->i = i;
-    r->sums = s->sums + i * s->stride;
-    r->high = s->high ? s->high + i * s->stride : NULL;
-    r->extra = s->extra ? s->extra + i * s->extra_stride : NULL;
-    r->scale = s->scale + i * s->row_step;
-    r->shift = s->shift + i * s->row_step;
-    r->same_scale = _mm256_broadcast_sd(r->scale);
-    r->same_shift = _mm256_set1_pd(*r->shift + f->begin);
-}
-
-/* Fewer than eight columns, made as many. */
-static __attribute__((noinline)) void put_few(const wide_row *r, uint16_t *out)
-{
-    int32_t sums[LANES] = {0};
-    uint16_t values[LANES];
-    wide_row whole = *r;
-    const size_t n = r->s->cols;
-    whole.sums = sums;
-    for (size_t j = 0; j < n; j++)
-        sums[j] = r->sums[j];
-    __m256i fractions, v = eight(&whole, 0, false, false, false, &fractions);
-    _mm_storeu_si128((__m128i *)(void *)values, eight_values(r, v));
-    for (size_t j = 0; j < n; j++)
-        out[j] = values[j];
-    if (!sure(r, fractions))
-        dq_requantize_wide_part(r->s, r->i, 0, n, out);
+    return i;
 }
 
 void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
-    const bool plain = !s->high && !s->extra && !s->col_step;
-    wide_row r = {.s = s,
-                  .begin = _mm256_set1_pd(f.begin),
-                  .low = _mm256_set1_epi32(f.low),
-                  .add = _mm256_set1_epi32(f.add),
-                  .most = _mm256_set1_epi16(f.high),
-                  .flip = _mm256_set1_epi16((int16_t)f.flip),
-                  .near = _mm256_set1_epi32(2 * f.near)};
-    if (f.near == 0 || s->cols == 0 || (s->cols < LANES && !plain)) {
+    const bool few = s->cols < LANES;
+    if (f.near == 0 || s->cols == 0 || (few && (s->high || s->extra || s->col_step))) {
         dq_requantize_wide_c(s, out);
         return;
     }
-    for (size_t i = 0; i < s->rows; i++, out += s->out_stride) {
-        begin_row(&r, &f, i);
-        if (s->cols < LANES)
-            put_few(&r, out);
-        else if (plain)
-            put_row(&r, false, false, false, out);
-        else if (!s->high && !s->col_step)
-            put_row(&r, false, true, false, out);
-        else
-            put_row(&r, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
+    for (size_t i = 0; i < s->rows; i++) {
+        i = few ? put_few(s, &f, i, out) : put_any(s, &f, i, out);
+        if (i < s->rows)
+            dq_requantize_wide_part(s, i, 0, s->cols, out + i * s->out_stride);
     }
 }
