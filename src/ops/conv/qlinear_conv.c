@@ -17,6 +17,8 @@ typedef struct state {
     double *scales; /* of each output channel; NULL: found in each run, at the start of the scratch */
     double
         *shifts; /* of each output channel, as dq_requantize_bias has them; NULL: the bias is not of floats */
+    bool known;  /* before a run: `to`, but for pointers */
+    dq_requantize_to to;
 } state;
 
 static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
@@ -92,37 +94,48 @@ static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, 
     return DQ_OK;
 }
 
-/* How sums of `channels` channels from `channel` on become 8 bits, whose scales are at `scale`. */
-static dq_requantize_to codes_of(const dq_op_call *call, size_t channel, size_t channels, const double *scale,
-                                 const double *shift)
+/* How sums become 8 bits, but for pointers. */
+static dq_requantize_to codes_of(const dq_op_call *call)
 {
-    const dq_tensor *w = call->in[W_SCALE];
-    const size_t step = w->count != 1;
-    int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
-    const dq_factors factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
-                                .b = dq_data(w, float) + channel * step,
-                                .b_step = step,
-                                .y = dq_data(call->in[Y_SCALE], float)};
-    dq_requantize_bias bias = {NULL, NULL, NULL};
-    if (shift)
-        bias = (dq_requantize_bias){shift, dq_data(call->in[FLOAT_BIAS], float) + channel,
-                                    dq_data(call->in[BIAS], int32_t) + channel};
-    return (dq_requantize_to){.scale = scale,
-                              .factors = factors,
-                              .bias = bias,
-                              .exact = !shift && dq_exact_products(scale, &factors, channels),
+    const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
+    return (dq_requantize_to){.factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
+                                          .b_step = call->in[W_SCALE]->count != 1},
                               .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
                               .lo = lo,
                               .hi = lo + 255};
 }
 
+/* Has *to begin with channel `channel`, whose scale is at `scale`. */
+static void begin_at(const dq_op_call *call, size_t channel, const double *scale, dq_requantize_to *to)
+{
+    const state *st = call->state;
+    to->scale = scale;
+    to->factors.b = dq_data(call->in[W_SCALE], float) + channel * to->factors.b_step;
+    to->factors.y = dq_data(call->in[Y_SCALE], float);
+    if (st->shifts)
+        to->bias = (dq_requantize_bias){st->shifts + channel, dq_data(call->in[FLOAT_BIAS], float) + channel,
+                                        dq_data(call->in[BIAS], int32_t) + channel};
+}
+
+/* `exact` for the first n channels. */
+static bool exact_of(const dq_requantize_to *to, size_t n)
+{
+    return !to->bias.shift && dq_exact_products(to->scale, &to->factors, n);
+}
+
+static bool knows_codes(const dq_op_call *call)
+{
+    return knows_scales(call) && dq_call_constant(call, Y_ZERO);
+}
+
 static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
 {
-    if (!knows_scales(call) || !dq_call_constant(call, Y_ZERO))
+    if (!knows_codes(call))
         return false;
     *scale = scale_of(call, channel);
-    const state *st = call->state;
-    *to = codes_of(call, channel, 1, scale, st->shifts ? st->shifts + channel : NULL);
+    *to = codes_of(call);
+    begin_at(call, channel, scale, to);
+    to->exact = exact_of(to, 1);
     return true;
 }
 
@@ -132,8 +145,8 @@ static void store(const dq_conv_sums *sums)
     const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
     const double *scales = st->scales ? st->scales : (const double *)call->scratch;
-    dq_requantize_to to = codes_of(call, sums->channel, sums->channels, scales + sums->channel,
-                                   st->shifts ? st->shifts + sums->channel : NULL);
+    dq_requantize_to to = st->known ? st->to : codes_of(call);
+    begin_at(call, sums->channel, scales + sums->channel, &to);
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
         to.out += (sums->batch * s->out_size + sums->first) * s->out_channels + sums->channel;
@@ -176,6 +189,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     if (dq_call_in(call, FLOAT_BIAS))
         DQ_TRY(find_shifts(call, st->scales, st, err));
+    st->known = knows_codes(call) && channels;
+    if (st->known) {
+        st->to = codes_of(call);
+        begin_at(call, 0, st->scales, &st->to);
+        st->to.exact = exact_of(&st->to, channels);
+    }
     return dq_qconv_prepare(call, &st->conv, err);
 }
 
