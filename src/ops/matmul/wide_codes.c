@@ -221,7 +221,7 @@ double dq_wide_factor(const dq_op_call *call)
 }
 
 /* double arithmetic is off by less than 2^-50 of the largest part: 2^17, for results beyond that saturate,
- * and what cancels (wgemm.h). */
+ * and what cancels (wgemm.h). An infinite or NaN scale makes the error one of them, too. */
 void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
                   dq_wide_terms *terms)
 {
@@ -234,10 +234,8 @@ void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offse
     terms->offset[i] = offset;
     terms->scale[i] = scale;
     terms->shift[i] = offset * scale + added;
-    if (!isfinite(scale) || !isfinite(error))
-        terms->error = (double)INFINITY;
-    else if (terms->error < error)
-        terms->error = error;
+    if (!(error <= terms->error))
+        terms->error = error < (double)INFINITY ? error : (double)INFINITY;
 }
 
 void dq_wcodes_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms)

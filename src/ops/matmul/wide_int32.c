@@ -67,9 +67,14 @@ static void store_quantized(const dq_int_sums *sums, uint8_t *y)
     double room[3 * DQ_QGEMM_NR_MAX];
     dq_wide_terms terms = dq_wide_terms_in(room, DQ_QGEMM_NR_MAX);
     dq_wide_sums range = dq_wcodes_sums(call);
+    const double factor = dq_wide_factor(call);
+    const bool single = call->in[DQ_WIDE_W_SCALE]->count == 1;
     for (size_t j = 0; j < sums->cols; j++)
-        dq_wide_term(call, dq_wide_factor(call), sums->col + j, 0, j, &terms);
-    dq_wide_sums_by(call, dq_wide_factor(call), &terms, 0, sums->col, &range);
+        if (j > 0 && single)
+            terms.scale[j] = terms.scale[0];
+        else
+            dq_wide_term(call, factor, sums->col + j, 0, j, &terms);
+    dq_wide_sums_by(call, factor, &terms, 0, sums->col, &range);
     const dq_requantize_to to = {.scale = terms.scale,
                                  .factors = range.factors,
                                  .exact = dq_exact_products(terms.scale, &range.factors, sums->cols),
