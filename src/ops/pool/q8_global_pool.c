@@ -93,7 +93,7 @@ static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
     return sum;
 }
 
-static uint8_t global_mean(const global_job *job, int64_t sum)
+static inline __attribute__((always_inline)) uint8_t global_mean(const global_job *job, int64_t sum)
 {
     sum -= (int64_t)job->qx.zero * (int64_t)job->s->size;
     if (job->exact)
