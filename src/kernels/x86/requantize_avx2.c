@@ -92,25 +92,6 @@ static inline __m128i four_exactly(const int32_t *acc, const term *t, const mult
     return _mm_add_epi32(rounded, _mm_set1_epi32(MIDDLE));
 }
 
-/* For eight sums of any scales. */
-static inline __m256i eight_exactly(const int32_t *acc, const term *low, const term *high,
-                                    const multipliers *m)
-{
-    const multipliers next = {m->to, m->first + LANES / 2 * m->step, m->step};
-    return _mm256_set_m128i(four_exactly(acc + LANES / 2, high, &next), four_exactly(acc, low, m));
-}
-
-/* Scales and shifts are those of columns `first` on, or stand for them. */
-static __attribute__((noinline)) __m256i eight_columns(const int32_t *acc, const double *scale,
-                                                       const double *shift, const dq_requantize_to *to,
-                                                       size_t first)
-{
-    const multipliers m = {to, first, 1};
-    const term low = load_term(scale, shift);
-    const term high = load_term(scale + LANES / 2, shift ? shift + LANES / 2 : NULL);
-    return eight_exactly(acc, &low, &high, &m);
-}
-
 static inline __m256i no_fraction(void)
 {
     return _mm256_set1_epi32(1 << FRACTION);
@@ -127,6 +108,36 @@ static inline __m256i codes_of(const __m256i v[4], const fixed *f)
 static inline __m256i in_order(__m256i codes)
 {
     return _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+enum { QUAD = 4 };
+
+/* Four vectors of eight sums. Vector i has the multipliers from number first[i] on, or that one alone; their
+ * scales are at scale[i], and their shifts, if there are any, at shift[i]. */
+typedef struct quad_sums {
+    const dq_requantize_to *to;
+    size_t step; /* 1, or 0: one multiplier */
+    const int32_t *acc[QUAD];
+    const double *scale[QUAD], *shift[QUAD];
+    size_t first[QUAD];
+} quad_sums;
+
+/* codes_of the results in double, and exactly. A function of its own, so that what calls it seldom keeps its
+ * vectors in registers. */
+static __attribute__((noinline)) __m256i exact_codes(const quad_sums *q)
+{
+    const fixed f = fix(q->to->zero_point, q->to->lo);
+    __m256i v[QUAD];
+    for (size_t i = 0; i < QUAD; i++) {
+        const double *scale = q->scale[i], *shift = q->to->bias.shift ? q->shift[i] : NULL;
+        const multipliers m = {q->to, q->first[i], q->step};
+        const multipliers next = {q->to, q->first[i] + LANES / 2 * q->step, q->step};
+        const term low = q->step ? load_term(scale, shift) : same_term(scale, shift);
+        const term high = q->step ? load_term(scale + LANES / 2, shift ? shift + LANES / 2 : NULL) : low;
+        v[i] = _mm256_set_m128i(four_exactly(q->acc[i] + LANES / 2, &high, &next),
+                                four_exactly(q->acc[i], &low, &m));
+    }
+    return codes_of(v, &f);
 }
 
 static inline __m256 eight_scales(const double *scale)
@@ -206,20 +217,17 @@ static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_
     return at;
 }
 
-static inline void put_exact(const row *r, size_t j, bool step)
+static inline void put_exact(const row *r, size_t j)
 {
-    term low = same_term(r->scale, r->shift), high = low;
-    __m256i v[ROW_VECTORS];
-    for (size_t i = 0; i < ROW_VECTORS; i++) {
+    quad_sums q = {.to = r->m.to, .step = r->m.step};
+    for (size_t i = 0; i < QUAD; i++) {
         const size_t at = j + i * LANES;
-        if (step) {
-            low = load_term(r->scale + at, r->shift ? r->shift + at : NULL);
-            high = load_term(r->scale + at + LANES / 2, r->shift ? r->shift + at + LANES / 2 : NULL);
-        }
-        const multipliers m = {r->m.to, r->m.first + at * r->m.step, r->m.step};
-        v[i] = eight_exactly(r->acc + at, &low, &high, &m);
+        q.acc[i] = r->acc + at;
+        q.scale[i] = r->scale + at * q.step;
+        q.shift[i] = r->shift ? r->shift + at * q.step : NULL;
+        q.first[i] = r->m.first + at * q.step;
     }
-    _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &r->f)));
+    _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(exact_codes(&q)));
 }
 
 static void put_row(const row *r, bool step)
@@ -231,7 +239,7 @@ static void put_row(const row *r, bool step)
             at = step ? put_sure(r, at, true, false) : put_sure(r, at, false, false);
         if (at >= r->n)
             return;
-        put_exact(r, step_at(r, at), step);
+        put_exact(r, step_at(r, at));
     }
 }
 
@@ -290,13 +298,6 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
     dq_copy_row(out, bytes, n);
 }
 
-/* Eight columns of a row of 16, from its first column on. */
-static inline __m256i half_columns(const tile *t, const int32_t *acc, size_t half)
-{
-    const size_t at = half * LANES;
-    return eight_columns(acc + at, t->scale + at, t->shift ? t->shift + at : NULL, t->to, t->first + at);
-}
-
 /* Two rows of 16 columns. */
 static inline void two_rows(const tile *t, const int32_t *first, const int32_t *second, __m128i out[2])
 {
@@ -304,10 +305,19 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
     __m256i v[4] = {
         eight(first, t->s[0], t->begin[0], &least), eight(first + LANES, t->s[1], t->begin[1], &least),
         eight(second, t->s[0], t->begin[0], &least), eight(second + LANES, t->s[1], t->begin[1], &least)};
-    if (__builtin_expect(!sure(least) || !t->finite, 0))
-        for (size_t i = 0; i < 4; i++)
-            v[i] = half_columns(t, (i < 2 ? first : second), i % 2);
-    __m256i codes = in_order(codes_of(v, &t->f));
+    __m256i codes = codes_of(v, &t->f);
+    if (__builtin_expect(!sure(least) || !t->finite, 0)) {
+        const double *scale = t->scale, *next = scale + LANES, *shift = t->shift;
+        const double *next_shift = shift ? shift + LANES : NULL;
+        const quad_sums q = {.to = t->to,
+                             .step = 1,
+                             .acc = {first, first + LANES, second, second + LANES},
+                             .scale = {scale, next, scale, next},
+                             .shift = {shift, next_shift, shift, next_shift},
+                             .first = {t->first, t->first + LANES, t->first, t->first + LANES}};
+        codes = exact_codes(&q);
+    }
+    codes = in_order(codes);
     out[0] = _mm256_castsi256_si128(codes);
     out[1] = _mm256_extracti128_si256(codes, 1);
 }
@@ -324,8 +334,6 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
     }
 }
 
-enum { QUAD = 4 };
-
 /* Four rows of eight columns, each column's four bytes together. */
 static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
@@ -334,10 +342,20 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
     __m256i v[QUAD], least = no_fraction();
     for (int i = 0; i < QUAD; i++)
         v[i] = eight(rows[i] + half * LANES, t->s[half], t->begin[half], &least);
-    if (__builtin_expect(!sure(least) || !t->finite, 0))
-        for (int i = 0; i < QUAD; i++)
-            v[i] = half_columns(t, rows[i], (size_t)half);
-    return _mm256_shuffle_epi8(codes_of(v, &t->f), turn);
+    __m256i codes = codes_of(v, &t->f);
+    if (__builtin_expect(!sure(least) || !t->finite, 0)) {
+        const int at = half * LANES;
+        const size_t first = t->first + (size_t)at;
+        const double *scale = t->scale + at, *shift = t->shift ? t->shift + at : NULL;
+        const quad_sums q = {.to = t->to,
+                             .step = 1,
+                             .acc = {rows[0] + at, rows[1] + at, rows[2] + at, rows[3] + at},
+                             .scale = {scale, scale, scale, scale},
+                             .shift = {shift, shift, shift, shift},
+                             .first = {first, first, first, first}};
+        codes = exact_codes(&q);
+    }
+    return _mm256_shuffle_epi8(codes, turn);
 }
 
 /* 16 rows, of which n are there, by eight columns, of which `cols` are: both constant where all are. */
@@ -435,13 +453,18 @@ void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
         __m256i v[QUAD], least = no_fraction();
         for (int j = 0; j < QUAD; j++)
             v[j] = eight(rows[j] + p, s[j], begin[j], &least);
-        if (__builtin_expect(!finite || !sure(least), 0))
+        __m256i codes = codes_of(v, &f);
+        if (__builtin_expect(!finite || !sure(least), 0)) {
+            quad_sums q = {.to = to, .step = 0};
             for (size_t j = 0; j < QUAD; j++) {
-                const multipliers m = {to, j < channels ? j : channels - 1, 0};
-                const term t = same_term(to->scale + m.first, shift ? shift + m.first : NULL);
-                v[j] = eight_exactly(rows[j] + p, &t, &t, &m);
+                q.first[j] = j < channels ? j : channels - 1;
+                q.acc[j] = c + q.first[j] * c_stride + p;
+                q.scale[j] = to->scale + q.first[j];
+                q.shift[j] = shift ? shift + q.first[j] : NULL;
             }
-        __m256i codes = _mm256_shuffle_epi8(codes_of(v, &f), turn);
+            codes = exact_codes(&q);
+        }
+        codes = _mm256_shuffle_epi8(codes, turn);
         uint32_t pixels[LANES];
         if (channels == QUAD && to->out_stride == QUAD && p + LANES <= n) {
             _mm256_storeu_si256((__m256i *)(void *)out, codes);
