@@ -106,10 +106,9 @@ static dq_status make_type(dq_builder *b, const char *name, dq_dtype dtype, size
                        (int)dtype);
     if (rank == DQ_ANY_SHAPE)
         return DQ_OK;
-    if (rank > DQ_MAX_RANK || (rank && !dims))
-        return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "%s: value '%s' has rank %zu, wanted dimensions and at most %d", b->ir->path, name,
-                       rank, DQ_MAX_RANK);
+    if (rank > DQ_MAX_RANK)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: value '%s' has rank %zu, expected at most %d",
+                       b->ir->path, name, rank, DQ_MAX_RANK);
     int64_t *own = DQ_NEW_ARRAY(&b->ir->arena, rank, int64_t);
     const char **names = DQ_NEW_ARRAY(&b->ir->arena, rank, const char *);
     if (!own || !names)
@@ -147,6 +146,8 @@ dq_status dq_builder_input(dq_builder *builder, const char *name, dq_dtype dtype
 {
     DQ_NOT_NULL(builder);
     DQ_NOT_NULL(name);
+    if (rank && rank != DQ_ANY_SHAPE)
+        DQ_NOT_NULL(dims);
     return add_value(builder, dq_graph_add_input, name, dtype, rank, dims, dim_names, err);
 }
 
@@ -155,6 +156,8 @@ dq_status dq_builder_output(dq_builder *builder, const char *name, dq_dtype dtyp
 {
     DQ_NOT_NULL(builder);
     DQ_NOT_NULL(name);
+    if (rank && rank != DQ_ANY_SHAPE)
+        DQ_NOT_NULL(dims);
     return add_value(builder, dq_graph_add_output, name, dtype, rank, dims, dim_names, err);
 }
 
@@ -163,6 +166,8 @@ dq_status dq_builder_value(dq_builder *builder, const char *name, dq_dtype dtype
 {
     DQ_NOT_NULL(builder);
     DQ_NOT_NULL(name);
+    if (rank && rank != DQ_ANY_SHAPE)
+        DQ_NOT_NULL(dims);
     return add_value(builder, dq_graph_add_value_info, name, dtype, rank, dims, dim_names, err);
 }
 

@@ -120,7 +120,7 @@ START_TEST(what_is_wrong_is_said)
                 "m: value 'v': 99 is no element type");
     must_refuse(
         dq_builder_value(b, "v", DQ_FLOAT, DQ_MAX_RANK + 1, (int64_t[DQ_MAX_RANK + 1]){0}, NULL, &err),
-        DQ_INVALID_ARGUMENT, "m: value 'v' has rank 17, wanted dimensions and at most 16");
+        DQ_INVALID_ARGUMENT, "m: value 'v' has rank 17, expected at most 16");
     dq_builder_free(b);
     ck_assert_int_eq(dq_model_check(NULL, NULL, NULL, &err), DQ_INVALID_ARGUMENT);
     ck_assert_int_eq(dq_model_input(NULL, 0, NULL, NULL), DQ_INVALID_ARGUMENT);
