@@ -130,12 +130,43 @@ static bool said_so(dq_status status, const pass *p)
                                strstr(p->err.message, "memory") != NULL);
 }
 
+static int pass_over(void *arg, const dq_lifetime *lifetime)
+{
+    (void)arg;
+    (void)lifetime;
+    return 0;
+}
+
+/* All that is found only when it is asked for. */
+static dq_status look_inside(pass *p)
+{
+    dq_model_info model = DQ_MODEL_INFO_INIT;
+    dq_graph_info graph = DQ_GRAPH_INFO_INIT;
+    dq_memory_info memory = DQ_MEMORY_INFO_INIT;
+    TRY(dq_model_describe(p->model, &model, &p->err));
+    TRY(dq_graph_describe(model.graph, &graph, &p->err));
+    for (size_t i = 0; i < graph.value_count; i++) {
+        dq_value_info info = DQ_VALUE_INFO_INIT;
+        dq_quantization q = DQ_QUANTIZATION_INIT;
+        TRY(dq_value_describe(graph.values[i], &info, &p->err));
+        TRY(dq_value_quantization(p->model, graph.values[i], &q, &p->err));
+    }
+    for (size_t i = 0; i < dq_session_step_count(p->session); i++) {
+        dq_step_info step = DQ_STEP_INFO_INIT;
+        TRY(dq_session_step(p->session, i, &step, &p->err));
+    }
+    TRY(dq_session_lifetimes(p->session, pass_over, NULL, &p->err));
+    return dq_session_infer(p->session, 0, NULL, NULL, NULL, &memory, &p->err);
+}
+
 /* All feeds one after the other, then the first again; hashes of the outputs, or NULL. */
 static dq_status run_feeds(const trial *t, pass *p, uint64_t *hashes)
 {
     for (unsigned i = 0; i < t->shapes + (t->shapes > 1); i++) {
         TRY(set_feed(t, i % t->shapes, p));
         TRY(dq_session_run(p->session, &p->err));
+        if (i == 0)
+            TRY(look_inside(p));
         if (hashes != NULL)
             TRY(hash_outputs(p, &hashes[i % t->shapes]));
     }
