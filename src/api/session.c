@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/fpenv.h"
+#include "base/memory.h"
 #include "plan/fuse.h"
 #include "tensor/items.h"
 
@@ -49,16 +50,19 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     session->progress = options->progress;
     session->arg = options->arg;
     size_t inputs = graph_of(session)->input_count;
-    session->inputs = calloc(inputs + 1, sizeof *session->inputs);
-    session->given = calloc(inputs + 1, sizeof *session->given);
     const dq_graph *g = graph_of(session);
-    session->wanted = calloc((size_t)g->output_count + 1, sizeof *session->wanted);
-    session->targets = calloc((size_t)g->output_count + 1, sizeof *session->targets);
+    const dq_allocator *allocator = &session->allocator;
+    session->inputs = dq_memory_calloc(allocator, inputs, sizeof *session->inputs);
+    session->given = dq_memory_calloc(allocator, inputs, sizeof *session->given);
+    session->wanted = dq_memory_calloc(allocator, g->output_count, sizeof *session->wanted);
+    session->targets = dq_memory_calloc(allocator, g->output_count, sizeof *session->targets);
+    session->wanted_capacity = session->target_capacity = g->output_count;
     if (!session->inputs || !session->given || !session->wanted || !session->targets)
         return dq_no_memory(err, inputs * sizeof *session->given, "a session");
     for (int i = 0; i < DQ_SESSION_PLANS; i++)
-        if (!(session->plans[i].inputs = calloc(inputs + 1, sizeof(dq_tensor))))
+        if (!(session->plans[i].inputs = dq_memory_calloc(allocator, inputs, sizeof(dq_tensor))))
             return dq_no_memory(err, inputs * sizeof(dq_tensor), "a session");
+    DQ_TRY(dq_handover_grow(&session->handover, g->output_count, err));
     for (uint32_t i = 0; i < g->output_count; i++)
         session->wanted[session->wanted_count++] = g->outputs[i];
     return DQ_OK;
@@ -68,17 +72,22 @@ dq_status dq_session_create(dq_model *model, const dq_session_options *options, 
                             dq_error *err)
 {
     dq_session_options own;
+    dq_allocator allocator;
     DQ_NOT_NULL(model);
     DQ_NOT_NULL(out);
     DQ_TRY(dq_read_struct(DQ_STRUCT_SESSION_OPTIONS, "dq_session_create: options", options, &own, err));
+    DQ_TRY(dq_allocator_read("dq_session_create: options.allocator", own.allocator, &allocator, err));
     if (model->program->fault_count) {
         if (err)
             *err = model->program->faults[0];
         return model->program->faults[0].status;
     }
-    dq_session *session = calloc(1, sizeof *session);
+    dq_session *session = dq_memory_calloc(&allocator, 1, sizeof *session);
     if (!session)
         return dq_no_memory(err, sizeof *session, "a session");
+    session->allocator = allocator;
+    session->handover.allocator = &session->allocator;
+    dq_exec_init(&session->exec, &session->allocator);
     session->model = model;
     atomic_fetch_add(&model->users, 1);
     dq_status status = set_up(session, &own, err);
@@ -93,19 +102,22 @@ void dq_session_free(dq_session *session)
 {
     if (!session)
         return;
+    const dq_allocator allocator = session->allocator;
+    const size_t inputs = graph_of(session)->input_count;
     dq_session_forget_inspection(session);
     for (int i = 0; i < DQ_SESSION_PLANS; i++) {
         dq_plan_free(session->plans[i].plan);
-        free(session->plans[i].inputs);
+        dq_memory_free(&allocator, session->plans[i].inputs, inputs * sizeof(dq_tensor));
     }
     dq_exec_free(&session->exec);
+    dq_handover_free(&session->handover);
     dq_threads_free(session->threads);
-    free(session->inputs);
-    free(session->given);
-    free(session->wanted);
-    free(session->targets);
+    dq_memory_free(&allocator, session->inputs, inputs * sizeof *session->inputs);
+    dq_memory_free(&allocator, session->given, inputs * sizeof *session->given);
+    dq_memory_free(&allocator, session->wanted, session->wanted_capacity * sizeof *session->wanted);
+    dq_memory_free(&allocator, session->targets, session->target_capacity * sizeof *session->targets);
     dq_model_free(session->model);
-    free(session);
+    dq_memory_free(&allocator, session, sizeof *session);
 }
 
 /* ---- Inputs ------------------------------------------------------------------------------------------- */
@@ -282,6 +294,7 @@ static dq_plan_request request_of(dq_session *session, const dq_given *given, ui
                              .kernels = &session->kernels,
                              .threads = session->threads,
                              .budget = &session->budget,
+                             .allocator = &session->allocator,
                              .fuse = fuse,
                              .honor_accuracy_level = session->honor_accuracy_level,
                              .by_slices = !session->exec.trace, /* who traces wants each step once */
@@ -360,6 +373,15 @@ static void begin_run(dq_session *session, const dq_plan *plan)
         .size = sizeof(dq_progress), .phase = DQ_PHASE_RUN, .total_work = dq_plan_total_work(plan)};
 }
 
+static dq_status run_plan(dq_session *session, uint32_t given_count, dq_error *err)
+{
+    dq_plan *plan = session->plans[0].plan;
+    DQ_TRY(dq_handover_prepare(&session->handover, plan, session->targets, err));
+    session->exec.targets = session->handover.targets;
+    begin_run(session, plan);
+    return dq_exec_run(&session->exec, plan, session->given, given_count, err);
+}
+
 static void begin_plan(dq_session *session)
 {
     session->budget = (dq_budget){.limit = session->model->program->ir->limits.work,
@@ -401,16 +423,13 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     uint32_t given_count;
     DQ_TRY(dq_session_plan(session, &given_count, err));
     const dq_planned *p = &session->plans[0];
-    session->exec.targets = session->targets;
     session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
-    begin_run(session, p->plan);
-    dq_status status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
+    dq_status status = run_plan(session, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
         session->exec.repeats = false;
-        begin_run(session, p->plan);
-        status = dq_exec_run(&session->exec, p->plan, session->given, given_count, err);
+        status = run_plan(session, given_count, err);
     }
     return status;
 }
@@ -489,17 +508,51 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
     return DQ_OK;
 }
 
+/* Finds an output that the last run left with the session. */
+static dq_status find_result(const dq_session *session, const char *name, uint32_t *at, dq_error *err)
+{
+    DQ_TRY(find_output(session, name, at, err));
+    const char *path = session->model->program->ir->path, *shown = session->wanted[*at]->name;
+    if (!session->ran)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
+                       path, shown);
+    if (session->handover.entries[*at].taken)
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' of the last run has been taken", path,
+                       shown);
+    return DQ_OK;
+}
+
 dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out, dq_error *err)
 {
     DQ_NOT_NULL(session);
     DQ_NOT_NULL(out);
     uint32_t at;
-    DQ_TRY(find_output(session, name, &at, err));
-    if (!session->ran)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
-                       session->model->program->ir->path, session->wanted[at]->name);
+    DQ_TRY(find_result(session, name, &at, err));
     *out = dq_plan_output(session->plans[0].plan, session->wanted[at]);
     return DQ_OK;
+}
+
+dq_status dq_session_take_output(dq_session *session, const char *name, dq_tensor **out, dq_error *err)
+{
+    DQ_NOT_NULL(session);
+    DQ_NOT_NULL(out);
+    uint32_t at;
+    DQ_TRY(find_result(session, name, &at, err));
+    return dq_handover_take(&session->handover, at, session->plans[0].plan, session->wanted, out, err);
+}
+
+/* Makes room for one more element in a list. */
+static bool room(const dq_session *session, void *list, uint32_t *capacity, size_t size)
+{
+    if (session->wanted_count < *capacity)
+        return true;
+    const uint32_t wanted = *capacity + 1;
+    void *grown = dq_memory_grow(&session->allocator, *(void **)list, *capacity * size, wanted * size);
+    if (!grown)
+        return false;
+    *(void **)list = grown;
+    *capacity = wanted;
+    return true;
 }
 
 dq_status dq_session_add_output(dq_session *session, const char *name, dq_error *err)
@@ -512,15 +565,11 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     if (!v || !(v->is_input || v->constant || v->producer))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
                        name);
-    const dq_value **grown = realloc(session->wanted, (session->wanted_count + 1) * sizeof *grown);
-    if (!grown)
-        return dq_no_memory(err, sizeof *grown, "an output");
-    session->wanted = grown;
-    dq_tensor **targets = realloc(session->targets, (session->wanted_count + 1) * sizeof *targets);
-    if (!targets)
-        return dq_no_memory(err, sizeof *targets, "an output");
-    session->targets = targets;
-    targets[session->wanted_count] = NULL;
+    if (!room(session, &session->wanted, &session->wanted_capacity, sizeof *session->wanted) ||
+        !room(session, &session->targets, &session->target_capacity, sizeof *session->targets))
+        return dq_no_memory(err, sizeof *session->wanted, "an output");
+    DQ_TRY(dq_handover_grow(&session->handover, session->wanted_count + 1, err));
+    session->targets[session->wanted_count] = NULL;
     session->wanted[session->wanted_count++] = v;
     forget_plans(session);
     session->ran = false;

@@ -4,6 +4,7 @@
 #define DQ_API_SESSION_H
 
 #include "api/handles.h"
+#include "api/handover.h"
 #include "base/fpenv.h"
 #include "plan/fuse.h"
 
@@ -16,6 +17,7 @@ typedef struct dq_planned {
 } dq_planned;
 
 struct dq_session {
+    dq_allocator allocator; /* of the session and all that it has; zeros: malloc */
     dq_model *model;
     dq_kernels kernels;
     dq_threads *threads;
@@ -33,7 +35,9 @@ struct dq_session {
     dq_given *given;          /* room for all inputs: those that a run has */
     const dq_value **wanted;  /* the graph's outputs, then those that dq_session_add_output added */
     uint32_t wanted_count;
-    dq_tensor **targets;              /* the caller's, by position in `wanted` */
+    dq_tensor **targets; /* the caller's, by position in `wanted` */
+    uint32_t wanted_capacity, target_capacity;
+    dq_handover handover;             /* outputs that are taken over, by position in `wanted` */
     struct dq_inspection *inspection; /* what the caller was told of plans[0]; NULL: nothing */
 };
 

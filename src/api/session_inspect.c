@@ -2,13 +2,13 @@
 /* Looking into a session: plans without a run, and the steps and memory of its current plan. */
 #include "api/session.h"
 #include "api/structs.h"
+#include "base/memory.h"
 #include "plan/inspect.h"
 #include "plan/slices.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What was told of plans[0]: made when it is asked for. */
@@ -23,7 +23,7 @@ void dq_session_forget_inspection(dq_session *session)
     if (!session->inspection)
         return;
     dq_arena_free(&session->inspection->arena);
-    free(session->inspection);
+    dq_memory_free(&session->allocator, session->inspection, sizeof *session->inspection);
     session->inspection = NULL;
 }
 
@@ -269,9 +269,10 @@ static dq_status need_inspection(dq_session *session, const dq_plan *plan, dq_er
 {
     if (session->inspection)
         return DQ_OK;
-    session->inspection = calloc(1, sizeof *session->inspection);
+    session->inspection = dq_memory_calloc(&session->allocator, 1, sizeof *session->inspection);
     if (!session->inspection)
         return dq_no_memory(err, sizeof *session->inspection, "the steps of a plan");
+    session->inspection->arena.allocator = &session->allocator;
     dq_status status = inspect(session, plan, session->inspection, err);
     if (status != DQ_OK)
         dq_session_forget_inspection(session);

@@ -2,6 +2,7 @@
 #include "base/fpenv.h"
 #include "base/pages.h"
 #include "tensor/items.h"
+#include "tensor/owned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,18 +83,7 @@ dq_status dq_tensor_wrap_const(dq_dtype dtype, size_t rank, const int64_t *dims,
 
 void dq_tensor_free(dq_tensor *tensor)
 {
-    if (!tensor)
-        return;
-    if (tensor->owned) {
-        if (tensor->kind != DQ_KIND_TENSOR)
-            for (size_t i = 0; i < tensor->count; i++)
-                dq_tensor_free((dq_tensor *)(uintptr_t)dq_item(tensor, i));
-        else if (tensor->dtype == DQ_STRING)
-            for (size_t i = 0; i < tensor->count; i++)
-                free((void *)(uintptr_t)dq_data(tensor, dq_string)[i].bytes);
-        free(tensor->data);
-    }
-    free(tensor);
+    dq_tensor_free_owned(tensor);
 }
 
 dq_dtype dq_tensor_dtype(const dq_tensor *tensor)
@@ -160,16 +150,7 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
     if (i >= tensor->count)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_tensor_set_string: i is %zu, expected less than %zu", i,
                        tensor->count);
-    char *copy = length < SIZE_MAX ? malloc(length + 1) : NULL;
-    if (!copy)
-        return dq_no_memory(err, length, "a string");
-    if (length)
-        memcpy(copy, bytes, length);
-    copy[length] = '\0';
-    dq_string *s = &dq_data(tensor, dq_string)[i];
-    free((void *)(uintptr_t)s->bytes);
-    *s = (dq_string){copy, length};
-    return DQ_OK;
+    return dq_tensor_put_string(tensor, i, bytes, length, err);
 }
 
 /* Element i of numbers whose data need not be aligned to their type. */
@@ -207,30 +188,6 @@ const dq_tensor *dq_tensor_item(const dq_tensor *tensor, size_t i)
     return tensor->kind != DQ_KIND_TENSOR && i < tensor->count ? dq_item(tensor, i) : NULL;
 }
 
-static dq_status make_list(const dq_tensor *like, size_t count, dq_tensor *const *items, dq_tensor **out,
-                           dq_error *err)
-{
-    struct {
-        dq_item_list list;
-        const dq_tensor *items[];
-    } *own = calloc(1, sizeof *own + count * sizeof *own->items);
-    dq_tensor *t = malloc(sizeof *t);
-    if (!t || !own) {
-        free(t);
-        free(own);
-        return dq_no_memory(err, count * sizeof *own->items, "a sequence");
-    }
-    for (size_t i = 0; i < count; i++)
-        own->items[i] = items[i];
-    own->list.items = own->items;
-    *t = *like;
-    t->data = own;
-    t->count = count;
-    t->owned = true;
-    *out = t;
-    return DQ_OK;
-}
-
 dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *items, dq_tensor **out,
                              dq_error *err)
 {
@@ -247,7 +204,7 @@ dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *ite
     }
     dq_tensor like;
     dq_items_describe(&like, DQ_KIND_SEQUENCE, DQ_KIND_TENSOR, dtype);
-    return make_list(&like, count, items, out, err);
+    return dq_tensor_new_list(NULL, &like, count, items, out, err);
 }
 
 dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_tensor **out, dq_error *err)
@@ -263,5 +220,5 @@ dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_t
                        dq_dtype_name(dtype));
     dq_tensor like;
     dq_items_describe(&like, DQ_KIND_OPTIONAL, kind, dtype);
-    return make_list(&like, item ? 1 : 0, &item, out, err);
+    return dq_tensor_new_list(NULL, &like, item ? 1 : 0, &item, out, err);
 }

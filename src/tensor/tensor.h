@@ -27,10 +27,11 @@ struct dq_tensor {
     size_t run, times; /* times not 0: `spread`, runs of so many elements stand in data once for all times
                           that they come one after the other: see dq_tensor_gather. Only where the planner
                           knows that all readers take it so (ops/op.h) */
-    bool owned;        /* data, and the strings or items in it, were malloc'ed for this tensor */
-    bool is_const;     /* the caller's memory, which must not be written (dq_tensor_wrap_const) */
-    dq_kind kind;      /* tensor, sequence or optional */
-    dq_kind item_kind; /* of an optional: tensor or sequence */
+    bool owned; /* data, and the strings or items in it, were allocated for this tensor (owned.h) … */
+    const dq_allocator *allocator; /* … by this one, which lives as long; NULL: malloc */
+    bool is_const;                 /* the caller's memory, which must not be written (dq_tensor_wrap_const) */
+    dq_kind kind;                  /* tensor, sequence or optional */
+    dq_kind item_kind;             /* of an optional: tensor or sequence */
 };
 
 /** Fills in kind, type, shape, count and size (data untouched), refusing negative dimensions, a rank over

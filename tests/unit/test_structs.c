@@ -159,6 +159,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ck_assert_uint_eq(sizeof(type), offsetof(type, field) + sizeof(((type *)NULL)->field))
     ENDS_WITH(dq_limits, work);
     ENDS_WITH(dq_operator_info, name);
+    ENDS_WITH(dq_allocator, arg);
     ENDS_WITH(dq_load_options, external_data_arg);
     ENDS_WITH(dq_value_info, producer);
     ENDS_WITH(dq_attribute, types);
@@ -173,7 +174,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_node_spec, attributes);
     ENDS_WITH(dq_thread_pool_options, cpu_count);
     ENDS_WITH(dq_trace_event, outputs);
-    ENDS_WITH(dq_session_options, progress);
+    ENDS_WITH(dq_session_options, allocator);
 }
 END_TEST
 
