@@ -7,7 +7,8 @@
  * with a scale for all, for columns, or for blocks of them, and w as it stands or transposed. The weights
  * stay codes, which is less to read and to keep than floats. Of few rows zero points and scales are applied
  * to sums (ops/weight_only/weight_only.h): not exact, but in float precision. Of many rows exact, of float16
- * and bfloat16 but for the weights, which are not rounded to that type. */
+ * and bfloat16 but for the weights, which are not rounded to that type. Where a scale is no normal number, or
+ * a dequantized weight overflows float, the product stays as it is written. */
 #include "plan/fuse_behind.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ static bool read_weights(const dq_fuser *f, const dq_value *v, weights *w)
          v = v->producer->in[0])
         w->turned = !w->turned;
     const dq_node *node = v->producer;
-    if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0)
+    if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 || f->unfit[dq_fuser_at(f, v)])
         return false;
     w->codes = dq_fuser_settled(f, node->in[0]);
     w->scale = dq_fuser_settled(f, node->in[1]);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real-number formula of a graph: each operator over the dequantized values, rounded once by QuantizeLinear.
 
+Integer products (MatMulInteger, ConvInteger) are exact integers, and DynamicQuantizeLinear is computed in float32 as its
+text says. If runs the branch that its condition, an input, chooses.
+
 `evaluate` goes through the nodes of a model with exact rational numbers (object arrays of Fraction), or with float64 to
 learn magnitudes. Values that have no exact number (transcendental functions, NaN, infinities, empty means) are None,
 and so is all that follows from them up to the next quantized value, which is taken from `known`.
@@ -8,6 +11,7 @@ and so is all that follows from them up to the next quantized value, which is ta
 
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 from onnx import helper, numpy_helper
 
@@ -24,6 +28,8 @@ def exact(array):
     array = np.asarray(array)
     if array.dtype == object:
         return array
+    if array.dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+        array = array.astype(np.int8)
     if array.dtype.kind not in "iub":
         array = array.astype(np.float64)
         if not np.isfinite(array).all():
@@ -117,6 +123,44 @@ def reduce(function, mean=False):
     return run
 
 
+def blocked(parameter, x, axis, size):
+    """A parameter for each block of `size` elements, one for each element."""
+    return np.repeat(parameter, size, axis=axis).take(np.arange(x.shape[axis]), axis=axis)
+
+
+def integer_product(op, attributes, x, w, x_zero=None, w_zero=None):
+    """int32 sums, exact."""
+    left = x.astype(np.int64) - (0 if x_zero is None else x_zero.astype(np.int64))
+    zero = 0 if w_zero is None else w_zero.astype(np.int64)
+    right = w.astype(np.int64) - (along(np.asarray(zero), w.ndim, 0) if op == "ConvInteger" else zero)
+    return (conv(attributes, left, right) if op == "ConvInteger" else left @ right).astype(np.int32)
+
+
+def dynamic_quantize(x):
+    """The three results, in float32 as the operator's text has them."""
+    if not np.isfinite(x).all() or x.size == 0 or x.dtype != np.float32:
+        raise Unknown
+    low, high = min(np.float32(0), x.min()), max(np.float32(0), x.max())
+    span = np.float32(high - low)
+    if not np.isfinite(span) or span == 0:
+        raise Unknown
+    scale = np.float32(span / np.float32(255))
+    if scale == 0:
+        raise Unknown
+    zero = np.uint8(np.clip(np.rint(np.float32(0 - low / scale)), 0, 255))
+    return np.clip(np.rint(x / scale) + np.float32(zero), 0, 255).astype(np.uint8), np.asarray(scale), np.asarray(zero)
+
+
+def resize(attributes, x, *rest):
+    """By whole factors, nearest: each element so many times."""
+    scales = rest[1]
+    if attributes.get("mode", b"nearest") != b"nearest" or np.any(scales != np.rint(scales)):
+        raise Unknown
+    for axis, n in enumerate(scales):
+        x = np.repeat(x, int(n), axis=axis)
+    return x
+
+
 def clip(_, x, low=None, high=None):
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
@@ -157,11 +201,20 @@ def run_node(node, values, numbers, table):
         x, scale = arguments[:2]
         zero = arguments[2] if len(arguments) > 2 else np.zeros((), x.dtype)
         axis = attributes.get("axis", 1)
+        if attributes.get("block_size"):
+            scale, zero = (blocked(p, x, axis, attributes["block_size"]) for p in (scale, zero))
+            return np.asarray((numbers(x) - numbers(zero)) * numbers(scale))
         return np.asarray((numbers(x) - numbers(along(zero, x.ndim, axis))) * numbers(along(scale, x.ndim, axis)))
     if node.op_type == "QuantizeLinear":
         x, scale = arguments[:2]
         zero = arguments[2] if len(arguments) > 2 else np.zeros((), np.uint8)
         return quantize(numbers(x), scale, zero, zero.dtype, attributes.get("axis", 1), numbers)
+    if node.op_type in ("MatMulInteger", "ConvInteger"):
+        return integer_product(node.op_type, attributes, *arguments)
+    if node.op_type == "DynamicQuantizeLinear":
+        return dynamic_quantize(*arguments)
+    if node.op_type == "Resize":
+        return resize(attributes, *arguments)
     if node.op_type not in table:
         raise Unknown
     integers = {"Reshape": (1,), "Where": (0,), "ReduceSum": (1,), "ReduceMean": (1,), "ReduceMax": (1,), "ReduceMin": (1,)}
@@ -170,19 +223,36 @@ def run_node(node, values, numbers, table):
     return np.asarray(table[node.op_type](attributes, *arguments))
 
 
+def written_out(nodes, feeds):
+    """The nodes with those of the chosen branch in place of each If, whose result then has the If's name."""
+    for node in nodes:
+        if node.op_type != "If":
+            yield node
+            continue
+        branches = {a.name: a.g for a in node.attribute}
+        chosen = branches["then_branch" if feeds[node.input[0]] else "else_branch"]
+        for inner in chosen.node:
+            copy = type(inner)()
+            copy.CopyFrom(inner)
+            for i, name in enumerate(copy.output):
+                copy.output[i] = node.output[0] if name == chosen.output[0].name else name
+            yield copy
+
+
 def evaluate(model, feeds, known=None, rational=True):
     """All values of the graph by name, None where there is no exact one. known: quantized values to go on with."""
     table = EXACT if rational else FLOAT
     numbers = exact if rational else lambda a: np.asarray(a).astype(np.float64)
     values = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer} | feeds
     results = {}
-    for node in model.graph.node:
+    for node in written_out(model.graph.node, feeds):
         try:
             with np.errstate(all="ignore"):
                 result = run_node(node, values, numbers, table)
         except (Unknown, ZeroDivisionError, OverflowError, ValueError):
             result = None
-        name = node.output[0]
-        results[name] = result
-        values[name] = known[name] if known and name in known else result
+        several = result if isinstance(result, tuple) else (result,) * len(node.output) if result is None else (result,)
+        for name, one in zip(node.output, several):
+            results[name] = one
+            values[name] = known[name] if known and name in known else one
     return results

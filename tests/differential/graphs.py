@@ -77,6 +77,7 @@ class Graph:
 
     def node(self, op, inputs, **attributes):
         name = self.name(op.lower())
+        attributes = {a: v for a, v in attributes.items() if v is not None}
         self.nodes.append(helper.make_node(op, inputs, [name], name=name, **attributes))
         return name
 
@@ -107,12 +108,30 @@ class Graph:
         return self.node("DequantizeLinear", [name, self.constant(scale, "scale"), self.constant(zero, "zero")])
 
     def weights(self, shape, axis, dtype=None):
+        if self.opset >= 21 and not dtype and self.chance(0.15):
+            return self.narrow_weights(shape, axis)
         dtype = dtype or self.pick(*EIGHT)
         count = shape[axis] if self.chance(0.5) and shape[axis] else None
         zero = np.zeros(count or (), dtype) if self.chance(0.5) else self.quantized(dtype, count or ())
         along = {"axis": axis} if count else {}
         return self.node("DequantizeLinear", [self.constant(self.quantized(dtype, shape), "w"),
                                               self.constant(self.scale(0.01, count), "scale"),
+                                              self.constant(zero, "zero")], **along)
+
+    def narrow_weights(self, shape, axis, block=None):
+        """Of 4 bits; `block`: scales of blocks of so many elements along the other axis of a matrix."""
+        dtype = self.pick(ml_dtypes.int4, ml_dtypes.uint4)
+        low, high = (-8, 8) if dtype == ml_dtypes.int4 else (0, 16)
+        count = shape[axis] if self.chance(0.5) and shape[axis] else None
+        along = {"axis": axis} if count else {}
+        scale = self.scale(0.1, count)
+        if block:
+            blocks = (-(-shape[0] // block), shape[1])
+            scale = self.scale(0.1, blocks[0] * blocks[1]).reshape(blocks)
+            along = {"axis": 0, "block_size": block}
+        zero = self.rng.integers(low, high, scale.shape).astype(np.int8).astype(dtype)
+        values = self.rng.integers(low, high, shape).astype(np.int8).astype(dtype)
+        return self.node("DequantizeLinear", [self.constant(values, "w"), self.constant(scale, "scale"),
                                               self.constant(zero, "zero")], **along)
 
     def magnitude(self, name):
@@ -284,7 +303,79 @@ def floats(graph):
     graph.finish(value, "element by element", graph.pick(*EIGHT))
 
 
-BLOCKS = [matmul, matmul, conv, conv, binary, binary, pooling, reduction, function, function, softmax, concat, move, where, floats]
+def weight_only(graph):
+    """Floats times weights of 4 bits in blocks."""
+    if graph.opset < 21 or graph.real != np.float32:
+        matmul(graph)
+        return
+    rows, k, n = graph.size(1, 5), 16 * graph.size(1, 4), graph.size(1, 12)
+    x = graph.fed(graph.rng.normal(0, 1, (rows, k)).astype(np.float32))
+    w = graph.narrow_weights((k, n), 1, block=graph.pick(16, 32, 64))
+    graph.output(graph.node("MatMul", [x, w]), np.float32, "weight-only products")
+
+
+def dynamic(graph):
+    """DynamicQuantizeLinear, an integer product, and its sums scaled to floats."""
+    conv_integer = graph.chance(0.5)
+    channels, filters = graph.size(1, 4), graph.size(1, 6)
+    shape = (graph.size(1, 2), channels, graph.size(3, 7), graph.size(3, 7)) if conv_integer else (graph.size(1, 5), graph.size(1, 50))
+    x = graph.fed((graph.rng.normal(graph.pick(0, 1, -3), 1, shape) * np.exp(graph.rng.normal(0, 3))).astype(np.float32))
+    quantized, scale, zero = (graph.name("dynamic") for _ in range(3))
+    graph.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], [quantized, scale, zero], name=quantized))
+    dtype = graph.pick(*EIGHT)
+    w_shape = (filters, channels, graph.size(1, 3), graph.size(1, 3)) if conv_integer else (shape[1], filters)
+    w = graph.constant(graph.quantized(dtype, w_shape), "w")
+    w_zero = graph.constant(graph.pick(np.array(0, dtype), graph.quantized(dtype, ())), "zero")
+    sums = graph.node("ConvInteger" if conv_integer else "MatMulInteger", [quantized, w, zero, w_zero])
+    if graph.chance(0.3):
+        graph.output(sums, np.int32, "dynamic quantization")
+    scales = graph.node("Mul", [scale, graph.constant(np.float32(np.exp(graph.rng.uniform(-6, -1))), "scale")])
+    value = graph.node("Mul", [graph.node("Cast", [sums], to=TensorProto.FLOAT), scales])
+    if graph.chance(0.5):
+        term = graph.rng.normal(0, 1, (filters, 1, 1) if conv_integer else filters).astype(np.float32)
+        value = graph.node("Add", [value, graph.constant(term, "bias")])
+    graph.output(value, np.float32, "dynamic quantization")
+
+
+def resize(graph):
+    x = graph.operand((1, graph.size(1, 4), graph.size(2, 5), graph.size(2, 5)), graph.pick(*EIGHT))
+    mode, whole = graph.pick("nearest", "nearest", "linear", "cubic"), graph.chance(0.6)
+    scales = [1, 1, *(graph.size(1, 3) if whole else float(graph.rng.uniform(0.4, 2.6)) for _ in range(2))]
+    where = graph.pick("asymmetric", "half_pixel", "align_corners")
+    rounding = graph.pick("floor", "round_prefer_floor")
+    if mode == "nearest" and whole:
+        where, rounding = "asymmetric", "floor"
+    value = graph.node("Resize", [x, "", graph.constant(np.array(scales, np.float32), "scales")], mode=mode,
+                       coordinate_transformation_mode=where, nearest_mode=rounding if mode == "nearest" else None)
+    graph.finish(value, "element by element", graph.pick(*EIGHT))
+
+
+def branch(graph):
+    """Another block inside an If, whose other branch gives a constant."""
+    begin, outputs = len(graph.nodes), len(graph.outputs)
+    graph.pick(matmul, conv, binary, pooling, function, concat, move)(graph)
+    if len(graph.outputs) != outputs + 1 or graph.outputs[-1].name not in [n.output[0] for n in graph.nodes[begin:]]:
+        return # a float value leaves, too
+    nodes, graph.nodes = graph.nodes[begin:], graph.nodes[:begin]
+    inside, result = graph.outputs[-1], graph.name("if")
+    kind = inside.type.tensor_type.elem_type
+    shape = next((p[1] for p in graph.pool if p[0] == inside.name), (1,))
+    other = graph.name("other")
+    constant = helper.make_node("Constant", [], [other], value=numpy_helper.from_array(
+        graph.quantized(helper.tensor_dtype_to_np_dtype(kind), shape), other))
+    condition = graph.fed(np.array(graph.chance(0.8)), "condition")
+    value = helper.make_tensor_value_info
+    graph.nodes.append(helper.make_node(
+        "If", [condition], [result], name=result,
+        then_branch=helper.make_graph(nodes, "then", [], [value(inside.name, kind, None)]),
+        else_branch=helper.make_graph([constant], "else", [], [value(other, kind, None)])))
+    graph.outputs[-1] = value(result, kind, None)
+    graph.rows[result] = graph.rows.pop(inside.name)
+    graph.pool = [(result, *p[1:]) if p[0] == inside.name else p for p in graph.pool]
+
+
+BLOCKS = [matmul, matmul, conv, conv, binary, binary, pooling, reduction, function, function, softmax, concat, move, where, floats,
+          resize, dynamic, weight_only, branch]
 
 
 def draw(seed):

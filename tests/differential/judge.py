@@ -9,12 +9,20 @@ from formula import evaluate
 from library import Failure, Model
 
 
+def all_nodes(graph):
+    """The nodes of a graph and of the graphs inside."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from all_nodes(attribute.g)
+
+
 def cut(model, names):
     """The model in which every DequantizeLinear of a value in `names` reads a new input cut_NAME instead."""
     result = ModelProto()
     result.CopyFrom(model)
     kinds = {o.name: o.type.tensor_type.elem_type for o in model.graph.output}
-    for node in result.graph.node:
+    for node in all_nodes(result.graph):
         for i, name in enumerate(node.input):
             if name in names:
                 node.input[i] = "cut_" + name
@@ -77,7 +85,7 @@ class Judge:
 
     def fewer_outputs(self, model, feeds, fused):
         """Quantized values that nobody wants do not change the others. (A wanted float value does: fusion stops there.)"""
-        read = {name for node in model.graph.node for name in node.input}
+        read = {name for node in all_nodes(model.graph) for name in node.input}
         last = [o for o in model.graph.output if o.name not in read or fused[o.name].dtype.kind not in "iu"]
         if len(last) in (0, len(model.graph.output)):
             return []
@@ -90,7 +98,7 @@ class Judge:
                 if y.dtype.kind in "iu" and bits(y) != bits(fused[n])]
 
     def against_written(self, model, feeds, rows, fused):
-        read = {node.input[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
+        read = {node.input[0] for node in all_nodes(model.graph) if node.op_type == "DequantizeLinear"}
         known = {n: y for n, y in fused.items() if n in read}
         given = feeds | {"cut_" + n: y for n, y in known.items()}
         written, _ = self.run(cut(model, set(known)), given, list(fused), fuse=False)
@@ -104,6 +112,8 @@ class Judge:
             if right is not None and bound > 0 and right.shape == result.shape:
                 with np.errstate(over="ignore"):
                     apart = np.minimum(apart, distance(result, right.astype(result.dtype)))
+            elif right is not None and right.dtype == np.int32:  # sums as written, too
+                apart = np.maximum(apart, distance(result, right))
             worst = float(apart.max(initial=0))
             self.tried[row] += 1
             self.largest[row] = max(self.largest[row], worst)

@@ -4,6 +4,8 @@
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
+from judge import all_nodes
+
 
 def kind(text):
     """What a problem is, without its numbers."""
@@ -34,6 +36,9 @@ def without_unread(model, feeds):
         if needed & set(node.output):
             nodes.insert(0, node)
             needed |= set(node.input)
+            for attribute in node.attribute:
+                needed |= {name for inner in all_nodes(attribute.g) for name in inner.input}
+                needed |= {o.name for o in attribute.g.output}
     kept = {"node": nodes, "initializer": [i for i in model.graph.initializer if i.name in needed],
             "input": [i for i in model.graph.input if i.name in needed]}
     result = ModelProto()
