@@ -300,6 +300,39 @@ def random(h):
             err="image: has type float[9223372036854775807,4], over the limit of 17179869184 bytes for one tensor")
 
 
+def pipes(h):
+    """Archives that are larger than a pipe holds, and that come in pieces."""
+    array = np.arange(1_000_000, dtype="f4")
+    np.savez(h.path("large.npz"), x=array)
+
+    def through():
+        done = h.run(["big.onnx", "-", "-o", "-"], input=h.path("large.npz").read_bytes())
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        h.path("piped.npz").write_bytes(done.stdout)
+        assert (np.load(h.path("piped.npz"))["y"] == array).all()
+    h.case("inputs and outputs through pipes", through)
+
+    def in_pieces():
+        command = f"(head -c 100000 large.npz; sleep 0.2; tail -c +100001 large.npz) | '{h.program}' big.onnx - --quiet -o pieces.npz"
+        subprocess.run(command, shell=True, cwd=h.folder, check=True)
+        assert (np.load(h.path("pieces.npz"))["y"] == array).all()
+    h.case("inputs in pieces", in_pieces)
+
+    def a_model():
+        weights = numpy_helper.from_array(np.arange(100_000, dtype="f4"), "w")
+        save_model(h.path("large.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])], [("x", FLOAT, [1])], [("y", FLOAT, [100_000])],
+                   [weights])
+        h.expect(["-", "--random", "1", "-o", "a.npz"], input=h.path("large.onnx").read_bytes())
+        h.expect(["large.onnx", "--random", "1", "--expect", "a.npz", "--rtol", "0", "--atol", "0", "--quiet"])
+        h.expect(["-", "--quiet", "--limit", "file=100K"], code=6, err=None, input=h.path("large.onnx").read_bytes())
+        h.expect(["-"], code=3, err=None, input=h.path("large.onnx").read_bytes()[:200_000])
+    h.case("a model through a pipe", a_model)
+    h.check("a cut archive", ["big.onnx", "-"], code=4, input=h.path("large.npz").read_bytes()[:5000],
+            err="standard input: is no .npz archive: its zip directory is missing or damaged")
+    h.check("an archive without the input", ["q.onnx", "-"], code=4, input=h.path("large.npz").read_bytes(),
+            err="standard input: array 'x' is not an input of the model, which expects image: float[N,4]")
+
+
 def files_left(h, folder):
     return sorted(p.name for p in h.path(folder).iterdir())
 
@@ -518,5 +551,5 @@ def run(h):
     save_quantize(h.path("q.onnx"))
     np.savez(h.path("q.npz"), image=np.array([[0, 1, 2, 3], [-10, 0.25, 0.75, 200]], "f4"))
     save_identity(h.path("big.onnx"), FLOAT, [1_000_000])
-    for part in table, expect, tolerance, labels, misfits, scans, optionals, random, writing, targets, full_disk, interrupted, cancelled:
+    for part in table, expect, tolerance, labels, misfits, scans, optionals, random, pipes, writing, targets, full_disk, interrupted, cancelled:
         part(h)

@@ -95,6 +95,11 @@ def progress(h):
         assert all(50 <= seconds <= 60 for seconds in left), left
     h.case("a progress bar, which is erased in the end", drawn)
 
+    def warmup():
+        code, seen, _ = on_terminal(h, ["bench", "model.onnx", "--warmup", "1000000000", "--timeout", "1.5"])
+        assert code == 124 and re.search(r"\r\x1b\[Kwarmup \[#*\.+\] +\d+ %, [\w ]+ left", seen), seen
+    h.case("a progress bar of the warmup", warmup)
+
     def absent(name, args, **more):
         def check():
             _, seen, rest = on_terminal(h, args, **more)
@@ -122,14 +127,14 @@ def progress(h):
     h.case("a single run with a progress bar", a_run)
 
     def batch():
-        """Lines and the bar do not meet."""
+        """Lines and the bar do not meet, in a batch that takes longer than it may."""
         h.path("long").mkdir()
         np.savez_compressed(h.path("long/00.npz"), image=np.zeros((1 << 20, 4), "f4"))
-        for i in range(10, 60):
+        for i in range(100, 2000):
             h.path(f"long/{i}.npz").symlink_to("00.npz")
-        code, seen, _ = on_terminal(h, ["model.onnx", "long"])
-        assert code == 0 and re.search(r"\r\x1b\[Kruns \[#*\.+\] +\d+ %, \d+ s left\r\x1b\[Klong/\d\d.npz: codes", seen), seen
-        assert seen.endswith("51 runs, 0 failed\n"), seen
+        code, seen, _ = on_terminal(h, ["model.onnx", "long", "--timeout", "2"], environment={"NO_COLOR": "1"})
+        assert code == 124 and re.search(r"\r\x1b\[Kruns \[#*\.+\] +\d+ %, [\w ]+ left\r\x1b\[Klong/\d+.npz: codes", seen), seen
+        assert seen.endswith("\r\x1b[Kdqrun: the time of --timeout is up\n"), seen
         assert not re.search(r"leftlong", seen), seen
     h.case("a batch with a progress bar", batch)
 

@@ -76,10 +76,13 @@ static dq_status keep(bench *b, double ms, dq_error *err)
 static dq_status measure(bench *b, const cli_options *o, dq_error *err)
 {
     double ms = 0;
-    cli_progress_begin("bench");
     dq_status status = run_once(b, false, &b->first_run_ms, err);
-    for (uint64_t i = 0; i < o->warmup && status == DQ_OK; i++)
+    cli_progress_begin("warmup");
+    for (uint64_t i = 0; i < o->warmup && status == DQ_OK; i++) {
+        cli_progress((double)i / (double)o->warmup);
         status = run_once(b, false, &ms, err);
+    }
+    cli_progress_begin("bench");
     double start = now_ms(), end = start + o->seconds * 1e3;
     while (status == DQ_OK && (o->runs ? b->count < o->runs : !b->count || now_ms() < end)) {
         cli_progress(o->runs ? (double)b->count / (double)o->runs : (now_ms() - start) / (end - start));
