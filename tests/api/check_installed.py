@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+EXAMPLES = ["build", "decoder", "inspect", "memory", "run", "threads"]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -120,6 +121,45 @@ def main():
                 assert (share / path).read_text() == run(dqrun, *command), path
             assert (share / "man/man1/dqrun-conformance.1").read_text().startswith(".\\\"")
 
+        def by_pkg_config():
+            programs = folder / "by-pkg-config"
+            programs.mkdir()
+            for name in EXAMPLES:
+                run("cc", "-std=c11", *WARNINGS, root / "examples" / "c" / f"{name}.c", "-o", programs / name, "-pthread",
+                    *shared_flags)
+                # the language that many programs which embed a C library are written in
+                run("clang++", "-std=c++17", "-x", "c++", root / "examples" / "c" / f"{name}.c", "-fsyntax-only",
+                    *(flag for flag in shared_flags if flag.startswith("-I")))
+            run_examples(programs)
+
+        def by_meson():
+            programs = folder / "by-meson"
+            moved = folder / "pkgconfig"
+            moved.mkdir()
+            (moved / "dqrun.pc").write_text(re.sub("^prefix=", f"prefix={folder}", pc.read_text(), flags=re.MULTILINE))
+            run("meson", "setup", programs, root / "examples" / "c", f"--pkg-config-path={moved}", "--werror")
+            run("ninja", "-C", programs)
+            run_examples(programs)
+
+        def by_cmake():
+            programs = folder / "by-cmake"
+            run("cmake", "-S", root / "examples" / "c", "-B", programs, f"-DCMAKE_PREFIX_PATH={folder}{prefix}")
+            run("cmake", "--build", programs)
+            run_examples(programs)
+
+        def run_examples(programs):
+            """What the examples print stands in the tree."""
+            digits = "examples/digits_qdq.onnx"
+            arguments = {"build": [folder / "built.onnx"], "inspect": [digits, "2"], "memory": [digits], "run": [digits],
+                         "threads": [digits, "3"]}
+            for name in EXAMPLES:
+                expected = (root / "tests" / "examples" / "c" / f"{name}.txt").read_text()
+                printed = run(programs / name, *arguments.get(name, []))
+                if name == "memory":  # bytes differ between compilers
+                    printed = re.sub(r"\d+ KiB", "N KiB", printed)
+                assert printed == expected, f"{name} prints\n{printed}\nexpected\n{expected}"
+
+        prefix = pkg_config(environment, "--variable=prefix")[0]
         shared_flags = pkg_config(environment, define, "--cflags", "--libs")
         static_flags = [flag.replace("-ldqrun", "-l:libdqrun.a")
                         for flag in pkg_config(environment, define, "--static", "--cflags", "--libs")]
@@ -131,6 +171,9 @@ def main():
             "header, C11": lambda: as_in_header("cc", "-std=c11"),
             "header, C++11": lambda: as_in_header("clang++", "-std=c++11", "-x", "c++"),
             "header, C++20": lambda: as_in_header("clang++", "-std=c++20", "-x", "c++"),
+            "examples by pkg-config": by_pkg_config,
+            "examples by meson": by_meson,
+            "examples by CMake": by_cmake,
         }
         for name, test in tests.items():
             try:
