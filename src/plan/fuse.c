@@ -208,10 +208,21 @@ static dq_status begin(dq_fuser *f, const dq_value *const *wanted, uint32_t want
                : DQ_OUT_OF_MEMORY;
 }
 
-static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wanted_count, dq_error *err)
+static dq_status go_on(const dq_plan_request *request, dq_error *err)
 {
+    return dq_threads_cancelled(request->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled")
+                                                  : DQ_OK;
+}
+
+/* Cancelled between nodes and between passes; nothing is kept then. */
+static dq_status fuse(dq_fuser *f, const dq_plan_request *request, dq_error *err)
+{
+    const dq_value *const *wanted = request->wanted;
+    const uint32_t wanted_count = request->wanted_count;
+    DQ_TRY(go_on(request, err));
     DQ_TRY(begin(f, wanted, wanted_count, err));
     for (f->at = 0; f->at < f->count && !f->failed; f->at++) {
+        DQ_TRY(go_on(request, err));
         if (f->nodes[f->at]->made || !dq_fuser_is_read(f, f->nodes[f->at]))
             continue;
         /* tables before elements: x * x is cheaper and exact as a table */
@@ -222,6 +233,7 @@ static dq_status fuse(dq_fuser *f, const dq_value *const *wanted, uint32_t wante
     }
     if (!f->failed && dq_fuser_flatten(f))
         dq_fuse_chains(f, wanted, wanted_count);
+    DQ_TRY(go_on(request, err));
     if (!f->failed)
         dq_fuse_layout(f, wanted, wanted_count);
     return f->failed ? DQ_OUT_OF_MEMORY : DQ_OK;
@@ -300,7 +312,7 @@ static dq_status make(dq_program *program, const dq_plan_request *request, size_
     const dq_value **values = DQ_NEW_ARRAY(&fusions->arena, count, const dq_value *);
     if (!k || !values)
         return dq_no_memory(err, sizeof *k, "fused nodes");
-    dq_status status = fuse(&f, request->wanted, count, err);
+    dq_status status = fuse(&f, request, err);
     dq_arena_free(&passing);
     DQ_TRY(status);
     if (count)

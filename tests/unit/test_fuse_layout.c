@@ -226,6 +226,30 @@ START_TEST(each_kind_of_kernels_has_its_list)
 }
 END_TEST
 
+/* A cancelled call keeps nothing of what it began; the next one fuses as ever. */
+START_TEST(a_cancelled_session_fuses_nothing)
+{
+    dq_threads *threads = NULL;
+    dq_plan_request of_session;
+    const dq_fused *none = NULL;
+    conv("x", "a", 4, 8, 1);
+    conv("a", "y", 8, 4, 1);
+    wanted("y");
+    (void)list();
+    lanes.beats = NULL; /* a list that has not been made yet */
+    ck_assert_int_eq(dq_threads_create(NULL, &threads, &err), DQ_OK);
+    of_session = *request();
+    of_session.threads = threads;
+    dq_threads_set_cancelled(threads, true);
+    ck_assert_int_eq(dq_fuse(program, &of_session, &none, &err), DQ_CANCELLED);
+    ck_assert_ptr_null(none);
+    dq_threads_set_cancelled(threads, false);
+    ck_assert_int_eq(dq_fuse(program, &of_session, &fused, &err), DQ_OK);
+    ck_assert_str_eq(fused->nodes[0]->domain, "dqrun");
+    dq_threads_free(threads);
+}
+END_TEST
+
 /* ---- The ends of a region ----------------------------------------------------------------------------- */
 
 START_TEST(what_a_caller_wants_is_turned_back)
@@ -354,6 +378,7 @@ int main(void)
     tcase_add_loop_test(c, between_convolutions_that_turn_planes, 0, 2);
     tcase_add_loop_test(c, between_convolutions_of_some_channels, 0, 4);
     tcase_add_test(c, each_kind_of_kernels_has_its_list);
+    tcase_add_test(c, a_cancelled_session_fuses_nothing);
     tcase_add_test(c, what_a_caller_wants_is_turned_back);
     tcase_add_test(c, what_is_given_is_turned);
     tcase_add_test(c, depthwise_convolutions_are_outside);
