@@ -138,7 +138,7 @@ static dq_status set_inputs(const dq_model *model, dq_session *session, int64_t 
 static dq_status print_session(const dq_model *model, dq_session *session, int64_t batch, dq_error *err)
 {
     const size_t count = dq_model_input_count(model);
-    dq_tensor **tensors = calloc(count + 1, sizeof *tensors);
+    dq_tensor **tensors = (dq_tensor **)calloc(count + 1, sizeof *tensors);
     dq_memory_info memory = DQ_MEMORY_INFO_INIT;
     if (!tensors) {
         *err = (dq_error){DQ_OUT_OF_MEMORY, "out of memory"};

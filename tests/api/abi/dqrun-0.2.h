@@ -239,8 +239,8 @@ DQ_API dq_status dq_tensor_wrap(dq_dtype dtype, size_t rank, const int64_t *dims
  * of a builder. Calls that would write to it refuse it. */
 DQ_API dq_status dq_tensor_wrap_const(dq_dtype dtype, size_t rank, const int64_t *dims, const void *data,
                                       size_t size, dq_tensor **out, dq_error *err);
-/** Frees a tensor that the caller created or wrapped. Other tensors belong to a session, a model or a list.
- */
+/** Frees a tensor that the caller created, wrapped or took over (dq_session_take_output). Other tensors
+ * belong to a session, a model or a list. */
 DQ_API void dq_tensor_free(dq_tensor *tensor);
 
 /** Element type; of a sequence or optional, that of the tensors inside. */
@@ -917,11 +917,12 @@ typedef struct dq_session_options {
      * NULL: none. A result other than 0 cancels the call, as dq_session_cancel does. With a pool whose
      * threads are the caller's (parallel_for), one of these may call it; never two at once. */
     int (*progress)(void *arg, const dq_progress *progress);
+    const dq_allocator *allocator; /**< of the session's memory, copied; NULL: malloc */
 } dq_session_options;
 
 #define DQ_SESSION_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL                      \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL, NULL                \
     }
 
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
@@ -989,6 +990,23 @@ DQ_API void dq_session_cancel(dq_session *session);
  * last run failed. */
 DQ_API dq_status dq_session_get_output(dq_session *session, const char *name, const dq_tensor **out,
                                        dq_error *err);
+/** Hands an output of the last run over to the caller; name NULL: the graph's first. *out is valid after
+ * later runs, and after session and model are freed. Its memory comes from the session's allocator, and
+ * dq_tensor_free gives it back.
+ *
+ * The first time, an output is copied. From then on each run computes it in memory that is allocated for the
+ * caller, and taking it costs nothing. Memory that is not taken is used again by the next run. An output is
+ * copied each time where it has no memory of its own before the run: a string tensor, sequence or optional; a
+ * shape that depends on data; an input or a constant that is an output as it is; a view of another output, or
+ * the same value by another name, unless the others have been taken before; and where the caller has set a
+ * tensor for it with dq_session_set_output.
+ *
+ * Once it is taken, dq_session_get_output and dq_session_take_output refuse the output until the next run
+ * (DQ_INVALID_ARGUMENT), as they do without a run that succeeded, and a tensor that dq_session_get_output
+ * gave for it is no longer valid. Other outputs stay as they are. After DQ_OUT_OF_MEMORY, the session still
+ * has the output. */
+DQ_API dq_status dq_session_take_output(dq_session *session, const char *name, dq_tensor **out,
+                                        dq_error *err);
 /** Makes a value inside the graph an output of this session too. The session plans again, so this is best
  * done before the first run. Such a value is computed as the graph is written, which prevents fusion across
  * it. DQ_INVALID_ARGUMENT: no value of that name. */
