@@ -825,7 +825,7 @@ typedef struct dq_thread_pool_options {
     void *parallel_for_arg; /**< passed to parallel_for */
     /** Processors for the pool's own threads, as the system numbers them, one for each in turn; the thread
      * that calls dq_session_run stays where the caller has it. NULL: wherever the system lets them run. A
-     * processor that the process may not use is DQ_INVALID_ARGUMENT, and so are processors beside
+     * processor that the process may not use is DQ_INVALID_ARGUMENT, and so are processors together with
      * parallel_for. */
     const unsigned *cpus;
     size_t cpu_count;
