@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { NO_STEP = UINT32_MAX };
+#define NO_STEP UINT32_MAX
 
 typedef struct cover {
     const dq_plan *whole; /* of all nodes and slices */
