@@ -204,7 +204,8 @@ void kernel_add_bias(dq_requantize_to *to, const int32_t *sums, size_t n)
         shift[j] = dq_requantize_shift(start[j], bias[j], f->a, b, y);
         if (!(fabs(shift[j]) <= DQ_MOST_SHIFT)) { /* float does not hold it */
             start[j] = 0;
-            shift[j] = bias[j] = 0;
+            shift[j] = 0;
+            bias[j] = 0;
         }
     }
     to->bias = (dq_requantize_bias){shift, bias, start};
