@@ -89,6 +89,78 @@ static dq_status check_inner(check *c, const dq_node *node, dq_error *err)
     return DQ_OK;
 }
 
+/* ---- Types of what inner graphs give ------------------------------------------------------------------- */
+
+static bool is_op(const dq_node *node, const char *op)
+{
+    return !*node->domain && strcmp(node->op_type, op) == 0;
+}
+
+/* The tensor type of output `at` of an inner graph; DQ_UNDEFINED: unknown, or no tensor. */
+static dq_dtype output_type(check *c, const dq_graph *g, uint32_t at)
+{
+    const dq_type *type = at < g->output_count && g->outputs[at] ? type_of(c, g->outputs[at]) : NULL;
+    return type && type->kind == DQ_KIND_TENSOR ? type->dtype : DQ_UNDEFINED;
+}
+
+static dq_dtype input_type(check *c, const dq_node *node, uint32_t at)
+{
+    const dq_type *type = at < node->in_count && node->in[at] ? type_of(c, node->in[at]) : NULL;
+    return type && type->kind == DQ_KIND_TENSOR ? type->dtype : DQ_UNDEFINED;
+}
+
+/* How the outputs of Loop and Scan correspond to those of their body. */
+typedef struct loop_layout {
+    uint32_t first_output; /* of the body: what output 0 of the node follows from */
+    uint32_t first_state;  /* input of the node: where output 0 begins */
+    uint32_t states;       /* outputs of the node that are carried from iteration to iteration */
+} loop_layout;
+
+static loop_layout layout_of(const dq_node *node)
+{
+    if (is_op(node, "Loop"))
+        return (loop_layout){1, 2, node->in_count > 2 ? node->in_count - 2 : 0};
+    const uint32_t first = node->version < 9;
+    const int64_t inputs = (int64_t)node->in_count - first;
+    const int64_t states = inputs - dq_node_int(node, "num_scan_inputs", 0);
+    return (loop_layout){0, first, states > 0 && states <= inputs ? (uint32_t)states : 0};
+}
+
+/* The element type of output `i` of If, Loop or Scan. The branches of If must agree; a state of a loop is its
+ * initial value where no iteration runs, so that both must. */
+static dq_dtype flow_type(check *c, const dq_node *node, uint32_t i)
+{
+    const bool branches = is_op(node, "If");
+    const loop_layout l = branches ? (loop_layout){0} : layout_of(node);
+    dq_dtype dtype = i < l.states ? input_type(c, node, l.first_state + i) : DQ_UNDEFINED;
+    bool first = i >= l.states;
+    dq_graph *const *graphs;
+    for (uint32_t a = 0; a < node->attr_count; a++)
+        for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++) {
+            const dq_dtype given = output_type(c, graphs[k], l.first_output + i);
+            if (!first && given != dtype)
+                return DQ_UNDEFINED;
+            dtype = given;
+            first = false;
+        }
+    return dtype;
+}
+
+/* Schemas leave the results of If, Loop and Scan open: their graphs, which have been checked, tell. */
+static void take_flow_types(check *c, const dq_node *node)
+{
+    if (!is_op(node, "If") && !is_op(node, "Loop") && !is_op(node, "Scan"))
+        return;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        dq_type *known = node->out[i] ? &c->types[node->out[i]->id] : NULL;
+        if (!known || type_of(c, node->out[i])->kind != DQ_KIND_TENSOR || known->dtype != DQ_UNDEFINED)
+            continue;
+        const dq_dtype dtype = flow_type(c, node, i);
+        if (dtype != DQ_UNDEFINED)
+            *known = dq_type_make(DQ_FORM_TENSOR, dtype);
+    }
+}
+
 static dq_status check_graph(check *c, dq_graph *g, dq_error *err)
 {
     for (uint32_t i = 0; i < g->node_count; i++) {
@@ -110,6 +182,7 @@ static dq_status check_graph(check *c, dq_graph *g, dq_error *err)
                 return dq_no_memory(err, sizeof *err, "a sentence");
         }
         DQ_TRY(check_inner(c, node, err));
+        take_flow_types(c, node);
     }
     return DQ_OK;
 }

@@ -26,6 +26,7 @@ from onnx import helper
 import patterns
 import patterns_float
 from chains import CHAINS
+from flow import FLOW
 from half import EXACT as HALF_EXACT
 from half import HALF, halve
 from layout import LAYOUT
@@ -41,7 +42,7 @@ OPSETS = {"softmax": (11, 13, 21),  # its axis means something else before 13
           **dict.fromkeys(WIDE, WIDE_OPSETS)}
 
 TIMEOUT = 300
-PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS | WIDE | LAYOUT | HALF_EXACT
+PATTERNS = patterns.PATTERNS | patterns_float.PATTERNS | CHAINS | FLOW | WIDE | LAYOUT | HALF_EXACT
 RUNS = {"fused": ["--threads", "2"], "one thread": ["--threads", "1"],
         "portable C": ["--threads", "2", "--isa", "c"], "as written": ["--threads", "2", "--no-fuse"]}
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 # Patterns without 16-bit codes, which half floats cannot tell apart, and without operators of float alone
 CODES = ("conv", "gemm", "matmul", "shared", "binary", "pool", "concat", "where", "table", "turned_weights", "matmul_bias",
-         "conv_bias", "conv_transpose", "wide_bias", "mean", "inner")
+         "conv_bias", "conv_transpose", "wide_bias", "mean", "inner", "flow_operand")
 LEAVES = ("matmul_to_float", "gemm_to_float", "conv_to_float", "product_wanted", "concat_of_codes", "table_wanted", "two_readers",
           "gemm_forms", "mixed_constant", "early_reader")
 # name, type, opset, quanta; the codes of a Softmax are up to one apart in float already
