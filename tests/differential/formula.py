@@ -2,7 +2,7 @@
 """The real-number formula of a graph: each operator over the dequantized values, rounded once by QuantizeLinear.
 
 Integer products (MatMulInteger, ConvInteger) are exact integers, and DynamicQuantizeLinear is computed in float32 as its
-text says. If runs the branch that its condition, an input, chooses.
+text says. If runs the branch that its condition, an input, chooses; Loop runs its body as often as its input says.
 
 `evaluate` goes through the nodes of a model with exact rational numbers (object arrays of Fraction), or with float64 to
 learn magnitudes. Values that have no exact number (transcendental functions, NaN, infinities, empty means) are None,
@@ -213,6 +213,8 @@ def run_node(node, values, numbers, table):
         return integer_product(node.op_type, attributes, *arguments)
     if node.op_type == "DynamicQuantizeLinear":
         return dynamic_quantize(*arguments)
+    if node.op_type == "Stack":
+        return np.stack(arguments)
     if node.op_type == "Resize":
         return resize(attributes, *arguments)
     if node.op_type not in table:
@@ -223,20 +225,49 @@ def run_node(node, values, numbers, table):
     return np.asarray(table[node.op_type](attributes, *arguments))
 
 
+def renamed(node, names):
+    """A copy of the node whose values have other names, where `names` has one."""
+    copy = type(node)()
+    copy.CopyFrom(node)
+    for values in (copy.input, copy.output):
+        for i, name in enumerate(values):
+            values[i] = names.get(name, name)
+    return copy
+
+
+def iterations(node, trips):
+    """The nodes of a Loop's body for each iteration; then, stacked, the outputs that it gives in each of them."""
+    body = node.attribute[0].g
+    carried, states = len(node.input) - 2, list(node.input[2:])
+    stacked = [[] for _ in node.output[carried:]]
+    for trip in range(trips):
+        names = {name: f"{name}@{trip}" for inner in body.node for name in inner.output}
+        names |= dict(zip([i.name for i in body.input[2:]], states))
+        for inner in body.node:
+            yield renamed(inner, names)
+        results = [names.get(o.name, o.name) for o in body.output[1:]]
+        states = results[:carried]
+        for rows, name in zip(stacked, results[carried:]):
+            rows.append(name)
+    for name, result in zip(states, node.output):
+        yield helper.make_node("Identity", [name], [result])
+    for rows, result in zip(stacked, node.output[carried:]):
+        yield helper.make_node("Stack", rows, [result])
+
+
 def written_out(nodes, feeds):
-    """The nodes with those of the chosen branch in place of each If, whose result then has the If's name."""
+    """The nodes without control flow: those of the chosen branch in place of each If, whose result then has the If's name,
+    and those of each iteration in place of each Loop."""
     for node in nodes:
-        if node.op_type != "If":
+        if node.op_type == "If":
+            branches = {a.name: a.g for a in node.attribute}
+            chosen = branches["then_branch" if feeds[node.input[0]] else "else_branch"]
+            for inner in chosen.node:
+                yield renamed(inner, {chosen.output[0].name: node.output[0]})
+        elif node.op_type == "Loop":
+            yield from iterations(node, int(feeds[node.input[0]]))
+        else:
             yield node
-            continue
-        branches = {a.name: a.g for a in node.attribute}
-        chosen = branches["then_branch" if feeds[node.input[0]] else "else_branch"]
-        for inner in chosen.node:
-            copy = type(inner)()
-            copy.CopyFrom(inner)
-            for i, name in enumerate(copy.output):
-                copy.output[i] = node.output[0] if name == chosen.output[0].name else name
-            yield copy
 
 
 def evaluate(model, feeds, known=None, rational=True):

@@ -23,7 +23,7 @@ class Graph:
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.opset = int(self.rng.choice([13, 17, 19, 21, 23]))
         self.nodes, self.constants, self.inputs, self.outputs = [], [], [], []
-        self.feeds, self.rows, self.pool, self.count = {}, {}, [], 0
+        self.feeds, self.rows, self.pool, self.narrow, self.count = {}, {}, [], set(), 0
         self.mode = self.pick("ordinary", "ordinary", "ordinary", "ties", "extreme")
         self.empty = self.chance(0.04)
         halves = {19: [np.float16], 21: [np.float16], 23: [np.float16, ml_dtypes.bfloat16]}.get(self.opset, [])
@@ -131,8 +131,10 @@ class Graph:
             along = {"axis": 0, "block_size": block}
         zero = self.rng.integers(low, high, scale.shape).astype(np.int8).astype(dtype)
         values = self.rng.integers(low, high, shape).astype(np.int8).astype(dtype)
-        return self.node("DequantizeLinear", [self.constant(values, "w"), self.constant(scale, "scale"),
+        name = self.node("DequantizeLinear", [self.constant(values, "w"), self.constant(scale, "scale"),
                                               self.constant(zero, "zero")], **along)
+        self.narrow.add(name)
+        return name
 
     def magnitude(self, name):
         """The shape of a value, and the largest size of its finite elements."""
@@ -166,7 +168,15 @@ class Graph:
         if self.real == np.float32:
             self.output(value, np.float32, "float results")
         else:
-            self.output(self.node("Cast", [value], to=TensorProto.FLOAT), np.float32, "half precision that leaves")
+            row = "weight-only products in half precision" if self.is_weight_only(value) else "half precision that leaves"
+            self.output(self.node("Cast", [value], to=TensorProto.FLOAT), np.float32, row)
+
+    def is_weight_only(self, value):
+        """A matrix product of weights of 4 bits, perhaps with bounds."""
+        givers = {name: node for node in self.nodes for name in node.output}
+        while givers[value].op_type in ("Relu", "Clip"):
+            value = givers[value].input[0]
+        return givers[value].op_type in ("MatMul", "Gemm") and givers[value].input[1] in self.narrow
 
 
 # ---- Blocks: each adds nodes and ends in graph.finish
@@ -374,8 +384,37 @@ def branch(graph):
     graph.pool = [(result, *p[1:]) if p[0] == inside.name else p for p in graph.pool]
 
 
+def loop(graph):
+    """Another block inside a Loop, whose results are stacked. It reads a quantized value that changes from iteration to
+    iteration by an integer operator, so that no rounding of one iteration reaches the next."""
+    begin, outputs = len(graph.nodes), len(graph.outputs)
+    graph.pick(matmul, conv, binary, pooling, function, concat, move, where)(graph)
+    if len(graph.outputs) != outputs + 1:
+        return  # a float value leaves, too
+    available = {p[0]: p[2] for p in graph.pool} | {n: a.dtype for n, a in graph.feeds.items()}
+    readers = [n for n in graph.nodes[begin:] if n.op_type == "DequantizeLinear" and n.input[0] in available]
+    if not readers:
+        return
+    nodes, graph.nodes = graph.nodes[begin:], graph.nodes[:begin]
+    inside, result, start = graph.outputs[-1], graph.name("loop"), readers[0].input[0]
+    other, trips = graph.constant(graph.quantized(available[start], ()), "other"), graph.size(1, 3)
+    iteration, go, state, go_on, changed = (graph.name("body") for _ in range(5))
+    readers[0].input[0] = state
+    nodes += [helper.make_node("Identity", [go], [go_on]), helper.make_node(graph.pick("Max", "Min"), [state, other], [changed])]
+    value, kind = helper.make_tensor_value_info, inside.type.tensor_type.elem_type
+    carried = helper.np_dtype_to_tensor_dtype(np.dtype(available[start]))
+    body = helper.make_graph(
+        nodes, "body", [value(iteration, TensorProto.INT64, []), value(go, TensorProto.BOOL, []), value(state, carried, None)],
+        [value(go_on, TensorProto.BOOL, []), value(changed, carried, None), value(inside.name, kind, None)])
+    inputs = [graph.fed(np.array(trips), "trips"), graph.pick("", graph.fed(np.array(True), "go")), start]
+    graph.nodes.append(helper.make_node("Loop", inputs, [graph.name("last"), result], name=result, body=body))
+    graph.outputs[-1] = value(result, kind, None)
+    graph.rows[result] = graph.rows.pop(inside.name)
+    graph.pool = [(result, (trips, *p[1]), *p[2:]) if p[0] == inside.name else p for p in graph.pool]
+
+
 BLOCKS = [matmul, matmul, conv, conv, binary, binary, pooling, reduction, function, function, softmax, concat, move, where, floats,
-          resize, dynamic, weight_only, branch]
+          resize, dynamic, weight_only, branch, loop]
 
 
 def draw(seed):

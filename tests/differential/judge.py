@@ -18,7 +18,7 @@ def all_nodes(graph):
 
 
 def cut(model, names):
-    """The model in which every DequantizeLinear of a value in `names` reads a new input cut_NAME instead."""
+    """The model in which every reader of a value in `names` reads a new input cut_NAME instead."""
     result = ModelProto()
     result.CopyFrom(model)
     kinds = {o.name: o.type.tensor_type.elem_type for o in model.graph.output}
@@ -98,7 +98,8 @@ class Judge:
                 if y.dtype.kind in "iu" and bits(y) != bits(fused[n])]
 
     def against_written(self, model, feeds, rows, fused):
-        read = {node.input[0] for node in all_nodes(model.graph) if node.op_type == "DequantizeLinear"}
+        read = {name for node in all_nodes(model.graph) if node.op_type in ("DequantizeLinear", "Loop")
+                for name in node.input}
         known = {n: y for n, y in fused.items() if n in read}
         given = feeds | {"cut_" + n: y for n, y in known.items()}
         written, _ = self.run(cut(model, set(known)), given, list(fused), fuse=False)
