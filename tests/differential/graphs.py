@@ -174,9 +174,10 @@ class Graph:
     def is_weight_only(self, value):
         """A matrix product of weights of 4 bits, perhaps with bounds."""
         givers = {name: node for node in self.nodes for name in node.output}
-        while givers[value].op_type in ("Relu", "Clip"):
+        while value in givers and givers[value].op_type in ("Relu", "Clip"):
             value = givers[value].input[0]
-        return givers[value].op_type in ("MatMul", "Gemm") and givers[value].input[1] in self.narrow
+        giver = givers.get(value)  # None: an input of the graph
+        return giver is not None and giver.op_type in ("MatMul", "Gemm") and giver.input[1] in self.narrow
 
 
 # ---- Blocks: each adds nodes and ends in graph.finish
