@@ -178,8 +178,10 @@ static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums 
         if (__builtin_expect(_mm256_movemask_epi8(sure) != -1, 0))
             break;
         r.sums += stride;
-        r.high += high ? stride : 0;
-        r.extra += extra ? s->extra_stride : 0;
+        if (high)
+            r.high += stride;
+        if (extra)
+            r.extra += s->extra_stride;
         r.scale += row_step;
         r.shift += row_step;
     }
