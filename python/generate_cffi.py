@@ -15,7 +15,6 @@ extern "Python" void dqrun_python_report(void *arg, const dq_error *why);
 extern "Python" void dqrun_python_log(void *arg, const dq_log_record *record);
 extern "Python" void dqrun_python_trace(void *arg, const dq_trace_event *event);
 extern "Python" int dqrun_python_poll(void *arg);
-extern "Python" int dqrun_python_visit(void *arg, const void *info);
 """
 
 HELPERS = """

@@ -9,7 +9,7 @@ from ._native import ffi, lib
 class Error(Exception):
     """Base class of all errors of dqrun.
 
-    ``str(error)`` is the message of the C library: what is wrong, what was found, what was expected, and where.
+    ``str(error)`` is the message of the C library: the fault, the value found, the value expected, and the place.
 
     Attributes:
         status: name of the C status, such as ``"DQ_BAD_INPUT"``.
