@@ -3,7 +3,7 @@
  *
  *     threads examples/digits_qdq.onnx [THREADS]
  *
- * Shows: a model that threads share, one session a thread with one thread each (the batch is what is
+ * Shows: a model that threads share, one session a thread with one thread each (the batch is
  * parallel), results that do not depend on how the work is cut. */
 #include <dqrun/dqrun.h>
 

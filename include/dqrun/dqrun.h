@@ -913,7 +913,7 @@ typedef struct dq_session_options {
     /** The threads to use, which the session keeps alive; `threads` is not looked at then. NULL: as `threads`
      * says. */
     dq_thread_pool *pool;
-    /** Called before each node is planned and before each is run, some microseconds apart for small nodes;
+    /** Called before each node is planned and before each is run, for small nodes every few microseconds;
      * NULL: none. A result other than 0 cancels the call, as dq_session_cancel does. With a pool whose
      * threads are the caller's (parallel_for), one of these may call it; never two at once. */
     int (*progress)(void *arg, const dq_progress *progress);
@@ -1047,7 +1047,7 @@ typedef struct dq_memory_info {
      * Steps whose shapes depend on data and inner graphs allocate more. */
     uint64_t activation_bytes;
     uint64_t weight_bytes; /**< packed weights and other forms of constants, shared by the model's sessions */
-    /** Constants that steps read, packed or not: initializers, and what was computed from them. */
+    /** Constants that steps read, packed or not: initializers, and values computed from them. */
     uint64_t constant_bytes;
 } dq_memory_info;
 

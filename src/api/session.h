@@ -57,7 +57,8 @@ dq_status dq_session_plan_for(dq_session *session, const dq_given *given, uint32
  * status is DQ_CANCELLED where the session was cancelled meanwhile. */
 dq_status dq_session_end(dq_session *session, dq_fpenv callers, dq_status status, dq_error *err);
 
-/** session_inspect.c: forgets what was told of a plan, before it is made again or freed. */
+/** session_inspect.c: drops the lists of steps and lifetimes of a plan. Called before the plan is reshaped or
+ * freed. */
 void dq_session_forget_inspection(dq_session *session);
 
 #endif

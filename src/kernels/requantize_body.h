@@ -15,7 +15,7 @@
 
 enum { COLS = DQ_REQUANTIZE_COLS, VECTORS = COLS / VF_LANES, BAND = 16 /* rows that are turned together */ };
 
-/* Sixteen scales as floats, and what is added to products. */
+/* Sixteen scales as floats, and the offsets that are added to the products. */
 typedef struct scales {
     vf s[VECTORS], shift[VECTORS];
     bool finite, shifted;

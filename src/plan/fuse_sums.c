@@ -64,7 +64,7 @@ dq_value *dq_product_float_bias(dq_fuser *f, const dq_product *p)
     return v;
 }
 
-/* The bias of a channel in int32, and what is left of it. */
+/* Splits the bias of a channel into an int32 and a remainder. */
 typedef struct channel_bias {
     int32_t code;
     float value;

@@ -236,7 +236,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
     conv("a", "y", 8, 4, 1);
     wanted("y");
     (void)list();
-    lanes.beats = NULL; /* a list that has not been made yet */
+    lanes.beats = NULL; /* these kernels have no cached list yet */
     ck_assert_int_eq(dq_threads_create(NULL, &threads, &err), DQ_OK);
     of_session = *request();
     of_session.threads = threads;

@@ -69,7 +69,7 @@ static bool knows_scales(const dq_op_call *call)
            dq_call_constant(call, Y_SCALE);
 }
 
-/* Of each output channel what is left of the bias in floats. The planner gives constants. */
+/* The remainder of the float bias of each output channel. The planner passes constants. */
 static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, dq_error *err)
 {
     const size_t channels = st->conv.s.out_channels;
