@@ -7,8 +7,8 @@
 <dqrun.Session 'examples/digits_qdq.onnx': (image: float[N,1,8,8]) -> (scores: float[N,10])>
 >>> scores = session(image=np.zeros((1, 1, 8, 8), np.float32))
 
-`Session` runs a model, `Model` looks into one without running it, `dqrun.backend` is a backend of ``onnx.backend``, and
-`dqrun.compat.onnxruntime` has the names of onnxruntime for programs that use it. Errors are subclasses of `Error`."""
+`Session` runs a model, `Model` looks into one without running it, `dqrun.batch` runs one over many rows, `dqrun.backend` is
+a backend of ``onnx.backend``, and `dqrun.compat.onnxruntime` has the names of onnxruntime for programs that use it. Errors are subclasses of `Error`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         value: Any = ffi.string(lib.dq_version()).decode()
     elif name in _HOME:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    elif name in ("backend", "compat"):
+    elif name in ("backend", "batch", "compat"):
         return importlib.import_module(f".{name}", __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -74,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "backend", "compat"])
+    return sorted([*globals(), *__all__, "backend", "batch", "compat"])
