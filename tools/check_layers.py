@@ -17,7 +17,7 @@ BASE = {"base"}
 TENSOR = BASE | {"tensor"}
 GRAPH = TENSOR | {"graph"}
 OPS = GRAPH | {"kernels", "ops"}
-PLAN = OPS | {"schema", "plan"}
+PLAN = OPS | {"schema", "rewrite", "plan"}
 EXEC = PLAN | {"exec"}
 
 # Folder under src/ -> folders under src/ whose headers it may include, its own among them.
@@ -29,6 +29,7 @@ LAYERS = {
     "parser": GRAPH | {"parser"},
     "schema": GRAPH | {"schema"},
     "ops": OPS,
+    "rewrite": PLAN,
     "plan": PLAN,
     "exec": EXEC,
     "api": EXEC | {"parser", "api"},

@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/fpenv.h"
 #include "base/memory.h"
-#include "plan/fuse.h"
+#include "rewrite/rewrite.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -250,7 +250,7 @@ static void feed(dq_session *session, dq_value *v)
 {
     if (!v->constant)
         return;
-    uint32_t fed = dq_fusions_feed(session->model->program->fusions, v);
+    uint32_t fed = dq_rewrite_cache_feed(session->model->program->fusions, v);
     if (session->fused && session->fused->fed != fed)
         forget_plans(session); /* they may have its default for a constant */
 }
@@ -302,7 +302,7 @@ static dq_plan_request request_of(dq_session *session, const dq_given *given, ui
                              .why_arg = session};
 }
 
-static void use_fused(dq_plan_request *request, const dq_fused *fused)
+static void use_fused(dq_plan_request *request, const dq_rewritten *fused)
 {
     request->nodes = fused ? fused->nodes : NULL;
     request->node_count = fused ? fused->node_count : 0;
@@ -317,7 +317,7 @@ static bool is_final(dq_status status)
 }
 
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
-static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_fused *fused,
+static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_rewritten *fused,
                                    dq_error *err)
 {
     dq_planned *p = &session->plans[0];
@@ -347,7 +347,7 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
     make_room(session, fuse == session->fuse);
     dq_plan_request request = request_of(session, session->given, given_count, fuse);
     if (fuse && !session->fused)
-        DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
+        DQ_TRY(dq_rewrite(session->model->program, &request, &session->fused, err));
     request.why = session->log ? log_plan : NULL;
     DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
@@ -406,7 +406,7 @@ dq_status dq_session_plan_for(dq_session *session, const dq_given *given, uint32
         feed(session, (dq_value *)(uintptr_t)given[i].value);
     dq_plan_request request = request_of(session, given, given_count, session->fuse);
     if (session->fuse && !session->fused)
-        DQ_TRY(dq_fuse(session->model->program, &request, &session->fused, err));
+        DQ_TRY(dq_rewrite(session->model->program, &request, &session->fused, err));
     request.why = session->log ? log_plan : NULL;
     if (session->fuse) {
         use_fused(&request, session->fused);

@@ -6,7 +6,7 @@
 #include "api/handles.h"
 #include "api/handover.h"
 #include "base/fpenv.h"
-#include "plan/fuse.h"
+#include "rewrite/rewrite.h"
 
 enum { DQ_SESSION_PLANS = 4 }; /* that a session keeps, for shapes that come again */
 
@@ -24,7 +24,7 @@ struct dq_session {
     dq_budget budget; /* of the run */
     unsigned isa;
     bool fuse, honor_accuracy_level;
-    const dq_fused *fused; /* the nodes to plan, once made; NULL: anew */
+    const dq_rewritten *fused; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     dq_planned plans[DQ_SESSION_PLANS]; /* the last run's first, then earlier runs'; plan NULL: none */
     void (*log)(void *arg, const dq_log_record *record);

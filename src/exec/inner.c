@@ -239,7 +239,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .why = outer->why,
                                .why_arg = outer->why_arg};
     if (outer->fuse && !inner->fused)
-        DQ_TRY(dq_fuse(outer->program, &request, &inner->fused, err));
+        DQ_TRY(dq_rewrite(outer->program, &request, &inner->fused, err));
     if (inner->fused) {
         request.nodes = inner->fused->nodes;
         request.node_count = inner->fused->node_count;

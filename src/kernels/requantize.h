@@ -34,7 +34,7 @@ typedef struct dq_factors {
 
 /** A bias of floats, of each column: sums have begun with start[j], a whole number near bias[j] in the scale
  * of the products, and shift[j] = (bias[j] - start[j] * a * b) / y is what is left to add
- * (dq_requantize_shift). It is at most DQ_MOST_SHIFT in size. shift NULL: there is none. */
+ * (dq_requantize_shift). It is at most DQ_MAX_SHIFT in size. shift NULL: there is none. */
 typedef struct dq_requantize_bias {
     const double *shift;
     const float *bias;
@@ -59,7 +59,7 @@ typedef struct dq_requantize_to {
  * all j < n. */
 bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n);
 
-#define DQ_MOST_SHIFT 0.5000001
+#define DQ_MAX_SHIFT 0.5000001
 
 /** The shift of a column that begins with `start`, correctly rounded to odd. */
 double dq_requantize_shift(int32_t start, float bias, double a, float b, float y);

@@ -16,7 +16,7 @@ typedef struct dq_program {
     size_t fault_count, fault_capacity;
     const dq_dtype *dtypes; /* by value id: element types of tensors as far as the schemas tell */
     size_t dtype_count;
-    struct dq_fusions *fusions; /* see fuse.h */
+    struct dq_rewrite_cache *fusions; /* see rewrite.h */
     struct dq_folded *folded;   /* values computed once from initializers alone, see fold.h */
 } dq_program;
 

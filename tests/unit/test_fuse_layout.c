@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/plan/fuse_layout.c: which regions of codes get channels last, and what stands at their ends. What such
+/* src/rewrite/assign_layout_nhwc.c: which regions of codes get channels last, and what stands at their ends. What such
  * graphs compute is checked by tests/fusion/layout.py. */
-#include "plan/fuse.h"
+#include "rewrite/rewrite.h"
 #include "planned.h"
 #include "suite.h"
 
@@ -80,7 +80,7 @@ static void wanted(const char *name)
     ck_assert_int_eq(dq_graph_add_output(g, name, NULL, &err), DQ_OK);
 }
 
-static const dq_fused *fused;
+static const dq_rewritten *fused;
 
 static const dq_plan_request *request(void)
 {
@@ -100,7 +100,7 @@ static const char *list(void)
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
     ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
-    ck_assert_int_eq(dq_fuse(program, request(), &fused, &err), DQ_OK);
+    ck_assert_int_eq(dq_rewrite(program, request(), &fused, &err), DQ_OK);
     names[0] = 0;
     for (uint32_t i = 0; i < fused->node_count; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes[i]->op_type);
@@ -216,10 +216,10 @@ START_TEST(each_kind_of_kernels_has_its_list)
     conv("a", "y", 8, 4, 1);
     wanted("y");
     (void)list();
-    const dq_fused *planes = fused, *pixels, *again;
+    const dq_rewritten *planes = fused, *pixels, *again;
     lanes.beats = NULL;
-    ck_assert_int_eq(dq_fuse(program, request(), &pixels, &err), DQ_OK);
-    ck_assert_int_eq(dq_fuse(program, request(), &again, &err), DQ_OK);
+    ck_assert_int_eq(dq_rewrite(program, request(), &pixels, &err), DQ_OK);
+    ck_assert_int_eq(dq_rewrite(program, request(), &again, &err), DQ_OK);
     ck_assert_ptr_eq(pixels, again);
     ck_assert_str_eq(planes->nodes[0]->domain, "");
     ck_assert_str_eq(pixels->nodes[0]->domain, "dqrun");
@@ -231,7 +231,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
 {
     dq_threads *threads = NULL;
     dq_plan_request of_session;
-    const dq_fused *none = NULL;
+    const dq_rewritten *none = NULL;
     conv("x", "a", 4, 8, 1);
     conv("a", "y", 8, 4, 1);
     wanted("y");
@@ -241,10 +241,10 @@ START_TEST(a_cancelled_session_fuses_nothing)
     of_session = *request();
     of_session.threads = threads;
     dq_threads_set_cancelled(threads, true);
-    ck_assert_int_eq(dq_fuse(program, &of_session, &none, &err), DQ_CANCELLED);
+    ck_assert_int_eq(dq_rewrite(program, &of_session, &none, &err), DQ_CANCELLED);
     ck_assert_ptr_null(none);
     dq_threads_set_cancelled(threads, false);
-    ck_assert_int_eq(dq_fuse(program, &of_session, &fused, &err), DQ_OK);
+    ck_assert_int_eq(dq_rewrite(program, &of_session, &fused, &err), DQ_OK);
     ck_assert_str_eq(fused->nodes[0]->domain, "dqrun");
     dq_threads_free(threads);
 }

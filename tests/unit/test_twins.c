@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/twins.h: readers of equal QuantizeLinear nodes read the result of the first one. */
+/* rewrite/cse_quantize.h: readers of equal QuantizeLinear nodes read the result of the first one. */
 #include "planned.h"
 #include "suite.h"
 

@@ -86,7 +86,7 @@ static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, 
             dq_data(call->in[BIAS], int32_t)[j], dq_data(call->in[FLOAT_BIAS], float)[j],
             (double)dq_data(call->in[X_SCALE], float)[0],
             dq_data(w_scale, float)[w_scale->count == 1 ? 0 : j], dq_data(call->in[Y_SCALE], float)[0]);
-        if (!isfinite(scales[j]) || !(fabs(st->shifts[j]) <= DQ_MOST_SHIFT))
+        if (!isfinite(scales[j]) || !(fabs(st->shifts[j]) <= DQ_MAX_SHIFT))
             return dq_call_fail_input(call, err, FLOAT_BIAS,
                                       "of channel %zu is %.9g quanta away from 'B', expected at most 0.5", j,
                                       st->shifts[j]);

@@ -148,7 +148,7 @@ static dq_status find_shifts(dq_op_call *call, state *st, dq_error *err)
     for (size_t j = 0; j < n; j++) {
         const float b = (float)dq_qparam_scale(call, &st->b_scale, j * st->b_scale.step);
         st->shifts[j] = dq_requantize_shift(dq_data(c, int32_t)[j], dq_data(bias, float)[j], a, b, y);
-        if (!isfinite(a * (double)b / (double)y) || !(fabs(st->shifts[j]) <= DQ_MOST_SHIFT))
+        if (!isfinite(a * (double)b / (double)y) || !(fabs(st->shifts[j]) <= DQ_MAX_SHIFT))
             return dq_call_fail_input(call, err, FLOAT_BIAS,
                                       "of column %zu is %.9g quanta away from 'C', expected at most 0.5", j,
                                       st->shifts[j]);

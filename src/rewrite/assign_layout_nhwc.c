@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions with channels last: behind the other patterns, in the whole graph.
+ *
+ * Values that pools, sums, concatenations and tables of codes hand on to each other have one layout, and are
+ * a region. Convolutions read and write either, so that regions begin and end at them for nothing but what a
+ * convolution takes longer to write pixels than planes; where another operator gives or reads a value of the
+ * region, or a caller wants it, a Transpose of its codes stands between. Where that does not pay, a pool may
+ * still do so by itself, between two of them.
+ *
+ * With channels last a pool takes whole vectors of channels. Whether that gains more than the rest costs is
+ * reckoned without sizes, which a plan learns later: everything by channels, in times of what a convolution
+ * takes longer for a channel of its result (the enum below). Kernels that turn planes into pixels for a
+ * convolution, and have none that takes planes as they are, write either layout in the same time, and gain
+ * where they find pixels. Exact: the same integers in another order. */
+#include "rewrite/rewriter.h"
+
+#include <string.h>
+
+enum { AXES = 4, MOST_INPUTS = 256 };
+
+/* Costs and gains of a channel, as measured (AVX2, with and without kernels that take planes; the sizes of
+ * image classifiers). */
+enum {
+    COST_WRITE = 1, /* a convolution's result, where kernels take planes; where not … */
+    GAIN_READ = 1,  /* … its operand */
+    COST_TURN = 2,  /* a Transpose */
+    COST_CONCAT = 2,
+    GAIN_MAX = 8, /* windows at every place … */
+    GAIN_MAX_APART = 2,
+    WIDE = 256, /* … or, from so many channels on, some apart */
+    GAIN_AVERAGE = 40,
+    GAIN_AVERAGE_APART = 10
+};
+
+typedef enum kind {
+    OTHER,
+    CONV, /* reads and writes either layout */
+    MAX,  /* the rest: one layout for all codes */
+    AVERAGE,
+    GLOBAL, /* … but its result */
+    SUM,
+    CONCAT,
+    TABLE
+} kind;
+
+/* What is known of a value, and at a region's first value of the region. */
+typedef struct place {
+    uint32_t up;       /* the way to the region's first value */
+    bool image;        /* surely batch, channels, two spatial axes */
+    bool given, first; /* another operator gives it; one reads it, or a caller wants it */
+    int64_t channels;
+    dq_value *last; /* with channels last, once that is there */
+    bool turned;    /* with channels first, once that is there */
+    /* of the region: */
+    int64_t cost, gain;
+    uint32_t nodes;
+    bool unsure, taken;
+} place;
+
+typedef struct pass {
+    dq_rewriter *f;
+    bool *needed; /* by position in the list, as … */
+    kind *kinds;  /* … what nodes are; OTHER where they are not needed */
+    place *places;
+    uint32_t place_count;
+    dq_node **nodes; /* the new list */
+    uint32_t count, capacity;
+} pass;
+
+/* ---- What nodes are ----------------------------------------------------------------------------------- */
+
+static const char microsoft[] = "com.microsoft";
+
+static bool is(const dq_node *node, const char *domain, const char *op)
+{
+    return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op) == 0;
+}
+
+/* This operator of com.microsoft, or that of the same name which fusion makes. */
+static bool is_quantized(const dq_node *node, const char *op)
+{
+    return is(node, microsoft, op) || is(node, "dqrun", op);
+}
+
+/* The weights of a convolution over two spatial axes; NULL: it is none. */
+static const dq_tensor *image_weights(const dq_node *node)
+{
+    bool conv = is(node, "", "QLinearConv") || is_quantized(node, "QLinearConv");
+    bool last = dq_node_int(node, "channels_last", 0) != 0 || dq_node_int(node, "x_channels_last", 0) != 0 ||
+                dq_node_int(node, "y_channels_last", 0) != 0;
+    const dq_tensor *w = conv && !last ? dq_rewriter_constant(node->in[3]) : NULL;
+    return w && w->rank == AXES ? w : NULL;
+}
+
+static bool is_image_pool(const dq_rewriter *f, const dq_node *node)
+{
+    size_t axes;
+    dq_dtype dtype = dq_rewriter_dtype(f, node->in[0]);
+    (void)dq_node_ints(node, "kernel_shape", &axes);
+    return node->out_count == 1 && axes + 2 == AXES && (dtype == DQ_UINT8 || dtype == DQ_INT8);
+}
+
+static kind kind_of(const dq_rewriter *f, const dq_node *node)
+{
+    const dq_tensor *w = image_weights(node);
+    if (node->out_count == 0 || !node->out[0] || node->in_count > MOST_INPUTS ||
+        dq_node_int(node, "channels_last", 0) != 0)
+        return OTHER;
+    if (w) /* with a group a channel, planes are the better way */
+        return w->dims[1] > 1 || dq_node_int(node, "group", 1) == 1 ? CONV : OTHER;
+    if (is(node, "", "MaxPool"))
+        return is_image_pool(f, node) ? MAX : OTHER;
+    if (is_quantized(node, "QLinearAveragePool"))
+        return is_image_pool(f, node) ? AVERAGE : OTHER;
+    if (is_quantized(node, "QLinearGlobalAveragePool"))
+        return GLOBAL;
+    if (is_quantized(node, "QLinearAdd") || is_quantized(node, "QLinearMul"))
+        return SUM;
+    if (is(node, microsoft, "QLinearConcat"))
+        return CONCAT;
+    if (is(node, "dqrun", "TableLookup") || is(node, "", "Identity") ||
+        is(node, microsoft, "QLinearLeakyRelu") || is(node, microsoft, "QLinearSigmoid"))
+        return TABLE;
+    return OTHER;
+}
+
+/* The inputs of codes are first, first + step … */
+static uint32_t codes_of(const dq_node *node, kind k, uint32_t *step)
+{
+    *step = k == SUM || k == CONCAT ? 3 : node->in_count;
+    return k == CONCAT ? 2 : 0;
+}
+
+/* Codes that are one for all places have no layout. */
+static bool has_layout(const dq_node *node, kind k, uint32_t i)
+{
+    const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+    uint32_t step, first = codes_of(node, k, &step);
+    return i >= first && (i - first) % step == 0 && (k != SUM || i < 6) && !(k == SUM && t && t->count == 1);
+}
+
+/* ---- Regions ------------------------------------------------------------------------------------------ */
+
+static place *at(const pass *p, const dq_value *v)
+{
+    return &p->places[dq_rewriter_at(p->f, v)];
+}
+
+/* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
+static place *region_at(const pass *p, uint32_t i)
+{
+    for (place *v = p->places; v[i].up != i; i = v[i].up)
+        v[i].up = v[v[i].up].up;
+    return &p->places[i];
+}
+
+static place *region_of(const pass *p, const dq_value *v)
+{
+    return region_at(p, dq_rewriter_at(p->f, v));
+}
+
+static void join(const pass *p, const dq_value *a, const dq_value *b)
+{
+    place *one = region_of(p, a), *other = region_of(p, b);
+    other->up = (uint32_t)(one - p->places);
+}
+
+static void need_first(void *arg, dq_value *v)
+{
+    at(arg, v)->first = true;
+}
+
+/* A number of channels to reckon with, whatever a file says. */
+static int64_t moderate(int64_t channels)
+{
+    enum { MANY = 1 << 20 };
+    return channels < 0 ? 0 : channels > MANY ? MANY : channels;
+}
+
+static void know(const pass *p, const dq_value *v, int64_t channels)
+{
+    at(p, v)->image = true;
+    at(p, v)->channels = moderate(channels);
+}
+
+/* First what convolutions say of their values, then what follows from it. */
+static void look_at_convs(const pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count; n++) {
+        const dq_node *node = p->f->nodes[n];
+        const dq_tensor *w = p->needed[n] ? image_weights(node) : NULL;
+        if (!w)
+            continue;
+        know(p, node->in[0], moderate(w->dims[1]) * moderate(dq_node_int(node, "group", 1)));
+        know(p, node->out[0], w->dims[0]);
+    }
+}
+
+static void look_at_node(const pass *p, const dq_node *node, kind k)
+{
+    int64_t channels = 0;
+    bool image = k == MAX || k == AVERAGE, all = true;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (has_layout(node, k, i)) {
+            const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+            at(p, node->in[i])->image = at(p, node->in[i])->image || (t && t->rank == AXES);
+            image = image || at(p, node->in[i])->image;
+            all = all && at(p, node->in[i])->image;
+            int64_t own = at(p, node->in[i])->channels;
+            channels = k == CONCAT ? channels + own : own > channels ? own : channels;
+        }
+    for (uint32_t i = 0; (k == SUM ? all : image) && i < node->in_count; i++)
+        if (has_layout(node, k, i))
+            at(p, node->in[i])->image = at(p, node->out[0])->image = true;
+    at(p, node->out[0])->channels = moderate(channels);
+}
+
+static void look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    for (uint32_t i = 0; i < p->place_count; i++)
+        p->places[i] = (place){.up = i, .given = true};
+    for (uint32_t i = 0; i < wanted_count; i++)
+        at(p, wanted[i])->first = true;
+    look_at_convs(p);
+    for (uint32_t n = 0; n < p->f->count; n++) {
+        const dq_node *node = p->f->nodes[n];
+        kind k = p->kinds[n];
+        if (p->needed[n] && k == OTHER)
+            dq_node_each_use(node, need_first, p);
+        if (k == OTHER)
+            continue;
+        if (k != CONV)
+            look_at_node(p, node, k);
+        if (k != GLOBAL)
+            at(p, node->out[0])->given = false;
+        for (uint32_t i = 0; k != CONV && k != GLOBAL && i < node->in_count; i++)
+            if (has_layout(node, k, i))
+                join(p, node->in[i], node->out[0]);
+    }
+}
+
+static int64_t gain_of(const dq_node *node, kind k, int64_t channels)
+{
+    size_t count;
+    bool apart = false;
+    const int64_t *strides = dq_node_ints(node, "strides", &count);
+    for (size_t i = 0; i < count; i++)
+        apart = apart || strides[i] > 1;
+    if (k == AVERAGE)
+        return channels * (apart ? GAIN_AVERAGE_APART : GAIN_AVERAGE);
+    return k != MAX ? 0 : !apart ? channels * GAIN_MAX : channels < WIDE ? 0 : channels * GAIN_MAX_APART;
+}
+
+/* Where windows are single pixels, fewer channels than what kernels take planes up to repay doing so, if
+ * pixels can be had. */
+static bool turns_planes(const dq_rewriter *f, const dq_node *conv)
+{
+    enum { OF_PIXELS = 4 };
+    const dq_tensor *w = image_weights(conv);
+    int64_t deep = w->dims[1] * w->dims[2] * w->dims[3];
+    bool pixels = deep == w->dims[1] && dq_node_int(conv, "group", 1) == 1;
+    return f->deepest != SIZE_MAX && (size_t)deep > (pixels ? f->deepest / OF_PIXELS : f->deepest);
+}
+
+static void weigh(const pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count; n++) {
+        const dq_node *node = p->f->nodes[n];
+        kind k = p->kinds[n];
+        if (k == OTHER)
+            continue;
+        place *region = region_of(p, node->out[0]);
+        int64_t channels = at(p, node->out[0])->channels;
+        if (k == GLOBAL)
+            continue;
+        if (k != CONV)
+            region->nodes++;
+        else if (turns_planes(p->f, node))
+            region_of(p, node->in[0])->gain += at(p, node->in[0])->channels * GAIN_READ;
+        else
+            region->cost += channels * COST_WRITE;
+        region->cost += k == CONCAT ? channels * COST_CONCAT : 0;
+        region->gain += gain_of(node, k, channels);
+    }
+    for (uint32_t i = 0; i < p->place_count; i++) {
+        const place *v = &p->places[i];
+        place *region = region_at(p, i);
+        region->cost += (v->given || v->first) * v->channels * COST_TURN;
+        region->unsure = region->unsure || !v->image;
+    }
+    for (uint32_t i = 0; i < p->place_count; i++)
+        p->places[i].taken = !p->places[i].unsure && p->places[i].gain > p->places[i].cost;
+}
+
+static bool is_taken(const pass *p, const dq_value *v)
+{
+    return v && region_of(p, v)->taken;
+}
+
+/* ---- The new list ------------------------------------------------------------------------------------- */
+
+static bool append(pass *p, dq_node *node)
+{
+    if (!node || p->count == p->capacity)
+        return false;
+    p->nodes[p->count++] = node;
+    return true;
+}
+
+/* A Transpose of codes, to channels last or back. */
+static bool turn(pass *p, dq_value *from, dq_value *to, bool last, const dq_node *like)
+{
+    static const int64_t orders[2][AXES] = {{0, 3, 1, 2}, {0, 2, 3, 1}};
+    dq_node *node = dq_rewriter_node(p->f, "", "Transpose", 13, like, 1, &from, to, 1);
+    if (!node)
+        return false;
+    node->uncounted = true;
+    node->attrs[0] = (dq_attr){.name = "perm", .kind = DQ_ATTR_INTS, .count = AXES, .u.ints = orders[last]};
+    return dq_rewriter_bind(p->f, node) && append(p, node);
+}
+
+/* The value with channels last, which a node of the list then gives. */
+static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
+{
+    if (!at(p, v)->last) {
+        dq_value *last = dq_rewriter_make_value(p->f, v->name, dq_rewriter_dtype(p->f, v));
+        if (!last || !turn(p, v, last, true, like))
+            return NULL;
+        at(p, v)->last = last;
+    }
+    return at(p, v)->last;
+}
+
+/* Makes sure that the value is there with channels first, too. */
+static bool want_first(pass *p, dq_value *v, const dq_node *like)
+{
+    place *v_at = at(p, v);
+    if (!is_taken(p, v) || v_at->given || v_at->turned || !v_at->last)
+        return true;
+    v_at->turned = true;
+    return turn(p, v_at->last, v, false, like);
+}
+
+/* A node with other operands and one result, with the attributes of `from` but for those that are told after
+ * it: they end with one that has no name. */
+static dq_node *remake(pass *p, const char *domain, const char *op, const dq_node *from, dq_value *const *in,
+                       dq_value *out, const dq_attr *told)
+{
+    uint32_t room = from->attr_count;
+    for (const dq_attr *a = told; a->name; a++)
+        room++;
+    dq_node *node =
+        dq_rewriter_node(p->f, domain, op, *domain ? 1 : from->opset, from, from->in_count, in, out, room);
+    if (!node)
+        return NULL;
+    node->attr_count = 0;
+    for (uint32_t i = 0; i < from->attr_count; i++) {
+        const dq_attr *a = told;
+        while (a->name && strcmp(a->name, from->attrs[i].name) != 0)
+            a++;
+        if (!a->name && strcmp(from->attrs[i].name, "channels_last") != 0 &&
+            strcmp(from->attrs[i].name, "storage_order") != 0)
+            node->attrs[node->attr_count++] = from->attrs[i];
+    }
+    for (; told->name; told++)
+        node->attrs[node->attr_count++] = *told;
+    return dq_rewriter_bind(p->f, node) ? node : NULL;
+}
+
+static dq_attr flag(const char *name, int64_t value)
+{
+    return (dq_attr){.name = name, .kind = DQ_ATTR_INT, .u.i = value};
+}
+
+static dq_node *make(pass *p, const dq_node *node, kind k, dq_value *const *in, dq_value *out)
+{
+    static const int64_t moved[AXES] = {0, 3, 1, 2};
+    dq_attr told[3] = {{0}};
+    if (k == CONV) {
+        told[0] = flag("x_channels_last", in[0] != node->in[0]);
+        told[1] = flag("y_channels_last", out != node->out[0]);
+        return remake(p, "dqrun", "QLinearConv", node, in, out, told);
+    }
+    if (k == MAX)
+        return remake(p, "com.microsoft", "NhwcMaxPool", node, in, out, told);
+    if (k == AVERAGE || k == GLOBAL)
+        told[0] = flag("channels_last", 1);
+    if (k == CONCAT) {
+        int64_t axis = dq_node_int(node, "axis", 0);
+        told[0] = flag("axis", axis >= -AXES && axis < AXES ? moved[(axis + AXES) % AXES] : axis);
+    }
+    return remake(p, node->domain, node->op_type, node, in, out, told);
+}
+
+/* A pool that gains more than both its Transposes cost, where its region was not taken. */
+static bool is_alone(const pass *p, const dq_node *node, kind k)
+{
+    int64_t channels = at(p, node->out[0])->channels;
+    return (k == MAX || k == AVERAGE) && !is_taken(p, node->out[0]) &&
+           gain_of(node, k, channels) > 2 * channels * COST_TURN;
+}
+
+/* Whether the node works with channels last. */
+static bool is_inside(const pass *p, const dq_node *node, kind k)
+{
+    return k != OTHER && (is_alone(p, node, k) || is_taken(p, node->in[codes_of(node, k, &(uint32_t){0})]) ||
+                          (k != GLOBAL && is_taken(p, node->out[0])));
+}
+
+static bool move_node(pass *p, const dq_node *node, kind k)
+{
+    dq_value *in[MOST_INPUTS], *y = node->out[0], *out = y;
+    bool alone = is_alone(p, node, k);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        in[i] = node->in[i];
+        if (!in[i] || !has_layout(node, k, i) || (!alone && !is_taken(p, in[i])))
+            continue;
+        in[i] = last_of(p, in[i], node);
+        if (!in[i])
+            return false;
+    }
+    if (k == GLOBAL || alone || is_taken(p, y)) {
+        out = dq_rewriter_make_value(p->f, y->name, dq_rewriter_dtype(p->f, y));
+        if (!out)
+            return false;
+    }
+    if (!append(p, make(p, node, k, in, out)))
+        return false;
+    if (k == GLOBAL || alone)
+        return turn(p, out, y, false, node);
+    if (out != y)
+        at(p, y)->last = out;
+    return true;
+}
+
+typedef struct wants {
+    pass *p;
+    const dq_node *node;
+    bool good;
+} wants;
+
+static void want_use(void *arg, dq_value *v)
+{
+    wants *w = arg;
+    w->good = w->good && want_first(w->p, v, w->node);
+}
+
+static bool keep(pass *p, dq_node *node)
+{
+    wants w = {p, node, true};
+    dq_node_each_use(node, want_use, &w);
+    return w.good && append(p, node);
+}
+
+static bool rewrite(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    dq_rewriter *f = p->f;
+    p->capacity = 3 * f->count + wanted_count;
+    p->nodes = DQ_NEW_ARRAY(f->arena, p->capacity, dq_node *);
+    if (!p->nodes)
+        return dq_rewriter_no_memory(f);
+    for (uint32_t n = 0; n < f->count; n++) {
+        dq_node *node = f->nodes[n];
+        kind k = p->kinds[n];
+        if (p->needed[n] && !(is_inside(p, node, k) ? move_node(p, node, k) : keep(p, node)))
+            return false;
+    }
+    for (uint32_t i = 0; i < wanted_count; i++)
+        if (wanted[i]->graph == f->graph &&
+            !want_first(p, (dq_value *)(uintptr_t)wanted[i], wanted[i]->producer))
+            return false;
+    return true;
+}
+
+/* Of each region the first pool. */
+static void tell(const pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
+        const dq_node *node = p->f->nodes[n];
+        kind k = p->kinds[n];
+        if (k != MAX && k != AVERAGE)
+            continue;
+        place *region = region_of(p, node->out[0]);
+        if (is_alone(p, node, k))
+            dq_rewriter_explain(p->f, node, "has channels last, between two Transpose nodes");
+        else if (region->taken)
+            dq_rewriter_explain(p->f, node, "has channels last, in a region of %u node%s", region->nodes,
+                                region->nodes == 1 ? "" : "s");
+        else
+            dq_rewriter_explain(p->f, node, "has channels first: %s",
+                                region->unsure
+                                    ? "not all values around it surely have two spatial axes"
+                                    : "channels last would gain less here than they cost around it");
+    }
+}
+
+void dq_assign_layout_nhwc(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    pass p = {.f = f, .place_count = f->use_count + f->value_count};
+    p.places = DQ_NEW_ARRAY(f->passing, p.place_count, place);
+    p.kinds = DQ_NEW_ARRAY(f->passing, f->count, kind);
+    uint32_t *uses;
+    if (!p.places || !p.kinds || !dq_rewriter_count_final_uses(f, wanted, wanted_count, &uses, &p.needed)) {
+        dq_rewriter_no_memory(f);
+        return;
+    }
+    for (uint32_t n = 0; n < f->count; n++)
+        p.kinds[n] = p.needed[n] ? kind_of(f, f->nodes[n]) : OTHER;
+    look_around(&p, wanted, wanted_count);
+    weigh(&p);
+    tell(&p);
+    bool any = false;
+    for (uint32_t n = 0; n < f->count; n++)
+        any = any || is_inside(&p, f->nodes[n], p.kinds[n]);
+    if (any && rewrite(&p, wanted, wanted_count)) {
+        f->nodes = p.nodes;
+        f->count = p.count;
+    }
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left in float: operators that work element by element, one behind the other, become one
+ * dqrun.Elementwise that goes through all of them strip by strip, from the codes of a DequantizeLinear to
+ * those of a QuantizeLinear where these stand at the ends. The same kernels on the same operands: exact to
+ * the bit.
+ *
+ * This pass comes behind the others and looks at what they left. A chain is found from its end: it grows by
+ * whatever only the chain reads; a QuantizeLinear with the DequantizeLinear behind it is a step, too, which
+ * rounds floats. Its last float value may have other readers, too; it is then a second
+ * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
+ * moved (sink_data_movement.c). */
+#include "rewrite/fuse_elementwise.h"
+#include "ops/elementwise/elementwise.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool look_around(dq_chain_pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    dq_rewriter *f = p->f;
+    uint32_t values = f->use_count + f->value_count;
+    p->by = DQ_NEW_ARRAY(f->passing, values, dq_node *);
+    p->place = DQ_NEW_ARRAY(f->passing, values, uint32_t);
+    p->first = DQ_NEW_ARRAY(f->passing, values, uint32_t);
+    p->gone = DQ_NEW(f->arena, dq_node);
+    if (!p->by || !p->place || !p->first || !p->gone)
+        return dq_rewriter_no_memory(f);
+    if (!dq_rewriter_count_final_uses(f, wanted, wanted_count, &p->uses, &p->needed) ||
+        !dq_rewriter_list_uses(f, p->needed, values, &p->readings))
+        return false;
+    *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
+    for (uint32_t n = 0; n < f->count; n++)
+        for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
+            if (f->nodes[n]->out[i]) {
+                p->by[dq_rewriter_at(f, f->nodes[n]->out[i])] = f->nodes[n];
+                p->place[dq_rewriter_at(f, f->nodes[n]->out[i])] = n;
+            }
+    return true;
+}
+
+static uint32_t uses_of(const dq_chain_pass *p, const dq_value *v)
+{
+    return p->uses[dq_rewriter_at(p->f, v)];
+}
+
+/* ---- A chain ------------------------------------------------------------------------------------------ */
+
+static bool has_limits(const dq_node *node)
+{
+    for (uint32_t i = 1; i < node->in_count; i++) {
+        const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+        if (node->in[i] && (!t || t->dtype != DQ_FLOAT || t->count != 1 || t->rank != 0))
+            return false;
+    }
+    return true;
+}
+
+/* What the kernels' table calls the node; NULL: it has none. */
+static const char *step_name(const dq_node *node)
+{
+    if (dq_rewriter_is(node, "Sum"))
+        return node->in_count > 1 ? "Add" : NULL;
+    if (dq_rewriter_is(node, "Gelu") && strcmp(dq_node_string(node, "approximate", "none"), "none") != 0)
+        return "GeluTanh";
+    return node->op_type;
+}
+
+static bool is_step(const dq_chain_pass *p, const dq_node *node)
+{
+    const char *name = node && !*node->domain && !node->made ? step_name(node) : NULL;
+    const dq_ew_named *row = name ? dq_ew_find(name, strlen(name)) : NULL;
+    if (!row || node->opset < 7 || node->out_count != 1 || node->in_count == 0 || node->graph != p->f->graph)
+        return false;
+    bool folds = dq_rewriter_is(node, "Sum") || dq_rewriter_is(node, "Min") || dq_rewriter_is(node, "Max");
+    if (dq_rewriter_is(node, "Clip") ? !has_limits(node) : !folds && node->in_count != row->operands)
+        return false;
+    if (folds && (node->in_count < 2 || node->in_count > 4))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i] && dq_rewriter_dtype(p->f, node->in[i]) != DQ_FLOAT)
+            return false;
+    return node->in[0] != NULL;
+}
+
+/* Whether the node is a DequantizeLinear that undoes a QuantizeLinear behind a step, whose codes nobody else
+ * reads; *before is that one then. */
+static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quantized *before)
+{
+    dq_dequantized x;
+    if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
+        !dq_rewriter_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
+        return false;
+    const dq_node *q = dq_chain_giver(p, x.codes);
+    return q && !q->made && uses_of(p, x.codes) == 1 && dq_rewriter_quantized(p->f, q, true, before) &&
+           before->dtype == x.dtype &&
+           dq_rewriter_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
+           is_step(p, dq_chain_giver(p, q->in[0]));
+}
+
+dq_value *const *dq_chain_operands(const dq_chain_pass *p, const dq_node *node, uint32_t *count)
+{
+    bool trip = strcmp(node->op_type, "DequantizeLinear") == 0;
+    *count = trip ? 1 : node->in_count;
+    return trip ? dq_chain_giver(p, node->in[0])->in : node->in;
+}
+
+static bool in_chain(const dq_chain *c, const dq_node *node)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->nodes[i] == node)
+            return true;
+    return false;
+}
+
+static uint32_t reads(const dq_chain_pass *p, const dq_chain *c, const dq_value *v)
+{
+    uint32_t count = 0, ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins; i++)
+            count += in[i] == v;
+    }
+    return count;
+}
+
+/* Inputs of the chain, and steps that it would have. */
+static bool fits(const dq_chain_pass *p, const dq_chain *c)
+{
+    const dq_value *seen[DQ_CHAIN_INPUTS];
+    uint32_t inputs = 0, limits = 0, steps = 0, ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        const dq_node *node = c->nodes[n];
+        dq_value *const *in = dq_chain_operands(p, node, &ins);
+        steps += ins > 2 ? ins - 1 : 1;
+        for (uint32_t i = 0; i < ins; i++) {
+            const dq_value *v = in[i];
+            bool known = !v || in_chain(c, v->producer);
+            for (uint32_t k = 0; !known && k < inputs; k++)
+                known = seen[k] == v;
+            if (!known && inputs == DQ_CHAIN_INPUTS)
+                return false;
+            if (!known)
+                seen[inputs++] = v;
+        }
+        if (dq_rewriter_is(node, "Clip"))
+            limits += 2; /* those that are left out are made */
+    }
+    return inputs + limits <= DQ_CHAIN_INPUTS && steps <= DQ_CHAIN_STEPS;
+}
+
+/* Takes in one more node whose result nobody else reads; false: there is none. */
+static bool grow(const dq_chain_pass *p, dq_chain *c)
+{
+    uint32_t ins;
+    dq_quantized q;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins && c->count < DQ_CHAIN_STEPS; i++) {
+            const dq_node *node = in[i] ? dq_chain_giver(p, in[i]) : NULL;
+            if (!node || in_chain(c, node) || uses_of(p, in[i]) != reads(p, c, in[i]) ||
+                (!is_step(p, node) && !is_round_trip(p, node, &q)))
+                continue;
+            c->nodes[c->count++] = node;
+            if (fits(p, c))
+                return true;
+            c->count--;
+        }
+    }
+    return false;
+}
+
+/* Codes are what a chain begins with, not a round trip behind floats. */
+static void trim(const dq_chain_pass *p, dq_chain *c)
+{
+    uint32_t count = 0, ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
+        if (in == c->nodes[n]->in || in_chain(c, dq_chain_giver(p, in[0])))
+            c->nodes[count++] = c->nodes[n];
+    }
+    c->count = count;
+}
+
+/* ---- Its program -------------------------------------------------------------------------------------- */
+
+static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
+{
+    dq_dequantized x;
+    for (uint32_t i = 0; i < c->in_count; i++)
+        if (c->in[i] == v || (c->codes[i].node && c->codes[i].node->out[0] == v))
+            return i;
+    bool coded = dq_chain_giver(p, v) && !dq_chain_giver(p, v)->made &&
+                 dq_rewriter_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor &&
+                 x.dtype != DQ_INT32 && !dq_rewriter_constant(x.codes);
+    c->codes[c->in_count] = coded ? x : (dq_dequantized){0};
+    c->in[c->in_count] = coded ? x.codes : v;
+    return c->in_count++;
+}
+
+/* Inputs first: their number is where steps begin. */
+static void add_inputs(const dq_chain_pass *p, dq_chain *c)
+{
+    uint32_t ins;
+    for (uint32_t n = 0; n < c->count; n++) {
+        dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
+        for (uint32_t i = 0; i < ins; i++)
+            if (in[i] && !in_chain(c, dq_chain_giver(p, in[i])))
+                input_of(p, c, in[i]);
+    }
+}
+
+static int64_t add_limit(const dq_chain_pass *p, dq_chain *c, float limit)
+{
+    dq_tensor *t;
+    dq_value *v = dq_rewriter_make_constant(p->f, DQ_FLOAT, 0, NULL, &t);
+    if (!v)
+        return -1;
+    dq_data(t, float)[0] = limit;
+    c->codes[c->in_count] = (dq_dequantized){0};
+    c->in[c->in_count] = v;
+    return c->in_count++;
+}
+
+static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits);
+
+static int64_t add_step(dq_chain *c, const dq_node *node, const char *name, int64_t a, int64_t b,
+                        int64_t third)
+{
+    const int64_t args[DQ_CHAIN_ARGS] = {a, b, third};
+    c->name[c->steps] = name;
+    c->like[c->steps] = node;
+    c->of[c->steps] = NULL;
+    memcpy(c->args + (size_t)c->steps * DQ_CHAIN_ARGS, args, sizeof args);
+    return c->in_count + c->steps++;
+}
+
+/* The number of a value. `limits`: by node of the chain two numbers, of a Clip's limits. */
+static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits)
+{
+    const dq_node *node = dq_chain_giver(p, v);
+    uint32_t at = 0, ins;
+    for (uint32_t s = 0; s < c->steps; s++)
+        if (c->of[s] == v)
+            return c->in_count + s;
+    while (at < c->count && c->nodes[at] != node)
+        at++;
+    if (at == c->count)
+        return input_of(p, c, v);
+    dq_value *const *in = dq_chain_operands(p, node, &ins);
+    int64_t result = emit(p, c, in[0], limits);
+    const char *name = in == node->in ? step_name(node) : DQ_EW_ROUND_TRIP;
+    if (dq_rewriter_is(node, "Clip"))
+        result = add_step(c, node, name, result, limits[2 * at], limits[2 * at + 1]);
+    else if (ins == 1)
+        result = add_step(c, node, name, result, -1, -1);
+    for (uint32_t i = 1; i < ins && !dq_rewriter_is(node, "Clip"); i++)
+        result = add_step(c, node, name, result, emit(p, c, node->in[i], limits), -1);
+    c->of[c->steps - 1] = v;
+    return result;
+}
+
+static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
+{
+    int64_t limits[2 * DQ_CHAIN_STEPS] = {0};
+    add_inputs(p, c);
+    for (uint32_t n = 0; n < c->count; n++)
+        for (uint32_t k = 0; k < 2 && dq_rewriter_is(c->nodes[n], "Clip"); k++) {
+            const dq_node *node = c->nodes[n];
+            bool given = node->in_count > k + 1 && node->in[k + 1];
+            float absent = k ? dq_node_float(node, "max", INFINITY) : dq_node_float(node, "min", -INFINITY);
+            limits[2 * n + k] = given ? input_of(p, c, node->in[k + 1]) : add_limit(p, c, absent);
+            if (limits[2 * n + k] < 0)
+                return false;
+        }
+    emit(p, c, last, limits);
+    return true;
+}
+
+/* ---- The node ----------------------------------------------------------------------------------------- */
+
+/* Attributes as schemas/dqrun/Elementwise.yaml has them. */
+enum { ATTRS = 4, MOST_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
+
+static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t number_count,
+                      const float *numbers, size_t code_count, const int64_t *codes)
+{
+    size_t arg_count = (size_t)c->steps * DQ_CHAIN_ARGS;
+    dq_string *steps = DQ_NEW_ARRAY(f->arena, c->steps, dq_string);
+    int64_t *args = DQ_NEW_ARRAY(f->arena, arg_count + code_count, int64_t);
+    float *floats = DQ_NEW_ARRAY(f->arena, number_count, float);
+    if (!steps || !args || !floats)
+        return dq_rewriter_no_memory(f);
+    for (uint32_t s = 0; s < c->steps; s++)
+        steps[s] = (dq_string){c->name[s], strlen(c->name[s])};
+    memcpy(args, c->args, arg_count * sizeof *args);
+    memcpy(args + arg_count, codes, code_count * sizeof *args);
+    memcpy(floats, numbers, number_count * sizeof *floats);
+    node->attrs[0] =
+        (dq_attr){.name = "steps", .kind = DQ_ATTR_STRINGS, .count = c->steps, .u.strings = steps};
+    node->attrs[1] = (dq_attr){.name = "operands", .kind = DQ_ATTR_INTS, .count = arg_count, .u.ints = args};
+    node->attrs[2] =
+        (dq_attr){.name = "numbers", .kind = DQ_ATTR_FLOATS, .count = number_count, .u.floats = floats};
+    node->attrs[3] =
+        (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = code_count, .u.ints = args + arg_count};
+    return true;
+}
+
+/* alpha, beta and gamma of a step; of a round trip the scale, and the bounds of codes without their zero. */
+static void step_numbers(const dq_rewriter *f, const dq_chain *c, uint32_t s, float *to)
+{
+    dq_dequantized x;
+    to[0] = dq_node_float(c->like[s], "alpha", 1);
+    to[1] = dq_node_float(c->like[s], "beta", 0.5f);
+    to[2] = dq_node_float(c->like[s], "gamma", 1);
+    if (strcmp(c->name[s], DQ_EW_ROUND_TRIP) == 0 &&
+        dq_rewriter_dequantized(f, c->like[s]->out[0], true, &x)) {
+        int64_t most = (int64_t)1 << dq_dtype_get(x.dtype)->bits;
+        int64_t low =
+            (x.dtype == DQ_INT8 || x.dtype == DQ_INT16 ? -most / 2 : 0) - dq_rewriter_zero(x.zero_t, 0);
+        to[0] = dq_rewriter_scale(x.scale_t, 0);
+        to[1] = (float)low;
+        to[2] = (float)(low + most - 1);
+    }
+}
+
+/* `q` NULL: the result is float. `also` not NULL: the last float value, a second result. */
+static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized *q, dq_value *out,
+                          dq_value *also)
+{
+    float numbers[MOST_NUMBERS];
+    int64_t codes[DQ_CHAIN_INPUTS + 2 * DQ_CHAIN_ARGS], last = c->in_count + c->steps - 1;
+    size_t n = 0, m = 0;
+    for (uint32_t s = 0; s < c->steps; s++, n += DQ_CHAIN_ARGS)
+        step_numbers(f, c, s, numbers + n);
+    for (uint32_t i = 0; i < c->in_count; i++) {
+        const dq_dequantized *x = &c->codes[i];
+        numbers[n++] = x->node ? dq_rewriter_scale(x->scale_t, 0) : 1;
+        codes[m++] = x->node ? dq_rewriter_zero(x->zero_t, 0) : 0;
+    }
+    for (int i = 0; i < (also ? 2 : 1); i++) {
+        bool quantizes = q && i == 0;
+        numbers[n++] = quantizes ? dq_rewriter_scale(q->scale_t, 0) : 1;
+        codes[m++] = last;
+        codes[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
+        codes[m++] = quantizes ? dq_rewriter_zero(q->zero_t, 0) : 0;
+    }
+    dq_node *node =
+        dq_rewriter_node(f, "dqrun", "Elementwise", 1, c->nodes[0], c->in_count, c->in, out, ATTRS);
+    if (!node || !set_attrs(f, node, c, n, numbers, m, codes) ||
+        (also && !dq_rewriter_set_outputs(f, node, 2, (dq_value *[]){out, also})))
+        return NULL;
+    return dq_rewriter_bind(f, node) ? node : NULL;
+}
+
+/* A chain without steps. */
+dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *codes,
+                                const dq_quantized *q, const dq_node *like)
+{
+    const dq_chain c = {.nodes = {like}, .count = 1, .in = {codes}, .codes = {*x}, .in_count = 1};
+    dq_value *out = dq_rewriter_make_value(f, codes->name, q->dtype);
+    dq_node *made = out ? make_node(f, &c, q, out, NULL) : NULL;
+    return made && dq_rewriter_insert_before(f, made) ? made : NULL;
+}
+
+/* ---- The pass ----------------------------------------------------------------------------------------- */
+
+/* Whether a needed node between the one that gives `v` and the one that is looked at reads it. What has gone
+ * into chains does not come back: it is passed over once. */
+static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
+{
+    const uint32_t i = dq_rewriter_at(p->f, v), end = p->readings.start[i + 1];
+    uint32_t *first = &p->first[i];
+    if (!*first)
+        *first = p->readings.start[i];
+    while (*first < end && p->f->nodes[p->readings.positions[*first]] == p->gone)
+        ++*first;
+    return *first < end && p->readings.positions[*first] < p->f->at;
+}
+
+/* Where the chain at f->at ends. */
+typedef struct ending {
+    dq_value *v; /* its last float value */
+    bool quantizes, shared;
+    dq_quantized q;
+    dq_move_chain tail; /* what stands between, which moves the codes then */
+} ending;
+
+/* Chains end with the QuantizeLinear at f->at, moves before it or not, or with the node itself. */
+static bool find_ending(const dq_chain_pass *p, ending *e)
+{
+    const dq_rewriter *f = p->f;
+    const dq_node *last = f->nodes[f->at];
+    *e = (ending){0};
+    e->quantizes = !last->made && dq_rewriter_quantized(f, last, true, &e->q);
+    e->v = e->quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
+    if (!e->v)
+        return false;
+    const dq_value *before = e->quantizes ? dq_rewriter_before_moves_without_nan(f, &e->q, &e->tail) : e->v;
+    if (e->tail.count > 0 && is_step(p, dq_chain_giver(p, before)))
+        e->v = (dq_value *)(uintptr_t)before;
+    else
+        e->tail.count = 0;
+    e->shared = e->quantizes && uses_of(p, e->v) > 1;
+    return is_step(p, dq_chain_giver(p, e->v)) && !(e->shared && is_read_before(p, e->v));
+}
+
+/* What gives the value, before the node that is looked at, is in the chain now. */
+static void leave_out(dq_chain_pass *p, const dq_value *v)
+{
+    uint32_t n = p->place[dq_rewriter_at(p->f, v)];
+    if (n < p->f->at) {
+        p->f->nodes[n] = p->gone;
+        p->needed[n] = false;
+    }
+}
+
+/* Puts `made` in the place of the nodes of the chain and what stands behind them. */
+static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const ending *e)
+{
+    dq_rewriter *f = p->f;
+    if (e->tail.count == 0)
+        f->nodes[f->at] = made;
+    else if (!dq_rewriter_replace_quantize(f, made, &e->q, &e->tail))
+        return false;
+    for (uint32_t i = 0; i < c->count; i++) {
+        leave_out(p, c->nodes[i]->out[0]);
+        if (strcmp(c->nodes[i]->op_type, "DequantizeLinear") == 0)
+            leave_out(p, c->nodes[i]->in[0]);
+    }
+    return true;
+}
+
+static void fuse_at(dq_chain_pass *p)
+{
+    dq_rewriter *f = p->f;
+    dq_node *last = f->nodes[f->at];
+    ending e;
+    dq_chain c = {0};
+    if (!find_ending(p, &e))
+        return;
+    c.nodes[c.count++] = dq_chain_giver(p, e.v);
+    while (grow(p, &c))
+        ;
+    trim(p, &c);
+    dq_chain_cut(p, &c);
+    if (!make_program(p, &c, e.v))
+        return;
+    uint32_t dequantized = 0, trips = 0;
+    for (uint32_t i = 0; i < c.in_count; i++)
+        dequantized += c.codes[i].node != NULL;
+    for (uint32_t s = 0; s < c.steps; s++)
+        trips += strcmp(c.name[s], DQ_EW_ROUND_TRIP) == 0;
+    if (c.count + dequantized + e.quantizes < 2)
+        return;
+    dq_node *made = make_node(f, &c, e.quantizes ? &e.q : NULL, last->out[0], e.shared ? e.v : NULL);
+    if (!made || !replace(p, &c, made, &e))
+        return;
+    uint32_t before = c.count + trips + dequantized - !e.quantizes;
+    dq_rewriter_explain(f, last, "runs strip by strip with the %u node%s before it%s", before,
+                        before == 1 ? "" : "s", e.tail.count ? ", moves between them work on the codes" : "");
+}
+
+/* ---- What stays ---------------------------------------------------------------------------------------- */
+
+static bool has_form(const dq_node *node)
+{
+    static const char *const names[] = {
+        "Conv",        "ConvTranspose",     "Gemm",       "MatMul",  "Add",    "Mul",  "Sum",
+        "AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "Concat", "Where"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (dq_rewriter_is(node, names[i]))
+            return true;
+    return false;
+}
+
+/* Why a QuantizeLinear is still there; NULL: nothing that a model could change. `v`: its input before moves,
+ * `before` gives it. */
+static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_value *v,
+                          const dq_node *before)
+{
+    dq_quantized q;
+    dq_dequantized x;
+    if (!dq_rewriter_quantized(p->f, node, true, &q))
+        return "its parameters are not one constant scale and zero point for 8 or 16 bits";
+    if (!before || before->made)
+        return NULL;
+    for (const dq_value *u = node->in[0];; u = u->producer->in[0]) {
+        if (uses_of(p, u) > 1)
+            return "its float result is read elsewhere, too";
+        if (u == v)
+            break;
+    }
+    if (!has_form(before))
+        return "this operator has no form that works on codes";
+    for (uint32_t i = dq_rewriter_is(before, "Where"); i < before->in_count && i < 2; i++)
+        if (!dq_rewriter_dequantized(p->f, before->in[i], true, &x))
+            return i ? "its second operand does not come from codes" : "its operand does not come from codes";
+    return "the types or parameters of its operands and of its result do not go together";
+}
+
+static void tell_rest(const dq_chain_pass *p)
+{
+    for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
+        const dq_node *node = p->f->nodes[n];
+        if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
+            continue;
+        const dq_value *v = dq_rewriter_skip_moves(p->f, node->in[0]);
+        const dq_node *before = dq_chain_giver(p, v);
+        const char *why = reason(p, node, v, before);
+        char text[DQ_NODE_TEXT];
+        if (why)
+            dq_rewriter_explain(p->f, node, "stays, behind %s in float: %s",
+                                before ? dq_node_text(before, text) : "an input", why);
+    }
+}
+
+void dq_fuse_elementwise(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
+{
+    dq_chain_pass p = {.f = f};
+    if (!look_around(&p, wanted, wanted_count))
+        return;
+    for (f->at = f->count; f->at-- > 0 && !f->failed;)
+        if (p.needed[f->at])
+            fuse_at(&p);
+    tell_rest(&p);
+    (void)(f->failed || dq_rewriter_apply_insertions(f));
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that work on quantized values, and no product:
+ *
+ *   QuantizeLinear(op(DequantizeLinear x …))
+ *
+ * - Add, Sum of two, Mul: dqrun.QLinearAdd, QLinearMul. The real-number formula, rounded once.
+ * - AveragePool, GlobalAveragePool, ReduceMean: dqrun.QLinearAveragePool, QLinearGlobalAveragePool,
+ *   QLinearReduceMean, likewise.
+ * - Softmax: dqrun.QLinearSoftmax. The standard's formula in float, rounded once.
+ * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit quantized values: itself.
+ * Exact.
+ *
+ * The graph as written rounds floats on the way, so that near ties its results may be one quantum apart;
+ * those of com.microsoft's operators of the same names follow other formulas (docs/com-microsoft.md).
+ *
+ * Concat of quantized values of one scale and zero point, which a product reads: DequantizeLinear(Concat(x
+ * …)). Exact.
+ *
+ * Moves, Relu and Clip may stand around the operator (sink_data_movement.c). */
+#include "ops/pool/exact_mean.h"
+#include "rewrite/rewriter.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Add and Mul -------------------------------------------------------------------------------------- */
+
+/* An operand of the result's type: constants change it where they have the other one. */
+static bool take(dq_rewriter *f, const dq_value *v, dq_dtype dtype, dq_value **in)
+{
+    dq_dequantized x;
+    return dq_rewriter_dequantized(f, v, false, &x) && x.per_tensor && dq_rewriter_scale(x.scale_t, 0) > 0 &&
+           (x.dtype == dtype || dq_rewriter_flip_sign(f, &x)) && dq_rewriter_operand(f, &x, in);
+}
+
+static dq_q8 params_of(const dq_value *scale, const dq_value *zero, dq_dtype dtype)
+{
+    const dq_dtype_row *row = dq_dtype_get(dtype);
+    return (dq_q8){.scale = dq_rewriter_scale(dq_rewriter_constant(scale), 0),
+                   .zero = (int)dq_rewriter_zero(dq_rewriter_constant(zero), 0),
+                   .min = (int)row->min,
+                   .max = (int)row->max};
+}
+
+/* The numbers with which the kernel gives the real-number formula's results, where there are such. */
+static bool set_terms(dq_rewriter *f, dq_node *node, bool adds, dq_dtype dtype)
+{
+    const dq_q8_pair pair = {params_of(node->in[1], node->in[2], dtype),
+                             params_of(node->in[4], node->in[5], dtype),
+                             params_of(node->in[6], node->in[7], dtype)};
+    const size_t count = adds ? DQ_ADD_TERMS : DQ_MUL_TERMS;
+    float *terms = DQ_NEW_ARRAY(f->arena, count, float);
+    if (!terms)
+        return dq_rewriter_no_memory(f);
+    node->attr_count = adds ? dq_q8_add_terms(&pair, terms) : dq_q8_mul_terms(&pair, terms);
+    if (node->attr_count)
+        node->attrs[0] =
+            (dq_attr){.name = "terms", .kind = DQ_ATTR_FLOATS, .count = count, .u.floats = terms};
+    return true;
+}
+
+static dq_node *make_binary(dq_rewriter *f, const dq_node *node, const dq_quantized *q, const char *op)
+{
+    dq_value *in[8];
+    if (node->in_count != 2 || !dq_rewriter_is_finite(f, node->out[0]) ||
+        !take(f, node->in[0], q->dtype, in) || !take(f, node->in[1], q->dtype, in + 3))
+        return NULL;
+    dq_rewriter_result(f, q, in + 6);
+    dq_node *made = f->failed ? NULL : dq_rewriter_node(f, "dqrun", op, 1, node, 8, in, q->node->out[0], 1);
+    return made && set_terms(f, made, strcmp(op, "QLinearAdd") == 0, q->dtype) ? made : NULL;
+}
+
+/* ---- Pools -------------------------------------------------------------------------------------------- */
+
+static bool keeps(const char *name)
+{
+    static const char *const names[] = {"auto_pad",     "ceil_mode", "count_include_pad",
+                                        "kernel_shape", "pads",      "strides"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool no_dilation(const dq_node *node)
+{
+    size_t count;
+    const int64_t *dilations = dq_node_ints(node, "dilations", &count);
+    for (size_t i = 0; i < count; i++)
+        if (dilations[i] != 1)
+            return false;
+    return true;
+}
+
+/* The last windows of ceil_mode may reach beyond the padding. AveragePool leaves that part out of its count;
+ * QLinearAveragePool with count_include_pad counts whole windows. */
+static bool counts_alike(const dq_node *node)
+{
+    return dq_node_int(node, "ceil_mode", 0) == 0 || dq_node_int(node, "count_include_pad", 0) == 0;
+}
+
+/* One operand and its result, with room for as many attributes as the node has, and one more. The float sum
+ * of the graph as written must not overflow. */
+static dq_node *make_unary(dq_rewriter *f, const dq_node *node, const dq_quantized *q, const char *op)
+{
+    const double most_elements = 0x1p31, most = 0x1p127 / most_elements;
+    dq_value *in[5];
+    dq_dequantized x;
+    if (!dq_rewriter_dequantized(f, node->in[0], false, &x) || dq_rewriter_largest_magnitude(&x) > most ||
+        !take(f, node->in[0], q->dtype, in))
+        return NULL;
+    dq_rewriter_result(f, q, in + 3);
+    if (f->failed)
+        return NULL;
+    dq_node *made = dq_rewriter_node(f, "dqrun", op, 1, node, 5, in, q->node->out[0], node->attr_count + 1);
+    if (made)
+        made->attr_count = 0;
+    return made;
+}
+
+/* Windows whose integer sums float holds, as QLinearAveragePool adds them. */
+static bool has_small_windows(const dq_node *node)
+{
+    size_t axes;
+    const int64_t *kernel = dq_node_ints(node, "kernel_shape", &axes);
+    int64_t elements = 1;
+    for (size_t i = 0; i < axes; i++) {
+        if (kernel[i] < 1 || kernel[i] > DQ_EXACT_MEAN_ELEMENTS / elements)
+            return false;
+        elements *= kernel[i];
+    }
+    return true;
+}
+
+static dq_node *make_pool(dq_rewriter *f, const dq_node *node, const dq_quantized *q, const char *op)
+{
+    if (!no_dilation(node) || !counts_alike(node) || !has_small_windows(node))
+        return NULL;
+    dq_node *made = make_unary(f, node, q, op);
+    for (uint32_t i = 0; made && i < node->attr_count; i++)
+        if (keeps(node->attrs[i].name))
+            made->attrs[made->attr_count++] = node->attrs[i];
+    return made;
+}
+
+/* Axes are an attribute of QLinearReduceMean; of ReduceMean they may be an input. */
+static bool read_axes(const dq_node *node, dq_attr *axes)
+{
+    const dq_attr *given = dq_node_attr(node, "axes");
+    const dq_value *v = node->in_count > 1 ? node->in[1] : NULL;
+    const dq_tensor *t = dq_rewriter_constant(v);
+    *axes = (dq_attr){.name = "axes", .kind = DQ_ATTR_INTS};
+    if (given)
+        *axes = *given;
+    else if (t && t->dtype == DQ_INT64)
+        *axes =
+            (dq_attr){.name = "axes", .kind = DQ_ATTR_INTS, .count = t->count, .u.ints = dq_data(t, int64_t)};
+    else if (v)
+        return false;
+    return axes->count > 0 || dq_node_int(node, "noop_with_empty_axes", 0) == 0;
+}
+
+static dq_node *make_mean(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_attr axes;
+    dq_node *made = read_axes(node, &axes) ? make_unary(f, node, q, "QLinearReduceMean") : NULL;
+    if (!made)
+        return NULL;
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "keepdims", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "keepdims", 1)};
+    if (axes.count > 0)
+        made->attrs[made->attr_count++] = axes;
+    return made;
+}
+
+static dq_node *make_softmax(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_node *made = make_unary(f, node, q, "QLinearSoftmax");
+    if (!made)
+        return NULL;
+    int64_t last = node->opset < 13 ? 1 : -1;
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "axis", last)};
+    made->attrs[made->attr_count++] =
+        (dq_attr){.name = "opset", .kind = DQ_ATTR_INT, .u.i = node->opset < 13 ? 12 : 13};
+    return made;
+}
+
+/* ---- Concat and Where --------------------------------------------------------------------------------- */
+
+enum { MOST_PARTS = 64 };
+
+static dq_node *make_concat(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_value *in[2 + 3 * MOST_PARTS];
+    uint32_t count = 2;
+    if (node->in_count > MOST_PARTS)
+        return NULL;
+    dq_rewriter_result(f, q, in);
+    for (uint32_t i = 0; i < node->in_count; i++, count += 3)
+        if (!take(f, node->in[i], q->dtype, in + count))
+            return NULL;
+    if (f->failed)
+        return NULL;
+    dq_node *made =
+        dq_rewriter_node(f, "com.microsoft", "QLinearConcat", 1, node, count, in, q->node->out[0], 1);
+    if (made)
+        made->attrs[0] = (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "axis", 1)};
+    return made;
+}
+
+static dq_node *make_where(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_value *in[9] = {node->in[0]};
+    if (!take(f, node->in[1], q->dtype, in + 1) || !take(f, node->in[2], q->dtype, in + 4))
+        return NULL;
+    dq_rewriter_result(f, q, in + 7);
+    return f->failed
+               ? NULL
+               : dq_rewriter_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
+}
+
+/* Of 16 bits: parts with parameters of their own become codes of the result first. */
+static dq_node *make_wide_concat(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    dq_dequantized x[MOST_PARTS];
+    dq_value *in[MOST_PARTS];
+    if (node->in_count > MOST_PARTS || node->opset < 4)
+        return NULL;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!dq_rewriter_dequantized(f, node->in[i], true, &x[i]) || !x[i].per_tensor ||
+            x[i].dtype == DQ_INT32)
+            return NULL;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        in[i] = dq_rewriter_quantized_value(f, &x[i]);
+        bool same = x[i].dtype == q->dtype &&
+                    dq_rewriter_same_params(x[i].scale_t, x[i].zero_t, q->scale_t, q->zero_t);
+        dq_node *made = in[i] && !same ? dq_rewriter_requantize(f, &x[i], in[i], q, node) : NULL;
+        if (!in[i] || (!same && !made))
+            return NULL;
+        in[i] = same ? in[i] : made->out[0];
+    }
+    dq_node *made = dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in, q->node->out[0],
+                                     node->attr_count);
+    if (made)
+        dq_rewriter_copy_attrs(node, made);
+    return made;
+}
+
+/* ---- The pass ----------------------------------------------------------------------------------------- */
+
+static dq_node *make(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+{
+    if (!(dq_rewriter_scale(q->scale_t, 0) > 0))
+        return NULL;
+    if (dq_rewriter_is(node, "Add") || dq_rewriter_is(node, "Sum"))
+        return make_binary(f, node, q, "QLinearAdd");
+    if (dq_rewriter_is(node, "Mul"))
+        return make_binary(f, node, q, "QLinearMul");
+    if (dq_rewriter_is(node, "AveragePool"))
+        return make_pool(f, node, q, "QLinearAveragePool");
+    if (dq_rewriter_is(node, "GlobalAveragePool"))
+        return make_pool(f, node, q, "QLinearGlobalAveragePool");
+    if (dq_rewriter_is(node, "ReduceMean"))
+        return make_mean(f, node, q);
+    if (dq_rewriter_is(node, "Softmax"))
+        return make_softmax(f, node, q);
+    if (dq_rewriter_is(node, "Concat"))
+        return make_concat(f, node, q);
+    if (dq_rewriter_is(node, "Where"))
+        return make_where(f, node, q);
+    return NULL;
+}
+
+/* Codes of one scale and zero point, laid end to end before they are dequantized, for a product that takes
+ * them as codes. */
+static bool fuse_concat(dq_rewriter *f)
+{
+    const dq_node *node = f->nodes[f->at];
+    dq_dequantized first, x;
+    if (!dq_rewriter_is(node, "Concat") || node->in_count == 0 || !node->out[0] ||
+        dq_rewriter_at(f, node->out[0]) >= f->use_count ||
+        !dq_rewriter_is_product(f->reader[dq_rewriter_at(f, node->out[0])]) ||
+        !dq_rewriter_dequantized(f, node->in[0], true, &first))
+        return false;
+    dq_value **in = DQ_NEW_ARRAY(f->arena, node->in_count, dq_value *);
+    if (!in)
+        return dq_rewriter_no_memory(f);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (!dq_rewriter_dequantized(f, node->in[i], true, &x) || x.dtype != first.dtype ||
+            !dq_rewriter_same_params(x.scale_t, x.zero_t, first.scale_t, first.zero_t) ||
+            !dq_rewriter_move_to_quantized(f, &x))
+            return false;
+        in[i] = x.codes;
+    }
+    dq_value *codes = dq_rewriter_make_value(f, node->out[0]->name, first.dtype);
+    dq_node *made = codes ? dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in, codes,
+                                             node->attr_count)
+                          : NULL;
+    dq_value *back[] = {codes, first.scale, first.zero};
+    dq_node *last = made ? dq_rewriter_node(f, first.node->domain, "DequantizeLinear", first.node->opset,
+                                            node, 3, back, node->out[0], 0)
+                         : NULL;
+    if (!last)
+        return false;
+    dq_rewriter_copy_attrs(node, made);
+    if (!dq_rewriter_bind(f, made) || !dq_rewriter_bind(f, last) || !dq_rewriter_insert_before(f, made))
+        return false;
+    f->nodes[f->at] = last;
+    f->instead[dq_rewriter_at(f, node->out[0])] = last;
+    dq_rewriter_explain(f, node, "works on the quantized codes, which are dequantized behind it");
+    return true;
+}
+
+bool dq_lower_qdq_elementwise(dq_rewriter *f)
+{
+    dq_quantized q;
+    dq_move_chain tail;
+    if (!dq_rewriter_quantized(f, f->nodes[f->at], true, &q))
+        return fuse_concat(f);
+    const dq_value *v = dq_rewriter_before_moves_without_nan(f, &q, &tail);
+    if (!v->producer || v->graph != f->graph || !dq_rewriter_has_one_use(f, v))
+        return false;
+    bool wide = dq_dtype_get(q.dtype)->bits == 16;
+    dq_node *made = !wide                                   ? make(f, v->producer, &q)
+                    : dq_rewriter_is(v->producer, "Concat") ? make_wide_concat(f, v->producer, &q)
+                                                            : NULL;
+    if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
+        return false;
+    dq_rewriter_explain(f, v->producer, "works on the quantized codes");
+    return true;
+}

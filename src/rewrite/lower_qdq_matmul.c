@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantized products:
+ *
+ *   QuantizeLinear(Conv(DQ x, DQ w, bias))            → QLinearConv
+ *   QuantizeLinear(ConvTranspose(DQ x, DQ w, bias))   → QLinearConv and moves (lower_conv_transpose.c)
+ *   QuantizeLinear(Gemm(DQ a, DQ b, bias))            → com.microsoft.QGemm
+ *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
+ *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
+ *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
+ *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
+ *   Conv, Gemm and MatMul of 16-bit values            → dqrun.WideConv, dqrun.WideMatMul
+ *   … of 8-bit values whose sums int32 may not hold   → the same (sum_bounds.c)
+ *   MatMul and Gemm of two computed operands          → dqrun.WideMatMul
+ *
+ * Where int32 may not hold the sums, ConvTranspose and a Conv with a float result stay as they are written.
+ * Whether it holds those of two computed operands depends on their shapes: WideMatMul settles it when a plan
+ * is made.
+ *
+ * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
+ * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between
+ * (sink_data_movement.c). Sums begin with the bias as int32 in the scale of the products (x_scale * w_scale).
+ * One that is float, or quantized in another scale, is rounded for that, and requantizing adds the rest, so
+ * that results are those of the formula: by dqrun's QLinearConv and QGemm, where the rest is at most half a
+ * quantum of the result, else by WideConv and WideMatMul. Where values have 16 bits it stays a float. Scales
+ * of the channels before a depthwise convolution are multiplied with those of its filters and rounded to
+ * float. */
+#include "base/checked.h"
+#include "rewrite/epilogue.h"
+#include "rewrite/product.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- What is there ------------------------------------------------------------------------------------ */
+
+bool dq_rewriter_is_product(const dq_node *node)
+{
+    return dq_rewriter_is(node, "Conv") || dq_rewriter_is(node, "ConvTranspose") ||
+           dq_rewriter_is(node, "Gemm") || dq_rewriter_is(node, "MatMul");
+}
+
+/* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
+static bool find_product(const dq_rewriter *f, const dq_value *v, dq_product *p)
+{
+    const dq_node *node = v->producer;
+    *p = (dq_product){.node = node, .alpha = 1, .beta = 1};
+    if (!node || v->graph != f->graph)
+        return false;
+    if (dq_rewriter_is_product(node)) {
+        p->bias = dq_node_input(node, 2);
+        return true;
+    }
+    for (int side = 0; side < 2 && dq_rewriter_is(node, "Add"); side++) {
+        const dq_value *sum = node->in[side];
+        const dq_node *by = sum->producer;
+        if (!by || !dq_rewriter_is_product(by) || sum->graph != f->graph ||
+            !dq_rewriter_has_one_use(f, sum) || dq_node_input(by, 2))
+            continue;
+        p->node = by;
+        p->bias = node->in[1 - side];
+        p->added = true;
+        return true;
+    }
+    return false;
+}
+
+/* A scale for each of the channels along `axis`, or one; the same of the zero point. */
+static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, size_t channels)
+{
+    if (w->per_tensor)
+        return true;
+    int64_t given = w->axis < 0 ? w->axis + (int64_t)rank : w->axis;
+    return given == axis && w->scale_t->count == channels;
+}
+
+static bool is_one_number(const dq_tensor *zero)
+{
+    for (size_t i = 1; zero && i < zero->count; i++)
+        if (dq_tensor_get_int(zero, i) != dq_tensor_get_int(zero, 0))
+            return false;
+    return true;
+}
+
+/* Constants in place of scale and zero point, of `count` numbers (1: a scalar) that are still to be filled
+ * in. */
+static bool remake_params(dq_rewriter *f, dq_dequantized *x, size_t count, dq_tensor **scale,
+                          dq_tensor **zero)
+{
+    const int64_t dims[] = {(int64_t)count};
+    x->per_tensor = count == 1;
+    x->scale = dq_rewriter_make_constant(f, DQ_FLOAT, count > 1, dims, scale);
+    if (x->zero)
+        x->zero = dq_rewriter_make_constant(f, x->dtype, count > 1, dims, zero);
+    if (f->failed)
+        return false;
+    x->scale_t = *scale;
+    x->zero_t = x->zero ? *zero : NULL;
+    return true;
+}
+
+/* Makes scales of the channels of x, each of which only its own filters of a depthwise convolution read,
+ * scales of those filters. */
+static bool fold_channels(dq_rewriter *f, dq_product *p)
+{
+    const dq_tensor *codes = dq_rewriter_constant(p->w.codes);
+    const dq_dequantized x = p->x, w = p->w;
+    const size_t channels = x.scale_t->count;
+    if (!codes || codes->rank < 3 || codes->dims[0] < 1 || codes->dims[1] != 1 || x.moved ||
+        (x.axis != 1 && x.axis + codes->rank != 1) || dq_node_int(p->node, "group", 1) != (int64_t)channels ||
+        codes->dims[0] % (int64_t)channels != 0 || !is_one_number(x.zero_t) ||
+        !channels_fit(&w, 0, codes->rank, (size_t)codes->dims[0]))
+        return false;
+    const size_t filters = (size_t)codes->dims[0];
+    dq_tensor *scale, *zero, *one, *one_zero;
+    if (!remake_params(f, &p->w, filters, &scale, &zero) || !remake_params(f, &p->x, 1, &one, &one_zero))
+        return false;
+    p->w.axis = 0;
+    dq_data(one, float)[0] = 1;
+    if (x.zero)
+        dq_tensor_put_int(one_zero, 0, dq_rewriter_zero(x.zero_t, 0));
+    for (size_t i = 0; i < filters; i++) {
+        const float both =
+            dq_rewriter_scale(x.scale_t, i / (filters / channels)) * dq_rewriter_scale(w.scale_t, i);
+        dq_data(scale, float)[i] = both;
+        if (!isnormal(both))
+            return false;
+        if (w.zero)
+            dq_tensor_put_int(zero, i, dq_rewriter_zero(w.zero_t, i));
+    }
+    return true;
+}
+
+/* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
+static bool read_operands(dq_rewriter *f, dq_product *p)
+{
+    return dq_rewriter_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
+           (p->x.per_tensor || dq_rewriter_is(p->node, "Conv")) && dq_rewriter_move_to_quantized(f, &p->x) &&
+           dq_rewriter_dequantized_weights(f, p->node->in[1], &p->w) &&
+           (p->x.per_tensor || fold_channels(f, p));
+}
+
+static bool is_16_bits(dq_dtype dtype)
+{
+    return dtype == DQ_UINT16 || dtype == DQ_INT16;
+}
+
+/* ---- Conv and Gemm ------------------------------------------------------------------------------------ */
+
+static dq_node *make_conv(dq_rewriter *f, const dq_product *p, const dq_quantized *q)
+{
+    const dq_node *conv = p->node;
+    dq_value *in[10] = {NULL}, *out = q->node->out[0];
+    if (!dq_rewriter_operand(f, &p->x, in) || !dq_rewriter_operand(f, &p->w, in + 3))
+        return NULL;
+    in[8] = p->sum_bias;
+    in[9] = p->rest_bias;
+    dq_rewriter_result(f, q, in + 6);
+    if (f->failed)
+        return NULL;
+    dq_node *node =
+        in[9] ? dq_rewriter_node(f, "dqrun", "QLinearConv", 1, conv, 10, in, out, conv->attr_count)
+              : dq_rewriter_node(f, "", "QLinearConv", 10, conv, in[8] ? 9 : 8, in, out, conv->attr_count);
+    if (node)
+        dq_rewriter_copy_attrs(conv, node);
+    return node;
+}
+
+static dq_node *make_gemm(dq_rewriter *f, const dq_product *p, const dq_quantized *q)
+{
+    dq_value *in[10] = {NULL};
+    if (!dq_rewriter_operand(f, &p->x, in) || !dq_rewriter_operand(f, &p->w, in + 3))
+        return NULL;
+    in[6] = p->sum_bias;
+    in[9] = p->rest_bias;
+    dq_rewriter_result(f, q, in + 7);
+    if (f->failed)
+        return NULL;
+    dq_node *node = dq_rewriter_node(f, in[9] ? "dqrun" : "com.microsoft", "QGemm", 1, p->node,
+                                     in[9] ? 10 : 9, in, q->node->out[0], 3);
+    if (!node)
+        return NULL;
+    node->attrs[0] =
+        (dq_attr){.name = "transA", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transA", 0)};
+    node->attrs[1] =
+        (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transB", 0)};
+    node->attrs[2] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_FLOAT, .u.f = (float)p->alpha};
+    return node;
+}
+
+static bool conv_channels(dq_product *p)
+{
+    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    if (!w || w->rank < 3)
+        return false;
+    p->channels = (size_t)w->dims[0];
+    p->inner = w->rank - 2;
+    return channels_fit(&p->w, 0, w->rank, p->channels);
+}
+
+/* Each group has the scales of the weights' second axis. */
+static bool transposed_channels(dq_product *p)
+{
+    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    int64_t group = dq_node_int(p->node, "group", 1), channels;
+    if (!w || w->rank < 3 || group < 1 || !dq_mul_i64(w->dims[1], group, &channels))
+        return false;
+    p->channels = (size_t)channels;
+    p->inner = w->rank - 2;
+    return channels_fit(&p->w, 1, w->rank, (size_t)w->dims[1]);
+}
+
+static bool gemm_channels(dq_product *p)
+{
+    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    bool transposed = dq_node_int(p->node, "transB", 0) != 0;
+    p->alpha = (double)dq_node_float(p->node, "alpha", 1);
+    p->beta = p->added ? 1 : (double)dq_node_float(p->node, "beta", 1);
+    if (!w)
+        return p->w.per_tensor && !p->bias;
+    p->channels = w->rank == 2 ? (size_t)w->dims[!transposed] : 0;
+    return w->rank == 2 && channels_fit(&p->w, transposed ? 0 : 1, 2, p->channels);
+}
+
+/* ---- MatMul ------------------------------------------------------------------------------------------- */
+
+static dq_node *make_matmul(dq_rewriter *f, const dq_product *p, const dq_quantized *q)
+{
+    dq_value *in[8];
+    if (!dq_rewriter_operand(f, &p->x, in) || !dq_rewriter_operand(f, &p->w, in + 3))
+        return NULL;
+    dq_rewriter_result(f, q, in + 6);
+    return f->failed ? NULL
+                     : dq_rewriter_node(f, "", "QLinearMatMul", 21, p->node, 8, in, q->node->out[0], 0);
+}
+
+/* Scales of b: one, or of constant weights one a column. */
+static bool matmul_channels(dq_product *p)
+{
+    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    p->channels = w && w->rank == 2 ? (size_t)w->dims[1] : 0;
+    if (p->w.per_tensor)
+        return true;
+    return w && w->rank >= 2 &&
+           channels_fit(&p->w, (int64_t)w->rank - 1, w->rank, (size_t)w->dims[w->rank - 1]);
+}
+
+/* A new value that a new node in front gives. */
+static dq_value *give(dq_rewriter *f, const dq_product *p, const char *op, int opset, uint32_t count,
+                      dq_value *const *in, dq_dtype dtype, const dq_attr *attr)
+{
+    dq_value *out = dq_rewriter_make_value(f, p->node->out[0]->name, dtype);
+    dq_node *node = out ? dq_rewriter_node(f, "", op, opset, p->node, count, in, out, 1) : NULL;
+    if (!node)
+        return NULL;
+    node->attrs[0] = *attr;
+    return dq_rewriter_bind(f, node) && dq_rewriter_insert_before(f, node) ? out : NULL;
+}
+
+/* MatMul and bias as a QGemm: its operand becomes a matrix before it, and its result gets the axes back. The
+ * shapes are known while planning, and so changes of shape take no steps. */
+static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantized *q)
+{
+    const dq_attr last = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = -1};
+    const dq_attr front = {.name = "end", .kind = DQ_ATTR_INT, .u.i = -1};
+    const dq_attr along = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = 0};
+    dq_tensor *columns;
+    dq_value *x = p->x.codes;
+    if (!(p->x.codes = give(f, p, "Flatten", 13, 1, &x, p->x.dtype, &last)))
+        return NULL;
+    dq_node *gemm = make_gemm(f, p, q);
+    dq_value *out = gemm ? dq_rewriter_make_value(f, p->node->out[0]->name, q->dtype) : NULL;
+    if (!out)
+        return NULL;
+    gemm->out[0] = out;
+    dq_value *dims[2] = {give(f, p, "Shape", 15, 1, &x, DQ_INT64, &front),
+                         dq_rewriter_make_constant(f, DQ_INT64, 1, (int64_t[]){1}, &columns)};
+    if (!dims[0] || !dims[1] || !dq_rewriter_bind(f, gemm) || !dq_rewriter_insert_before(f, gemm))
+        return NULL;
+    dq_tensor_put_int(columns, 0, (int64_t)p->channels);
+    dq_value *in[2] = {out, give(f, p, "Concat", 13, 2, dims, DQ_INT64, &along)};
+    return in[1] ? dq_rewriter_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
+}
+
+/* ---- Sums that int32 does not hold -------------------------------------------------------------------- */
+
+static bool find_channels(dq_product *p)
+{
+    return dq_rewriter_is(p->node, "Conv")            ? conv_channels(p)
+           : dq_rewriter_is(p->node, "ConvTranspose") ? transposed_channels(p)
+           : dq_rewriter_is(p->node, "Gemm")          ? gemm_channels(p)
+                                                      : matmul_channels(p);
+}
+
+/* Parameters of columns belong to one matrix. */
+static bool is_one_matrix(const dq_product *p)
+{
+    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    return p->w.per_tensor || (w && w->rank >= 2 && dq_dims_product(w->dims, 0, w->rank - 2) == 1);
+}
+
+/* The left operand of a Gemm as that of a MatMul. */
+static bool take_rows(dq_rewriter *f, const dq_product *p, dq_value **x)
+{
+    static const int64_t perm[] = {1, 0};
+    const dq_attr swap = {.name = "perm", .kind = DQ_ATTR_INTS, .count = 2, .u.ints = perm};
+    return dq_node_int(p->node, "transA", 0) == 0 ||
+           (*x = give(f, p, "Transpose", 13, 1, x, p->x.dtype, &swap)) != NULL;
+}
+
+/* Products of 16 bits, and those of 8 bits whose sums int32 may not hold. `q` NULL: the result stays float.
+ */
+static dq_node *make_wide(dq_rewriter *f, const dq_product *p, const dq_quantized *q, dq_value *out)
+{
+    bool conv = dq_rewriter_is(p->node, "Conv");
+    dq_value *in[9] = {NULL};
+    if ((!conv && !is_one_matrix(p)) || !dq_product_double_sums(f, p) || !dq_rewriter_operand(f, &p->x, in) ||
+        !dq_rewriter_operand(f, &p->w, in + 3) || !take_rows(f, p, in) ||
+        (p->bias && !(in[8] = dq_product_float_bias(f, p))))
+        return NULL;
+    if (q)
+        dq_rewriter_result(f, q, in + 6);
+    dq_node *node = f->failed ? NULL
+                              : dq_rewriter_node(f, "dqrun", conv ? "WideConv" : "WideMatMul", 1, p->node,
+                                                 in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
+    if (node && conv)
+        dq_rewriter_copy_attrs(p->node, node);
+    if (!node || conv)
+        return node;
+    node->attrs[0] =
+        (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = dq_node_int(p->node, "transB", 0)};
+    node->attrs[1] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_FLOAT, .u.f = (float)p->alpha};
+    return node;
+}
+
+/* Whether the product takes integers wider than int32: for its operands' types, or as sums may overflow. */
+static bool is_wide(dq_rewriter *f, const dq_product *p)
+{
+    return is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) ||
+           dq_product_int32_sums(f, p, "summed in wider integers") != DQ_SUMS_FIT;
+}
+
+/* ---- The pass ----------------------------------------------------------------------------------------- */
+
+/* The node that gives the product's codes. */
+static dq_node *make_quantized(dq_rewriter *f, dq_product *p, const dq_quantized *q)
+{
+    dq_node *made = NULL;
+    const bool bits_16 = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
+    p->y_scale = (double)dq_rewriter_scale(q->scale_t, 0);
+    const bool transposed = dq_rewriter_is(p->node, "ConvTranspose");
+    if (!find_channels(p) || (p->bias && p->channels == 0) ||
+        (p->bias && !bits_16 &&
+         !dq_product_int32_bias(f, p, transposed ? "not fused" : "summed in wider integers")))
+        return NULL;
+    const dq_tensor *bias = p->sum_bias ? dq_rewriter_constant(p->sum_bias) : NULL;
+    const dq_tensor *floats = p->rest_bias ? dq_rewriter_constant(p->rest_bias) : NULL;
+    if (transposed)
+        made = bits_16 || p->wide_bias ? NULL
+                                       : dq_lower_conv_transpose(f, p->node, &p->x, &p->w, bias, floats, q);
+    else if (bits_16 || p->wide_bias || is_wide(f, p))
+        made = make_wide(f, p, q, q->node->out[0]);
+    else if (dq_rewriter_is(p->node, "Conv"))
+        made = make_conv(f, p, q);
+    else if (dq_rewriter_is(p->node, "Gemm"))
+        made = make_gemm(f, p, q);
+    else
+        made = p->bias ? make_matmul_bias(f, p, q) : make_matmul(f, p, q);
+    return made && dq_rewriter_bind(f, made) ? made : NULL;
+}
+
+/* QuantizeLinear from a product, through what may stand in between. */
+static bool fuse_quantized(dq_rewriter *f)
+{
+    dq_quantized q;
+    dq_product p;
+    dq_move_chain tail;
+    if (!dq_rewriter_quantized(f, f->nodes[f->at], true, &q))
+        return false;
+    const dq_value *v = dq_rewriter_before_moves(f, &q, &tail);
+    if (!find_product(f, v, &p))
+        return false;
+    if (!dq_rewriter_has_one_use(f, v)) {
+        dq_rewriter_explain(f, p.node, "not fused: its float result is wanted elsewhere, too");
+        return false;
+    }
+    if (!read_operands(f, &p)) {
+        dq_rewriter_explain(
+            f, p.node, "not fused: an operand is not dequantized from 8 or 16 bits with constant parameters");
+        return false;
+    }
+    if (!dq_rewriter_is_finite(f, v)) {
+        dq_rewriter_explain(f, p.node, "not fused: its float result could overflow or be NaN");
+        return false;
+    }
+    dq_node *made = make_quantized(f, &p, &q);
+    if (!made || !dq_rewriter_replace_quantize(f, made, &q, &tail))
+        return false;
+    dq_rewriter_explain(f, p.node, "fused with its quantization into %s",
+                        dq_rewriter_is(p.node, "ConvTranspose") ? "QLinearConv"
+                        : dq_rewriter_is(made, "Reshape")       ? "QGemm"
+                                                                : made->op_type);
+    return true;
+}
+
+/* ---- MatMul to float ---------------------------------------------------------------------------------- */
+
+/* Whether the result is only quantized, and that one fuses. */
+static bool is_quantized_next(dq_rewriter *f, const dq_value *v, dq_product p)
+{
+    dq_quantized q;
+    dq_why_fn why = f->why;
+    const dq_node *next = dq_rewriter_quantized_next(f, v);
+    f->why = NULL; /* told there */
+    bool fuses = next && dq_rewriter_quantized(f, next, true, &q) && make_quantized(f, &p, &q);
+    f->why = why;
+    return fuses;
+}
+
+/* A vector with an element for each column of constant weights. */
+static bool is_column_bias(const dq_product *p)
+{
+    const dq_tensor *bias = dq_rewriter_constant(p->bias), *w = dq_rewriter_constant(p->w.codes);
+    return bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
+           bias->count == (size_t)w->dims[w->rank - 1];
+}
+
+/* Whether the one reader of a MatMul's result is an Add that takes it along. */
+static bool is_added_next(const dq_rewriter *f, const dq_product *p)
+{
+    const dq_value *v = p->node->out[0];
+    dq_product with;
+    if (p->added || !dq_rewriter_has_one_use(f, v))
+        return false;
+    const dq_node *reader = f->reader[dq_rewriter_at(f, v)];
+    if (!dq_rewriter_is(reader, "Add") || !find_product(f, reader->out[0], &with))
+        return false;
+    with.w = p->w;
+    return is_column_bias(&with);
+}
+
+/* Constant weights of a Gemm as those of a MatMul. */
+static bool turn_weights(dq_rewriter *f, dq_product *p)
+{
+    if (!dq_rewriter_is(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
+        return true;
+    dq_value *turned = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
+    dq_node *turn =
+        turned ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, turned, 0) : NULL;
+    p->w.codes = turned;
+    return turn && dq_rewriter_bind(f, turn) && dq_rewriter_insert_or_fold(f, turn) &&
+           dq_rewriter_constant(turned);
+}
+
+static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
+{
+    dq_value *bias = (dq_value *)(uintptr_t)p->bias;
+    if (is_wide(f, p))
+        return make_wide(f, p, NULL, out);
+    if (dq_rewriter_is(p->node, "Gemm") &&
+        (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
+        return NULL;
+    dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
+    return dq_rewriter_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
+}
+
+/* Whether the product of the operands' scales, by which sums are multiplied, neither overflows nor is
+ * denormal: an infinite one makes NaN of a sum of 0. */
+static bool has_normal_scale(const dq_product *p)
+{
+    for (size_t i = 0; i < p->w.scale_t->count; i++)
+        if (!isnormal(dq_rewriter_scale(p->x.scale_t, 0) * dq_rewriter_scale(p->w.scale_t, i)))
+            return false;
+    return true;
+}
+
+/* MatMul, or an Add of a bias to one, or Gemm, whose float result stays. */
+static bool fuse_to_float(dq_rewriter *f)
+{
+    dq_node *last = f->nodes[f->at];
+    bool gemm = dq_rewriter_is(last, "Gemm");
+    dq_product p;
+    if ((!gemm && !dq_rewriter_is(last, "Add") && !dq_rewriter_is(last, "MatMul")) || !last->out[0] ||
+        !find_product(f, last->out[0], &p) || (!gemm && !dq_rewriter_is(p.node, "MatMul")) ||
+        !read_operands(f, &p) || !has_normal_scale(&p) ||
+        !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
+        dq_node_int(p.node, "transA", 0) != 0 ||
+        (!gemm && ((p.bias && !is_column_bias(&p)) || is_added_next(f, &p))) ||
+        is_quantized_next(f, last->out[0], p))
+        return false;
+    dq_node *made = make_to_float(f, &p, last->out[0]);
+    if (!made || !dq_rewriter_bind(f, made))
+        return false;
+    f->nodes[f->at] = made;
+    dq_rewriter_explain(f, p.node, "fused with the dequantization of its operands into %s", made->op_type);
+    return true;
+}
+
+/* Conv of 8-bit codes whose float result stays, with bounds behind it. */
+static bool fuse_conv_to_float(dq_rewriter *f)
+{
+    const dq_node *conv = f->nodes[f->at];
+    dq_product p;
+    if (!dq_rewriter_is(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
+        !read_operands(f, &p) || !has_normal_scale(&p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) ||
+        !conv_channels(&p) || !dq_rewriter_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
+        return false;
+    dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_rewriter_constant(p.w.codes));
+    if (!dq_rewriter_quantized_next(f, c.last)) /* which takes them into its own strips */
+        dq_epilogue_match_clips(f, &c);
+    dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
+    if (dq_product_int32_sums(f, &p, "not fused") != DQ_SUMS_FIT ||
+        (p.bias && !(in[6] = dq_product_float_bias(f, &p))))
+        return false;
+    if (!dq_epilogue_to_float(f, &c, conv, 7, in))
+        return false;
+    dq_rewriter_explain(f, conv, "fused with the dequantization of its operands into ConvIntegerToFloat");
+    return true;
+}
+
+bool dq_lower_qdq_matmul(dq_rewriter *f)
+{
+    return fuse_quantized(f) || fuse_to_float(f) || fuse_conv_to_float(f);
+}

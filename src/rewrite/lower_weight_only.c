@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of floats with weights in codes of 8 bits or fewer:
+ *
+ *   MatMul(a, DequantizeLinear(w)) (+ bias)     → dqrun.DequantizeMatMul
+ *   Gemm(a, DequantizeLinear(w), bias)          → the same
+ *
+ * with a scale for all, for columns, or for blocks of them, and w as it stands or transposed. The weights
+ * stay codes, which is less to read and to keep than floats. Of few rows zero points and scales are applied
+ * to sums (ops/weight_only/weight_only.h): not exact, but in float precision. Of many rows exact, of float16
+ * and bfloat16 but for the weights, which are not rounded to that type. Where a scale is no normal number, or
+ * a dequantized weight overflows float, the product stays as it is written. */
+#include "rewrite/epilogue.h"
+
+#include <string.h>
+
+enum { SMALLEST_BLOCK = 16, LITTLE = 1 << 16 /* 8-bit weights, which as floats stay in a cache */ };
+
+typedef struct weights {
+    dq_value *codes, *scale, *zero;
+    int64_t columns, block; /* 0: none */
+    bool turned;
+} weights;
+
+static bool only_here(const dq_rewriter *f, const dq_value *v)
+{
+    return v->graph == f->graph && dq_rewriter_has_one_use(f, v) && v->producer;
+}
+
+static bool is_turned(const dq_node *node)
+{
+    size_t rank;
+    const int64_t *perm = dq_node_ints(node, "perm", &rank);
+    return rank == 0 || (rank == 2 && perm[0] == 1);
+}
+
+/* Whether parameters of this shape are for all weights, for columns, or for blocks of columns. */
+static bool read_scales(const dq_node *node, const dq_tensor *codes, const dq_tensor *scale, weights *w)
+{
+    const int64_t axis = dq_node_int(node, "axis", 1), at = axis < 0 ? axis + 2 : axis;
+    const int64_t block = dq_node_int(node, "block_size", 0), rows = codes->dims[w->turned];
+    if (scale->count == 1)
+        return true;
+    if (scale->rank == 1)
+        return at == !w->turned && scale->dims[0] == w->columns;
+    w->block = block;
+    return scale->rank == 2 && at == w->turned && block >= SMALLEST_BLOCK &&
+           scale->dims[!w->turned] == w->columns && scale->dims[w->turned] == (rows - 1) / block + 1;
+}
+
+/* Codes that constants give, and what stands between them and the product. */
+static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
+{
+    for (; only_here(f, v) && dq_rewriter_is(v->producer, "Transpose") && is_turned(v->producer);
+         v = v->producer->in[0])
+        w->turned = !w->turned;
+    const dq_node *node = v->producer;
+    if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 || f->unfit[dq_rewriter_at(f, v)])
+        return false;
+    w->codes = dq_rewriter_resolve(f, node->in[0]);
+    w->scale = dq_rewriter_resolve(f, node->in[1]);
+    w->zero = dq_rewriter_resolve(f, dq_node_input(node, 2));
+    const dq_tensor *codes = dq_rewriter_constant(w->codes), *scale = dq_rewriter_constant(w->scale);
+    const dq_tensor *zero = dq_rewriter_constant(w->zero);
+    const int64_t result = dq_node_int(node, "output_dtype", 0);
+    if (!codes || !scale || (w->zero && (!zero || zero->count != scale->count)) || codes->rank != 2 ||
+        codes->count == 0 || (result != 0 && result != (int64_t)scale->dtype))
+        return false;
+    const dq_dtype_row *row = dq_dtype_get(codes->dtype);
+    w->columns = codes->dims[!w->turned];
+    return row->bits <= 8 && row->min < row->max && (row->bits < 8 || codes->count >= LITTLE) &&
+           read_scales(node, codes, scale, w);
+}
+
+/* Gemm's bias, if it is one for each column. */
+static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
+{
+    *bias = dq_node_input(gemm, 2);
+    const dq_tensor *t = dq_rewriter_constant(*bias);
+    return dq_node_float(gemm, "alpha", 1) == 1 && dq_node_int(gemm, "transA", 0) == 0 &&
+           (!*bias || (t && t->rank > 0 && (int64_t)t->count == w->columns &&
+                       t->dims[t->rank - 1] == w->columns && dq_node_float(gemm, "beta", 1) == 1));
+}
+
+/* The bias that is added behind a MatMul. */
+static dq_value *take_bias(const dq_rewriter *f, const weights *w, dq_epilogue *c)
+{
+    dq_value *other;
+    uint32_t at;
+    const dq_node *add = dq_epilogue_next(f, c, "Add", &at, &other);
+    dq_value *bias = add && other ? dq_epilogue_per_channel(c, other) : NULL;
+    if (!bias || (int64_t)dq_rewriter_constant(bias)->count != w->columns)
+        return NULL;
+    dq_epilogue_append(c, add, at);
+    return bias;
+}
+
+bool dq_lower_weight_only(dq_rewriter *f)
+{
+    dq_node *last = f->nodes[f->at];
+    const bool gemm = dq_rewriter_is(last, "Gemm");
+    weights w = {.turned = gemm && dq_node_int(last, "transB", 0) != 0};
+    dq_dequantized x;
+    dq_value *bias = NULL;
+    if ((!gemm && !dq_rewriter_is(last, "MatMul")) || !read_weights(f, last->in[1], &w) ||
+        (gemm && !read_bias(last, &w, &bias)) ||
+        dq_rewriter_dtype(f, last->in[0]) != dq_rewriter_constant(w.scale)->dtype ||
+        dq_rewriter_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
+        return false;
+    const dq_type *type = &last->out[0]->type;
+    dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_rewriter_constant(w.codes));
+    c.rank = gemm ? 2 : type->has_shape ? type->rank : 1;
+    c.channels = (size_t)w.columns;
+    if (!gemm)
+        bias = take_bias(f, &w, &c);
+    dq_value *in[5] = {last->in[0], w.codes, w.scale, w.zero, bias};
+    dq_node *made = dq_rewriter_node(f, "dqrun", "DequantizeMatMul", 1, last, bias ? 5 : 4, in, c.last, 2);
+    if (!made)
+        return false;
+    made->attrs[0] = (dq_attr){.name = "block_size", .kind = DQ_ATTR_INT, .u.i = w.block};
+    made->attrs[1] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = w.turned};
+    if (!dq_rewriter_bind(f, made))
+        return false;
+    dq_epilogue_replace(f, &c, made);
+    dq_rewriter_explain(f, last, "fused with the dequantization of its weights into DequantizeMatMul");
+    return true;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that only choose and move elements give the same on codes as on values: exact, as Q(DQ(code)) is
+ * the code. They are found in two places:
+ *
+ *   op(move(DequantizeLinear x))     op takes the moved codes as an operand (dq_rewriter_quantized_value)
+ *   QuantizeLinear(move(op(…)))      op gives its codes, which are then moved (dq_rewriter_replace_quantize)
+ *
+ * After an operator, Relu and Clip may stand between the moves: they become one Clip of quantized values,
+ * which is exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls
+ * away where the type's range already clips.
+ *
+ * Comparisons (Relu, Clip, MaxPool, ReduceMax, ReduceMin) move past QuantizeLinear only where the value is
+ * never NaN (value_range.c), which they let pass and QuantizeLinear does not. A maximum over no elements is
+ * -infinity, which dequantized values do not have: before an operator, and before a Clip, such a move stays
+ * where it is unless its windows and axes hold elements for sure. */
+#include "base/codec.h"
+#include "rewrite/rewriter.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- What moves --------------------------------------------------------------------------------------- */
+
+static bool is_among(const dq_node *node, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (dq_rewriter_is(node, names[i]))
+            return true;
+    return false;
+}
+
+bool dq_rewriter_is_data_movement(const dq_node *node)
+{
+    static const char *const names[] = {"Reshape",        "Transpose", "Flatten",      "Squeeze",
+                                        "Unsqueeze",      "Slice",     "Gather",       "Expand",
+                                        "Identity",       "Tile",      "DepthToSpace", "SpaceToDepth",
+                                        "GatherElements", "Split",     "GatherND",     "ReverseSequence"};
+    return is_among(node, names, sizeof names / sizeof *names);
+}
+
+/* Chooses the greatest or least of some elements: their codes are in the same order under a positive scale.
+ */
+static bool chooses(const dq_node *node)
+{
+    static const char *const names[] = {"MaxPool", "ReduceMax", "ReduceMin"};
+    return is_among(node, names, sizeof names / sizeof *names);
+}
+
+static bool is_nearest(const dq_node *node)
+{
+    const char *mode = dq_node_string(node, "coordinate_transformation_mode", "");
+    return dq_rewriter_is(node, "Resize") &&
+           strcmp(dq_node_string(node, "mode", "nearest"), "nearest") == 0 &&
+           strcmp(mode, "tf_crop_and_resize") != 0; /* which makes up values outside */
+}
+
+/* A Pad whose new elements are copies, or *value, a constant. */
+static bool is_pad(const dq_node *node, float *value)
+{
+    *value = 0;
+    if (!dq_rewriter_is(node, "Pad") || node->opset < 11)
+        return false;
+    const dq_value *given = dq_node_input(node, 2);
+    if (strcmp(dq_node_string(node, "mode", "constant"), "constant") != 0 || !given)
+        return true;
+    const dq_tensor *t = dq_rewriter_constant(given);
+    if (!t || t->dtype != DQ_FLOAT || t->count != 1)
+        return false;
+    *value = dq_rewriter_float(t, 0);
+    return !isnan(*value);
+}
+
+static bool pads_constant(const dq_node *node)
+{
+    return dq_rewriter_is(node, "Pad") && strcmp(dq_node_string(node, "mode", "constant"), "constant") == 0;
+}
+
+/* Whether the node moves codes of this scale. `v` must be what it moves, not a shape or index. */
+static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_params *p)
+{
+    float value;
+    if (!node || node->in_count == 0 || node->in[0] != v || !node->out[0])
+        return false;
+    if (dq_rewriter_is_data_movement(node))
+        return node->out_count == 1 || dq_rewriter_is(node, "Split");
+    if (chooses(node))
+        return node->out_count == 1 && p->scale > 0;
+    return node->out_count == 1 && (is_nearest(node) || is_pad(node, &value));
+}
+
+/* ---- Moving codes ------------------------------------------------------------------------------------- */
+
+dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *codes, dq_dtype dtype,
+                                    int64_t pad, dq_value **outs)
+{
+    dq_value *in[8];
+    dq_tensor *t;
+    uint32_t count = node->in_count;
+    if (count > 8)
+        return NULL;
+    memcpy(in, node->in, count * sizeof *in);
+    in[0] = codes;
+    if (pads_constant(node)) {
+        for (; count < 3; count++)
+            in[count] = NULL;
+        if (!(in[2] = dq_rewriter_make_constant(f, dtype, 0, NULL, &t)))
+            return NULL;
+        dq_tensor_put_int(t, 0, pad);
+    } else if (dq_rewriter_is(node, "Pad") && count > 2) {
+        in[2] = NULL; /* copies are filled in, not this value, which is no code */
+    }
+    /* the standard has no MaxPool of 16 bits */
+    if (dq_rewriter_is(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
+        const dq_quant_params as_is = {.scale = 1, .dtype = dtype};
+        return dq_rewriter_tiled(f, node, codes, &as_is, &as_is, outs[0]);
+    }
+    dq_node *made =
+        dq_rewriter_node(f, "", node->op_type, node->opset, node, count, in, outs[0], node->attr_count);
+    if (!made)
+        return NULL;
+    dq_rewriter_copy_attrs(node, made);
+    if (node->out_count > 1 && !dq_rewriter_set_outputs(f, made, node->out_count, outs))
+        return NULL;
+    return dq_rewriter_bind(f, made) ? made : NULL;
+}
+
+/* ---- In front of an operator -------------------------------------------------------------------------- */
+
+const dq_value *dq_rewriter_skip_moves(const dq_rewriter *f, const dq_value *v)
+{
+    static const dq_quant_params any = {.scale = 1};
+    enum { MOST = 64 /* each reader of a long chain of moves looks at so many */ };
+    for (int i = 0; i < MOST && v && v->producer && v->graph == f->graph && v->producer->in_count > 0 &&
+                    can_move(v->producer, v->producer->in[0], &any);
+         i++)
+        v = v->producer->in[0];
+    return v;
+}
+
+bool dq_rewriter_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_quant_params *p)
+{
+    float value;
+    for (const dq_value *from = dq_rewriter_skip_moves(f, v); v != from; v = v->producer->in[0]) {
+        if (!can_move(v->producer, v->producer->in[0], p) ||
+            (chooses(v->producer) && !dq_rewriter_holds_elements(v->producer)))
+            return false;
+        /* what is filled in must have a code of its own */
+        if (pads_constant(v->producer) &&
+            (!is_pad(v->producer, &value) ||
+             (float)(dq_rewriter_quantize(p, value) - p->zero) * p->scale != value))
+            return false;
+    }
+    return true;
+}
+
+static bool memory(dq_rewriter *f)
+{
+    if (!f->moved)
+        f->moved = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
+    return f->moved != NULL;
+}
+
+/* The codes of `v`, which moves have brought there from `x`. */
+static dq_value *moved_codes(dq_rewriter *f, const dq_value *v, const dq_dequantized *x,
+                             const dq_quant_params *p)
+{
+    const dq_node *node = v->producer;
+    float value;
+    if (v == x->node->out[0])
+        return x->codes;
+    dq_value **moved = &f->moved[dq_rewriter_at(f, v)];
+    if (*moved)
+        return *moved;
+    dq_value *codes = moved_codes(f, node->in[0], x, p);
+    dq_value **outs = codes ? DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *) : NULL;
+    for (uint32_t i = 0; outs && i < node->out_count; i++)
+        if (node->out[i] && !(outs[i] = dq_rewriter_make_value(f, node->out[i]->name, x->dtype)))
+            return NULL;
+    int64_t pad = is_pad(node, &value) ? dq_rewriter_quantize(p, value) : 0;
+    dq_node *made = outs ? dq_rewriter_move_quantized(f, node, codes, x->dtype, pad, outs) : NULL;
+    if (!made || !dq_rewriter_insert_or_fold(f, made))
+        return NULL;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i])
+            f->moved[dq_rewriter_at(f, node->out[i])] = outs[i];
+    return *moved;
+}
+
+dq_value *dq_rewriter_quantized_value(dq_rewriter *f, const dq_dequantized *x)
+{
+    dq_quant_params p = dq_rewriter_params(x->scale_t, x->zero_t, x->dtype);
+    if (!x->moved)
+        return x->codes;
+    return memory(f) ? moved_codes(f, x->moved, x, &p) : NULL;
+}
+
+bool dq_rewriter_move_to_quantized(dq_rewriter *f, dq_dequantized *x)
+{
+    x->codes = dq_rewriter_quantized_value(f, x);
+    x->moved = NULL;
+    return x->codes != NULL;
+}
+
+bool dq_rewriter_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
+{
+    int64_t wanted = *axis < 0 ? *axis + (int64_t)rank : *axis;
+    for (int64_t a = 0; a < (int64_t)rank; a++) {
+        int64_t at = a;
+        for (const dq_value *u = v; u != from; u = u->producer->in[0]) {
+            size_t count = 0;
+            const int64_t *perm = dq_node_ints(u->producer, "perm", &count);
+            if (!dq_rewriter_is(u->producer, "Transpose") || (count != 0 && count != rank))
+                return false;
+            at = count ? perm[at] : (int64_t)rank - 1 - at;
+            if (at < 0 || at >= (int64_t)rank)
+                return false;
+        }
+        if (at == wanted) {
+            *axis = a;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Behind an operator ------------------------------------------------------------------------------- */
+
+static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
+{
+    const dq_value *v = dq_node_input(node, i);
+    if (!v)
+        return true;
+    const dq_tensor *t = dq_rewriter_constant(v);
+    if (!t || (t->dtype != DQ_FLOAT && t->dtype != DQ_FLOAT16) || t->count != 1)
+        return false;
+    *bound =
+        t->dtype == DQ_FLOAT ? dq_rewriter_float(t, 0) : dq_f16_to_f32((uint16_t)dq_get_bits(t->data, 16, 0));
+    return true;
+}
+
+bool dq_rewriter_read_clip(const dq_node *node, dq_clip *c)
+{
+    dq_clip own = {-INFINITY, INFINITY};
+    if (dq_rewriter_is(node, "Relu")) {
+        own.lo = 0;
+    } else if (dq_rewriter_is(node, "Clip")) {
+        own.lo = dq_node_float(node, "min", -INFINITY);
+        own.hi = dq_node_float(node, "max", INFINITY);
+        if (!constant_bound(node, 1, &own.lo) || !constant_bound(node, 2, &own.hi) || !(own.lo <= own.hi))
+            return false;
+    } else {
+        return false;
+    }
+    /* its bounds pass those behind it */
+    *c = (dq_clip){fminf(fmaxf(own.lo, c->lo), c->hi), fminf(fmaxf(own.hi, c->lo), c->hi)};
+    return true;
+}
+
+static bool is_narrowed(const dq_clip *c)
+{
+    return c->lo > -INFINITY || c->hi < INFINITY;
+}
+
+/* What a Pad fills in passes the clips after it. */
+static int64_t padded_code(const dq_node *node, const dq_quant_params *p, const dq_clip *c)
+{
+    float value;
+    return is_pad(node, &value) ? dq_rewriter_quantize(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
+}
+
+/* Takes one node more into the tail, whose first input then stands for it; false: it ends before the node. */
+static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain *tail)
+{
+    float value;
+    if (p->scale > 0 && dq_rewriter_read_clip(node, &tail->clip)) { /* larger values have larger codes */
+        tail->compares = true;
+        return true;
+    }
+    if (tail->count == DQ_MAX_MOVES || node->out_count != 1 || node->in_count == 0 ||
+        !can_move(node, node->in[0], p))
+        return false;
+    /* a maximum of nothing must pass the bounds, too; those of a Pad's value are others */
+    const bool clips_last =
+        tail->clips_last || (chooses(node) && is_narrowed(&tail->clip) && !dq_rewriter_holds_elements(node));
+    const bool pads_any = tail->pads_any || is_pad(node, &value);
+    if (clips_last && pads_any)
+        return false;
+    tail->clips_last = clips_last;
+    tail->pads_any = pads_any;
+    tail->compares = tail->compares || chooses(node);
+    tail->moves[tail->count] = node;
+    tail->pads[tail->count++] = padded_code(node, p, &tail->clip);
+    return true;
+}
+
+/* `plain`: only through nodes that compare nothing. */
+static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool plain, dq_move_chain *tail)
+{
+    const dq_value *v = q->node->in[0];
+    const dq_quant_params p = dq_rewriter_params(q->scale_t, q->zero_t, q->dtype);
+    *tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
+    while (v->producer && v->graph == f->graph && dq_rewriter_has_one_use(f, v)) {
+        const dq_move_chain before = *tail;
+        if (!extend(v->producer, &p, tail))
+            break;
+        if (plain && tail->compares) {
+            *tail = before;
+            break;
+        }
+        v = v->producer->in[0];
+    }
+    return v;
+}
+
+const dq_value *dq_rewriter_before_moves(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
+{
+    return walk(f, q, false, tail);
+}
+
+const dq_value *dq_rewriter_before_moves_without_nan(const dq_rewriter *f, const dq_quantized *q,
+                                                     dq_move_chain *tail)
+{
+    const dq_value *v = walk(f, q, false, tail);
+    dq_range range;
+    return !tail->compares || dq_rewriter_range(f, v, &range) ? v : walk(f, q, true, tail);
+}
+
+const dq_node *dq_rewriter_quantized_next(const dq_rewriter *f, const dq_value *v)
+{
+    static const dq_quant_params any = {.scale = 1};
+    dq_quantized q;
+    while (dq_rewriter_has_one_use(f, v)) {
+        const dq_node *node = f->reader[dq_rewriter_at(f, v)];
+        dq_clip c = {-INFINITY, INFINITY};
+        if (node->in_count == 0 || node->in[0] != v)
+            return NULL;
+        if (dq_rewriter_quantized(f, node, true, &q))
+            return node;
+        if (!dq_rewriter_read_clip(node, &c) && !can_move(node, v, &any))
+            return NULL;
+        v = node->out[0];
+    }
+    return NULL;
+}
+
+/* Of 8 bits, as a table: look-ups are the faster kernel. */
+static dq_node *make_clip_table(dq_rewriter *f, const dq_quant_params *p, const dq_quantized *q,
+                                const dq_clip *c, dq_value *codes, dq_value *out)
+{
+    enum { CODES = 256 };
+    dq_tensor *table;
+    dq_value *in[] = {codes, dq_rewriter_make_constant(f, p->dtype, 1, (int64_t[]){CODES}, &table)};
+    int64_t first = dq_dtype_get(p->dtype)->min, lo = dq_rewriter_quantize(p, c->lo),
+            hi = dq_rewriter_quantize(p, c->hi);
+    if (!in[1])
+        return NULL;
+    for (int64_t code = first; code < first + CODES; code++)
+        dq_tensor_put_int(table, (size_t)(code - first), code < lo ? lo : code > hi ? hi : code);
+    dq_node *node = dq_rewriter_node(f, "dqrun", "TableLookup", 1, q->node, 2, in, out, 0);
+    return node && dq_rewriter_bind(f, node) ? node : NULL;
+}
+
+static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_quantized *q, const dq_clip *c,
+                          dq_value *codes, dq_value *out)
+{
+    dq_tensor *lo, *hi;
+    if (p->dtype == DQ_UINT8 || p->dtype == DQ_INT8)
+        return make_clip_table(f, p, q, c, codes, out);
+    dq_value *in[] = {codes, dq_rewriter_make_constant(f, p->dtype, 0, NULL, &lo),
+                      dq_rewriter_make_constant(f, p->dtype, 0, NULL, &hi)};
+    if (!in[1] || !in[2])
+        return NULL;
+    dq_tensor_put_int(lo, 0, dq_rewriter_quantize(p, c->lo));
+    dq_tensor_put_int(hi, 0, dq_rewriter_quantize(p, c->hi));
+    dq_node *node = dq_rewriter_node(f, "", "Clip", 13, q->node, 3, in, out, 0);
+    return node && dq_rewriter_bind(f, node) ? node : NULL;
+}
+
+bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quantized *q,
+                                  const dq_move_chain *tail)
+{
+    dq_quant_params p = dq_rewriter_params(q->scale_t, q->zero_t, q->dtype);
+    const dq_dtype_row *row = dq_dtype_get(q->dtype);
+    bool clips = p.scale > 0 && (dq_rewriter_quantize(&p, tail->clip.lo) > row->min ||
+                                 dq_rewriter_quantize(&p, tail->clip.hi) < row->max);
+    dq_node *nodes[DQ_MAX_MOVES + 2] = {made};
+    const uint32_t steps = tail->count + clips, clip_at = tail->clips_last ? steps : 1;
+    uint32_t move = tail->count;
+    for (uint32_t i = 1; i <= steps; i++) {
+        dq_value *from =
+            i == 1 ? dq_rewriter_make_value(f, q->node->out[0]->name, q->dtype) : nodes[i - 1]->out[0];
+        dq_value *to =
+            i < steps ? dq_rewriter_make_value(f, q->node->out[0]->name, q->dtype) : q->node->out[0];
+        if (!from || !to)
+            return false;
+        if (clips && i == clip_at) {
+            nodes[i] = make_clip(f, &p, q, &tail->clip, from, to);
+        } else {
+            move--;
+            nodes[i] =
+                dq_rewriter_move_quantized(f, tail->moves[move], from, q->dtype, tail->pads[move], &to);
+        }
+        if (!nodes[i])
+            return false;
+        if (i == 1)
+            made->out[0] = from;
+    }
+    for (uint32_t i = 0; i < steps; i++)
+        if (!dq_rewriter_insert_before(f, nodes[i]))
+            return false;
+    f->nodes[f->at] = nodes[steps];
+    return true;
+}
