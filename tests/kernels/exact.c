@@ -202,7 +202,7 @@ void kernel_add_bias(dq_requantize_to *to, const int32_t *sums, size_t n)
         start[j] = kernel_random(2) ? 0 : (int32_t)kernel_random(200001) - 100000;
         bias[j] = (float)(some_shift(sums[j] * to->scale[j]) * (double)y + start[j] * f->a * (double)b);
         shift[j] = dq_requantize_shift(start[j], bias[j], f->a, b, y);
-        if (!(fabs(shift[j]) <= DQ_MOST_SHIFT)) { /* float does not hold it */
+        if (!(fabs(shift[j]) <= DQ_MAX_SHIFT)) { /* float does not hold it */
             start[j] = 0;
             shift[j] = 0;
             bias[j] = 0;
