@@ -17,7 +17,8 @@ BASE = {"base"}
 TENSOR = BASE | {"tensor"}
 GRAPH = TENSOR | {"graph"}
 OPS = GRAPH | {"kernels", "ops"}
-PLAN = OPS | {"schema", "rewrite", "plan"}
+REWRITE = OPS | {"schema", "rewrite"}
+PLAN = REWRITE | {"plan"}
 EXEC = PLAN | {"exec"}
 
 # Folder under src/ -> folders under src/ whose headers it may include, its own among them.
@@ -29,7 +30,7 @@ LAYERS = {
     "parser": GRAPH | {"parser"},
     "schema": GRAPH | {"schema"},
     "ops": OPS,
-    "rewrite": PLAN,
+    "rewrite": REWRITE,
     "plan": PLAN,
     "exec": EXEC,
     "api": EXEC | {"parser", "api"},

@@ -64,6 +64,8 @@ static dq_status obey(const cli_options *o, bool *differ, dq_error *err)
     case CLI_MAN:
         cli_print_man(stdout);
         return DQ_OK;
+    case CLI_PASSES:
+        return cli_passes(o, err);
     case CLI_ISA:
         return cli_isa(o, err);
     default:

@@ -918,16 +918,43 @@ typedef struct dq_session_options {
      * threads are the caller's (parallel_for), one of these may call it; never two at once. */
     int (*progress)(void *arg, const dq_progress *progress);
     const dq_allocator *allocator; /**< of the session's memory, copied; NULL: malloc */
+    /** Names of passes of the rewriter that shall not run, separated by commas (dq_pass_describe); NULL:
+     * none.
+     */
+    const char *disabled_passes;
 } dq_session_options;
 
 #define DQ_SESSION_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL, NULL                \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL          \
     }
+
+/** A pass of the rewriter, which replaces patterns of nodes before a graph is planned. The strings are short
+ * phrases for people and live as long as the library. */
+typedef struct dq_pass_info {
+    size_t size;      /**< sizeof(dq_pass_info), set by DQ_PASS_INFO_INIT */
+    const char *name; /**< "lower_qdq_matmul" */
+    /** "model": runs once when a model is loaded, and cannot be disabled; "precision", "graph": looks at a
+     * whole graph; "node": is tried at each node. */
+    const char *scope;
+    const char *matches;     /**< the pattern of nodes */
+    const char *replacement; /**< the nodes that take its place */
+    const char *exactness;   /**< how far results may be from the graph as written (docs/rewrites.md) */
+} dq_pass_info;
+
+#define DQ_PASS_INFO_INIT                                                                                    \
+    {                                                                                                        \
+        sizeof(dq_pass_info), NULL, NULL, NULL, NULL, NULL                                                   \
+    }
+
+/** Number of passes. */
+DQ_API size_t dq_pass_count(void);
+/** Describes pass i; passes run in this order. DQ_INVALID_ARGUMENT: there is no such pass. */
+DQ_API dq_status dq_pass_describe(size_t i, dq_pass_info *info, dq_error *err);
 
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
  * DQ_BAD_MODEL: the model has nodes that cannot run. DQ_INVALID_ARGUMENT: the ISA level is unknown, or the
- * CPU does not have it.
+ * CPU does not have it; there is no pass of that name, or it cannot be disabled.
  *
  * On a CPU with AMX, unless a lower level is asked for, the call requests the tile registers from Linux. From
  * then on each signal stack of the process (sigaltstack) needs sysconf(_SC_MINSIGSTKSZ) bytes. If one in use

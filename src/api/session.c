@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/fpenv.h"
 #include "base/memory.h"
-#include "rewrite/rewrite.h"
+#include "plan/rewrite_cache.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -43,6 +43,7 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     DQ_TRY(choose_isa(session, options, err));
     DQ_TRY(choose_threads(session, options, err));
     session->fuse = !options->no_fuse;
+    DQ_TRY(dq_pass_set_read(options->disabled_passes, &session->disabled_passes, err));
     session->honor_accuracy_level = options->honor_accuracy_level;
     session->exec.trace = options->trace;
     session->exec.trace_arg = options->arg;
@@ -238,7 +239,7 @@ static void make_room(dq_session *session, bool keep)
 
 static void forget_plans(dq_session *session)
 {
-    session->fused = NULL;
+    session->rewritten = NULL;
     session->ran = false;
     dq_session_forget_inspection(session);
     for (int i = 0; i < DQ_SESSION_PLANS; i++)
@@ -250,8 +251,8 @@ static void feed(dq_session *session, dq_value *v)
 {
     if (!v->constant)
         return;
-    uint32_t fed = dq_rewrite_cache_feed(session->model->program->fusions, v);
-    if (session->fused && session->fused->fed != fed)
+    uint32_t fed = dq_rewrite_cache_feed(session->model->program->rewrites, v);
+    if (session->rewritten && session->rewritten->fed != fed)
         forget_plans(session); /* they may have its default for a constant */
 }
 
@@ -296,18 +297,11 @@ static dq_plan_request request_of(dq_session *session, const dq_given *given, ui
                              .budget = &session->budget,
                              .allocator = &session->allocator,
                              .fuse = fuse,
+                             .disabled_passes = session->disabled_passes,
                              .honor_accuracy_level = session->honor_accuracy_level,
                              .by_slices = !session->exec.trace, /* who traces wants each step once */
                              .why = session->log ? log_rewrite : NULL,
                              .why_arg = session};
-}
-
-static void use_fused(dq_plan_request *request, const dq_rewritten *fused)
-{
-    request->nodes = fused ? fused->nodes : NULL;
-    request->node_count = fused ? fused->node_count : 0;
-    request->made = fused ? fused->values : NULL;
-    request->made_count = fused ? fused->made_count : 0;
 }
 
 /* What a plan as written may mend. */
@@ -317,27 +311,27 @@ static bool is_final(dq_status status)
 }
 
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
-static dq_status plan_fused_or_not(dq_session *session, dq_plan_request *request, const dq_rewritten *fused,
-                                   dq_error *err)
+static dq_status plan_rewritten_or_not(dq_session *session, dq_plan_request *request,
+                                       const dq_rewritten_graph *rewritten, dq_error *err)
 {
     dq_planned *p = &session->plans[0];
     dq_status status = DQ_OK;
     dq_session_forget_inspection(session);
-    use_fused(request, fused);
-    if (p->plan && p->is_fused == (fused != NULL) && plan_fits(session, p, false) && !session->log &&
+    dq_plan_request_use(request, rewritten);
+    if (p->plan && p->is_rewritten == (rewritten != NULL) && plan_fits(session, p, false) && !session->log &&
         dq_plan_again(&p->plan, request, NULL) == DQ_OK)
         return DQ_OK;
     drop_plan(p);
-    if (fused) {
+    if (rewritten) {
         status = dq_plan_create(session->model->program, request, &p->plan, err);
-        p->is_fused = status == DQ_OK;
+        p->is_rewritten = status == DQ_OK;
         if (is_final(status))
             return status;
         if (session->log)
             log_plan(session, "the model is planned as written: a fused node does not accept these shapes");
     }
-    use_fused(request, NULL);
-    p->is_fused = false;
+    dq_plan_request_use(request, NULL);
+    p->is_rewritten = false;
     return dq_plan_create(session->model->program, request, &p->plan, err);
 }
 
@@ -346,10 +340,10 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
     const dq_graph *g = graph_of(session);
     make_room(session, fuse == session->fuse);
     dq_plan_request request = request_of(session, session->given, given_count, fuse);
-    if (fuse && !session->fused)
-        DQ_TRY(dq_rewrite(session->model->program, &request, &session->fused, err));
+    if (fuse && !session->rewritten)
+        DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
     request.why = session->log ? log_plan : NULL;
-    DQ_TRY(plan_fused_or_not(session, &request, fuse ? session->fused : NULL, err));
+    DQ_TRY(plan_rewritten_or_not(session, &request, fuse ? session->rewritten : NULL, err));
     for (uint32_t i = 0; i < g->input_count; i++)
         session->plans[0].inputs[i] = session->inputs[i] ? *session->inputs[i] : (dq_tensor){0};
     return DQ_OK;
@@ -405,16 +399,16 @@ dq_status dq_session_plan_for(dq_session *session, const dq_given *given, uint32
     for (uint32_t i = 0; i < given_count; i++)
         feed(session, (dq_value *)(uintptr_t)given[i].value);
     dq_plan_request request = request_of(session, given, given_count, session->fuse);
-    if (session->fuse && !session->fused)
-        DQ_TRY(dq_rewrite(session->model->program, &request, &session->fused, err));
+    if (session->fuse && !session->rewritten)
+        DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
     request.why = session->log ? log_plan : NULL;
     if (session->fuse) {
-        use_fused(&request, session->fused);
+        dq_plan_request_use(&request, session->rewritten);
         status = dq_plan_create(session->model->program, &request, out, err);
         if (is_final(status))
             return status;
     }
-    use_fused(&request, NULL);
+    dq_plan_request_use(&request, NULL);
     return dq_plan_create(session->model->program, &request, out, err);
 }
 
@@ -423,7 +417,7 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     uint32_t given_count;
     DQ_TRY(dq_session_plan(session, &given_count, err));
     const dq_planned *p = &session->plans[0];
-    session->exec.repeats = p->is_fused && dq_plan_has_late(p->plan);
+    session->exec.repeats = p->is_rewritten && dq_plan_has_late(p->plan);
     dq_status status = run_plan(session, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */

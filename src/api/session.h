@@ -6,13 +6,13 @@
 #include "api/handles.h"
 #include "api/handover.h"
 #include "base/fpenv.h"
-#include "rewrite/rewrite.h"
+#include "plan/rewrite_cache.h"
 
 enum { DQ_SESSION_PLANS = 4 }; /* that a session keeps, for shapes that come again */
 
 typedef struct dq_planned {
     dq_plan *plan;
-    bool is_fused;
+    bool is_rewritten;
     dq_tensor *inputs; /* types and shapes that it was made for; dtype DQ_UNDEFINED: not given */
 } dq_planned;
 
@@ -24,7 +24,8 @@ struct dq_session {
     dq_budget budget; /* of the run */
     unsigned isa;
     bool fuse, honor_accuracy_level;
-    const dq_rewritten *fused; /* the nodes to plan, once made; NULL: anew */
+    dq_pass_set disabled_passes;
+    const dq_rewritten_graph *rewritten; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     dq_planned plans[DQ_SESSION_PLANS]; /* the last run's first, then earlier runs'; plan NULL: none */
     void (*log)(void *arg, const dq_log_record *record);

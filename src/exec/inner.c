@@ -235,17 +235,13 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .budget = outer->budget,
                                .allocator = outer->allocator,
                                .fuse = outer->fuse,
+                               .disabled_passes = outer->disabled_passes,
                                .honor_accuracy_level = outer->honor_accuracy_level,
                                .why = outer->why,
                                .why_arg = outer->why_arg};
-    if (outer->fuse && !inner->fused)
-        DQ_TRY(dq_rewrite(outer->program, &request, &inner->fused, err));
-    if (inner->fused) {
-        request.nodes = inner->fused->nodes;
-        request.node_count = inner->fused->node_count;
-        request.made = inner->fused->values;
-        request.made_count = inner->fused->made_count;
-    }
+    if (outer->fuse && !inner->rewritten)
+        DQ_TRY(dq_program_rewrite(outer->program, &request, &inner->rewritten, err));
+    dq_plan_request_use(&request, inner->rewritten);
     if (!same_types(inner) || outer->why || dq_plan_again(&inner->plan, &request, NULL) != DQ_OK) {
         dq_plan_free(inner->plan);
         inner->plan = NULL;

@@ -5,7 +5,7 @@
 #define DQ_EXEC_INNER_H
 
 #include "exec/exec.h"
-#include "rewrite/rewrite.h"
+#include "plan/rewrite_cache.h"
 
 /** An inner graph with its plan and memory. Where the plan around it was made again, so is its own: what it
  * takes may have changed, shapes and constants alike. */
@@ -14,10 +14,10 @@ typedef struct dq_inner {
     dq_plan *plan;  /* NULL before the first run */
     uint32_t round; /* of the plan around it, when this one was made */
     dq_exec exec;
-    const dq_rewritten *fused; /* once made; NULL: the graph as written */
-    dq_tensor *inputs;     /* by position, for the caller to fill in before each run */
-    dq_given *given;       /* the inputs, then what the graph takes from outside */
-    dq_tensor *planned;    /* what `plan` was made for; by place in `given` */
+    const dq_rewritten_graph *rewritten; /* once made; NULL: the graph as written */
+    dq_tensor *inputs;                   /* by position, for the caller to fill in before each run */
+    dq_given *given;                     /* the inputs, then what the graph takes from outside */
+    dq_tensor *planned;                  /* what `plan` was made for; by place in `given` */
     uint32_t given_count;
     bool *passed; /* by output: one of the inputs as it came, see dq_inner_pass */
     const dq_value **wanted;

@@ -397,6 +397,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->threads = request->threads;
     plan->budget = request->budget;
     plan->fuse = request->fuse;
+    plan->disabled_passes = request->disabled_passes;
     plan->honor_accuracy_level = request->honor_accuracy_level;
     plan->why = request->why;
     plan->why_arg = request->why_arg;

@@ -17,6 +17,7 @@
 #include "ops/work.h"
 #include "plan/place.h"
 #include "plan/program.h"
+#include "rewrite/rewrite.h"
 
 typedef enum dq_where {
     DQ_AT_NONE,     /* not a value of this plan */
@@ -94,7 +95,8 @@ typedef struct dq_plan {
     const dq_kernels *kernels;
     dq_threads *threads;
     dq_budget *budget; /* of the run, in which inner graphs are planned and run, too; NULL: none */
-    bool fuse;         /* inner graphs' nodes are fused, too */
+    bool fuse;         /* inner graphs are rewritten, too */
+    dq_pass_set disabled_passes;
     bool honor_accuracy_level;
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
@@ -154,7 +156,8 @@ typedef struct dq_plan_request {
     dq_threads *threads;
     dq_budget *budget;
     const dq_allocator *allocator; /* of the plan's memory; NULL: malloc */
-    bool fuse;                     /* inner graphs are to be fused */
+    bool fuse;                     /* inner graphs are to be rewritten */
+    dq_pass_set disabled_passes;   /* … but not by these */
     bool honor_accuracy_level;     /* see dq_session_options */
     bool by_slices;                /* some at a time where that pays: the plan then has `slices` */
     bool part;                     /* weights are packed with those of a plan that is made next */

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "plan/check.h"
 #include "plan/fold.h"
+#include "plan/rewrite_cache.h"
 #include "rewrite/rewrite.h"
-#include "rewrite/cse_quantize.h"
 
 /* Faults are collected in a list that is no arena's: that would keep every outgrown copy. */
 static dq_status add_fault(void *arg, const dq_error *fault)
@@ -29,7 +29,7 @@ static dq_status fill(dq_program *p, dq_ir *ir, dq_error *err)
     p->dtype_count = (size_t)ir->value_count + 1;
     DQ_TRY(dq_packs_create(p->allocator, &p->packs, err));
     DQ_TRY(dq_folded_create(ir->value_count, p->allocator, &p->folded, err));
-    DQ_TRY(dq_rewrite_cache_create(ir->graph_count, p->allocator, &p->fusions, err));
+    DQ_TRY(dq_rewrite_cache_create(ir->graph_count, p->allocator, &p->rewrites, err));
     dq_dtype *dtypes = dq_memory_calloc(p->allocator, p->dtype_count, sizeof *dtypes);
     p->dtypes = dtypes;
     if (!dtypes)
@@ -62,7 +62,7 @@ void dq_program_free(dq_program *program)
     if (!program)
         return;
     const dq_allocator *allocator = program->allocator;
-    dq_rewrite_cache_free(program->fusions);
+    dq_rewrite_cache_free(program->rewrites);
     dq_folded_free(program->folded);
     dq_packs_free(program->packs);
     dq_ir_free(program->ir);

@@ -12,7 +12,7 @@
  * takes longer for a channel of its result (the enum below). Kernels that turn planes into pixels for a
  * convolution, and have none that takes planes as they are, write either layout in the same time, and gain
  * where they find pixels. Exact: the same integers in another order. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <string.h>
 
@@ -88,14 +88,14 @@ static const dq_tensor *image_weights(const dq_node *node)
     bool conv = is(node, "", "QLinearConv") || is_quantized(node, "QLinearConv");
     bool last = dq_node_int(node, "channels_last", 0) != 0 || dq_node_int(node, "x_channels_last", 0) != 0 ||
                 dq_node_int(node, "y_channels_last", 0) != 0;
-    const dq_tensor *w = conv && !last ? dq_rewriter_constant(node->in[3]) : NULL;
+    const dq_tensor *w = conv && !last ? dq_match_constant(node->in[3]) : NULL;
     return w && w->rank == AXES ? w : NULL;
 }
 
 static bool is_image_pool(const dq_rewriter *f, const dq_node *node)
 {
     size_t axes;
-    dq_dtype dtype = dq_rewriter_dtype(f, node->in[0]);
+    dq_dtype dtype = dq_match_dtype(f, node->in[0]);
     (void)dq_node_ints(node, "kernel_shape", &axes);
     return node->out_count == 1 && axes + 2 == AXES && (dtype == DQ_UINT8 || dtype == DQ_INT8);
 }
@@ -134,7 +134,7 @@ static uint32_t codes_of(const dq_node *node, kind k, uint32_t *step)
 /* Codes that are one for all places have no layout. */
 static bool has_layout(const dq_node *node, kind k, uint32_t i)
 {
-    const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+    const dq_tensor *t = dq_match_constant(node->in[i]);
     uint32_t step, first = codes_of(node, k, &step);
     return i >= first && (i - first) % step == 0 && (k != SUM || i < 6) && !(k == SUM && t && t->count == 1);
 }
@@ -143,7 +143,7 @@ static bool has_layout(const dq_node *node, kind k, uint32_t i)
 
 static place *at(const pass *p, const dq_value *v)
 {
-    return &p->places[dq_rewriter_at(p->f, v)];
+    return &p->places[dq_rewriter_index(p->f, v)];
 }
 
 /* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
@@ -156,7 +156,7 @@ static place *region_at(const pass *p, uint32_t i)
 
 static place *region_of(const pass *p, const dq_value *v)
 {
-    return region_at(p, dq_rewriter_at(p->f, v));
+    return region_at(p, dq_rewriter_index(p->f, v));
 }
 
 static void join(const pass *p, const dq_value *a, const dq_value *b)
@@ -202,7 +202,7 @@ static void look_at_node(const pass *p, const dq_node *node, kind k)
     bool image = k == MAX || k == AVERAGE, all = true;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (has_layout(node, k, i)) {
-            const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+            const dq_tensor *t = dq_match_constant(node->in[i]);
             at(p, node->in[i])->image = at(p, node->in[i])->image || (t && t->rank == AXES);
             image = image || at(p, node->in[i])->image;
             all = all && at(p, node->in[i])->image;
@@ -215,12 +215,12 @@ static void look_at_node(const pass *p, const dq_node *node, kind k)
     at(p, node->out[0])->channels = moderate(channels);
 }
 
-static void look_around(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static void look_around(pass *p)
 {
     for (uint32_t i = 0; i < p->place_count; i++)
         p->places[i] = (place){.up = i, .given = true};
-    for (uint32_t i = 0; i < wanted_count; i++)
-        at(p, wanted[i])->first = true;
+    for (uint32_t i = 0; i < p->f->wanted_count; i++)
+        at(p, p->f->wanted[i])->first = true;
     look_at_convs(p);
     for (uint32_t n = 0; n < p->f->count; n++) {
         const dq_node *node = p->f->nodes[n];
@@ -259,7 +259,8 @@ static bool turns_planes(const dq_rewriter *f, const dq_node *conv)
     const dq_tensor *w = image_weights(conv);
     int64_t deep = w->dims[1] * w->dims[2] * w->dims[3];
     bool pixels = deep == w->dims[1] && dq_node_int(conv, "group", 1) == 1;
-    return f->deepest != SIZE_MAX && (size_t)deep > (pixels ? f->deepest / OF_PIXELS : f->deepest);
+    return f->request->deepest != SIZE_MAX &&
+           (size_t)deep > (pixels ? f->request->deepest / OF_PIXELS : f->request->deepest);
 }
 
 static void weigh(const pass *p)
@@ -323,7 +324,7 @@ static bool turn(pass *p, dq_value *from, dq_value *to, bool last, const dq_node
 static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
 {
     if (!at(p, v)->last) {
-        dq_value *last = dq_rewriter_make_value(p->f, v->name, dq_rewriter_dtype(p->f, v));
+        dq_value *last = dq_rewriter_make_value(p->f, v->name, dq_match_dtype(p->f, v));
         if (!last || !turn(p, v, last, true, like))
             return NULL;
         at(p, v)->last = last;
@@ -420,7 +421,7 @@ static bool move_node(pass *p, const dq_node *node, kind k)
             return false;
     }
     if (k == GLOBAL || alone || is_taken(p, y)) {
-        out = dq_rewriter_make_value(p->f, y->name, dq_rewriter_dtype(p->f, y));
+        out = dq_rewriter_make_value(p->f, y->name, dq_match_dtype(p->f, y));
         if (!out)
             return false;
     }
@@ -452,10 +453,10 @@ static bool keep(pass *p, dq_node *node)
     return w.good && append(p, node);
 }
 
-static bool rewrite(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static bool rewrite(pass *p)
 {
     dq_rewriter *f = p->f;
-    p->capacity = 3 * f->count + wanted_count;
+    p->capacity = 3 * f->count + p->f->wanted_count;
     p->nodes = DQ_NEW_ARRAY(f->arena, p->capacity, dq_node *);
     if (!p->nodes)
         return dq_rewriter_no_memory(f);
@@ -465,9 +466,9 @@ static bool rewrite(pass *p, const dq_value *const *wanted, uint32_t wanted_coun
         if (p->needed[n] && !(is_inside(p, node, k) ? move_node(p, node, k) : keep(p, node)))
             return false;
     }
-    for (uint32_t i = 0; i < wanted_count; i++)
-        if (wanted[i]->graph == f->graph &&
-            !want_first(p, (dq_value *)(uintptr_t)wanted[i], wanted[i]->producer))
+    for (uint32_t i = 0; i < p->f->wanted_count; i++)
+        if (p->f->wanted[i]->graph == f->graph &&
+            !want_first(p, (dq_value *)(uintptr_t)p->f->wanted[i], p->f->wanted[i]->producer))
             return false;
     return true;
 }
@@ -475,7 +476,7 @@ static bool rewrite(pass *p, const dq_value *const *wanted, uint32_t wanted_coun
 /* Of each region the first pool. */
 static void tell(const pass *p)
 {
-    for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
+    for (uint32_t n = 0; n < p->f->count && p->f->request->explain; n++) {
         const dq_node *node = p->f->nodes[n];
         kind k = p->kinds[n];
         if (k != MAX && k != AVERAGE)
@@ -494,25 +495,25 @@ static void tell(const pass *p)
     }
 }
 
-void dq_assign_layout_nhwc(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
+void dq_assign_layout_nhwc(dq_rewriter *f)
 {
-    pass p = {.f = f, .place_count = f->use_count + f->value_count};
-    p.places = DQ_NEW_ARRAY(f->passing, p.place_count, place);
-    p.kinds = DQ_NEW_ARRAY(f->passing, f->count, kind);
+    pass p = {.f = f, .place_count = f->written_count + f->value_count};
+    p.places = DQ_NEW_ARRAY(f->scratch, p.place_count, place);
+    p.kinds = DQ_NEW_ARRAY(f->scratch, f->count, kind);
     uint32_t *uses;
-    if (!p.places || !p.kinds || !dq_rewriter_count_final_uses(f, wanted, wanted_count, &uses, &p.needed)) {
+    if (!p.places || !p.kinds || !dq_rewriter_count_final_uses(f, &uses, &p.needed)) {
         dq_rewriter_no_memory(f);
         return;
     }
     for (uint32_t n = 0; n < f->count; n++)
         p.kinds[n] = p.needed[n] ? kind_of(f, f->nodes[n]) : OTHER;
-    look_around(&p, wanted, wanted_count);
+    look_around(&p);
     weigh(&p);
     tell(&p);
     bool any = false;
     for (uint32_t n = 0; n < f->count; n++)
         any = any || is_inside(&p, f->nodes[n], p.kinds[n]);
-    if (any && rewrite(&p, wanted, wanted_count)) {
+    if (any && rewrite(&p)) {
         f->nodes = p.nodes;
         f->count = p.count;
     }

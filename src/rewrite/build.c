@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New values and nodes for what the patterns replace: made, bound, put in the list, computed. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +27,8 @@ static dq_value *add_value(dq_rewriter *f)
     dq_value *v = DQ_NEW(f->arena, dq_value);
     if (!v)
         return dq_rewriter_no_memory(f), NULL;
-    v->id = f->program->ir->value_count + f->value_count;
-    v->place = f->known + f->value_count;
+    v->id = f->request->ir->value_count + f->value_count;
+    v->place = f->written_count + f->value_count;
     v->graph = f->graph;
     v->name = "";
     f->values[f->value_count++] = v;
@@ -70,7 +68,7 @@ bool dq_rewriter_flip_sign(dq_rewriter *f, dq_dequantized *x)
     if (!dq_rewriter_move_to_quantized(f, x) || (x->dtype != DQ_UINT8 && x->dtype != DQ_INT8) ||
         !x->per_tensor)
         return false;
-    const dq_tensor *from = dq_rewriter_constant(x->codes);
+    const dq_tensor *from = dq_match_constant(x->codes);
     dq_dtype dtype = x->dtype == DQ_INT8 ? DQ_UINT8 : DQ_INT8;
     int64_t step = x->dtype == DQ_INT8 ? 128 : -128;
     if (!from)
@@ -81,7 +79,7 @@ bool dq_rewriter_flip_sign(dq_rewriter *f, dq_dequantized *x)
         return false;
     for (size_t i = 0; i < from->count; i++)
         dq_data(codes, uint8_t)[i] = dq_data(from, uint8_t)[i] ^ 0x80;
-    dq_tensor_put_int(zero, 0, dq_rewriter_zero(x->zero_t, 0) + step);
+    dq_tensor_put_int(zero, 0, dq_match_zero_point(x->zero_t, 0) + step);
     x->zero_t = zero;
     x->dtype = dtype;
     return true;
@@ -165,7 +163,7 @@ dq_status dq_rewriter_bind_types(const dq_rewriter *f, const dq_node *node, dq_d
     dq_status status = types && in ? DQ_OK : dq_no_memory(err, sizeof *types, "a node's types");
     for (uint32_t i = 0; status == DQ_OK && i < node->in_count; i++)
         if (node->in[i]) {
-            types[i].dtype = dq_rewriter_dtype(f, node->in[i]);
+            types[i].dtype = dq_match_dtype(f, node->in[i]);
             in[i] = &types[i];
         }
     if (status == DQ_OK)
@@ -183,7 +181,7 @@ bool dq_rewriter_bind(dq_rewriter *f, dq_node *node)
     const dq_schema *schema = NULL;
     dq_error why;
     dq_status status =
-        dq_schemas_find(f->program->schemas, node->domain, node->op_type, node->opset, &schema, &why);
+        dq_schemas_find(f->request->schemas, node->domain, node->op_type, node->opset, &schema, &why);
     if (status == DQ_OK) {
         node->version = schema->since_version;
         status = dq_schema_check_node(schema, node, &why);
@@ -208,7 +206,7 @@ struct dq_inserted {
 
 bool dq_rewriter_insert_before(dq_rewriter *f, dq_node *node)
 {
-    struct dq_inserted *made = DQ_NEW(f->passing, struct dq_inserted);
+    struct dq_inserted *made = DQ_NEW(f->scratch, struct dq_inserted);
     dq_insertion *here = &f->insertions[f->at];
     if (!made)
         return dq_rewriter_no_memory(f);
@@ -219,6 +217,7 @@ bool dq_rewriter_insert_before(dq_rewriter *f, dq_node *node)
         here->first = made;
     here->last = made;
     f->inserted++;
+    dq_rewriter_add_uses(f, node);
     return true;
 }
 
@@ -228,7 +227,7 @@ bool dq_rewriter_apply_insertions(dq_rewriter *f)
     if (!f->inserted)
         return true;
     dq_node **nodes = DQ_NEW_ARRAY(f->arena, count, dq_node *);
-    dq_insertion *insertions = DQ_NEW_ARRAY(f->passing, count, dq_insertion);
+    dq_insertion *insertions = DQ_NEW_ARRAY(f->scratch, count, dq_insertion);
     if (!nodes || !insertions)
         return dq_rewriter_no_memory(f);
     for (uint32_t n = 0, to = 0; n < f->count; n++) {
@@ -240,81 +239,64 @@ bool dq_rewriter_apply_insertions(dq_rewriter *f)
     f->insertions = insertions;
     f->count = count;
     f->inserted = 0;
+    f->uses_of = NULL; /* positions are others now */
     return true;
 }
 
-uint32_t dq_rewriter_captured_constants(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
-                                        dq_given *given)
+/* Constants that nodes take from the graphs around theirs; written to `bound` unless that is NULL. */
+static uint32_t captured_constants(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
+                                   dq_bound_value *bound)
 {
     uint32_t found = 0;
     for (uint32_t n = 0; n < count; n++)
         for (uint32_t i = 0; i < nodes[n]->in_count; i++) {
             const dq_value *v = nodes[n]->in[i];
-            const dq_tensor *constant = v && v->graph != f->graph ? dq_rewriter_constant(v) : NULL;
-            if (constant && given)
-                given[found] = (dq_given){
-                    .value = v, .tensor = constant, .constant = true, .fixed = true, .lasting = true};
+            const dq_tensor *constant = v && v->graph != f->graph ? dq_match_constant(v) : NULL;
+            if (constant && bound)
+                bound[found] = (dq_bound_value){.value = v, .tensor = constant, .initializer = true};
             found += constant != NULL;
         }
     return found;
 }
 
-dq_status dq_rewriter_evaluate(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
-                               const dq_given *given, uint32_t given_count, const dq_value *wanted,
-                               dq_tensor **out, dq_error *err)
+dq_status dq_rewriter_evaluate_all(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
+                                   const dq_bound_value *bound, uint32_t bound_count,
+                                   const dq_value *const *results, uint32_t result_count,
+                                   const dq_tensor **out, dq_error *err)
 {
-    dq_kernels kernels;
-    dq_plan *plan = NULL;
-    uint32_t outer = dq_rewriter_captured_constants(f, nodes, count, NULL);
-    dq_given *all = DQ_NEW_ARRAY(f->passing, given_count + outer, dq_given);
-    *out = NULL;
+    const uint32_t captured = captured_constants(f, nodes, count, NULL);
+    dq_bound_value *all = DQ_NEW_ARRAY(f->scratch, bound_count + captured, dq_bound_value);
     if (!all)
-        return dq_no_memory(err, (given_count + outer) * sizeof *all, "fused nodes");
-    if (given_count)
-        memcpy(all, given, given_count * sizeof *given);
-    dq_rewriter_captured_constants(f, nodes, count, all + given_count);
-    dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
-    const dq_plan_request request = {.graph = f->graph,
-                                     .nodes = nodes,
-                                     .node_count = count,
-                                     .made = f->values,
-                                     .made_count = f->value_count,
-                                     .given = all,
-                                     .given_count = given_count + outer,
-                                     .wanted = &wanted,
-                                     .wanted_count = 1,
-                                     .kernels = &kernels};
-    DQ_TRY(dq_plan_create(f->program, &request, &plan, err));
-    const dq_tensor *y = dq_plan_output(plan, wanted);
-    dq_status status = DQ_OK;
-    if (y->data)
-        status = dq_tensor_new(f->arena, y->dtype, y->rank, y->dims, 0, out, err);
-    if (*out)
-        memcpy((*out)->data, y->data, y->size);
-    dq_plan_free(plan);
-    return status;
+        return dq_no_memory(err, (bound_count + captured) * sizeof *all, "rewritten nodes");
+    if (bound_count)
+        memcpy(all, bound, bound_count * sizeof *all);
+    captured_constants(f, nodes, count, all + bound_count);
+    const dq_evaluation e = {.graph = f->graph,
+                             .nodes = nodes,
+                             .node_count = count,
+                             .made = f->values,
+                             .made_count = f->value_count,
+                             .bound = all,
+                             .bound_count = bound_count + captured,
+                             .results = results,
+                             .result_count = result_count};
+    return f->request->evaluate(f->request->arg, &e, f->arena, out, err);
+}
+
+dq_status dq_rewriter_evaluate(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
+                               const dq_bound_value *bound, uint32_t bound_count, const dq_value *result,
+                               const dq_tensor **out, dq_error *err)
+{
+    return dq_rewriter_evaluate_all(f, nodes, count, bound, bound_count, &result, 1, out, err);
 }
 
 bool dq_rewriter_insert_or_fold(dq_rewriter *f, dq_node *node)
 {
     dq_error why;
-    dq_tensor *result = NULL;
-    if (dq_rewriter_constant(node->in[0]) && node->out_count == 1 &&
+    const dq_tensor *result = NULL;
+    if (dq_match_constant(node->in[0]) && node->out_count == 1 &&
         dq_rewriter_evaluate(f, &node, 1, NULL, 0, node->out[0], &result, &why) == DQ_OUT_OF_MEMORY)
         return dq_rewriter_no_memory(f);
     node->out[0]->constant = result;
     return result || dq_rewriter_insert_before(f, node);
-}
-
-void dq_rewriter_explain(const dq_rewriter *f, const dq_node *node, const char *format, ...)
-{
-    char text[DQ_NODE_TEXT], decision[384], sentence[DQ_NODE_TEXT + 400];
-    if (!f->why)
-        return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(decision, sizeof decision, format, args);
-    va_end(args);
-    snprintf(sentence, sizeof sentence, "%s: %s", dq_node_text(node, text), decision);
-    f->why(f->why_arg, sentence);
 }

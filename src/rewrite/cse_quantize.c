@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rewrite/cse_quantize.h"
-
-#include "rewrite/rewriter.h"
+/* Common-subexpression elimination for QuantizeLinear: readers of a duplicate use the result of the first
+ * node. Duplicates have equal inputs and attributes. */
+#include "rewrite/match.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ enum { MOST = 8 }; /* quantizations of one value that are compared */
 
 static bool same_value(const dq_value *a, const dq_value *b)
 {
-    const dq_tensor *s = dq_rewriter_constant(a), *t = dq_rewriter_constant(b);
+    const dq_tensor *s = dq_match_constant(a), *t = dq_match_constant(b);
     return a == b ||
            (s && t && !a->is_input && !b->is_input && s->dtype == t->dtype && dq_tensor_same_shape(s, t) &&
             s->count > 0 && memcmp(s->data, t->data, (s->count * dq_dtype_get(s->dtype)->bits + 7) / 8) == 0);

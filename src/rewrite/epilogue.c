@@ -19,7 +19,7 @@ const dq_node *dq_epilogue_next(const dq_rewriter *f, const dq_epilogue *c, cons
     if (!dq_rewriter_has_one_use(f, c->last) || c->inner_count == DQ_EPILOGUE_MAX_VALUES)
         return NULL;
     dq_node *node = dq_rewriter_next_use(f, c->at, c->last, at);
-    if (!node || !dq_rewriter_is(node, op) || !node->out[0])
+    if (!node || !dq_match_op(node, op) || !node->out[0])
         return NULL;
     *other = node->in_count == 2 ? node->in[node->in[0] == c->last] : NULL;
     return node;
@@ -48,15 +48,15 @@ static bool along_channels(const dq_epilogue *c, size_t rank, const int64_t *dim
 
 dq_value *dq_epilogue_per_channel(const dq_epilogue *c, dq_value *v)
 {
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     if (t)
         return t->dtype == DQ_FLOAT && along_channels(c, t->rank, t->dims, t->count) ? v : NULL;
     const dq_node *reshape = v->producer;
-    if (!dq_rewriter_is(reshape, "Reshape") || reshape->in_count != 2 ||
+    if (!dq_match_op(reshape, "Reshape") || reshape->in_count != 2 ||
         dq_node_int(reshape, "allowzero", 0) != 0)
         return NULL;
-    const dq_tensor *shape = dq_rewriter_constant(reshape->in[1]);
-    t = dq_rewriter_constant(reshape->in[0]);
+    const dq_tensor *shape = dq_match_constant(reshape->in[1]);
+    t = dq_match_constant(reshape->in[0]);
     if (!t || !shape || t->dtype != DQ_FLOAT || shape->dtype != DQ_INT64 ||
         !along_channels(c, shape->count, dq_data(shape, int64_t), t->count))
         return NULL;
@@ -65,7 +65,7 @@ dq_value *dq_epilogue_per_channel(const dq_epilogue *c, dq_value *v)
 
 static bool is_any(const dq_node *node, const char *const *ops)
 {
-    while (*ops && !dq_rewriter_is(node, *ops))
+    while (*ops && !dq_match_op(node, *ops))
         ops++;
     return *ops != NULL;
 }
@@ -102,7 +102,7 @@ void dq_epilogue_match_sum(const dq_rewriter *f, dq_epilogue *c)
     const dq_node *node = dq_epilogue_next(f, c, "Add", &at, &other);
     if (!node)
         node = dq_epilogue_next(f, c, "Sum", &at, &other);
-    if (node && other && !dq_rewriter_constant(other) && is_image(other, c->last)) {
+    if (node && other && !dq_match_constant(other) && is_image(other, c->last)) {
         c->z = other;
         dq_epilogue_append(c, node, at);
     }
@@ -114,7 +114,7 @@ void dq_epilogue_match_clips(const dq_rewriter *f, dq_epilogue *c)
     uint32_t at;
     dq_clip own = {-INFINITY, INFINITY};
     while (dq_rewriter_has_one_use(f, c->last) && c->inner_count < DQ_EPILOGUE_MAX_VALUES &&
-           (node = dq_rewriter_next_use(f, c->at, c->last, &at)) && dq_rewriter_read_clip(node, &own)) {
+           (node = dq_rewriter_next_use(f, c->at, c->last, &at)) && dq_match_clip(node, &own)) {
         /* the earlier bounds pass the later ones */
         c->clip =
             (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
@@ -126,9 +126,9 @@ void dq_epilogue_match_clips(const dq_rewriter *f, dq_epilogue *c)
 /* A constant float that spreads over all of the values. */
 static bool is_scalar(const dq_epilogue *c, dq_value *v, float *to)
 {
-    const dq_tensor *t = v ? dq_rewriter_constant(v) : NULL;
+    const dq_tensor *t = v ? dq_match_constant(v) : NULL;
     bool is = t && t->count == 1 && dq_epilogue_per_channel(c, v) == v;
-    *to = is ? dq_rewriter_float(t, 0) : 0;
+    *to = is ? dq_match_float(t, 0) : 0;
     return is && isfinite(*to);
 }
 
@@ -138,16 +138,16 @@ static const dq_node *read_sigmoid(const dq_rewriter *f, dq_epilogue *c, const d
     dq_fgate *g = &c->gate;
     dq_clip clip = {-INFINITY, INFINITY};
     *g = (dq_fgate){.scale = 1, .shift = 0, .low = 0, .high = 1, .divisor = 1, .factor = 1, .term = -0.0f};
-    if (dq_rewriter_is(node, "HardSigmoid")) {
+    if (dq_match_op(node, "HardSigmoid")) {
         g->scale = dq_node_float(node, "alpha", 0.2f);
         g->shift = dq_node_float(node, "beta", 0.5f);
         return node;
     }
-    if (!dq_rewriter_is(node, "Add") || !is_scalar(c, node->in[node->in[0] == c->last], &g->shift) ||
+    if (!dq_match_op(node, "Add") || !is_scalar(c, node->in[node->in[0] == c->last], &g->shift) ||
         !dq_rewriter_has_one_use(f, node->out[0]))
         return NULL;
     const dq_node *bounds = dq_rewriter_next_use(f, *at, node->out[0], at);
-    if (!bounds || bounds->in[0] != node->out[0] || !dq_rewriter_read_clip(bounds, &clip))
+    if (!bounds || bounds->in[0] != node->out[0] || !dq_match_clip(bounds, &clip))
         return NULL;
     g->low = clip.lo;
     g->high = clip.hi;
@@ -175,13 +175,13 @@ static bool join_gate(const dq_rewriter *f, dq_epilogue *c)
         dq_epilogue_append(c, whole, at);
         return true;
     }
-    if (dq_rewriter_uses(f, x) != 2)
+    if (dq_rewriter_use_count(f, x) != 2)
         return false;
     const dq_node *node = dq_rewriter_next_use(f, c->at, x, &at);
     const dq_node *product = node ? dq_rewriter_next_use(f, at, x, &product_at) : NULL;
     const dq_node *sigmoid = product ? read_sigmoid(f, c, node, &at) : NULL;
     dq_value *t = sigmoid ? sigmoid->out[0] : NULL;
-    if (!t || !dq_rewriter_is(product, "Mul") || !dq_rewriter_has_one_use(f, t) ||
+    if (!t || !dq_match_op(product, "Mul") || !dq_rewriter_has_one_use(f, t) ||
         product->in[product->in[0] == x] != t) {
         c->inner_count = inner;
         return false;
@@ -235,10 +235,7 @@ bool dq_epilogue_gate_attr(dq_rewriter *f, const dq_epilogue *c, const char *nam
 
 void dq_epilogue_replace(dq_rewriter *f, const dq_epilogue *c, dq_node *made)
 {
-    f->nodes[c->at] = made;
-    for (uint32_t i = 0; i < c->inner_count; i++)
-        if (dq_rewriter_at(f, c->inner[i]) < f->use_count)
-            f->uses[dq_rewriter_at(f, c->inner[i])] = 0; /* its one reader has become part of `made` */
+    dq_rewriter_replace(f, c->at, made);
 }
 
 bool dq_epilogue_to_float(dq_rewriter *f, const dq_epilogue *c, const dq_node *conv, uint32_t in_count,

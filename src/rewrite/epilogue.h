@@ -4,7 +4,7 @@
 #ifndef DQ_REWRITE_EPILOGUE_H
 #define DQ_REWRITE_EPILOGUE_H
 
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 

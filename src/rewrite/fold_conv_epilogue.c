@@ -28,7 +28,7 @@ typedef struct affine {
 
 static bool constant_floats(const dq_node *node, uint32_t i, size_t count, const float **data)
 {
-    const dq_tensor *t = dq_rewriter_constant(dq_node_input(node, i));
+    const dq_tensor *t = dq_match_constant(dq_node_input(node, i));
     bool fits = t && t->dtype == DQ_FLOAT && t->rank == 1 && t->count == count;
     *data = fits ? dq_data(t, float) : NULL;
     return fits;
@@ -68,12 +68,12 @@ static bool join_normalization(const dq_node *node, const dq_epilogue *c, affine
 
 static bool join_constant(const dq_value *constant, bool factor, const dq_epilogue *c, affine *a)
 {
-    const dq_tensor *t = dq_rewriter_constant(constant);
+    const dq_tensor *t = dq_match_constant(constant);
     for (size_t i = 0; i < t->count; i++)
-        if (!isfinite(dq_rewriter_float(t, i)))
+        if (!isfinite(dq_match_float(t, i)))
             return false;
     for (size_t i = 0; i < c->channels; i++) {
-        double v = (double)dq_rewriter_float(t, t->count == 1 ? 0 : i);
+        double v = (double)dq_match_float(t, t->count == 1 ? 0 : i);
         a->factor[i] *= factor ? v : 1;
         a->term[i] = factor ? a->term[i] * v : a->term[i] + v;
     }
@@ -118,9 +118,9 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
 {
     static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
     int kind = CONV;
-    while (kind <= MATMUL && !dq_rewriter_is(node, names[kind]))
+    while (kind <= MATMUL && !dq_match_op(node, names[kind]))
         kind++;
-    const dq_tensor *w = kind <= MATMUL ? dq_rewriter_constant(node->in[1]) : NULL;
+    const dq_tensor *w = kind <= MATMUL ? dq_match_constant(node->in[1]) : NULL;
     if (!w || w->rank < (kind <= TRANSPOSED ? 3 : 2) || !node->out[0] || w->count == 0 ||
         (w->dtype != DQ_FLOAT && (w->dtype != DQ_FLOAT16 || kind != CONV)))
         return false;
@@ -152,7 +152,7 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
 static bool read_bias(const product *p, const dq_tensor **bias)
 {
     dq_value *v = dq_node_input(p->node, 2);
-    *bias = dq_rewriter_constant(v);
+    *bias = dq_match_constant(v);
     if (!v)
         return true;
     if (!*bias || (*bias)->dtype != DQ_FLOAT)
@@ -177,7 +177,7 @@ static bool apply(dq_rewriter *f, const product *p, const affine *a, dq_value **
     for (size_t i = 0; i < w->count; i++) {
         size_t channel = i / p->inner % p->outer, group = i / (p->inner * p->outer) / p->group_in;
         dq_data(made, float)[i] =
-            (float)((double)dq_rewriter_float(w, i) * a->factor[group * p->outer + channel]);
+            (float)((double)dq_match_float(w, i) * a->factor[group * p->outer + channel]);
     }
     return true;
 }
@@ -190,13 +190,13 @@ static bool begin_affine(dq_rewriter *f, const product *p, affine *a)
     const dq_tensor *t;
     if (!read_bias(p, &t))
         return false;
-    *a = (affine){DQ_NEW_ARRAY(f->passing, channels, double), DQ_NEW_ARRAY(f->passing, channels, double),
+    *a = (affine){DQ_NEW_ARRAY(f->scratch, channels, double), DQ_NEW_ARRAY(f->scratch, channels, double),
                   false, false};
     if (!a->factor || !a->term)
         return dq_rewriter_no_memory(f);
     for (size_t i = 0; i < channels; i++) {
         a->factor[i] = 1;
-        a->term[i] = t ? (double)dq_rewriter_float(t, t->count == 1 ? 0 : i) * beta : -0.0;
+        a->term[i] = t ? (double)dq_match_float(t, t->count == 1 ? 0 : i) * beta : -0.0;
     }
     return true;
 }
@@ -234,8 +234,9 @@ static dq_node *make(dq_rewriter *f, const product *p, dq_value *const *in)
     return made;
 }
 
-bool dq_fold_conv_epilogue(dq_rewriter *f, uint32_t at)
+bool dq_fold_conv_epilogue(dq_rewriter *f)
 {
+    uint32_t at = f->at;
     product p;
     affine a = {0};
     if (!read_product(f->nodes[at], at, &p))

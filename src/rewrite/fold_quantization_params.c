@@ -2,14 +2,13 @@
 /* Operands that a model computes from constants, as constants: weights that it keeps in float and quantizes
  * itself (QuantizeLinear before DequantizeLinear), codes that are clipped or unpacked, scales that are cast
  * or reshaped. Patterns then see codes and parameters as if the file held them. */
-#include "plan/fold.h"
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <string.h>
 
 static bool is_fixed(const dq_rewriter *f, const bool *fixed, const dq_value *v)
 {
-    return !v || dq_rewriter_constant(v) || (v->graph == f->graph && fixed[dq_rewriter_at(f, v)]);
+    return !v || dq_match_constant(v) || (v->graph == f->graph && fixed[dq_rewriter_index(f, v)]);
 }
 
 static bool follows(const dq_rewriter *f, const bool *fixed, const dq_node *node)
@@ -31,64 +30,49 @@ static uint32_t want(const dq_rewriter *f, const bool *fixed, const dq_node *nod
         return 0;
     for (uint32_t i = !dequantizes; i < node->in_count && i < 3; i++) {
         const dq_value *v = node->in[i];
-        if (v && !dq_rewriter_constant(v) && is_fixed(f, fixed, v))
+        if (v && !dq_match_constant(v) && is_fixed(f, fixed, v))
             wanted[count++] = v;
     }
     return count;
 }
 
-static bool settle(dq_rewriter *f, const dq_value *v, const dq_tensor *t)
+static bool stand_in(dq_rewriter *f, const dq_value *v, const dq_tensor *t)
 {
     dq_value *made = dq_rewriter_make_value(f, v->name, t->dtype);
     if (!made)
         return false;
     made->constant = t;
-    f->settled[dq_rewriter_at(f, v)] = made;
+    dq_rewriter_record(f, v)->constant = made;
     return true;
 }
 
-/* The plan keeps what it folds in the program. A fault is told where the graph itself is planned. */
+/* What cannot be computed stays: the plan reports the fault. */
 static bool compute(dq_rewriter *f, dq_node *const *nodes, uint32_t count, const dq_value *const *wanted,
                     uint32_t wanted_count)
 {
-    dq_kernels kernels;
-    dq_plan *plan = NULL;
     dq_error why;
-    uint32_t outer = dq_rewriter_captured_constants(f, nodes, count, NULL);
-    dq_given *given = DQ_NEW_ARRAY(f->passing, outer, dq_given);
-    if (!given)
+    const dq_tensor **tensors = DQ_NEW_ARRAY(f->scratch, wanted_count, const dq_tensor *);
+    if (!tensors)
         return dq_rewriter_no_memory(f);
-    dq_rewriter_captured_constants(f, nodes, count, given);
-    dq_kernels_select(1, &kernels); /* portable C: fusion does not depend on the CPU */
-    const dq_plan_request request = {.graph = f->graph,
-                                     .nodes = nodes,
-                                     .node_count = count,
-                                     .made = f->values,
-                                     .made_count = f->value_count,
-                                     .given = given,
-                                     .given_count = outer,
-                                     .wanted = wanted,
-                                     .wanted_count = wanted_count,
-                                     .kernels = &kernels};
-    dq_status status = dq_plan_create(f->program, &request, &plan, &why);
+    const dq_status status =
+        dq_rewriter_evaluate_all(f, nodes, count, NULL, 0, wanted, wanted_count, tensors, &why);
     bool good = status != DQ_OUT_OF_MEMORY || dq_rewriter_no_memory(f);
-    for (uint32_t i = 0; good && status == DQ_OK && i < wanted_count; i++) {
-        const dq_tensor *t = dq_folded_get(f->program->folded, wanted[i]->id);
-        good = !t || f->settled[dq_rewriter_at(f, wanted[i])] || settle(f, wanted[i], t);
-    }
-    dq_plan_free(plan);
+    for (uint32_t i = 0; good && status == DQ_OK && i < wanted_count; i++)
+        good =
+            !tensors[i] || dq_rewriter_record(f, wanted[i])->constant || stand_in(f, wanted[i], tensors[i]);
     return good;
 }
 
-bool dq_fold_quantization_params(dq_rewriter *f)
+void dq_fold_quantization_params(dq_rewriter *f)
 {
     uint32_t count = 0, wanted_count = 0;
-    bool *fixed = DQ_NEW_ARRAY(f->passing, f->use_count, bool);
-    dq_node **nodes = DQ_NEW_ARRAY(f->passing, f->count, dq_node *);
-    const dq_value **wanted = DQ_NEW_ARRAY(f->passing, (size_t)f->count * 3, const dq_value *);
-    f->settled = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
-    if (!fixed || !nodes || !wanted || !f->settled)
-        return dq_rewriter_no_memory(f);
+    bool *fixed = DQ_NEW_ARRAY(f->scratch, f->record_count, bool);
+    dq_node **nodes = DQ_NEW_ARRAY(f->scratch, f->count, dq_node *);
+    const dq_value **wanted = DQ_NEW_ARRAY(f->scratch, (size_t)f->count * 3, const dq_value *);
+    if (!fixed || !nodes || !wanted) {
+        dq_rewriter_no_memory(f);
+        return;
+    }
     for (uint32_t n = 0; n < f->count; n++) {
         dq_node *node = f->nodes[n];
         wanted_count += want(f, fixed, node, wanted + wanted_count);
@@ -97,22 +81,22 @@ bool dq_fold_quantization_params(dq_rewriter *f)
         nodes[count++] = node;
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i])
-                fixed[dq_rewriter_at(f, node->out[i])] = true;
+                fixed[dq_rewriter_index(f, node->out[i])] = true;
     }
-    return wanted_count == 0 || compute(f, nodes, count, wanted, wanted_count);
+    if (wanted_count)
+        (void)compute(f, nodes, count, wanted, wanted_count);
 }
 
-dq_value *dq_rewriter_resolve(const dq_rewriter *f, dq_value *v)
+dq_value *dq_match_resolve(const dq_rewriter *f, dq_value *v)
 {
-    return v && dq_rewriter_at(f, v) < f->use_count && f->settled[dq_rewriter_at(f, v)]
-               ? f->settled[dq_rewriter_at(f, v)]
-               : v;
+    const dq_value_record *record = v ? dq_rewriter_record(f, v) : NULL;
+    return record && record->constant ? record->constant : v;
 }
 
 /* Codes of 2 or 4 bits as a constant of 8. */
 static bool widen(dq_rewriter *f, dq_value *v)
 {
-    const dq_tensor *from = v ? dq_rewriter_constant(dq_rewriter_resolve(f, v)) : NULL;
+    const dq_tensor *from = v ? dq_match_constant(dq_match_resolve(f, v)) : NULL;
     bool is_signed = from && (from->dtype == DQ_INT4 || from->dtype == DQ_INT2);
     dq_tensor *to;
     if (!from || (!is_signed && from->dtype != DQ_UINT4 && from->dtype != DQ_UINT2))
@@ -121,20 +105,20 @@ static bool widen(dq_rewriter *f, dq_value *v)
         dq_rewriter_make_constant(f, is_signed ? DQ_INT8 : DQ_UINT8, from->rank, from->dims, &to);
     for (size_t i = 0; made && i < from->count; i++)
         dq_tensor_put_int(to, i, dq_tensor_get_int(from, i));
-    f->settled[dq_rewriter_at(f, v)] = made;
+    dq_rewriter_record(f, v)->constant = made;
     return made != NULL;
 }
 
-bool dq_rewriter_dequantized_weights(dq_rewriter *f, const dq_value *v, dq_dequantized *out)
+bool dq_match_dequantized_weights(dq_rewriter *f, const dq_value *v, dq_dequantized *out)
 {
-    if (!dq_rewriter_dequantized(f, v, true, out)) {
-        const dq_node *node = dq_rewriter_skip_moves(f, v)->producer;
-        const dq_tensor *scale = dq_rewriter_is(node, "DequantizeLinear") && v->graph == f->graph
-                                     ? dq_rewriter_constant(dq_rewriter_resolve(f, node->in[1]))
+    if (!dq_match_dequantized(f, v, true, out)) {
+        const dq_node *node = dq_match_skip_moves(f, v)->producer;
+        const dq_tensor *scale = dq_match_op(node, "DequantizeLinear") && v->graph == f->graph
+                                     ? dq_match_constant(dq_match_resolve(f, node->in[1]))
                                      : NULL;
         if (!scale || scale->rank > 1 || !widen(f, node->in[0]) || !widen(f, dq_node_input(node, 2)))
             return false;
-        if (!dq_rewriter_dequantized(f, v, true, out))
+        if (!dq_match_dequantized(f, v, true, out))
             return false;
     }
     return out->dtype != DQ_INT32 && dq_rewriter_move_to_quantized(f, out);

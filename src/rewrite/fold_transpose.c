@@ -6,7 +6,7 @@
  *   Transpose, Reshape, Unsqueeze and Expand  → the same of moved(Mul(b, factor)): Expand repeats elements
  *
  * Exact to the bit. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <string.h>
 
@@ -21,9 +21,8 @@ typedef struct operand {
 
 static const dq_node *only(const dq_rewriter *f, const dq_value *v, const char *op)
 {
-    return v->graph == f->graph && dq_rewriter_has_one_use(f, v) && dq_rewriter_is(v->producer, op)
-               ? v->producer
-               : NULL;
+    return v->graph == f->graph && dq_rewriter_has_one_use(f, v) && dq_match_op(v->producer, op) ? v->producer
+                                                                                                 : NULL;
 }
 
 /* Whether the node swaps the last two axes. */
@@ -39,7 +38,7 @@ static bool swaps(const dq_node *node)
 
 static bool is_factor(const dq_value *v)
 {
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     return t && t->rank == 0;
 }
 
@@ -90,13 +89,13 @@ static bool multiply_first(dq_rewriter *f, const dq_node *last, dq_dtype dtype, 
 bool dq_fold_transpose(dq_rewriter *f)
 {
     dq_node *last = f->nodes[f->at];
-    if (!dq_rewriter_is(last, "MatMul"))
+    if (!dq_match_op(last, "MatMul"))
         return false;
-    const dq_dtype dtype = dq_rewriter_dtype(f, last->in[1]);
+    const dq_dtype dtype = dq_match_dtype(f, last->in[1]);
     if (dtype != DQ_FLOAT && dtype != DQ_FLOAT16)
         return false;
     operand o = read_operand(f, last->in[1]);
-    if ((!o.turned && !o.count) || dq_rewriter_constant(o.from) ||
+    if ((!o.turned && !o.count) || dq_match_constant(o.from) ||
         (o.factor && !multiply_first(f, last, dtype, &o)))
         return false;
     dq_value *in[2] = {last->in[0], o.from};
@@ -106,7 +105,7 @@ bool dq_fold_transpose(dq_rewriter *f)
     made->attrs[0] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = o.turned};
     if (!dq_rewriter_bind(f, made))
         return false;
-    f->nodes[f->at] = made;
+    dq_rewriter_replace(f, f->at, made);
     dq_rewriter_explain(f, last,
                         o.turned
                             ? "fused with the Transpose of its right operand, which is read where it stands"

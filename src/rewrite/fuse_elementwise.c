@@ -15,32 +15,32 @@
 #include <math.h>
 #include <string.h>
 
-static bool look_around(dq_chain_pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static bool look_around(dq_chain_pass *p)
 {
     dq_rewriter *f = p->f;
-    uint32_t values = f->use_count + f->value_count;
-    p->by = DQ_NEW_ARRAY(f->passing, values, dq_node *);
-    p->place = DQ_NEW_ARRAY(f->passing, values, uint32_t);
-    p->first = DQ_NEW_ARRAY(f->passing, values, uint32_t);
+    uint32_t values = f->written_count + f->value_count;
+    p->by = DQ_NEW_ARRAY(f->scratch, values, dq_node *);
+    p->place = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
+    p->first = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
     p->gone = DQ_NEW(f->arena, dq_node);
     if (!p->by || !p->place || !p->first || !p->gone)
         return dq_rewriter_no_memory(f);
-    if (!dq_rewriter_count_final_uses(f, wanted, wanted_count, &p->uses, &p->needed) ||
+    if (!dq_rewriter_count_final_uses(f, &p->uses, &p->needed) ||
         !dq_rewriter_list_uses(f, p->needed, values, &p->readings))
         return false;
     *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
     for (uint32_t n = 0; n < f->count; n++)
         for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
             if (f->nodes[n]->out[i]) {
-                p->by[dq_rewriter_at(f, f->nodes[n]->out[i])] = f->nodes[n];
-                p->place[dq_rewriter_at(f, f->nodes[n]->out[i])] = n;
+                p->by[dq_rewriter_index(f, f->nodes[n]->out[i])] = f->nodes[n];
+                p->place[dq_rewriter_index(f, f->nodes[n]->out[i])] = n;
             }
     return true;
 }
 
 static uint32_t uses_of(const dq_chain_pass *p, const dq_value *v)
 {
-    return p->uses[dq_rewriter_at(p->f, v)];
+    return p->uses[dq_rewriter_index(p->f, v)];
 }
 
 /* ---- A chain ------------------------------------------------------------------------------------------ */
@@ -48,7 +48,7 @@ static uint32_t uses_of(const dq_chain_pass *p, const dq_value *v)
 static bool has_limits(const dq_node *node)
 {
     for (uint32_t i = 1; i < node->in_count; i++) {
-        const dq_tensor *t = dq_rewriter_constant(node->in[i]);
+        const dq_tensor *t = dq_match_constant(node->in[i]);
         if (node->in[i] && (!t || t->dtype != DQ_FLOAT || t->count != 1 || t->rank != 0))
             return false;
     }
@@ -58,9 +58,9 @@ static bool has_limits(const dq_node *node)
 /* What the kernels' table calls the node; NULL: it has none. */
 static const char *step_name(const dq_node *node)
 {
-    if (dq_rewriter_is(node, "Sum"))
+    if (dq_match_op(node, "Sum"))
         return node->in_count > 1 ? "Add" : NULL;
-    if (dq_rewriter_is(node, "Gelu") && strcmp(dq_node_string(node, "approximate", "none"), "none") != 0)
+    if (dq_match_op(node, "Gelu") && strcmp(dq_node_string(node, "approximate", "none"), "none") != 0)
         return "GeluTanh";
     return node->op_type;
 }
@@ -71,13 +71,13 @@ static bool is_step(const dq_chain_pass *p, const dq_node *node)
     const dq_ew_named *row = name ? dq_ew_find(name, strlen(name)) : NULL;
     if (!row || node->opset < 7 || node->out_count != 1 || node->in_count == 0 || node->graph != p->f->graph)
         return false;
-    bool folds = dq_rewriter_is(node, "Sum") || dq_rewriter_is(node, "Min") || dq_rewriter_is(node, "Max");
-    if (dq_rewriter_is(node, "Clip") ? !has_limits(node) : !folds && node->in_count != row->operands)
+    bool folds = dq_match_op(node, "Sum") || dq_match_op(node, "Min") || dq_match_op(node, "Max");
+    if (dq_match_op(node, "Clip") ? !has_limits(node) : !folds && node->in_count != row->operands)
         return false;
     if (folds && (node->in_count < 2 || node->in_count > 4))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && dq_rewriter_dtype(p->f, node->in[i]) != DQ_FLOAT)
+        if (node->in[i] && dq_match_dtype(p->f, node->in[i]) != DQ_FLOAT)
             return false;
     return node->in[0] != NULL;
 }
@@ -88,12 +88,12 @@ static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quanti
 {
     dq_dequantized x;
     if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
-        !dq_rewriter_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
+        !dq_match_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
         return false;
     const dq_node *q = dq_chain_giver(p, x.codes);
-    return q && !q->made && uses_of(p, x.codes) == 1 && dq_rewriter_quantized(p->f, q, true, before) &&
+    return q && !q->made && uses_of(p, x.codes) == 1 && dq_match_quantized(p->f, q, true, before) &&
            before->dtype == x.dtype &&
-           dq_rewriter_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
+           dq_match_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
            is_step(p, dq_chain_giver(p, q->in[0]));
 }
 
@@ -142,7 +142,7 @@ static bool fits(const dq_chain_pass *p, const dq_chain *c)
             if (!known)
                 seen[inputs++] = v;
         }
-        if (dq_rewriter_is(node, "Clip"))
+        if (dq_match_op(node, "Clip"))
             limits += 2; /* those that are left out are made */
     }
     return inputs + limits <= DQ_CHAIN_INPUTS && steps <= DQ_CHAIN_STEPS;
@@ -190,8 +190,8 @@ static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
         if (c->in[i] == v || (c->codes[i].node && c->codes[i].node->out[0] == v))
             return i;
     bool coded = dq_chain_giver(p, v) && !dq_chain_giver(p, v)->made &&
-                 dq_rewriter_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor &&
-                 x.dtype != DQ_INT32 && !dq_rewriter_constant(x.codes);
+                 dq_match_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor && x.dtype != DQ_INT32 &&
+                 !dq_match_constant(x.codes);
     c->codes[c->in_count] = coded ? x : (dq_dequantized){0};
     c->in[c->in_count] = coded ? x.codes : v;
     return c->in_count++;
@@ -249,11 +249,11 @@ static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int6
     dq_value *const *in = dq_chain_operands(p, node, &ins);
     int64_t result = emit(p, c, in[0], limits);
     const char *name = in == node->in ? step_name(node) : DQ_EW_ROUND_TRIP;
-    if (dq_rewriter_is(node, "Clip"))
+    if (dq_match_op(node, "Clip"))
         result = add_step(c, node, name, result, limits[2 * at], limits[2 * at + 1]);
     else if (ins == 1)
         result = add_step(c, node, name, result, -1, -1);
-    for (uint32_t i = 1; i < ins && !dq_rewriter_is(node, "Clip"); i++)
+    for (uint32_t i = 1; i < ins && !dq_match_op(node, "Clip"); i++)
         result = add_step(c, node, name, result, emit(p, c, node->in[i], limits), -1);
     c->of[c->steps - 1] = v;
     return result;
@@ -264,7 +264,7 @@ static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
     int64_t limits[2 * DQ_CHAIN_STEPS] = {0};
     add_inputs(p, c);
     for (uint32_t n = 0; n < c->count; n++)
-        for (uint32_t k = 0; k < 2 && dq_rewriter_is(c->nodes[n], "Clip"); k++) {
+        for (uint32_t k = 0; k < 2 && dq_match_op(c->nodes[n], "Clip"); k++) {
             const dq_node *node = c->nodes[n];
             bool given = node->in_count > k + 1 && node->in[k + 1];
             float absent = k ? dq_node_float(node, "max", INFINITY) : dq_node_float(node, "min", -INFINITY);
@@ -312,12 +312,11 @@ static void step_numbers(const dq_rewriter *f, const dq_chain *c, uint32_t s, fl
     to[0] = dq_node_float(c->like[s], "alpha", 1);
     to[1] = dq_node_float(c->like[s], "beta", 0.5f);
     to[2] = dq_node_float(c->like[s], "gamma", 1);
-    if (strcmp(c->name[s], DQ_EW_ROUND_TRIP) == 0 &&
-        dq_rewriter_dequantized(f, c->like[s]->out[0], true, &x)) {
+    if (strcmp(c->name[s], DQ_EW_ROUND_TRIP) == 0 && dq_match_dequantized(f, c->like[s]->out[0], true, &x)) {
         int64_t most = (int64_t)1 << dq_dtype_get(x.dtype)->bits;
         int64_t low =
-            (x.dtype == DQ_INT8 || x.dtype == DQ_INT16 ? -most / 2 : 0) - dq_rewriter_zero(x.zero_t, 0);
-        to[0] = dq_rewriter_scale(x.scale_t, 0);
+            (x.dtype == DQ_INT8 || x.dtype == DQ_INT16 ? -most / 2 : 0) - dq_match_zero_point(x.zero_t, 0);
+        to[0] = dq_match_scale(x.scale_t, 0);
         to[1] = (float)low;
         to[2] = (float)(low + most - 1);
     }
@@ -334,15 +333,15 @@ static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized 
         step_numbers(f, c, s, numbers + n);
     for (uint32_t i = 0; i < c->in_count; i++) {
         const dq_dequantized *x = &c->codes[i];
-        numbers[n++] = x->node ? dq_rewriter_scale(x->scale_t, 0) : 1;
-        codes[m++] = x->node ? dq_rewriter_zero(x->zero_t, 0) : 0;
+        numbers[n++] = x->node ? dq_match_scale(x->scale_t, 0) : 1;
+        codes[m++] = x->node ? dq_match_zero_point(x->zero_t, 0) : 0;
     }
     for (int i = 0; i < (also ? 2 : 1); i++) {
         bool quantizes = q && i == 0;
-        numbers[n++] = quantizes ? dq_rewriter_scale(q->scale_t, 0) : 1;
+        numbers[n++] = quantizes ? dq_match_scale(q->scale_t, 0) : 1;
         codes[m++] = last;
         codes[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
-        codes[m++] = quantizes ? dq_rewriter_zero(q->zero_t, 0) : 0;
+        codes[m++] = quantizes ? dq_match_zero_point(q->zero_t, 0) : 0;
     }
     dq_node *node =
         dq_rewriter_node(f, "dqrun", "Elementwise", 1, c->nodes[0], c->in_count, c->in, out, ATTRS);
@@ -368,7 +367,7 @@ dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_valu
  * into chains does not come back: it is passed over once. */
 static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
 {
-    const uint32_t i = dq_rewriter_at(p->f, v), end = p->readings.start[i + 1];
+    const uint32_t i = dq_rewriter_index(p->f, v), end = p->readings.start[i + 1];
     uint32_t *first = &p->first[i];
     if (!*first)
         *first = p->readings.start[i];
@@ -391,11 +390,11 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
     const dq_rewriter *f = p->f;
     const dq_node *last = f->nodes[f->at];
     *e = (ending){0};
-    e->quantizes = !last->made && dq_rewriter_quantized(f, last, true, &e->q);
+    e->quantizes = !last->made && dq_match_quantized(f, last, true, &e->q);
     e->v = e->quantizes ? last->in[0] : last->out_count > 0 ? last->out[0] : NULL;
     if (!e->v)
         return false;
-    const dq_value *before = e->quantizes ? dq_rewriter_before_moves_without_nan(f, &e->q, &e->tail) : e->v;
+    const dq_value *before = e->quantizes ? dq_match_moves_without_nan(f, &e->q, &e->tail) : e->v;
     if (e->tail.count > 0 && is_step(p, dq_chain_giver(p, before)))
         e->v = (dq_value *)(uintptr_t)before;
     else
@@ -407,7 +406,7 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
 /* What gives the value, before the node that is looked at, is in the chain now. */
 static void leave_out(dq_chain_pass *p, const dq_value *v)
 {
-    uint32_t n = p->place[dq_rewriter_at(p->f, v)];
+    uint32_t n = p->place[dq_rewriter_index(p->f, v)];
     if (n < p->f->at) {
         p->f->nodes[n] = p->gone;
         p->needed[n] = false;
@@ -419,7 +418,7 @@ static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const en
 {
     dq_rewriter *f = p->f;
     if (e->tail.count == 0)
-        f->nodes[f->at] = made;
+        dq_rewriter_replace(f, f->at, made);
     else if (!dq_rewriter_replace_quantize(f, made, &e->q, &e->tail))
         return false;
     for (uint32_t i = 0; i < c->count; i++) {
@@ -468,7 +467,7 @@ static bool has_form(const dq_node *node)
         "Conv",        "ConvTranspose",     "Gemm",       "MatMul",  "Add",    "Mul",  "Sum",
         "AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "Concat", "Where"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (dq_rewriter_is(node, names[i]))
+        if (dq_match_op(node, names[i]))
             return true;
     return false;
 }
@@ -480,7 +479,7 @@ static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_
 {
     dq_quantized q;
     dq_dequantized x;
-    if (!dq_rewriter_quantized(p->f, node, true, &q))
+    if (!dq_match_quantized(p->f, node, true, &q))
         return "its parameters are not one constant scale and zero point for 8 or 16 bits";
     if (!before || before->made)
         return NULL;
@@ -492,19 +491,19 @@ static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_
     }
     if (!has_form(before))
         return "this operator has no form that works on codes";
-    for (uint32_t i = dq_rewriter_is(before, "Where"); i < before->in_count && i < 2; i++)
-        if (!dq_rewriter_dequantized(p->f, before->in[i], true, &x))
+    for (uint32_t i = dq_match_op(before, "Where"); i < before->in_count && i < 2; i++)
+        if (!dq_match_dequantized(p->f, before->in[i], true, &x))
             return i ? "its second operand does not come from codes" : "its operand does not come from codes";
     return "the types or parameters of its operands and of its result do not go together";
 }
 
 static void tell_rest(const dq_chain_pass *p)
 {
-    for (uint32_t n = 0; n < p->f->count && p->f->why; n++) {
+    for (uint32_t n = 0; n < p->f->count && p->f->request->explain; n++) {
         const dq_node *node = p->f->nodes[n];
         if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
             continue;
-        const dq_value *v = dq_rewriter_skip_moves(p->f, node->in[0]);
+        const dq_value *v = dq_match_skip_moves(p->f, node->in[0]);
         const dq_node *before = dq_chain_giver(p, v);
         const char *why = reason(p, node, v, before);
         char text[DQ_NODE_TEXT];
@@ -514,10 +513,10 @@ static void tell_rest(const dq_chain_pass *p)
     }
 }
 
-void dq_fuse_elementwise(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
+void dq_fuse_elementwise(dq_rewriter *f)
 {
     dq_chain_pass p = {.f = f};
-    if (!look_around(&p, wanted, wanted_count))
+    if (!look_around(&p))
         return;
     for (f->at = f->count; f->at-- > 0 && !f->failed;)
         if (p.needed[f->at])

@@ -3,7 +3,7 @@
 #ifndef DQ_REWRITE_FUSE_ELEMENTWISE_H
 #define DQ_REWRITE_FUSE_ELEMENTWISE_H
 
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 enum { DQ_CHAIN_INPUTS = 8, DQ_CHAIN_STEPS = 24, DQ_CHAIN_ARGS = 3 };
 
@@ -11,13 +11,13 @@ enum { DQ_CHAIN_INPUTS = 8, DQ_CHAIN_STEPS = 24, DQ_CHAIN_ARGS = 3 };
 typedef struct dq_chain_pass {
     dq_rewriter *f;
     /* by the index of a value: */
-    uint32_t *uses;       /* reads by nodes that are needed … */
-    dq_use_list readings; /* … and their positions … */
-    uint32_t *first;      /* … and 0, or the first of those that may still be there */
-    dq_node **by;         /* the needed node that gives it … */
-    uint32_t *place;      /* … and its position */
-    bool *needed;         /* by position */
-    dq_node *gone;        /* stands where a node was that went into a chain: gives nothing */
+    uint32_t *uses;            /* reads by nodes that are needed … */
+    dq_use_positions readings; /* … and their positions … */
+    uint32_t *first;           /* … and 0, or the first of those that may still be there */
+    dq_node **by;              /* the needed node that gives it … */
+    uint32_t *place;           /* … and its position */
+    bool *needed;              /* by position */
+    dq_node *gone;             /* stands where a node was that went into a chain: gives nothing */
 } dq_chain_pass;
 
 /** Nodes, their last one first, that shall be one. */
@@ -37,7 +37,7 @@ typedef struct dq_chain {
 /** The needed node that gives the value; NULL: there is none. */
 static inline dq_node *dq_chain_giver(const dq_chain_pass *p, const dq_value *v)
 {
-    return p->by[dq_rewriter_at(p->f, v)];
+    return p->by[dq_rewriter_index(p->f, v)];
 }
 
 /** What a node of a chain reads. Both nodes of a round trip are one step, in chains the second one stands for

@@ -22,9 +22,9 @@ typedef struct look {
 static bool is_one_constant(const look *l, const dq_value *v)
 {
     dq_dequantized x;
-    const dq_tensor *t = dq_rewriter_constant(v);
-    if (!t && dq_rewriter_dequantized(l->p->f, v, true, &x))
-        t = dq_rewriter_constant(x.codes);
+    const dq_tensor *t = dq_match_constant(v);
+    if (!t && dq_match_dequantized(l->p->f, v, true, &x))
+        t = dq_match_constant(x.codes);
     return t && t->count == 1;
 }
 
@@ -34,7 +34,7 @@ static void meet_root(look *l, const dq_value *v)
     if (is_one_constant(l, v))
         return;
     if (!l->leaf || v != l->leaf->out[0]) {
-        l->other = l->other || !dq_rewriter_dequantized(l->p->f, v, true, &x) || !x.per_tensor || x.moved ||
+        l->other = l->other || !dq_match_dequantized(l->p->f, v, true, &x) || !x.per_tensor || x.moved ||
                    dq_dtype_get(x.dtype)->bits != 16;
         v = l->other ? v : x.codes;
     }
@@ -83,7 +83,7 @@ static const dq_node *find_cut(const dq_chain_pass *p, const dq_chain *c)
         const dq_node *node = c->nodes[n];
         dq_dequantized x;
         if (strcmp(node->op_type, "DequantizeLinear") != 0 ||
-            !dq_rewriter_dequantized(p->f, node->out[0], true, &x) || dq_dtype_get(x.dtype)->bits != 16)
+            !dq_match_dequantized(p->f, node->out[0], true, &x) || dq_dtype_get(x.dtype)->bits != 16)
             continue;
         const look before = look_from(p, c, node, NULL), behind = look_from(p, c, c->nodes[0], node);
         uint32_t steps = is_function(&before) ? before.steps : 0;

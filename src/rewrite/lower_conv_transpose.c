@@ -7,7 +7,7 @@
  *   QLinearConv (kernel: ceil(kernel / stride)) → DepthToSpace → Slice
  *
  * Weights that are not there have the code of zero. The sums are the same, exactly. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <limits.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static dq_value *make_weights(dq_rewriter *f, const shape *s, const dq_tensor *w
                     size_t channel = c / s->group_out * s->group_in + i, out = c % s->group_out;
                     int64_t from = source(s, phase, at);
                     *to++ = from < 0
-                                ? (uint8_t)dq_rewriter_zero(zero, out)
+                                ? (uint8_t)dq_match_zero_point(zero, out)
                                 : dq_data(w, uint8_t)[(channel * s->group_out + out) * kernel + (size_t)from];
                 }
     return v;
@@ -212,7 +212,7 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
                                  const dq_dequantized *w, const dq_tensor *bias, const dq_tensor *float_bias,
                                  const dq_quantized *q)
 {
-    const dq_tensor *codes = dq_rewriter_constant(w->codes);
+    const dq_tensor *codes = dq_match_constant(w->codes);
     shape s;
     chain c = {.f = f, .like = node, .dtype = q->dtype};
     dq_value *in[10] = {NULL};
@@ -228,7 +228,7 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
     in[3] = make_weights(f, &s, codes, w->zero_t);
     if (!w->per_tensor) {
         in[4] = repeat(f, &s, w->scale_t);
-        in[5] = repeat(f, &s, dq_rewriter_constant(in[5]));
+        in[5] = repeat(f, &s, dq_match_constant(in[5]));
     }
     dq_rewriter_result(f, q, in + 6);
     if (bias)
@@ -236,11 +236,11 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
     if (float_bias)
         in[9] = repeat(f, &s, float_bias);
     const dq_product_sums sums = {.x = x,
-                                  .w = dq_rewriter_constant(in[3]),
-                                  .w_zero = dq_rewriter_constant(in[5]),
-                                  .bias = dq_rewriter_constant(in[8]),
+                                  .w = dq_match_constant(in[3]),
+                                  .w_zero = dq_match_constant(in[5]),
+                                  .bias = dq_match_constant(in[8]),
                                   .channels = s.group * s.group_out * s.phases};
-    if (f->failed || !dq_rewriter_int32_holds(f, node, &sums, "not fused"))
+    if (f->failed || !dq_match_int32_holds(f, node, &sums, "not fused"))
         return NULL;
     if (!link_conv(&c, &s, in) || (s.phases > 1 && !link_interleave(&c, &s)) || !link_cut(&c, &s))
         return NULL;

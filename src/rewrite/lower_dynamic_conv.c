@@ -28,21 +28,22 @@ static bool read_scaling(const dq_rewriter *f, dq_epilogue *c, scales *s)
     dq_epilogue_append(c, mul, at);
     const dq_node *both = product->producer;
     s->both = product;
-    if (!dq_rewriter_is(both, "Mul"))
+    if (!dq_match_op(both, "Mul"))
         return false;
     for (int side = 0; side < 2; side++) {
         s->x = both->in[side];
         s->w = dq_epilogue_per_channel(c, both->in[1 - side]);
-        if (s->w && dq_rewriter_is_scalar_float(s->x, c->rank))
+        if (s->w && dq_match_is_scalar_float(s->x, c->rank))
             return true;
     }
     return false;
 }
 
-bool dq_lower_dynamic_conv(dq_rewriter *f, uint32_t at)
+bool dq_lower_dynamic_conv(dq_rewriter *f)
 {
+    uint32_t at = f->at;
     const dq_node *conv = f->nodes[at], *add;
-    const dq_tensor *w = dq_rewriter_is(conv, "ConvInteger") ? dq_rewriter_constant(conv->in[1]) : NULL;
+    const dq_tensor *w = dq_match_op(conv, "ConvInteger") ? dq_match_constant(conv->in[1]) : NULL;
     dq_value *bias = NULL, *other;
     scales s;
     if (!w || w->rank < 3 || !conv->out[0])
@@ -54,7 +55,7 @@ bool dq_lower_dynamic_conv(dq_rewriter *f, uint32_t at)
         dq_epilogue_append(&c, add, at);
     dq_epilogue_match_sum(f, &c);
     dq_epilogue_match_clips(f, &c);
-    const dq_node *quantize = dq_rewriter_own_quantize(f, conv, s.x, s.both);
+    const dq_node *quantize = dq_match_own_quantize(f, conv, s.x, s.both);
     dq_value *in[8] = {quantize ? quantize->in[0] : conv->in[0],
                        conv->in[1],
                        quantize || conv->in_count < 3 ? NULL : conv->in[2],

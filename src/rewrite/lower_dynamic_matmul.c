@@ -5,14 +5,14 @@
  *
  * and com.microsoft.DynamicQuantizeMatMul where a, sa and za are what DynamicQuantizeLinear gives for it
  * alone. The same roundings in the same order: exact to the bit. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 /* The input of `node` that `op` gives and nobody else reads; *other is the one beside it. */
 static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const char *op, dq_value **other)
 {
     for (uint32_t i = 0; node->in_count == 2 && i < 2; i++) {
         const dq_value *v = node->in[i];
-        if (v->graph == f->graph && dq_rewriter_is(v->producer, op) && dq_rewriter_has_one_use(f, v)) {
+        if (v->graph == f->graph && dq_match_op(v->producer, op) && dq_rewriter_has_one_use(f, v)) {
             *other = node->in[1 - i];
             return v->producer;
         }
@@ -26,12 +26,12 @@ typedef struct found {
     dq_value *scales; /* their product */
 } found;
 
-bool dq_rewriter_is_scalar_float(const dq_value *v, size_t rank)
+bool dq_match_is_scalar_float(const dq_value *v, size_t rank)
 {
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     if (t)
         return t->count == 1 && t->rank <= rank && t->dtype == DQ_FLOAT;
-    return dq_rewriter_is(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
+    return dq_match_op(v->producer, "DynamicQuantizeLinear") && v->producer->out_count > 1 &&
            v->producer->out[1] == v;
 }
 
@@ -39,21 +39,21 @@ bool dq_rewriter_is_scalar_float(const dq_value *v, size_t rank)
 static bool read_scaled(const dq_rewriter *f, const dq_node *mul, found *out)
 {
     dq_value *scales = NULL;
-    if (!dq_rewriter_is(mul, "Mul"))
+    if (!dq_match_op(mul, "Mul"))
         return false;
     const dq_node *cast = operand(f, mul, "Cast", &scales);
     if (!cast || dq_node_int(cast, "to", 0) != DQ_FLOAT || !scales->producer ||
-        !dq_rewriter_is(scales->producer, "Mul"))
+        !dq_match_op(scales->producer, "Mul"))
         return false;
     const dq_value *sum = cast->in[0];
     const dq_node *product = sum->producer, *both = scales->producer;
-    if (!product || !dq_rewriter_is(product, "MatMulInteger") || !dq_rewriter_has_one_use(f, sum) ||
+    if (!product || !dq_match_op(product, "MatMulInteger") || !dq_rewriter_has_one_use(f, sum) ||
         sum->graph != f->graph)
         return false;
     *out = (found){product, both->in[0], both->in[1], scales};
-    const dq_tensor *b_scale = dq_rewriter_constant(out->b_scale), *b = dq_rewriter_constant(product->in[1]);
+    const dq_tensor *b_scale = dq_match_constant(out->b_scale), *b = dq_match_constant(product->in[1]);
     /* the scale of a must be one, that of b one or one a column of the weights */
-    if (!dq_rewriter_is_scalar_float(out->a_scale, DQ_MAX_RANK) || !b_scale || b_scale->dtype != DQ_FLOAT)
+    if (!dq_match_is_scalar_float(out->a_scale, DQ_MAX_RANK) || !b_scale || b_scale->dtype != DQ_FLOAT)
         return false;
     if (b_scale->count == 1)
         return true;
@@ -62,38 +62,47 @@ static bool read_scaled(const dq_rewriter *f, const dq_node *mul, found *out)
 
 static dq_value *column_bias(const dq_value *bias, const dq_node *product)
 {
-    const dq_tensor *t = dq_rewriter_constant(bias), *b = dq_rewriter_constant(product->in[1]);
+    const dq_tensor *t = dq_match_constant(bias), *b = dq_match_constant(product->in[1]);
     bool fits = t && b && t->dtype == DQ_FLOAT && t->rank == 1 && b->rank >= 2 &&
                 t->count == (size_t)b->dims[b->rank - 1];
     return fits ? (dq_value *)(uintptr_t)bias : NULL;
 }
 
-const dq_node *dq_rewriter_own_quantize(const dq_rewriter *f, const dq_node *p, const dq_value *scale,
-                                        const dq_value *scales)
+const dq_node *dq_match_own_quantize(const dq_rewriter *f, const dq_node *p, const dq_value *scale,
+                                     const dq_value *scales)
 {
     const dq_node *q = p->in[0]->producer;
-    if (!dq_rewriter_is(q, "DynamicQuantizeLinear") || q->graph != f->graph || q->out_count != 3 ||
+    if (!dq_match_op(q, "DynamicQuantizeLinear") || q->graph != f->graph || q->out_count != 3 ||
         q->out[0] != p->in[0] || q->out[1] != scale || p->in_count < 3 || q->out[2] != p->in[2] ||
-        dq_rewriter_dtype(f, p->in[0]) != DQ_UINT8)
+        dq_match_dtype(f, p->in[0]) != DQ_UINT8)
         return NULL;
     bool alone = dq_rewriter_has_one_use(f, p->in[0]) && dq_rewriter_has_one_use(f, scale) &&
                  dq_rewriter_has_one_use(f, p->in[2]) && dq_rewriter_has_one_use(f, scales);
     return alone ? q : NULL;
 }
 
-bool dq_lower_dynamic_matmul(dq_rewriter *f, uint32_t at)
+/* Whether the only reader of the scaled product is an Add of a bias, at which the pattern ends. */
+static bool is_biased_next(const dq_rewriter *f, const dq_node *mul, const dq_node *product)
 {
+    const dq_value *v = mul->out[0];
+    const dq_node *add = v && dq_rewriter_has_one_use(f, v) ? dq_rewriter_consumer(f, v) : NULL;
+    return dq_match_op(add, "Add") && column_bias(add->in[add->in[0] == v], product);
+}
+
+bool dq_lower_dynamic_matmul(dq_rewriter *f)
+{
+    const uint32_t at = f->at;
     dq_node *last = f->nodes[at];
     dq_value *other = NULL, *bias = NULL;
     found it;
-    if (dq_rewriter_is(last, "Add")) {
+    if (dq_match_op(last, "Add")) {
         const dq_node *mul = operand(f, last, "Mul", &other);
         if (!mul || !read_scaled(f, mul, &it) || !(bias = column_bias(other, it.product)))
             return false;
-    } else if (!read_scaled(f, last, &it)) {
+    } else if (!read_scaled(f, last, &it) || is_biased_next(f, last, it.product)) {
         return false;
     }
-    const dq_node *p = it.product, *quantize = dq_rewriter_own_quantize(f, it.product, it.a_scale, it.scales);
+    const dq_node *p = it.product, *quantize = dq_match_own_quantize(f, it.product, it.a_scale, it.scales);
     dq_value *b_zero = p->in_count > 3 ? p->in[3] : NULL;
     dq_value *codes[7] = {p->in[0], p->in[1], it.a_scale, it.b_scale, dq_node_input(p, 2), b_zero, bias};
     dq_value *floats[5] = {quantize ? quantize->in[0] : NULL, p->in[1], it.b_scale, b_zero, bias};
@@ -102,7 +111,7 @@ bool dq_lower_dynamic_matmul(dq_rewriter *f, uint32_t at)
                                      quantize ? floats : codes, last->out[0], 0);
     if (!made || !dq_rewriter_bind(f, made))
         return false;
-    f->nodes[at] = made;
+    dq_rewriter_replace(f, at, made);
     dq_rewriter_explain(f, p, "fused with its %sscaling into %s",
                         quantize ? "operand's quantization and its " : "", op);
     return true;

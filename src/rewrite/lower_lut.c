@@ -10,7 +10,7 @@
  *
  * Quantized operators that do the same become a table as well: QLinearMul(x, QLinearSigmoid(x)). So do
  * functions in float16 and bfloat16, whose roundings the table then holds (dq_lower_half_lut). */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static bool is_elementwise(const dq_node *node)
         "Softplus", "Softsign", "Celu",      "Identity", "PRelu",       "Sum",       "ThresholdedRelu",
         "Sign",     "Sin",      "Cos",       "Atan",     "Shrink",      "Swish",     "Mean"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (dq_rewriter_is(node, names[i]))
+        if (dq_match_op(node, names[i]))
             return true;
     return false;
 }
@@ -73,7 +73,7 @@ static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized 
     const dq_node *node = x->codes->producer;
     dq_quantized q;
     region before = *r;
-    if (x->moved || !node || x->codes->graph != f->graph || !dq_rewriter_quantized(f, node, false, &q))
+    if (x->moved || !node || x->codes->graph != f->graph || !dq_match_quantized(f, node, false, &q))
         return false;
     if (grow(f, r, node->in[0], depth + 1) && add_node(r, node) && add_node(r, x->node))
         return true;
@@ -84,7 +84,7 @@ static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized 
 /* A dequantized value that the function begins with. */
 static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const dq_dequantized *x, int depth)
 {
-    const dq_tensor *constant = dq_rewriter_constant(x->codes);
+    const dq_tensor *constant = dq_match_constant(x->codes);
     if (constant && !x->moved && is_scalar(constant))
         return add_node(r, x->node);
     for (uint32_t i = 0; i < r->leaf_count; i++)
@@ -95,7 +95,7 @@ static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const d
     if (r->leaf_count == MOST_LEAVES ||
         (r->leaf_count > 0 &&
          (r->source.codes != x->codes || r->source.moved != x->moved ||
-          !dq_rewriter_same_params(r->source.scale_t, r->source.zero_t, x->scale_t, x->zero_t))))
+          !dq_match_same_params(r->source.scale_t, r->source.zero_t, x->scale_t, x->zero_t))))
         return false;
     r->source = *x;
     r->leaves[r->leaf_count++] = v;
@@ -105,7 +105,7 @@ static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const d
 /* Adds what gives `v`, needs first; false when something stands in the way. */
 static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
 {
-    const dq_tensor *constant = dq_rewriter_constant(v);
+    const dq_tensor *constant = dq_match_constant(v);
     const dq_node *node = v->producer;
     dq_dequantized x;
     if (constant)
@@ -114,7 +114,7 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
         return false;
     if (in_region(r, node))
         return true;
-    if (dq_rewriter_dequantized(f, v, false, &x))
+    if (dq_match_dequantized(f, v, false, &x))
         return x.per_tensor && add_leaf(f, r, v, &x, depth);
     if (!is_elementwise(node) || node->out_count != 1)
         return false;
@@ -127,19 +127,19 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
 /* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, on all codes.
  * Where the table is looked up before comparisons (`compares`), no element of `v` may be NaN. */
 static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, const dq_node *last,
-                            bool compares, dq_tensor **table, dq_error *err)
+                            bool compares, const dq_tensor **table, dq_error *err)
 {
     dq_node *nodes[MOST_NODES + 1];
-    dq_given given[MOST_LEAVES];
+    dq_bound_value given[MOST_LEAVES];
     dq_value *in[3] = {(dq_value *)(uintptr_t)v, last->in[1], dq_node_input(last, 2)};
-    float all[CODES], scale = dq_rewriter_scale(r->source.scale_t, 0);
-    int64_t zero = dq_rewriter_zero(r->source.zero_t, 0), first = r->source.dtype == DQ_INT8 ? -128 : 0;
+    float all[CODES], scale = dq_match_scale(r->source.scale_t, 0);
+    int64_t zero = dq_match_zero_point(r->source.zero_t, 0), first = r->source.dtype == DQ_INT8 ? -128 : 0;
     dq_tensor x = {.data = all};
     for (int i = 0; i < CODES; i++)
         all[i] = (float)(first + i - zero) * scale;
     DQ_TRY(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, err));
     for (uint32_t i = 0; i < r->leaf_count; i++)
-        given[i] = (dq_given){.value = r->leaves[i], .tensor = &x, .constant = true};
+        given[i] = (dq_bound_value){.value = r->leaves[i], .tensor = &x};
     dq_value *out = dq_rewriter_make_value(f, "", DQ_UNDEFINED);
     dq_node *q = out ? dq_rewriter_node(f, last->domain, last->op_type, last->opset, last, last->in_count, in,
                                         out, last->attr_count)
@@ -156,19 +156,19 @@ static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, 
         return dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
     if (!compares || r->count == 0)
         return DQ_OK;
-    dq_tensor *floats = NULL;
+    const dq_tensor *floats = NULL;
     DQ_TRY(dq_rewriter_evaluate(f, nodes, r->count, given, r->leaf_count, v, &floats, err));
     if (!floats || floats->dtype != DQ_FLOAT || floats->count != CODES)
         return dq_fail(err, DQ_UNSUPPORTED, "a result is not one an element");
     for (size_t i = 0; i < CODES; i++)
-        if (isnan(dq_rewriter_float(floats, i)))
+        if (isnan(dq_match_float(floats, i)))
             return dq_fail(err, DQ_UNSUPPORTED, "a result is NaN, which a comparison after it lets pass");
     return DQ_OK;
 }
 
 /* The node that looks up codes in a table, in place of `last`, or of it and a tail behind which it stands.
  * NULL where filling the table failed (`status`, `why`), and where memory ran out. */
-static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *codes, dq_tensor *table,
+static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *codes, const dq_tensor *table,
                             dq_status status, const dq_error *why)
 {
     if (status == DQ_OUT_OF_MEMORY)
@@ -190,26 +190,6 @@ static void tell_count(const dq_rewriter *f, const dq_node *last, uint32_t count
                         count == 1 ? "" : "s");
 }
 
-/* Nothing but moves from codes of the same parameters. */
-static bool fuse_moves(dq_rewriter *f, const dq_quantized *q)
-{
-    dq_dequantized x;
-    const dq_value *v = q->node->in[0];
-    if (!dq_rewriter_dequantized(f, v, true, &x) || !x.per_tensor || x.dtype != q->dtype ||
-        !dq_rewriter_same_params(x.scale_t, x.zero_t, q->scale_t, q->zero_t))
-        return false;
-    dq_value *codes = dq_rewriter_quantized_value(f, &x);
-    dq_node *made =
-        codes ? dq_rewriter_node(f, "", "Identity", 13, q->node, 1, &codes, q->node->out[0], 0) : NULL;
-    if (!made || !dq_rewriter_bind(f, made))
-        return false;
-    f->nodes[f->at] = made;
-    dq_rewriter_explain(f, x.moved ? v->producer : q->node,
-                        x.moved ? "works on the quantized codes"
-                                : "gives the codes that were dequantized before it");
-    return true;
-}
-
 /* Whether `v` is a function of one quantized value; *r is it then, else empty. */
 static bool begins_at(const dq_rewriter *f, region *r, const dq_value *v)
 {
@@ -227,27 +207,25 @@ bool dq_lower_lut(dq_rewriter *f)
     dq_quantized q;
     dq_move_chain tail = {.clip = {-INFINITY, INFINITY}};
     region r = {0};
-    if (!dq_rewriter_quantized(f, last, true, &q))
+    if (!dq_match_quantized(f, last, true, &q))
         return false;
-    if (fuse_moves(f, &q))
-        return true;
     if (q.dtype != DQ_UINT8 && q.dtype != DQ_INT8)
         return false;
     v = last->in[0];
     if (!begins_at(f, &r, v)) {
-        v = dq_rewriter_before_moves_without_nan(f, &q, &tail);
+        v = dq_match_moves_without_nan(f, &q, &tail);
         if (!begins_at(f, &r, v))
-            v = dq_rewriter_before_moves(f, &q, &tail);
+            v = dq_match_moves(f, &q, &tail);
         if (r.leaf_count == 0 && !begins_at(f, &r, v))
             return false;
     }
-    dq_tensor *table = NULL;
+    const dq_tensor *table = NULL;
     dq_error why;
     dq_status status = fill_table(f, &r, v, last, tail.compares, &table, &why);
     dq_value *codes = status == DQ_OK ? dq_rewriter_quantized_value(f, &r.source) : NULL;
     const dq_dequantized *x = &r.source;
     const bool same = r.count == 0 && x->dtype == q.dtype &&
-                      dq_rewriter_same_params(x->scale_t, x->zero_t, q.scale_t, q.zero_t);
+                      dq_match_same_params(x->scale_t, x->zero_t, q.scale_t, q.zero_t);
     dq_node *made = same && codes ? dq_rewriter_node(f, "", "Identity", 13, last, 1, &codes, last->out[0], 0)
                                   : make_lookup(f, last, codes, table, status, &why);
     if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
@@ -282,8 +260,7 @@ static bool add_quantized(const dq_rewriter *f, region *r, const dq_node *node, 
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
         bool codes = i == at[0] || (count == 2 && i == at[1]);
-        if (codes ? !grow_codes(f, r, node->in[i], visits)
-                  : node->in[i] && !dq_rewriter_constant(node->in[i]))
+        if (codes ? !grow_codes(f, r, node->in[i], visits) : node->in[i] && !dq_match_constant(node->in[i]))
             return false;
     }
     return add_node(r, node);
@@ -292,7 +269,7 @@ static bool add_quantized(const dq_rewriter *f, region *r, const dq_node *node, 
 /* Adds what gives the codes `v`, as far back as all of it depends on the same codes. */
 static bool grow_codes(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
 {
-    const dq_tensor *constant = dq_rewriter_constant(v);
+    const dq_tensor *constant = dq_match_constant(v);
     if (constant)
         return is_scalar(constant);
     if (v->producer && v->graph == f->graph && ++*visits < MOST_VISITS) {
@@ -311,16 +288,17 @@ static bool grow_codes(const dq_rewriter *f, region *r, const dq_value *v, int *
 static bool place_lookup(dq_rewriter *f, const region *r)
 {
     dq_node *last = f->nodes[f->at];
-    dq_dtype dtype = dq_rewriter_dtype(f, r->leaves[0]);
+    dq_dtype dtype = dq_match_dtype(f, r->leaves[0]);
     if (dtype != DQ_UINT8 && dtype != DQ_INT8)
         return false;
     uint8_t all[CODES];
     for (int i = 0; i < CODES; i++)
         all[i] = (uint8_t)(dtype == DQ_INT8 ? i - CODES / 2 : i);
-    dq_tensor x = {.data = all}, *table = NULL;
+    dq_tensor x = {.data = all};
+    const dq_tensor *table = NULL;
     dq_error why;
     dq_status status = dq_tensor_set_shape(&x, dtype, 1, (int64_t[]){CODES}, 0, DQ_INTERNAL, &why);
-    dq_given given = {.value = r->leaves[0], .tensor = &x, .constant = true};
+    dq_bound_value given = {.value = r->leaves[0], .tensor = &x};
     if (status == DQ_OK)
         status = dq_rewriter_evaluate(f, r->nodes, r->count, &given, 1, last->out[0], &table, &why);
     if (status == DQ_OK && (!table || table->size != CODES))
@@ -328,7 +306,7 @@ static bool place_lookup(dq_rewriter *f, const region *r)
     dq_node *made = make_lookup(f, last, (dq_value *)(uintptr_t)r->leaves[0], table, status, &why);
     if (!made || !dq_rewriter_bind(f, made))
         return false;
-    f->nodes[f->at] = made;
+    dq_rewriter_replace(f, f->at, made);
     tell_count(f, last, r->count - 1);
     return true;
 }
@@ -348,7 +326,7 @@ bool dq_lower_qlinear_lut(dq_rewriter *f)
 static bool has_one_scale(const dq_node *node)
 {
     const dq_value *zero = dq_node_input(node, 2);
-    const dq_tensor *scale = dq_rewriter_constant(node->in[1]), *zero_t = dq_rewriter_constant(zero);
+    const dq_tensor *scale = dq_match_constant(node->in[1]), *zero_t = dq_match_constant(zero);
     return scale && is_scalar(scale) && (!zero || (zero_t && is_scalar(zero_t)));
 }
 
@@ -356,7 +334,7 @@ static bool has_one_scale(const dq_node *node)
  * quantized values. */
 static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
 {
-    const dq_tensor *constant = dq_rewriter_constant(v);
+    const dq_tensor *constant = dq_match_constant(v);
     const dq_node *node = v->producer;
     if (constant)
         return is_scalar(constant);
@@ -364,14 +342,14 @@ static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *v
         return false;
     if (in_region(r, node))
         return true;
-    if (dq_rewriter_is(node, "DequantizeLinear")) {
-        if (!has_one_scale(node) || dq_rewriter_constant(node->in[0]))
+    if (dq_match_op(node, "DequantizeLinear")) {
+        if (!has_one_scale(node) || dq_match_constant(node->in[0]))
             return false;
         r->leaves[0] = r->leaf_count ? r->leaves[0] : node->in[0];
         r->leaf_count = 1;
         return r->leaves[0] == node->in[0] && add_node(r, node);
     }
-    if (!is_elementwise(node) && !dq_rewriter_is(node, "Cast"))
+    if (!is_elementwise(node) && !dq_match_op(node, "Cast"))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !grow_half(f, r, node->in[i], visits))
@@ -382,17 +360,23 @@ static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *v
 static bool gives_half(const dq_rewriter *f, const region *r)
 {
     for (uint32_t i = 0; i < r->count; i++)
-        if (dq_rewriter_is_half(f, r->nodes[i]->out[0]))
+        if (dq_match_is_half(f, r->nodes[i]->out[0]))
             return true;
     return false;
 }
 
-bool dq_lower_half_lut(dq_rewriter *f)
+static bool lower_half_lut_at(dq_rewriter *f)
 {
     const dq_node *last = f->nodes[f->at];
     region r = {0};
     int visits = 0;
-    return dq_rewriter_is(last, "QuantizeLinear") && last->out[0] && has_one_scale(last) &&
+    return dq_match_op(last, "QuantizeLinear") && last->out[0] && has_one_scale(last) &&
            grow_half(f, &r, last->in[0], &visits) && r.leaf_count && gives_half(f, &r) &&
            add_node(&r, last) && place_lookup(f, &r);
+}
+
+void dq_lower_half_lut(dq_rewriter *f)
+{
+    for (f->at = 0; f->at < f->count && !f->failed; f->at++)
+        (void)lower_half_lut_at(f);
 }

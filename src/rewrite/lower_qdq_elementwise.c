@@ -18,7 +18,7 @@
  *
  * Moves, Relu and Clip may stand around the operator (sink_data_movement.c). */
 #include "ops/pool/exact_mean.h"
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,15 +29,15 @@
 static bool take(dq_rewriter *f, const dq_value *v, dq_dtype dtype, dq_value **in)
 {
     dq_dequantized x;
-    return dq_rewriter_dequantized(f, v, false, &x) && x.per_tensor && dq_rewriter_scale(x.scale_t, 0) > 0 &&
+    return dq_match_dequantized(f, v, false, &x) && x.per_tensor && dq_match_scale(x.scale_t, 0) > 0 &&
            (x.dtype == dtype || dq_rewriter_flip_sign(f, &x)) && dq_rewriter_operand(f, &x, in);
 }
 
 static dq_q8 params_of(const dq_value *scale, const dq_value *zero, dq_dtype dtype)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
-    return (dq_q8){.scale = dq_rewriter_scale(dq_rewriter_constant(scale), 0),
-                   .zero = (int)dq_rewriter_zero(dq_rewriter_constant(zero), 0),
+    return (dq_q8){.scale = dq_match_scale(dq_match_constant(scale), 0),
+                   .zero = (int)dq_match_zero_point(dq_match_constant(zero), 0),
                    .min = (int)row->min,
                    .max = (int)row->max};
 }
@@ -62,8 +62,8 @@ static bool set_terms(dq_rewriter *f, dq_node *node, bool adds, dq_dtype dtype)
 static dq_node *make_binary(dq_rewriter *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
     dq_value *in[8];
-    if (node->in_count != 2 || !dq_rewriter_is_finite(f, node->out[0]) ||
-        !take(f, node->in[0], q->dtype, in) || !take(f, node->in[1], q->dtype, in + 3))
+    if (node->in_count != 2 || !dq_match_is_finite(f, node->out[0]) || !take(f, node->in[0], q->dtype, in) ||
+        !take(f, node->in[1], q->dtype, in + 3))
         return NULL;
     dq_rewriter_result(f, q, in + 6);
     dq_node *made = f->failed ? NULL : dq_rewriter_node(f, "dqrun", op, 1, node, 8, in, q->node->out[0], 1);
@@ -106,7 +106,7 @@ static dq_node *make_unary(dq_rewriter *f, const dq_node *node, const dq_quantiz
     const double most_elements = 0x1p31, most = 0x1p127 / most_elements;
     dq_value *in[5];
     dq_dequantized x;
-    if (!dq_rewriter_dequantized(f, node->in[0], false, &x) || dq_rewriter_largest_magnitude(&x) > most ||
+    if (!dq_match_dequantized(f, node->in[0], false, &x) || dq_match_largest_magnitude(&x) > most ||
         !take(f, node->in[0], q->dtype, in))
         return NULL;
     dq_rewriter_result(f, q, in + 3);
@@ -148,7 +148,7 @@ static bool read_axes(const dq_node *node, dq_attr *axes)
 {
     const dq_attr *given = dq_node_attr(node, "axes");
     const dq_value *v = node->in_count > 1 ? node->in[1] : NULL;
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     *axes = (dq_attr){.name = "axes", .kind = DQ_ATTR_INTS};
     if (given)
         *axes = *given;
@@ -228,13 +228,12 @@ static dq_node *make_wide_concat(dq_rewriter *f, const dq_node *node, const dq_q
     if (node->in_count > MOST_PARTS || node->opset < 4)
         return NULL;
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (!dq_rewriter_dequantized(f, node->in[i], true, &x[i]) || !x[i].per_tensor ||
-            x[i].dtype == DQ_INT32)
+        if (!dq_match_dequantized(f, node->in[i], true, &x[i]) || !x[i].per_tensor || x[i].dtype == DQ_INT32)
             return NULL;
     for (uint32_t i = 0; i < node->in_count; i++) {
         in[i] = dq_rewriter_quantized_value(f, &x[i]);
-        bool same = x[i].dtype == q->dtype &&
-                    dq_rewriter_same_params(x[i].scale_t, x[i].zero_t, q->scale_t, q->zero_t);
+        bool same =
+            x[i].dtype == q->dtype && dq_match_same_params(x[i].scale_t, x[i].zero_t, q->scale_t, q->zero_t);
         dq_node *made = in[i] && !same ? dq_rewriter_requantize(f, &x[i], in[i], q, node) : NULL;
         if (!in[i] || (!same && !made))
             return NULL;
@@ -251,82 +250,42 @@ static dq_node *make_wide_concat(dq_rewriter *f, const dq_node *node, const dq_q
 
 static dq_node *make(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 {
-    if (!(dq_rewriter_scale(q->scale_t, 0) > 0))
+    if (!(dq_match_scale(q->scale_t, 0) > 0))
         return NULL;
-    if (dq_rewriter_is(node, "Add") || dq_rewriter_is(node, "Sum"))
+    if (dq_match_op(node, "Add") || dq_match_op(node, "Sum"))
         return make_binary(f, node, q, "QLinearAdd");
-    if (dq_rewriter_is(node, "Mul"))
+    if (dq_match_op(node, "Mul"))
         return make_binary(f, node, q, "QLinearMul");
-    if (dq_rewriter_is(node, "AveragePool"))
+    if (dq_match_op(node, "AveragePool"))
         return make_pool(f, node, q, "QLinearAveragePool");
-    if (dq_rewriter_is(node, "GlobalAveragePool"))
+    if (dq_match_op(node, "GlobalAveragePool"))
         return make_pool(f, node, q, "QLinearGlobalAveragePool");
-    if (dq_rewriter_is(node, "ReduceMean"))
+    if (dq_match_op(node, "ReduceMean"))
         return make_mean(f, node, q);
-    if (dq_rewriter_is(node, "Softmax"))
+    if (dq_match_op(node, "Softmax"))
         return make_softmax(f, node, q);
-    if (dq_rewriter_is(node, "Concat"))
+    if (dq_match_op(node, "Concat"))
         return make_concat(f, node, q);
-    if (dq_rewriter_is(node, "Where"))
+    if (dq_match_op(node, "Where"))
         return make_where(f, node, q);
     return NULL;
-}
-
-/* Codes of one scale and zero point, laid end to end before they are dequantized, for a product that takes
- * them as codes. */
-static bool fuse_concat(dq_rewriter *f)
-{
-    const dq_node *node = f->nodes[f->at];
-    dq_dequantized first, x;
-    if (!dq_rewriter_is(node, "Concat") || node->in_count == 0 || !node->out[0] ||
-        dq_rewriter_at(f, node->out[0]) >= f->use_count ||
-        !dq_rewriter_is_product(f->reader[dq_rewriter_at(f, node->out[0])]) ||
-        !dq_rewriter_dequantized(f, node->in[0], true, &first))
-        return false;
-    dq_value **in = DQ_NEW_ARRAY(f->arena, node->in_count, dq_value *);
-    if (!in)
-        return dq_rewriter_no_memory(f);
-    for (uint32_t i = 0; i < node->in_count; i++) {
-        if (!dq_rewriter_dequantized(f, node->in[i], true, &x) || x.dtype != first.dtype ||
-            !dq_rewriter_same_params(x.scale_t, x.zero_t, first.scale_t, first.zero_t) ||
-            !dq_rewriter_move_to_quantized(f, &x))
-            return false;
-        in[i] = x.codes;
-    }
-    dq_value *codes = dq_rewriter_make_value(f, node->out[0]->name, first.dtype);
-    dq_node *made = codes ? dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in, codes,
-                                             node->attr_count)
-                          : NULL;
-    dq_value *back[] = {codes, first.scale, first.zero};
-    dq_node *last = made ? dq_rewriter_node(f, first.node->domain, "DequantizeLinear", first.node->opset,
-                                            node, 3, back, node->out[0], 0)
-                         : NULL;
-    if (!last)
-        return false;
-    dq_rewriter_copy_attrs(node, made);
-    if (!dq_rewriter_bind(f, made) || !dq_rewriter_bind(f, last) || !dq_rewriter_insert_before(f, made))
-        return false;
-    f->nodes[f->at] = last;
-    f->instead[dq_rewriter_at(f, node->out[0])] = last;
-    dq_rewriter_explain(f, node, "works on the quantized codes, which are dequantized behind it");
-    return true;
 }
 
 bool dq_lower_qdq_elementwise(dq_rewriter *f)
 {
     dq_quantized q;
     dq_move_chain tail;
-    if (!dq_rewriter_quantized(f, f->nodes[f->at], true, &q))
-        return fuse_concat(f);
-    const dq_value *v = dq_rewriter_before_moves_without_nan(f, &q, &tail);
+    if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
+        return false;
+    const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);
     if (!v->producer || v->graph != f->graph || !dq_rewriter_has_one_use(f, v))
         return false;
     bool wide = dq_dtype_get(q.dtype)->bits == 16;
-    dq_node *made = !wide                                   ? make(f, v->producer, &q)
-                    : dq_rewriter_is(v->producer, "Concat") ? make_wide_concat(f, v->producer, &q)
-                                                            : NULL;
+    dq_node *made = !wide                                ? make(f, v->producer, &q)
+                    : dq_match_op(v->producer, "Concat") ? make_wide_concat(f, v->producer, &q)
+                                                         : NULL;
     if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
-    dq_rewriter_explain(f, v->producer, "works on the quantized codes");
+    dq_rewriter_explain(f, v->producer, "works on quantized values");
     return true;
 }

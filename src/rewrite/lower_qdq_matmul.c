@@ -33,10 +33,10 @@
 
 /* ---- What is there ------------------------------------------------------------------------------------ */
 
-bool dq_rewriter_is_product(const dq_node *node)
+bool dq_match_is_product(const dq_node *node)
 {
-    return dq_rewriter_is(node, "Conv") || dq_rewriter_is(node, "ConvTranspose") ||
-           dq_rewriter_is(node, "Gemm") || dq_rewriter_is(node, "MatMul");
+    return dq_match_op(node, "Conv") || dq_match_op(node, "ConvTranspose") || dq_match_op(node, "Gemm") ||
+           dq_match_op(node, "MatMul");
 }
 
 /* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
@@ -46,15 +46,15 @@ static bool find_product(const dq_rewriter *f, const dq_value *v, dq_product *p)
     *p = (dq_product){.node = node, .alpha = 1, .beta = 1};
     if (!node || v->graph != f->graph)
         return false;
-    if (dq_rewriter_is_product(node)) {
+    if (dq_match_is_product(node)) {
         p->bias = dq_node_input(node, 2);
         return true;
     }
-    for (int side = 0; side < 2 && dq_rewriter_is(node, "Add"); side++) {
+    for (int side = 0; side < 2 && dq_match_op(node, "Add"); side++) {
         const dq_value *sum = node->in[side];
         const dq_node *by = sum->producer;
-        if (!by || !dq_rewriter_is_product(by) || sum->graph != f->graph ||
-            !dq_rewriter_has_one_use(f, sum) || dq_node_input(by, 2))
+        if (!by || !dq_match_is_product(by) || sum->graph != f->graph || !dq_rewriter_has_one_use(f, sum) ||
+            dq_node_input(by, 2))
             continue;
         p->node = by;
         p->bias = node->in[1 - side];
@@ -102,7 +102,7 @@ static bool remake_params(dq_rewriter *f, dq_dequantized *x, size_t count, dq_te
  * scales of those filters. */
 static bool fold_channels(dq_rewriter *f, dq_product *p)
 {
-    const dq_tensor *codes = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *codes = dq_match_constant(p->w.codes);
     const dq_dequantized x = p->x, w = p->w;
     const size_t channels = x.scale_t->count;
     if (!codes || codes->rank < 3 || codes->dims[0] < 1 || codes->dims[1] != 1 || x.moved ||
@@ -117,15 +117,14 @@ static bool fold_channels(dq_rewriter *f, dq_product *p)
     p->w.axis = 0;
     dq_data(one, float)[0] = 1;
     if (x.zero)
-        dq_tensor_put_int(one_zero, 0, dq_rewriter_zero(x.zero_t, 0));
+        dq_tensor_put_int(one_zero, 0, dq_match_zero_point(x.zero_t, 0));
     for (size_t i = 0; i < filters; i++) {
-        const float both =
-            dq_rewriter_scale(x.scale_t, i / (filters / channels)) * dq_rewriter_scale(w.scale_t, i);
+        const float both = dq_match_scale(x.scale_t, i / (filters / channels)) * dq_match_scale(w.scale_t, i);
         dq_data(scale, float)[i] = both;
         if (!isnormal(both))
             return false;
         if (w.zero)
-            dq_tensor_put_int(zero, i, dq_rewriter_zero(w.zero_t, i));
+            dq_tensor_put_int(zero, i, dq_match_zero_point(w.zero_t, i));
     }
     return true;
 }
@@ -133,10 +132,9 @@ static bool fold_channels(dq_rewriter *f, dq_product *p)
 /* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
 static bool read_operands(dq_rewriter *f, dq_product *p)
 {
-    return dq_rewriter_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
-           (p->x.per_tensor || dq_rewriter_is(p->node, "Conv")) && dq_rewriter_move_to_quantized(f, &p->x) &&
-           dq_rewriter_dequantized_weights(f, p->node->in[1], &p->w) &&
-           (p->x.per_tensor || fold_channels(f, p));
+    return dq_match_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
+           (p->x.per_tensor || dq_match_op(p->node, "Conv")) && dq_rewriter_move_to_quantized(f, &p->x) &&
+           dq_match_dequantized_weights(f, p->node->in[1], &p->w) && (p->x.per_tensor || fold_channels(f, p));
 }
 
 static bool is_16_bits(dq_dtype dtype)
@@ -189,7 +187,7 @@ static dq_node *make_gemm(dq_rewriter *f, const dq_product *p, const dq_quantize
 
 static bool conv_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.codes);
     if (!w || w->rank < 3)
         return false;
     p->channels = (size_t)w->dims[0];
@@ -200,7 +198,7 @@ static bool conv_channels(dq_product *p)
 /* Each group has the scales of the weights' second axis. */
 static bool transposed_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.codes);
     int64_t group = dq_node_int(p->node, "group", 1), channels;
     if (!w || w->rank < 3 || group < 1 || !dq_mul_i64(w->dims[1], group, &channels))
         return false;
@@ -211,7 +209,7 @@ static bool transposed_channels(dq_product *p)
 
 static bool gemm_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.codes);
     bool transposed = dq_node_int(p->node, "transB", 0) != 0;
     p->alpha = (double)dq_node_float(p->node, "alpha", 1);
     p->beta = p->added ? 1 : (double)dq_node_float(p->node, "beta", 1);
@@ -236,7 +234,7 @@ static dq_node *make_matmul(dq_rewriter *f, const dq_product *p, const dq_quanti
 /* Scales of b: one, or of constant weights one a column. */
 static bool matmul_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.codes);
     p->channels = w && w->rank == 2 ? (size_t)w->dims[1] : 0;
     if (p->w.per_tensor)
         return true;
@@ -285,16 +283,16 @@ static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantiz
 
 static bool find_channels(dq_product *p)
 {
-    return dq_rewriter_is(p->node, "Conv")            ? conv_channels(p)
-           : dq_rewriter_is(p->node, "ConvTranspose") ? transposed_channels(p)
-           : dq_rewriter_is(p->node, "Gemm")          ? gemm_channels(p)
-                                                      : matmul_channels(p);
+    return dq_match_op(p->node, "Conv")            ? conv_channels(p)
+           : dq_match_op(p->node, "ConvTranspose") ? transposed_channels(p)
+           : dq_match_op(p->node, "Gemm")          ? gemm_channels(p)
+                                                   : matmul_channels(p);
 }
 
 /* Parameters of columns belong to one matrix. */
 static bool is_one_matrix(const dq_product *p)
 {
-    const dq_tensor *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.codes);
     return p->w.per_tensor || (w && w->rank >= 2 && dq_dims_product(w->dims, 0, w->rank - 2) == 1);
 }
 
@@ -311,7 +309,7 @@ static bool take_rows(dq_rewriter *f, const dq_product *p, dq_value **x)
  */
 static dq_node *make_wide(dq_rewriter *f, const dq_product *p, const dq_quantized *q, dq_value *out)
 {
-    bool conv = dq_rewriter_is(p->node, "Conv");
+    bool conv = dq_match_op(p->node, "Conv");
     dq_value *in[9] = {NULL};
     if ((!conv && !is_one_matrix(p)) || !dq_product_double_sums(f, p) || !dq_rewriter_operand(f, &p->x, in) ||
         !dq_rewriter_operand(f, &p->w, in + 3) || !take_rows(f, p, in) ||
@@ -346,22 +344,22 @@ static dq_node *make_quantized(dq_rewriter *f, dq_product *p, const dq_quantized
 {
     dq_node *made = NULL;
     const bool bits_16 = is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) || is_16_bits(q->dtype);
-    p->y_scale = (double)dq_rewriter_scale(q->scale_t, 0);
-    const bool transposed = dq_rewriter_is(p->node, "ConvTranspose");
+    p->y_scale = (double)dq_match_scale(q->scale_t, 0);
+    const bool transposed = dq_match_op(p->node, "ConvTranspose");
     if (!find_channels(p) || (p->bias && p->channels == 0) ||
         (p->bias && !bits_16 &&
          !dq_product_int32_bias(f, p, transposed ? "not fused" : "summed in wider integers")))
         return NULL;
-    const dq_tensor *bias = p->sum_bias ? dq_rewriter_constant(p->sum_bias) : NULL;
-    const dq_tensor *floats = p->rest_bias ? dq_rewriter_constant(p->rest_bias) : NULL;
+    const dq_tensor *bias = p->sum_bias ? dq_match_constant(p->sum_bias) : NULL;
+    const dq_tensor *floats = p->rest_bias ? dq_match_constant(p->rest_bias) : NULL;
     if (transposed)
         made = bits_16 || p->wide_bias ? NULL
                                        : dq_lower_conv_transpose(f, p->node, &p->x, &p->w, bias, floats, q);
     else if (bits_16 || p->wide_bias || is_wide(f, p))
         made = make_wide(f, p, q, q->node->out[0]);
-    else if (dq_rewriter_is(p->node, "Conv"))
+    else if (dq_match_op(p->node, "Conv"))
         made = make_conv(f, p, q);
-    else if (dq_rewriter_is(p->node, "Gemm"))
+    else if (dq_match_op(p->node, "Gemm"))
         made = make_gemm(f, p, q);
     else
         made = p->bias ? make_matmul_bias(f, p, q) : make_matmul(f, p, q);
@@ -374,9 +372,9 @@ static bool fuse_quantized(dq_rewriter *f)
     dq_quantized q;
     dq_product p;
     dq_move_chain tail;
-    if (!dq_rewriter_quantized(f, f->nodes[f->at], true, &q))
+    if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
         return false;
-    const dq_value *v = dq_rewriter_before_moves(f, &q, &tail);
+    const dq_value *v = dq_match_moves(f, &q, &tail);
     if (!find_product(f, v, &p))
         return false;
     if (!dq_rewriter_has_one_use(f, v)) {
@@ -388,7 +386,7 @@ static bool fuse_quantized(dq_rewriter *f)
             f, p.node, "not fused: an operand is not dequantized from 8 or 16 bits with constant parameters");
         return false;
     }
-    if (!dq_rewriter_is_finite(f, v)) {
+    if (!dq_match_is_finite(f, v)) {
         dq_rewriter_explain(f, p.node, "not fused: its float result could overflow or be NaN");
         return false;
     }
@@ -396,9 +394,9 @@ static bool fuse_quantized(dq_rewriter *f)
     if (!made || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
     dq_rewriter_explain(f, p.node, "fused with its quantization into %s",
-                        dq_rewriter_is(p.node, "ConvTranspose") ? "QLinearConv"
-                        : dq_rewriter_is(made, "Reshape")       ? "QGemm"
-                                                                : made->op_type);
+                        dq_match_op(p.node, "ConvTranspose") ? "QLinearConv"
+                        : dq_match_op(made, "Reshape")       ? "QGemm"
+                                                             : made->op_type);
     return true;
 }
 
@@ -408,18 +406,17 @@ static bool fuse_quantized(dq_rewriter *f)
 static bool is_quantized_next(dq_rewriter *f, const dq_value *v, dq_product p)
 {
     dq_quantized q;
-    dq_why_fn why = f->why;
-    const dq_node *next = dq_rewriter_quantized_next(f, v);
-    f->why = NULL; /* told there */
-    bool fuses = next && dq_rewriter_quantized(f, next, true, &q) && make_quantized(f, &p, &q);
-    f->why = why;
+    const dq_node *next = dq_match_quantize_ahead(f, v);
+    f->quiet = true; /* explained there */
+    bool fuses = next && dq_match_quantized(f, next, true, &q) && make_quantized(f, &p, &q);
+    f->quiet = false;
     return fuses;
 }
 
 /* A vector with an element for each column of constant weights. */
 static bool is_column_bias(const dq_product *p)
 {
-    const dq_tensor *bias = dq_rewriter_constant(p->bias), *w = dq_rewriter_constant(p->w.codes);
+    const dq_tensor *bias = dq_match_constant(p->bias), *w = dq_match_constant(p->w.codes);
     return bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
            bias->count == (size_t)w->dims[w->rank - 1];
 }
@@ -431,8 +428,8 @@ static bool is_added_next(const dq_rewriter *f, const dq_product *p)
     dq_product with;
     if (p->added || !dq_rewriter_has_one_use(f, v))
         return false;
-    const dq_node *reader = f->reader[dq_rewriter_at(f, v)];
-    if (!dq_rewriter_is(reader, "Add") || !find_product(f, reader->out[0], &with))
+    const dq_node *reader = dq_rewriter_consumer(f, v);
+    if (!dq_match_op(reader, "Add") || !find_product(f, reader->out[0], &with))
         return false;
     with.w = p->w;
     return is_column_bias(&with);
@@ -441,14 +438,14 @@ static bool is_added_next(const dq_rewriter *f, const dq_product *p)
 /* Constant weights of a Gemm as those of a MatMul. */
 static bool turn_weights(dq_rewriter *f, dq_product *p)
 {
-    if (!dq_rewriter_is(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
+    if (!dq_match_op(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
         return true;
     dq_value *turned = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
     dq_node *turn =
         turned ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, turned, 0) : NULL;
     p->w.codes = turned;
     return turn && dq_rewriter_bind(f, turn) && dq_rewriter_insert_or_fold(f, turn) &&
-           dq_rewriter_constant(turned);
+           dq_match_constant(turned);
 }
 
 static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
@@ -456,7 +453,7 @@ static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
     dq_value *bias = (dq_value *)(uintptr_t)p->bias;
     if (is_wide(f, p))
         return make_wide(f, p, NULL, out);
-    if (dq_rewriter_is(p->node, "Gemm") &&
+    if (dq_match_op(p->node, "Gemm") &&
         (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
         return NULL;
     dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
@@ -468,7 +465,7 @@ static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
 static bool has_normal_scale(const dq_product *p)
 {
     for (size_t i = 0; i < p->w.scale_t->count; i++)
-        if (!isnormal(dq_rewriter_scale(p->x.scale_t, 0) * dq_rewriter_scale(p->w.scale_t, i)))
+        if (!isnormal(dq_match_scale(p->x.scale_t, 0) * dq_match_scale(p->w.scale_t, i)))
             return false;
     return true;
 }
@@ -477,10 +474,10 @@ static bool has_normal_scale(const dq_product *p)
 static bool fuse_to_float(dq_rewriter *f)
 {
     dq_node *last = f->nodes[f->at];
-    bool gemm = dq_rewriter_is(last, "Gemm");
+    bool gemm = dq_match_op(last, "Gemm");
     dq_product p;
-    if ((!gemm && !dq_rewriter_is(last, "Add") && !dq_rewriter_is(last, "MatMul")) || !last->out[0] ||
-        !find_product(f, last->out[0], &p) || (!gemm && !dq_rewriter_is(p.node, "MatMul")) ||
+    if ((!gemm && !dq_match_op(last, "Add") && !dq_match_op(last, "MatMul")) || !last->out[0] ||
+        !find_product(f, last->out[0], &p) || (!gemm && !dq_match_op(p.node, "MatMul")) ||
         !read_operands(f, &p) || !has_normal_scale(&p) ||
         !(gemm ? gemm_channels(&p) && p.channels > 0 : matmul_channels(&p)) ||
         dq_node_int(p.node, "transA", 0) != 0 ||
@@ -490,7 +487,7 @@ static bool fuse_to_float(dq_rewriter *f)
     dq_node *made = make_to_float(f, &p, last->out[0]);
     if (!made || !dq_rewriter_bind(f, made))
         return false;
-    f->nodes[f->at] = made;
+    dq_rewriter_replace(f, f->at, made);
     dq_rewriter_explain(f, p.node, "fused with the dequantization of its operands into %s", made->op_type);
     return true;
 }
@@ -500,12 +497,12 @@ static bool fuse_conv_to_float(dq_rewriter *f)
 {
     const dq_node *conv = f->nodes[f->at];
     dq_product p;
-    if (!dq_rewriter_is(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
+    if (!dq_match_op(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
         !read_operands(f, &p) || !has_normal_scale(&p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) ||
-        !conv_channels(&p) || !dq_rewriter_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
+        !conv_channels(&p) || !dq_match_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
         return false;
-    dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_rewriter_constant(p.w.codes));
-    if (!dq_rewriter_quantized_next(f, c.last)) /* which takes them into its own strips */
+    dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_match_constant(p.w.codes));
+    if (!dq_match_quantize_ahead(f, c.last)) /* which takes them into its own strips */
         dq_epilogue_match_clips(f, &c);
     dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
     if (dq_product_int32_sums(f, &p, "not fused") != DQ_SUMS_FIT ||

@@ -7,7 +7,7 @@
  * normalization on rows, LRN on places with all their channels. The node dequantizes some slices, lets the
  * operator work on them, and quantizes what it gives: exact to the bit, and no tensor of floats stays in
  * memory. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static bool stretches(const dq_node *node)
  * planned as it is written. */
 static bool resizes_planes(const dq_node *node)
 {
-    const dq_tensor *scales = dq_rewriter_constant(dq_node_input(node, 2));
-    const dq_tensor *sizes = node->in_count > 3 ? dq_rewriter_constant(node->in[3]) : NULL;
+    const dq_tensor *scales = dq_match_constant(dq_node_input(node, 2));
+    const dq_tensor *sizes = node->in_count > 3 ? dq_match_constant(node->in[3]) : NULL;
     if (!stretches(node))
         return false;
     if (sizes && sizes->count > 2)
@@ -40,23 +40,22 @@ static int64_t slices_of(const dq_node *node)
 {
     static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        if (dq_rewriter_is(node, pools[i]))
+        if (dq_match_op(node, pools[i]))
             return PLANES;
-    if (dq_rewriter_is(node, "LRN"))
+    if (dq_match_op(node, "LRN"))
         return COLUMNS;
-    if (dq_rewriter_is(node, "Resize"))
+    if (dq_match_op(node, "Resize"))
         return resizes_planes(node) ? PLANES : NONE;
-    bool softmax =
-        (dq_rewriter_is(node, "Softmax") || dq_rewriter_is(node, "LogSoftmax")) && node->opset >= 13;
-    bool norm = dq_rewriter_is(node, "LayerNormalization") || dq_rewriter_is(node, "RMSNormalization") ||
-                dq_rewriter_is(node, "SimplifiedLayerNormalization");
+    bool softmax = (dq_match_op(node, "Softmax") || dq_match_op(node, "LogSoftmax")) && node->opset >= 13;
+    bool norm = dq_match_op(node, "LayerNormalization") || dq_match_op(node, "RMSNormalization") ||
+                dq_match_op(node, "SimplifiedLayerNormalization");
     return (softmax || norm) && dq_node_int(node, "axis", -1) == -1 ? LAST : NONE;
 }
 
 static bool others_are_constant(const dq_node *node)
 {
     for (uint32_t i = 1; i < node->in_count; i++)
-        if (node->in[i] && !dq_rewriter_constant(node->in[i]))
+        if (node->in[i] && !dq_match_constant(node->in[i]))
             return false;
     for (uint32_t i = 1; i < node->out_count; i++)
         if (node->out[i])
@@ -100,7 +99,7 @@ static bool read_operator(const dq_rewriter *f, const dq_value *v, dq_dequantize
     const dq_node *node = v->producer;
     return node && v->graph == f->graph && dq_rewriter_has_one_use(f, v) && slices_of(node) != NONE &&
            node->in_count <= INPUTS && others_are_constant(node) &&
-           dq_rewriter_dequantized(f, node->in[0], true, x) && x->per_tensor && x->dtype != DQ_INT32;
+           dq_match_dequantized(f, node->in[0], true, x) && x->per_tensor && x->dtype != DQ_INT32;
 }
 
 bool dq_lower_qdq_tiled(dq_rewriter *f)
@@ -108,17 +107,17 @@ bool dq_lower_qdq_tiled(dq_rewriter *f)
     dq_quantized q;
     dq_dequantized x;
     dq_move_chain tail;
-    if (!dq_rewriter_quantized(f, f->nodes[f->at], true, &q))
+    if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
         return false;
-    const dq_value *v = dq_rewriter_before_moves_without_nan(f, &q, &tail);
+    const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);
     if (!read_operator(f, v, &x)) {
         v = q.node->in[0]; /* an operator that also is a move, between other codes */
         tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
         if (!read_operator(f, v, &x))
             return false;
     }
-    dq_quant_params from = dq_rewriter_params(x.scale_t, x.zero_t, x.dtype),
-                    to = dq_rewriter_params(q.scale_t, q.zero_t, q.dtype);
+    dq_quant_params from = dq_match_params(x.scale_t, x.zero_t, x.dtype),
+                    to = dq_match_params(q.scale_t, q.zero_t, q.dtype);
     dq_value *codes = dq_rewriter_quantized_value(f, &x);
     dq_node *made = codes ? dq_rewriter_tiled(f, v->producer, codes, &from, &to, q.node->out[0]) : NULL;
     if (!made || !dq_rewriter_replace_quantize(f, made, &q, &tail))

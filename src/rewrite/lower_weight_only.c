@@ -50,17 +50,18 @@ static bool read_scales(const dq_node *node, const dq_tensor *codes, const dq_te
 /* Codes that constants give, and what stands between them and the product. */
 static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
 {
-    for (; only_here(f, v) && dq_rewriter_is(v->producer, "Transpose") && is_turned(v->producer);
+    for (; only_here(f, v) && dq_match_op(v->producer, "Transpose") && is_turned(v->producer);
          v = v->producer->in[0])
         w->turned = !w->turned;
     const dq_node *node = v->producer;
-    if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 || f->unfit[dq_rewriter_at(f, v)])
+    if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 ||
+        dq_rewriter_record(f, v)->has_bad_scale)
         return false;
-    w->codes = dq_rewriter_resolve(f, node->in[0]);
-    w->scale = dq_rewriter_resolve(f, node->in[1]);
-    w->zero = dq_rewriter_resolve(f, dq_node_input(node, 2));
-    const dq_tensor *codes = dq_rewriter_constant(w->codes), *scale = dq_rewriter_constant(w->scale);
-    const dq_tensor *zero = dq_rewriter_constant(w->zero);
+    w->codes = dq_match_resolve(f, node->in[0]);
+    w->scale = dq_match_resolve(f, node->in[1]);
+    w->zero = dq_match_resolve(f, dq_node_input(node, 2));
+    const dq_tensor *codes = dq_match_constant(w->codes), *scale = dq_match_constant(w->scale);
+    const dq_tensor *zero = dq_match_constant(w->zero);
     const int64_t result = dq_node_int(node, "output_dtype", 0);
     if (!codes || !scale || (w->zero && (!zero || zero->count != scale->count)) || codes->rank != 2 ||
         codes->count == 0 || (result != 0 && result != (int64_t)scale->dtype))
@@ -75,7 +76,7 @@ static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
 static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
 {
     *bias = dq_node_input(gemm, 2);
-    const dq_tensor *t = dq_rewriter_constant(*bias);
+    const dq_tensor *t = dq_match_constant(*bias);
     return dq_node_float(gemm, "alpha", 1) == 1 && dq_node_int(gemm, "transA", 0) == 0 &&
            (!*bias || (t && t->rank > 0 && (int64_t)t->count == w->columns &&
                        t->dims[t->rank - 1] == w->columns && dq_node_float(gemm, "beta", 1) == 1));
@@ -88,7 +89,7 @@ static dq_value *take_bias(const dq_rewriter *f, const weights *w, dq_epilogue *
     uint32_t at;
     const dq_node *add = dq_epilogue_next(f, c, "Add", &at, &other);
     dq_value *bias = add && other ? dq_epilogue_per_channel(c, other) : NULL;
-    if (!bias || (int64_t)dq_rewriter_constant(bias)->count != w->columns)
+    if (!bias || (int64_t)dq_match_constant(bias)->count != w->columns)
         return NULL;
     dq_epilogue_append(c, add, at);
     return bias;
@@ -97,17 +98,17 @@ static dq_value *take_bias(const dq_rewriter *f, const weights *w, dq_epilogue *
 bool dq_lower_weight_only(dq_rewriter *f)
 {
     dq_node *last = f->nodes[f->at];
-    const bool gemm = dq_rewriter_is(last, "Gemm");
+    const bool gemm = dq_match_op(last, "Gemm");
     weights w = {.turned = gemm && dq_node_int(last, "transB", 0) != 0};
     dq_dequantized x;
     dq_value *bias = NULL;
-    if ((!gemm && !dq_rewriter_is(last, "MatMul")) || !read_weights(f, last->in[1], &w) ||
+    if ((!gemm && !dq_match_op(last, "MatMul")) || !read_weights(f, last->in[1], &w) ||
         (gemm && !read_bias(last, &w, &bias)) ||
-        dq_rewriter_dtype(f, last->in[0]) != dq_rewriter_constant(w.scale)->dtype ||
-        dq_rewriter_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
+        dq_match_dtype(f, last->in[0]) != dq_match_constant(w.scale)->dtype ||
+        dq_match_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
         return false;
     const dq_type *type = &last->out[0]->type;
-    dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_rewriter_constant(w.codes));
+    dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_match_constant(w.codes));
     c.rank = gemm ? 2 : type->has_shape ? type->rank : 1;
     c.channels = (size_t)w.columns;
     if (!gemm)

@@ -7,7 +7,7 @@
  * with Pow(d, 2) or d * d, a division or a product with Reciprocal (or 1 / …), and d computed once or twice.
  * What is rounded after each node as written is summed in double and rounded at the end: as close to the true
  * result or closer, not the same bits. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 typedef struct written {
     dq_value *x, *gamma;
@@ -20,14 +20,14 @@ typedef struct written {
 static const dq_node *giver(const dq_rewriter *f, const dq_value *v, const char *op, uint32_t uses)
 {
     const dq_node *node = v ? v->producer : NULL;
-    bool fits = dq_rewriter_is(node, op) && node->graph == f->graph && dq_rewriter_uses(f, v) == uses &&
-                dq_rewriter_dtype(f, v) == DQ_FLOAT;
+    bool fits = dq_match_op(node, op) && node->graph == f->graph && dq_rewriter_use_count(f, v) == uses &&
+                dq_match_dtype(f, v) == DQ_FLOAT;
     return fits ? node : NULL;
 }
 
 static bool constant_is(const dq_value *v, double wanted)
 {
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     return t && t->count == 1 && dq_dtype_get(t->dtype)->cls != DQ_CLASS_STRING &&
            dq_tensor_get_double(t, 0) == wanted;
 }
@@ -49,7 +49,7 @@ static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const c
 static bool is_mean(const dq_node *node, const dq_value *of, size_t *axes)
 {
     const dq_attr *given = dq_node_attr(node, "axes");
-    const dq_tensor *t = node->in_count > 1 ? dq_rewriter_constant(node->in[1]) : NULL;
+    const dq_tensor *t = node->in_count > 1 ? dq_match_constant(node->in[1]) : NULL;
     size_t count = given ? given->count : t && t->dtype == DQ_INT64 ? t->count : 0;
     const int64_t *list = given ? given->u.ints : count ? dq_data(t, int64_t) : NULL;
     if (node->in[0] != of || count == 0 || dq_node_int(node, "keepdims", 1) == 0 ||
@@ -70,7 +70,7 @@ static bool is_centred(const dq_rewriter *f, const dq_value *v, uint32_t uses, d
     if (!sub)
         return false;
     const dq_value *m = sub->in[1];
-    uint32_t readers = dq_rewriter_uses(f, m); /* 2: another Sub */
+    uint32_t readers = dq_rewriter_use_count(f, m); /* 2: another Sub */
     const dq_node *mean = readers <= 2 ? giver(f, m, "ReduceMean", readers) : NULL;
     *x = sub->in[0];
     return mean && is_mean(mean, *x, axes);
@@ -83,7 +83,7 @@ static bool read_deviation(const dq_rewriter *f, const dq_value *v, written *w, 
     const dq_node *root = giver(f, v, "Sqrt", 1);
     const dq_node *add = root ? giver(f, root->in[0], "Add", 1) : NULL;
     const dq_node *mean = operand(f, add, "ReduceMean", 1, &epsilon);
-    const dq_tensor *t = mean ? dq_rewriter_constant(epsilon) : NULL;
+    const dq_tensor *t = mean ? dq_match_constant(epsilon) : NULL;
     if (!t || t->count != 1 || t->dtype != DQ_FLOAT || t->rank > 1)
         return false;
     w->epsilon = dq_data(t, float)[0];
@@ -135,23 +135,22 @@ static bool read_normalized(const dq_rewriter *f, const dq_value *v, written *w)
         w->centred =
             is_centred(f, d, reads, &w->x, &w->axes) && is_centred(f, above, 1, &x, &w->axes) && w->x == x;
     }
-    return (w->centred || d == above) && dq_rewriter_dtype(f, w->x) == DQ_FLOAT;
+    return (w->centred || d == above) && dq_match_dtype(f, w->x) == DQ_FLOAT;
 }
 
 /* A factor or term for each element along the axes: a constant that does not make the result larger. */
 static bool is_vector(const dq_value *v, size_t axes)
 {
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     return t && t->dtype == DQ_FLOAT && t->rank == axes && t->count > 1;
 }
 
 /* `v` as the quotient times gamma. */
 static bool read_scaled(const dq_rewriter *f, const dq_node *mul, written *w)
 {
-    for (uint32_t i = 0; dq_rewriter_is(mul, "Mul") && i < 2; i++) {
+    for (uint32_t i = 0; dq_match_op(mul, "Mul") && i < 2; i++) {
         *w = (written){.gamma = mul->in[1 - i]};
-        if (dq_rewriter_constant(w->gamma) && read_normalized(f, mul->in[i], w) &&
-            is_vector(w->gamma, w->axes))
+        if (dq_match_constant(w->gamma) && read_normalized(f, mul->in[i], w) && is_vector(w->gamma, w->axes))
             return true;
     }
     return false;
@@ -161,8 +160,8 @@ static bool read_scaled(const dq_rewriter *f, const dq_node *mul, written *w)
 static bool goes_on(const dq_rewriter *f, const dq_node *mul, const written *w)
 {
     const dq_value *v = mul->out[0];
-    const dq_node *next = v && dq_rewriter_has_one_use(f, v) ? f->reader[dq_rewriter_at(f, v)] : NULL;
-    return w->centred && dq_rewriter_is(next, "Add") && is_vector(next->in[next->in[0] == v], w->axes);
+    const dq_node *next = v && dq_rewriter_has_one_use(f, v) ? dq_rewriter_consumer(f, v) : NULL;
+    return w->centred && dq_match_op(next, "Add") && is_vector(next->in[next->in[0] == v], w->axes);
 }
 
 bool dq_match_layer_norm(dq_rewriter *f)
@@ -171,7 +170,7 @@ bool dq_match_layer_norm(dq_rewriter *f)
     const dq_node *mul = last;
     written w;
     dq_value *beta = NULL;
-    if (dq_rewriter_is(last, "Add") && !(mul = operand(f, last, "Mul", 1, &beta)))
+    if (dq_match_op(last, "Add") && !(mul = operand(f, last, "Mul", 1, &beta)))
         return false;
     if (!read_scaled(f, mul, &w) || (beta ? !w.centred || !is_vector(beta, w.axes) : goes_on(f, mul, &w)))
         return false;
@@ -184,7 +183,7 @@ bool dq_match_layer_norm(dq_rewriter *f)
     made->attrs[1] = (dq_attr){.name = "epsilon", .kind = DQ_ATTR_FLOAT, .u.f = w.epsilon};
     if (!dq_rewriter_bind(f, made))
         return false;
-    f->nodes[f->at] = made;
+    dq_rewriter_replace(f, f->at, made);
     dq_rewriter_explain(f, last, "the nodes before it that normalize become one %s", op);
     return true;
 }

@@ -4,7 +4,7 @@
 #ifndef DQ_REWRITE_PRODUCT_H
 #define DQ_REWRITE_PRODUCT_H
 
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 typedef struct dq_product {
     const dq_node *node;

@@ -10,14 +10,14 @@
 
 static double product_scale(const dq_product *p, size_t channel)
 {
-    return p->alpha * (double)dq_rewriter_scale(p->x.scale_t, 0) *
-           (double)dq_rewriter_scale(p->w.scale_t, channel % p->w.scale_t->count);
+    return p->alpha * (double)dq_match_scale(p->x.scale_t, 0) *
+           (double)dq_match_scale(p->w.scale_t, channel % p->w.scale_t->count);
 }
 
 /* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
 static bool bias_fits(const dq_product *p, const dq_tensor *t)
 {
-    size_t least = p->added && dq_rewriter_is(p->node, "MatMul") ? 1 : p->inner + 2;
+    size_t least = p->added && dq_match_op(p->node, "MatMul") ? 1 : p->inner + 2;
     if (t->rank > least)
         return false;
     if (t->count == 1)
@@ -31,20 +31,20 @@ static bool bias_fits(const dq_product *p, const dq_tensor *t)
 static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
 {
     if (constant)
-        return (double)dq_rewriter_float(constant, constant->count == 1 ? 0 : channel);
-    const dq_tensor *codes = dq_rewriter_constant(dq->codes);
+        return (double)dq_match_float(constant, constant->count == 1 ? 0 : channel);
+    const dq_tensor *codes = dq_match_constant(dq->codes);
     size_t i = codes->count == 1 ? 0 : channel;
-    return (double)(dq_tensor_get_int(codes, i) - dq_rewriter_zero(dq->zero_t, i)) *
-           (double)dq_rewriter_scale(dq->scale_t, i);
+    return (double)(dq_tensor_get_int(codes, i) - dq_match_zero_point(dq->zero_t, i)) *
+           (double)dq_match_scale(dq->scale_t, i);
 }
 
 /* The bias, for bias_at; false when it is not such a one (the reason told). */
 static bool read_bias(dq_rewriter *f, const dq_product *p, const dq_tensor **constant, dq_dequantized *dq)
 {
-    *constant = dq_rewriter_constant(p->bias);
+    *constant = dq_match_constant(p->bias);
     bool dequantized =
-        !*constant && dq_rewriter_dequantized(f, p->bias, true, dq) && dq_rewriter_move_to_quantized(f, dq);
-    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_rewriter_constant(dq->codes) : NULL;
+        !*constant && dq_match_dequantized(f, p->bias, true, dq) && dq_rewriter_move_to_quantized(f, dq);
+    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_match_constant(dq->codes) : NULL;
     if (shape && (!*constant || shape->dtype == DQ_FLOAT) && bias_fits(p, shape) &&
         (!dequantized || dq->per_tensor || dq->scale_t->count == shape->count))
         return true;
@@ -77,8 +77,8 @@ typedef struct channel_bias {
  * in the scale of the products: so quantizers mean it. False: int32 does not hold it to half a quantum. */
 static bool split_bias(const dq_product *p, size_t channel, double value, bool quantized, channel_bias *b)
 {
-    const double scale = product_scale(p, channel), a = p->alpha * (double)dq_rewriter_scale(p->x.scale_t, 0);
-    const float w = dq_rewriter_scale(p->w.scale_t, channel % p->w.scale_t->count);
+    const double scale = product_scale(p, channel), a = p->alpha * (double)dq_match_scale(p->x.scale_t, 0);
+    const float w = dq_match_scale(p->w.scale_t, channel % p->w.scale_t->count);
     b->value = (float)value;
     b->exact = (quantized ? value : (double)b->value) / scale;
     const double code = nearbyint(b->exact);
@@ -129,8 +129,8 @@ bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise)
  */
 static bool find_weights(const dq_product *p, dq_product_sums *s)
 {
-    const bool gemm = dq_rewriter_is(p->node, "Gemm"), conv = !gemm && !dq_rewriter_is(p->node, "MatMul");
-    const dq_tensor *x = dq_rewriter_constant(p->x.codes), *w = dq_rewriter_constant(p->w.codes);
+    const bool gemm = dq_match_op(p->node, "Gemm"), conv = !gemm && !dq_match_op(p->node, "MatMul");
+    const dq_tensor *x = dq_match_constant(p->x.codes), *w = dq_match_constant(p->w.codes);
     *s = (dq_product_sums){.x = &p->x, .w = w, .w_zero = p->w.zero_t};
     if (w && (conv || w->rank < 2)) {
         s->channels = w->rank < 2 ? 1 : (size_t)w->dims[0];
@@ -151,12 +151,12 @@ dq_sum_bound dq_product_int32_sums(dq_rewriter *f, const dq_product *p, const ch
     dq_product_sums s;
     if (!find_weights(p, &s))
         return DQ_SUMS_UNKNOWN;
-    s.bias = dq_rewriter_constant(p->sum_bias);
-    return dq_rewriter_int32_holds(f, p->node, &s, otherwise) ? DQ_SUMS_FIT : DQ_SUMS_OVERFLOW;
+    s.bias = dq_match_constant(p->sum_bias);
+    return dq_match_int32_holds(f, p->node, &s, otherwise) ? DQ_SUMS_FIT : DQ_SUMS_OVERFLOW;
 }
 
 bool dq_product_double_sums(dq_rewriter *f, const dq_product *p)
 {
     dq_product_sums s;
-    return !find_weights(p, &s) || dq_rewriter_double_holds(f, p->node, &s);
+    return !find_weights(p, &s) || dq_match_double_holds(f, p->node, &s);
 }

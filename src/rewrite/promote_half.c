@@ -14,7 +14,7 @@
  * bits, which half precision cannot tell apart; what follows from constants alone, so that weights quantized
  * by the graph keep their values; operators that jump, as Floor and ArgMax. Functions of one quantized value
  * become a table first, which is exact (lower_lut.c). */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,18 +42,18 @@ typedef struct pass {
 
 static bool is_real(const dq_rewriter *f, const dq_value *v)
 {
-    return v && (dq_rewriter_is_half(f, v) || dq_rewriter_dtype(f, v) == DQ_FLOAT);
+    return v && (dq_match_is_half(f, v) || dq_match_dtype(f, v) == DQ_FLOAT);
 }
 
 static bool is_8_bit(const dq_rewriter *f, const dq_value *v)
 {
-    const dq_dtype dtype = dq_rewriter_dtype(f, v);
+    const dq_dtype dtype = dq_match_dtype(f, v);
     return dtype == DQ_UINT8 || dtype == DQ_INT8;
 }
 
 static bool is_16_bit(const dq_rewriter *f, const dq_value *v)
 {
-    const dq_dtype dtype = dq_rewriter_dtype(f, v);
+    const dq_dtype dtype = dq_match_dtype(f, v);
     return dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 
@@ -88,7 +88,7 @@ static bool moves(const dq_node *node)
 static bool all_fixed(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && !dq_rewriter_constant(node->in[i]) && !p->fixed[dq_rewriter_at(p->f, node->in[i])])
+        if (node->in[i] && !dq_match_constant(node->in[i]) && !p->fixed[dq_rewriter_index(p->f, node->in[i])])
             return false;
     return true;
 }
@@ -96,7 +96,7 @@ static bool all_fixed(const pass *p, const dq_node *node)
 static bool any_half(const dq_rewriter *f, uint32_t count, dq_value *const *values)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (dq_rewriter_is_half(f, values[i]))
+        if (dq_match_is_half(f, values[i]))
             return true;
     return false;
 }
@@ -114,7 +114,7 @@ static bool dequantizes(const dq_node *node)
 /* Shapes are the same in every type: their readers want no value as written. */
 static bool reads_shape(const dq_node *node)
 {
-    return dq_rewriter_is(node, "Shape") || dq_rewriter_is(node, "Size");
+    return dq_match_op(node, "Shape") || dq_match_op(node, "Size");
 }
 
 /* Scales of 0, infinity or NaN make NaN of what half precision rounds to 0 or infinity, and not of the rest.
@@ -130,14 +130,14 @@ static bool are_normal(const dq_tensor *scale)
 /* DequantizeLinear to half precision by constant scales: the same numbers in float. */
 static bool is_entry(const dq_rewriter *f, const dq_node *node)
 {
-    const dq_tensor *scale = dequantizes(node) && node->out[0] ? dq_rewriter_constant(node->in[1]) : NULL;
-    return scale && dq_rewriter_is_half(f, node->out[0]) && !is_16_bit(f, node->in[0]) && are_normal(scale);
+    const dq_tensor *scale = dequantizes(node) && node->out[0] ? dq_match_constant(node->in[1]) : NULL;
+    return scale && dq_match_is_half(f, node->out[0]) && !is_16_bit(f, node->in[0]) && are_normal(scale);
 }
 
 /* QuantizeLinear to 8 bits by one constant scale. */
 static bool is_exit(const dq_rewriter *f, const dq_node *node)
 {
-    const dq_tensor *scale = quantizes(node) && node->out[0] ? dq_rewriter_constant(node->in[1]) : NULL;
+    const dq_tensor *scale = quantizes(node) && node->out[0] ? dq_match_constant(node->in[1]) : NULL;
     return scale && scale->count == 1 && is_real(f, node->in[1]) && are_normal(scale) &&
            dq_node_int(node, "precision", 0) == 0 && is_real(f, node->in[0]) && is_8_bit(f, node->out[0]);
 }
@@ -152,17 +152,16 @@ static bool is_member(const pass *p, const dq_node *node)
         return is_entry(f, node);
     if (all_fixed(p, node))
         return false;
-    if (dq_rewriter_is(node, "Cast"))
+    if (dq_match_op(node, "Cast"))
         return is_real(f, node->in[0]) && is_real(f, node->out[0]) &&
-               (dq_rewriter_dtype(f, node->in[0]) == DQ_FLOAT ||
-                dq_rewriter_dtype(f, node->out[0]) == DQ_FLOAT);
+               (dq_match_dtype(f, node->in[0]) == DQ_FLOAT || dq_match_dtype(f, node->out[0]) == DQ_FLOAT);
     return is_exit(f, node) || computes(node) || moves(node);
 }
 
 static bool is_read(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && p->read[dq_rewriter_at(p->f, node->out[i])])
+        if (node->out[i] && p->read[dq_rewriter_index(p->f, node->out[i])])
             return true;
     return false;
 }
@@ -170,13 +169,13 @@ static bool is_read(const pass *p, const dq_node *node)
 static void read_value(void *arg, dq_value *v)
 {
     const pass *p = arg;
-    p->read[dq_rewriter_at(p->f, v)] = true;
+    p->read[dq_rewriter_index(p->f, v)] = true;
 }
 
 static void keep_value(void *arg, dq_value *v)
 {
     const pass *p = arg;
-    p->kept[dq_rewriter_at(p->f, v)] = true;
+    p->kept[dq_rewriter_index(p->f, v)] = true;
 }
 
 /* Whether all that the node gives stays inside: the nodes that read it have been looked at. A result that is
@@ -185,7 +184,8 @@ static bool stays_inside(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_value *v = node->out[i];
-        if (v && p->read[dq_rewriter_at(p->f, v)] && (p->kept[dq_rewriter_at(p->f, v)] || !is_real(p->f, v)))
+        if (v && p->read[dq_rewriter_index(p->f, v)] &&
+            (p->kept[dq_rewriter_index(p->f, v)] || !is_real(p->f, v)))
             return false;
     }
     return true;
@@ -198,8 +198,8 @@ static void find_givers(pass *p)
         const bool fixed = !dequantizes(node) && all_fixed(p, node);
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i]) {
-                p->giver[dq_rewriter_at(p->f, node->out[i])] = n + 1;
-                p->fixed[dq_rewriter_at(p->f, node->out[i])] = fixed;
+                p->giver[dq_rewriter_index(p->f, node->out[i])] = n + 1;
+                p->fixed[dq_rewriter_index(p->f, node->out[i])] = fixed;
             }
     }
 }
@@ -207,11 +207,11 @@ static void find_givers(pass *p)
 /* From the last node to the first: what is needed, and which nodes have all their paths end in
  * QuantizeLinear.
  */
-static void find_members(pass *p, const dq_value *const *wanted, uint32_t wanted_count)
+static void find_members(pass *p)
 {
     dq_rewriter *f = p->f;
-    for (uint32_t i = 0; i < wanted_count; i++)
-        p->read[dq_rewriter_at(p->f, wanted[i])] = p->kept[dq_rewriter_at(p->f, wanted[i])] = true;
+    for (uint32_t i = 0; i < f->wanted_count; i++)
+        p->read[dq_rewriter_index(f, f->wanted[i])] = p->kept[dq_rewriter_index(f, f->wanted[i])] = true;
     for (uint32_t n = f->count; n-- > 0;) {
         const dq_node *node = f->nodes[n];
         p->region[n] = n;
@@ -238,9 +238,9 @@ static void connect(pass *p)
     for (uint32_t n = 0; n < f->count; n++) {
         const dq_node *node = f->nodes[n];
         for (uint32_t i = 0; p->inside[n] && !dequantizes(node) && i < node->in_count; i++) {
-            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_at(p->f, node->in[i])] : 0;
+            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_index(p->f, node->in[i])] : 0;
             if (giver && p->inside[giver - 1] && !dequantizes(f->nodes[giver - 1]) &&
-                !quantizes(f->nodes[giver - 1]) && !p->kept[dq_rewriter_at(p->f, node->in[i])])
+                !quantizes(f->nodes[giver - 1]) && !p->kept[dq_rewriter_index(p->f, node->in[i])])
                 p->region[root_of(p, n)] = root_of(p, giver - 1);
         }
     }
@@ -250,8 +250,8 @@ static void connect(pass *p)
 static bool enters_by(const pass *p, const dq_node *node)
 {
     const dq_value *x = node->in[0];
-    return dequantizes(node) && is_8_bit(p->f, x) && !dq_rewriter_constant(x) &&
-           !p->fixed[dq_rewriter_at(p->f, x)];
+    return dequantizes(node) && is_8_bit(p->f, x) && !dq_match_constant(x) &&
+           !p->fixed[dq_rewriter_index(p->f, x)];
 }
 
 static void measure(const pass *p)
@@ -262,9 +262,9 @@ static void measure(const pass *p)
         if (!p->inside[n] || dequantizes(node))
             continue;
         const uint32_t root = root_of(p, n);
-        p->computes[root] = p->computes[root] || (!quantizes(node) && !dq_rewriter_is(node, "Cast"));
+        p->computes[root] = p->computes[root] || (!quantizes(node) && !dq_match_op(node, "Cast"));
         for (uint32_t i = 0; i < node->in_count; i++) {
-            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_at(p->f, node->in[i])] : 0;
+            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_index(p->f, node->in[i])] : 0;
             if (giver && p->inside[giver - 1] && enters_by(p, f->nodes[giver - 1]))
                 p->enters[root] = true;
         }
@@ -284,18 +284,18 @@ static const dq_node *choose(pass *p)
         if (!p->inside[n])
             continue;
         if (dequantizes(node))
-            p->inside[n] = p->wide[dq_rewriter_at(p->f, node->out[0])] != NULL;
+            p->inside[n] = p->wide[dq_rewriter_index(p->f, node->out[0])] != NULL;
         else
             p->inside[n] = p->enters[root] && p->computes[root];
         for (uint32_t i = 0; i < node->in_count; i++)
             if (node->in[i] && p->inside[n])
-                p->wide[dq_rewriter_at(p->f, node->in[i])] =
+                p->wide[dq_rewriter_index(p->f, node->in[i])] =
                     node->in[i]; /* read in float: a mark until the new list is made */
             else if (node->in[i])
-                p->kept[dq_rewriter_at(p->f, node->in[i])] = true;
+                p->kept[dq_rewriter_index(p->f, node->in[i])] = true;
         first = p->inside[n] && any_half(f, node->in_count, node->in) ? node : first;
     }
-    memset(p->wide, 0, (f->use_count + f->value_count) * sizeof *p->wide);
+    memset(p->wide, 0, (f->written_count + f->value_count) * sizeof *p->wide);
     return first;
 }
 
@@ -303,7 +303,7 @@ static const dq_node *choose(pass *p)
 
 static dq_value *take(const pass *p, dq_value *v)
 {
-    return v && p->as[dq_rewriter_at(p->f, v)] ? p->as[dq_rewriter_at(p->f, v)] : v;
+    return v && p->as[dq_rewriter_index(p->f, v)] ? p->as[dq_rewriter_index(p->f, v)] : v;
 }
 
 /* A value of the model that another node gives now. */
@@ -314,7 +314,7 @@ static dq_value *renew(pass *p, const dq_value *v, dq_node *producer)
         return dq_rewriter_no_memory(p->f), NULL;
     *made = *v;
     made->producer = producer;
-    return p->as[dq_rewriter_at(p->f, v)] = made;
+    return p->as[dq_rewriter_index(p->f, v)] = made;
 }
 
 static dq_value *add_cast(pass *p, const dq_node *like, dq_value *from, dq_value *to)
@@ -341,10 +341,10 @@ static dq_value *float_constant(dq_rewriter *f, const dq_tensor *half)
 /* The value in float, where it is a half float. */
 static dq_value *take_wide(pass *p, const dq_node *like, dq_value *v)
 {
-    if (!dq_rewriter_is_half(p->f, v))
+    if (!dq_match_is_half(p->f, v))
         return take(p, v);
-    const dq_tensor *constant = dq_rewriter_constant(v);
-    dq_value **wide = &p->wide[dq_rewriter_at(p->f, v)];
+    const dq_tensor *constant = dq_match_constant(v);
+    dq_value **wide = &p->wide[dq_rewriter_index(p->f, v)];
     if (!*wide)
         *wide = constant ? float_constant(p->f, constant)
                          : add_cast(p, like, take(p, v), dq_rewriter_make_value(p->f, v->name, DQ_FLOAT));
@@ -393,14 +393,14 @@ static bool add_wide(pass *p, dq_node *node)
     if (!copy)
         return false;
     for (uint32_t i = 0; i < copy->attr_count; i++)
-        if (strcmp(copy->attrs[i].name, "output_dtype") == 0 && dq_rewriter_is_half(f, node->out[0]))
+        if (strcmp(copy->attrs[i].name, "output_dtype") == 0 && dq_match_is_half(f, node->out[0]))
             copy->attrs[i].u.i = DQ_FLOAT;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !(copy->in[i] = take_wide(p, node, node->in[i])))
             return false;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_value *out = node->out[i];
-        if (!dq_rewriter_is_half(f, out)) {
+        if (!dq_match_is_half(f, out)) {
             if (out && !(copy->out[i] = renew(p, out, copy)))
                 return false;
             continue;
@@ -411,28 +411,28 @@ static bool add_wide(pass *p, dq_node *node)
         made->type = out->type;
         made->type.dtype = DQ_FLOAT;
         made->producer = copy;
-        copy->out[i] = p->wide[dq_rewriter_at(p->f, out)] = made;
+        copy->out[i] = p->wide[dq_rewriter_index(p->f, out)] = made;
     }
     if (!dq_rewriter_bind(f, copy))
         return false;
     p->nodes[p->count++] = copy;
-    return !dequantizes(node) || !p->kept[dq_rewriter_at(p->f, node->out[0])] || add_as_written(p, node);
+    return !dequantizes(node) || !p->kept[dq_rewriter_index(p->f, node->out[0])] || add_as_written(p, node);
 }
 
 static bool add_node(pass *p, uint32_t n)
 {
     dq_node *node = p->f->nodes[n];
-    if (reads_shape(node) && p->wide[dq_rewriter_at(p->f, node->in[0])])
+    if (reads_shape(node) && p->wide[dq_rewriter_index(p->f, node->in[0])])
         return add_wide(p, node);
     if (!p->inside[n])
         return add_as_written(p, node);
-    if (!dq_rewriter_is(node, "Cast"))
+    if (!dq_match_op(node, "Cast"))
         return any_half(p->f, node->in_count, node->in) || any_half(p->f, node->out_count, node->out)
                    ? add_wide(p, node)
                    : add_as_written(p, node);
     dq_value *from = take_wide(p, node, node->in[0]), *out = node->out[0];
-    *(dq_rewriter_is_half(p->f, out) ? &p->wide[dq_rewriter_at(p->f, out)]
-                                     : &p->as[dq_rewriter_at(p->f, out)]) = from;
+    *(dq_match_is_half(p->f, out) ? &p->wide[dq_rewriter_index(p->f, out)]
+                                  : &p->as[dq_rewriter_index(p->f, out)]) = from;
     return from != NULL;
 }
 
@@ -453,27 +453,25 @@ static bool any_entry(const dq_rewriter *f)
     return false;
 }
 
-void dq_promote_half(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
+void dq_promote_half(dq_rewriter *f)
 {
     if (!any_entry(f))
         return;
-    for (f->at = 0; f->at < f->count && !f->failed; f->at++)
-        (void)dq_lower_half_lut(f);
-    const size_t values = f->use_count + f->value_count;
+    const size_t values = f->written_count + f->value_count;
     size_t most = 0;
     for (uint32_t n = 0; n < f->count; n++) /* itself, and as many Casts and repeated nodes */
         most += 1 + (size_t)f->nodes[n]->in_count + f->nodes[n]->out_count;
     pass p = {.f = f,
-              .as = DQ_NEW_ARRAY(f->passing, values, dq_value *),
-              .wide = DQ_NEW_ARRAY(f->passing, values, dq_value *),
-              .giver = DQ_NEW_ARRAY(f->passing, values, uint32_t),
-              .fixed = DQ_NEW_ARRAY(f->passing, values, bool),
-              .read = DQ_NEW_ARRAY(f->passing, values, bool),
-              .kept = DQ_NEW_ARRAY(f->passing, values, bool),
-              .inside = DQ_NEW_ARRAY(f->passing, f->count, bool),
-              .region = DQ_NEW_ARRAY(f->passing, f->count, uint32_t),
-              .enters = DQ_NEW_ARRAY(f->passing, f->count, bool),
-              .computes = DQ_NEW_ARRAY(f->passing, f->count, bool),
+              .as = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
+              .wide = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
+              .giver = DQ_NEW_ARRAY(f->scratch, values, uint32_t),
+              .fixed = DQ_NEW_ARRAY(f->scratch, values, bool),
+              .read = DQ_NEW_ARRAY(f->scratch, values, bool),
+              .kept = DQ_NEW_ARRAY(f->scratch, values, bool),
+              .inside = DQ_NEW_ARRAY(f->scratch, f->count, bool),
+              .region = DQ_NEW_ARRAY(f->scratch, f->count, uint32_t),
+              .enters = DQ_NEW_ARRAY(f->scratch, f->count, bool),
+              .computes = DQ_NEW_ARRAY(f->scratch, f->count, bool),
               .nodes = DQ_NEW_ARRAY(f->arena, most, dq_node *)};
     if (f->failed || !p.as || !p.wide || !p.giver || !p.fixed || !p.read || !p.kept || !p.inside ||
         !p.region || !p.enters || !p.computes || !p.nodes) {
@@ -481,7 +479,7 @@ void dq_promote_half(dq_rewriter *f, const dq_value *const *wanted, uint32_t wan
         return;
     }
     find_givers(&p);
-    find_members(&p, wanted, wanted_count);
+    find_members(&p);
     connect(&p);
     measure(&p);
     const dq_node *first = choose(&p);
@@ -492,5 +490,4 @@ void dq_promote_half(dq_rewriter *f, const dq_value *const *wanted, uint32_t wan
         f->count = p.count;
         dq_rewriter_explain(f, first, "half precision is computed in float from here to QuantizeLinear");
     }
-    f->use_count += f->value_count;
 }

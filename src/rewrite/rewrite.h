@@ -1,43 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion: the nodes of a graph with patterns of nodes replaced by single ones that compute the same in the
- * integer domain. The graph itself stays as it is; a plan takes the list of nodes instead of the graph's own.
+/* Graph rewrites: replaces patterns of nodes by single nodes that compute the same on quantized values.
  *
- * A fused node means what the graph as written means in real numbers, rounded once; scales that are no normal
- * numbers and values that may be NaN stop fusion (value_range.c). A quantized result of a fused node differs
- * from the graph's as written by at most one quantum; inside regions of half precision by its roundings, too
- * (promote_half.c). What is exact to the bit, and what rounds elsewhere, stands over each
- * pattern (fuse_*.c). A value that a caller wants is computed as the graph is written: fusion stops there. */
+ * passes.def lists the passes in the order in which they run. The graph itself stays as it is: the result is
+ * a list of nodes that a plan takes instead of the graph's own. A value that a caller wants is computed as
+ * the graph is written: patterns end there.
+ *
+ * A rewritten node means what the graph as written means in real numbers, rounded once. Scales that are no
+ * normal numbers, and values that may be NaN, stop a rewrite (value_range.c). docs/rewrites.md says for each
+ * pass whether it is exact, and its bound if not. */
 #ifndef DQ_REWRITE_REWRITE_H
 #define DQ_REWRITE_REWRITE_H
 
-#include "plan/plan.h"
+#include "ops/op.h"
+#include "schema/schema.h"
 
-typedef struct dq_rewritten {
+/* ---- Passes ------------------------------------------------------------------------------------------- */
+
+typedef enum dq_pass_kind {
+    DQ_PASS_MODEL,     /* runs once, when the model is loaded, on all its graphs */
+    DQ_PASS_PRECISION, /* looks at a whole graph and may change element types, before use lists are made */
+    DQ_PASS_GRAPH,     /* looks at a whole graph */
+    DQ_PASS_NODE       /* is tried at each node, which is the last one of its pattern */
+} dq_pass_kind;
+
+/** A row of passes.def. The texts are short phrases for people. */
+typedef struct dq_pass {
+    const char *name;
+    dq_pass_kind kind;
+    const char *matches, *replacement, *exactness, *tests;
+} dq_pass;
+
+/** A set of passes: bit i is the pass of row i. */
+typedef uint64_t dq_pass_set;
+
+/** The row with that index; NULL: past the last one. */
+const dq_pass *dq_pass_get(size_t index);
+/** Reads a list of names separated by commas (NULL: none). DQ_INVALID_ARGUMENT: an unknown name. */
+dq_status dq_pass_set_read(const char *names, dq_pass_set *out, dq_error *err);
+
+/* ---- Rewriting ---------------------------------------------------------------------------------------- */
+
+/** A value that has a known tensor while nodes are evaluated. */
+typedef struct dq_bound_value {
+    const dq_value *value;
+    const dq_tensor *tensor;
+    bool initializer; /* follows from the model's initializers alone */
+} dq_bound_value;
+
+/** Nodes to compute while rewriting, with portable kernels. */
+typedef struct dq_evaluation {
+    dq_graph *graph;
     dq_node *const *nodes; /* in topological order */
     uint32_t node_count;
-    dq_value *const *values; /* made for them, ids from ir->value_count on */
+    dq_value *const *made; /* values that the rewriter has made */
     uint32_t made_count;
-    uint32_t fed; /* as dq_rewrite_cache_feed said then */
+    const dq_bound_value *bound;
+    uint32_t bound_count;
+    const dq_value *const *results; /* the values to compute */
+    uint32_t result_count;
+} dq_evaluation;
+
+typedef struct dq_rewrite_request {
+    dq_ir *ir;
+    dq_graph *graph; /* the main graph or an inner one */
+    dq_schemas *schemas;
+    const dq_dtype *dtypes;        /* by value id: element types as far as the schemas tell */
+    const dq_value *const *wanted; /* the values that callers want */
+    uint32_t wanted_count;
+    dq_pass_set disabled;
+    /** Convolutions of deeper windows turn planes into pixels (assign_layout_nhwc.c); SIZE_MAX: none does. */
+    size_t deepest;
+    dq_arena *arena; /* of the result */
+    /** Computes e->results. out[i] is a tensor that lives as long as the result, in `arena` or elsewhere, or
+     * NULL where it does not follow from what is bound. */
+    dq_status (*evaluate)(void *arg, const dq_evaluation *e, dq_arena *arena, const dq_tensor **out,
+                          dq_error *err);
+    /** Asked between passes and between nodes: whether to stop, with DQ_CANCELLED. */
+    bool (*cancelled)(void *arg);
+    void (*explain)(void *arg, const char *text); /* told each decision; NULL: nobody */
+    void *arg;                                    /* of the three */
+} dq_rewrite_request;
+
+/** The nodes that stand for the graph's. */
+typedef struct dq_rewritten {
+    dq_node *const *nodes; /* in topological order; some may be needless */
+    uint32_t node_count;
+    dq_value *const *values; /* made for them, ids from ir->value_count on */
+    uint32_t value_count;
 } dq_rewritten;
 
-typedef void (*dq_why_fn)(void *arg, const char *sentence);
+/** Runs all passes but those of kind MODEL. */
+dq_status dq_rewrite(const dq_rewrite_request *request, dq_rewritten *out, dq_error *err);
 
-/** The fused nodes of the request's graph, the main one or an inner one, for callers that want its values.
- * Made once for each set of values and kept by the program, so that packed weights are shared; thread-safe.
- * The request's kernels decide in what layout codes go from convolution to convolution, and nothing else; its
- * `why` is told what was fused, and what stopped the rest. What else it says is for the plan. */
-dq_status dq_rewrite(dq_program *program, const dq_plan_request *request, const dq_rewritten **out,
-                     dq_error *err);
-
-/** What a program keeps of it. */
-typedef struct dq_rewrite_cache dq_rewrite_cache;
-/** The allocator (NULL: malloc) outlives it. */
-dq_status dq_rewrite_cache_create(uint32_t graph_count, const dq_allocator *allocator, dq_rewrite_cache **out,
-                                  dq_error *err);
-void dq_rewrite_cache_free(dq_rewrite_cache *fusions);
-/** Before a run is given a value for an input that has a default: fusion takes defaults for constants until
- * then, as models before version 4 of the format list every initializer among their inputs. Returns how many
- * have been fed; what was fused when it was another number is not for this run. Thread-safe. */
-uint32_t dq_rewrite_cache_feed(dq_rewrite_cache *fusions, dq_value *v);
+/** The pass of kind MODEL, for all linked graphs of the model. False: memory ran out. */
+bool dq_cse_quantize(dq_ir *ir);
 
 #endif

@@ -14,7 +14,7 @@
  * -infinity, which dequantized values do not have: before an operator, and before a Clip, such a move stays
  * where it is unless its windows and axes hold elements for sure. */
 #include "base/codec.h"
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,12 +24,12 @@
 static bool is_among(const dq_node *node, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (dq_rewriter_is(node, names[i]))
+        if (dq_match_op(node, names[i]))
             return true;
     return false;
 }
 
-bool dq_rewriter_is_data_movement(const dq_node *node)
+bool dq_match_is_data_movement(const dq_node *node)
 {
     static const char *const names[] = {"Reshape",        "Transpose", "Flatten",      "Squeeze",
                                         "Unsqueeze",      "Slice",     "Gather",       "Expand",
@@ -49,8 +49,7 @@ static bool chooses(const dq_node *node)
 static bool is_nearest(const dq_node *node)
 {
     const char *mode = dq_node_string(node, "coordinate_transformation_mode", "");
-    return dq_rewriter_is(node, "Resize") &&
-           strcmp(dq_node_string(node, "mode", "nearest"), "nearest") == 0 &&
+    return dq_match_op(node, "Resize") && strcmp(dq_node_string(node, "mode", "nearest"), "nearest") == 0 &&
            strcmp(mode, "tf_crop_and_resize") != 0; /* which makes up values outside */
 }
 
@@ -58,21 +57,21 @@ static bool is_nearest(const dq_node *node)
 static bool is_pad(const dq_node *node, float *value)
 {
     *value = 0;
-    if (!dq_rewriter_is(node, "Pad") || node->opset < 11)
+    if (!dq_match_op(node, "Pad") || node->opset < 11)
         return false;
     const dq_value *given = dq_node_input(node, 2);
     if (strcmp(dq_node_string(node, "mode", "constant"), "constant") != 0 || !given)
         return true;
-    const dq_tensor *t = dq_rewriter_constant(given);
+    const dq_tensor *t = dq_match_constant(given);
     if (!t || t->dtype != DQ_FLOAT || t->count != 1)
         return false;
-    *value = dq_rewriter_float(t, 0);
+    *value = dq_match_float(t, 0);
     return !isnan(*value);
 }
 
 static bool pads_constant(const dq_node *node)
 {
-    return dq_rewriter_is(node, "Pad") && strcmp(dq_node_string(node, "mode", "constant"), "constant") == 0;
+    return dq_match_op(node, "Pad") && strcmp(dq_node_string(node, "mode", "constant"), "constant") == 0;
 }
 
 /* Whether the node moves codes of this scale. `v` must be what it moves, not a shape or index. */
@@ -81,8 +80,8 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_para
     float value;
     if (!node || node->in_count == 0 || node->in[0] != v || !node->out[0])
         return false;
-    if (dq_rewriter_is_data_movement(node))
-        return node->out_count == 1 || dq_rewriter_is(node, "Split");
+    if (dq_match_is_data_movement(node))
+        return node->out_count == 1 || dq_match_op(node, "Split");
     if (chooses(node))
         return node->out_count == 1 && p->scale > 0;
     return node->out_count == 1 && (is_nearest(node) || is_pad(node, &value));
@@ -106,11 +105,11 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
         if (!(in[2] = dq_rewriter_make_constant(f, dtype, 0, NULL, &t)))
             return NULL;
         dq_tensor_put_int(t, 0, pad);
-    } else if (dq_rewriter_is(node, "Pad") && count > 2) {
+    } else if (dq_match_op(node, "Pad") && count > 2) {
         in[2] = NULL; /* copies are filled in, not this value, which is no code */
     }
     /* the standard has no MaxPool of 16 bits */
-    if (dq_rewriter_is(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
+    if (dq_match_op(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
         const dq_quant_params as_is = {.scale = 1, .dtype = dtype};
         return dq_rewriter_tiled(f, node, codes, &as_is, &as_is, outs[0]);
     }
@@ -126,7 +125,7 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
 
 /* ---- In front of an operator -------------------------------------------------------------------------- */
 
-const dq_value *dq_rewriter_skip_moves(const dq_rewriter *f, const dq_value *v)
+const dq_value *dq_match_skip_moves(const dq_rewriter *f, const dq_value *v)
 {
     static const dq_quant_params any = {.scale = 1};
     enum { MOST = 64 /* each reader of a long chain of moves looks at so many */ };
@@ -137,27 +136,20 @@ const dq_value *dq_rewriter_skip_moves(const dq_rewriter *f, const dq_value *v)
     return v;
 }
 
-bool dq_rewriter_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_quant_params *p)
+bool dq_match_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_quant_params *p)
 {
     float value;
-    for (const dq_value *from = dq_rewriter_skip_moves(f, v); v != from; v = v->producer->in[0]) {
+    for (const dq_value *from = dq_match_skip_moves(f, v); v != from; v = v->producer->in[0]) {
         if (!can_move(v->producer, v->producer->in[0], p) ||
-            (chooses(v->producer) && !dq_rewriter_holds_elements(v->producer)))
+            (chooses(v->producer) && !dq_match_holds_elements(v->producer)))
             return false;
         /* what is filled in must have a code of its own */
         if (pads_constant(v->producer) &&
             (!is_pad(v->producer, &value) ||
-             (float)(dq_rewriter_quantize(p, value) - p->zero) * p->scale != value))
+             (float)(dq_match_quantize(p, value) - p->zero) * p->scale != value))
             return false;
     }
     return true;
-}
-
-static bool memory(dq_rewriter *f)
-{
-    if (!f->moved)
-        f->moved = DQ_NEW_ARRAY(f->passing, f->use_count, dq_value *);
-    return f->moved != NULL;
 }
 
 /* The codes of `v`, which moves have brought there from `x`. */
@@ -168,7 +160,7 @@ static dq_value *moved_codes(dq_rewriter *f, const dq_value *v, const dq_dequant
     float value;
     if (v == x->node->out[0])
         return x->codes;
-    dq_value **moved = &f->moved[dq_rewriter_at(f, v)];
+    dq_value **moved = &dq_rewriter_record(f, v)->moved;
     if (*moved)
         return *moved;
     dq_value *codes = moved_codes(f, node->in[0], x, p);
@@ -176,22 +168,22 @@ static dq_value *moved_codes(dq_rewriter *f, const dq_value *v, const dq_dequant
     for (uint32_t i = 0; outs && i < node->out_count; i++)
         if (node->out[i] && !(outs[i] = dq_rewriter_make_value(f, node->out[i]->name, x->dtype)))
             return NULL;
-    int64_t pad = is_pad(node, &value) ? dq_rewriter_quantize(p, value) : 0;
+    int64_t pad = is_pad(node, &value) ? dq_match_quantize(p, value) : 0;
     dq_node *made = outs ? dq_rewriter_move_quantized(f, node, codes, x->dtype, pad, outs) : NULL;
     if (!made || !dq_rewriter_insert_or_fold(f, made))
         return NULL;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (node->out[i])
-            f->moved[dq_rewriter_at(f, node->out[i])] = outs[i];
+            dq_rewriter_record(f, node->out[i])->moved = outs[i];
     return *moved;
 }
 
 dq_value *dq_rewriter_quantized_value(dq_rewriter *f, const dq_dequantized *x)
 {
-    dq_quant_params p = dq_rewriter_params(x->scale_t, x->zero_t, x->dtype);
+    dq_quant_params p = dq_match_params(x->scale_t, x->zero_t, x->dtype);
     if (!x->moved)
         return x->codes;
-    return memory(f) ? moved_codes(f, x->moved, x, &p) : NULL;
+    return moved_codes(f, x->moved, x, &p);
 }
 
 bool dq_rewriter_move_to_quantized(dq_rewriter *f, dq_dequantized *x)
@@ -201,7 +193,7 @@ bool dq_rewriter_move_to_quantized(dq_rewriter *f, dq_dequantized *x)
     return x->codes != NULL;
 }
 
-bool dq_rewriter_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
+bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
 {
     int64_t wanted = *axis < 0 ? *axis + (int64_t)rank : *axis;
     for (int64_t a = 0; a < (int64_t)rank; a++) {
@@ -209,7 +201,7 @@ bool dq_rewriter_transposed_axis(const dq_value *v, const dq_value *from, size_t
         for (const dq_value *u = v; u != from; u = u->producer->in[0]) {
             size_t count = 0;
             const int64_t *perm = dq_node_ints(u->producer, "perm", &count);
-            if (!dq_rewriter_is(u->producer, "Transpose") || (count != 0 && count != rank))
+            if (!dq_match_op(u->producer, "Transpose") || (count != 0 && count != rank))
                 return false;
             at = count ? perm[at] : (int64_t)rank - 1 - at;
             if (at < 0 || at >= (int64_t)rank)
@@ -230,20 +222,20 @@ static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
     const dq_value *v = dq_node_input(node, i);
     if (!v)
         return true;
-    const dq_tensor *t = dq_rewriter_constant(v);
+    const dq_tensor *t = dq_match_constant(v);
     if (!t || (t->dtype != DQ_FLOAT && t->dtype != DQ_FLOAT16) || t->count != 1)
         return false;
     *bound =
-        t->dtype == DQ_FLOAT ? dq_rewriter_float(t, 0) : dq_f16_to_f32((uint16_t)dq_get_bits(t->data, 16, 0));
+        t->dtype == DQ_FLOAT ? dq_match_float(t, 0) : dq_f16_to_f32((uint16_t)dq_get_bits(t->data, 16, 0));
     return true;
 }
 
-bool dq_rewriter_read_clip(const dq_node *node, dq_clip *c)
+bool dq_match_clip(const dq_node *node, dq_clip *c)
 {
     dq_clip own = {-INFINITY, INFINITY};
-    if (dq_rewriter_is(node, "Relu")) {
+    if (dq_match_op(node, "Relu")) {
         own.lo = 0;
-    } else if (dq_rewriter_is(node, "Clip")) {
+    } else if (dq_match_op(node, "Clip")) {
         own.lo = dq_node_float(node, "min", -INFINITY);
         own.hi = dq_node_float(node, "max", INFINITY);
         if (!constant_bound(node, 1, &own.lo) || !constant_bound(node, 2, &own.hi) || !(own.lo <= own.hi))
@@ -265,14 +257,14 @@ static bool is_narrowed(const dq_clip *c)
 static int64_t padded_code(const dq_node *node, const dq_quant_params *p, const dq_clip *c)
 {
     float value;
-    return is_pad(node, &value) ? dq_rewriter_quantize(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
+    return is_pad(node, &value) ? dq_match_quantize(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
 }
 
 /* Takes one node more into the tail, whose first input then stands for it; false: it ends before the node. */
 static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain *tail)
 {
     float value;
-    if (p->scale > 0 && dq_rewriter_read_clip(node, &tail->clip)) { /* larger values have larger codes */
+    if (p->scale > 0 && dq_match_clip(node, &tail->clip)) { /* larger values have larger codes */
         tail->compares = true;
         return true;
     }
@@ -281,7 +273,7 @@ static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain 
         return false;
     /* a maximum of nothing must pass the bounds, too; those of a Pad's value are others */
     const bool clips_last =
-        tail->clips_last || (chooses(node) && is_narrowed(&tail->clip) && !dq_rewriter_holds_elements(node));
+        tail->clips_last || (chooses(node) && is_narrowed(&tail->clip) && !dq_match_holds_elements(node));
     const bool pads_any = tail->pads_any || is_pad(node, &value);
     if (clips_last && pads_any)
         return false;
@@ -297,7 +289,7 @@ static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain 
 static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool plain, dq_move_chain *tail)
 {
     const dq_value *v = q->node->in[0];
-    const dq_quant_params p = dq_rewriter_params(q->scale_t, q->zero_t, q->dtype);
+    const dq_quant_params p = dq_match_params(q->scale_t, q->zero_t, q->dtype);
     *tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
     while (v->producer && v->graph == f->graph && dq_rewriter_has_one_use(f, v)) {
         const dq_move_chain before = *tail;
@@ -312,31 +304,30 @@ static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool pl
     return v;
 }
 
-const dq_value *dq_rewriter_before_moves(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
+const dq_value *dq_match_moves(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
 {
     return walk(f, q, false, tail);
 }
 
-const dq_value *dq_rewriter_before_moves_without_nan(const dq_rewriter *f, const dq_quantized *q,
-                                                     dq_move_chain *tail)
+const dq_value *dq_match_moves_without_nan(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
 {
     const dq_value *v = walk(f, q, false, tail);
     dq_range range;
-    return !tail->compares || dq_rewriter_range(f, v, &range) ? v : walk(f, q, true, tail);
+    return !tail->compares || dq_match_range(f, v, &range) ? v : walk(f, q, true, tail);
 }
 
-const dq_node *dq_rewriter_quantized_next(const dq_rewriter *f, const dq_value *v)
+const dq_node *dq_match_quantize_ahead(const dq_rewriter *f, const dq_value *v)
 {
     static const dq_quant_params any = {.scale = 1};
     dq_quantized q;
     while (dq_rewriter_has_one_use(f, v)) {
-        const dq_node *node = f->reader[dq_rewriter_at(f, v)];
+        const dq_node *node = dq_rewriter_consumer(f, v);
         dq_clip c = {-INFINITY, INFINITY};
         if (node->in_count == 0 || node->in[0] != v)
             return NULL;
-        if (dq_rewriter_quantized(f, node, true, &q))
+        if (dq_match_quantized(f, node, true, &q))
             return node;
-        if (!dq_rewriter_read_clip(node, &c) && !can_move(node, v, &any))
+        if (!dq_match_clip(node, &c) && !can_move(node, v, &any))
             return NULL;
         v = node->out[0];
     }
@@ -350,8 +341,8 @@ static dq_node *make_clip_table(dq_rewriter *f, const dq_quant_params *p, const 
     enum { CODES = 256 };
     dq_tensor *table;
     dq_value *in[] = {codes, dq_rewriter_make_constant(f, p->dtype, 1, (int64_t[]){CODES}, &table)};
-    int64_t first = dq_dtype_get(p->dtype)->min, lo = dq_rewriter_quantize(p, c->lo),
-            hi = dq_rewriter_quantize(p, c->hi);
+    int64_t first = dq_dtype_get(p->dtype)->min, lo = dq_match_quantize(p, c->lo),
+            hi = dq_match_quantize(p, c->hi);
     if (!in[1])
         return NULL;
     for (int64_t code = first; code < first + CODES; code++)
@@ -370,8 +361,8 @@ static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_qua
                       dq_rewriter_make_constant(f, p->dtype, 0, NULL, &hi)};
     if (!in[1] || !in[2])
         return NULL;
-    dq_tensor_put_int(lo, 0, dq_rewriter_quantize(p, c->lo));
-    dq_tensor_put_int(hi, 0, dq_rewriter_quantize(p, c->hi));
+    dq_tensor_put_int(lo, 0, dq_match_quantize(p, c->lo));
+    dq_tensor_put_int(hi, 0, dq_match_quantize(p, c->hi));
     dq_node *node = dq_rewriter_node(f, "", "Clip", 13, q->node, 3, in, out, 0);
     return node && dq_rewriter_bind(f, node) ? node : NULL;
 }
@@ -379,10 +370,10 @@ static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_qua
 bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quantized *q,
                                   const dq_move_chain *tail)
 {
-    dq_quant_params p = dq_rewriter_params(q->scale_t, q->zero_t, q->dtype);
+    dq_quant_params p = dq_match_params(q->scale_t, q->zero_t, q->dtype);
     const dq_dtype_row *row = dq_dtype_get(q->dtype);
-    bool clips = p.scale > 0 && (dq_rewriter_quantize(&p, tail->clip.lo) > row->min ||
-                                 dq_rewriter_quantize(&p, tail->clip.hi) < row->max);
+    bool clips = p.scale > 0 && (dq_match_quantize(&p, tail->clip.lo) > row->min ||
+                                 dq_match_quantize(&p, tail->clip.hi) < row->max);
     dq_node *nodes[DQ_MAX_MOVES + 2] = {made};
     const uint32_t steps = tail->count + clips, clip_at = tail->clips_last ? steps : 1;
     uint32_t move = tail->count;
@@ -408,6 +399,28 @@ bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quanti
     for (uint32_t i = 0; i < steps; i++)
         if (!dq_rewriter_insert_before(f, nodes[i]))
             return false;
-    f->nodes[f->at] = nodes[steps];
+    dq_rewriter_replace(f, f->at, nodes[steps]);
+    return true;
+}
+
+/* ---- The pass ----------------------------------------------------------------------------------------- */
+
+bool dq_sink_data_movement(dq_rewriter *f)
+{
+    dq_quantized q;
+    dq_dequantized x;
+    const dq_node *node = f->nodes[f->at];
+    if (!dq_match_quantized(f, node, true, &q) || !dq_match_dequantized(f, node->in[0], true, &x) ||
+        !x.per_tensor || x.dtype != q.dtype ||
+        !dq_match_same_params(x.scale_t, x.zero_t, q.scale_t, q.zero_t))
+        return false;
+    dq_value *codes = dq_rewriter_quantized_value(f, &x);
+    dq_node *made = codes ? dq_rewriter_node(f, "", "Identity", 13, node, 1, &codes, node->out[0], 0) : NULL;
+    if (!made || !dq_rewriter_bind(f, made))
+        return false;
+    dq_rewriter_replace(f, f->at, made);
+    dq_rewriter_explain(f, x.moved ? node->in[0]->producer : node,
+                        x.moved ? "works on quantized values"
+                                : "gives the quantized values that were dequantized before it");
     return true;
 }

@@ -10,7 +10,7 @@
  *
  * Most products need no look at their weights: up to 33,025 terms always fit (255 * 255 each), with symmetric
  * int8 weights up to 65,793. The others cost one pass over them. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <string.h>
 
@@ -28,9 +28,9 @@ static range type_range(dq_dtype dtype, int64_t zero)
 /* The same for the first of several zero points, joined with those of the others. */
 static range tensor_range(dq_dtype dtype, const dq_tensor *zero)
 {
-    range all = type_range(dtype, dq_rewriter_zero(zero, 0));
+    range all = type_range(dtype, dq_match_zero_point(zero, 0));
     for (size_t i = 1; zero && i < zero->count; i++) {
-        const range r = type_range(dtype, dq_rewriter_zero(zero, i));
+        const range r = type_range(dtype, dq_match_zero_point(zero, i));
         all.low = r.low < all.low ? r.low : all.low;
         all.high = r.high > all.high ? r.high : all.high;
     }
@@ -131,7 +131,8 @@ static extreme find_in_rows(const dq_product_sums *s, range x, size_t terms)
 {
     extreme most = nothing;
     for (size_t c = 0; c < s->channels; c++) {
-        const int32_t zero = (int32_t)dq_rewriter_zero(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
+        const int32_t zero =
+            (int32_t)dq_match_zero_point(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
         const uint8_t *w = (const uint8_t *)s->w->data + c * terms;
         compare(s, x,
                 s->w->dtype == DQ_INT8 ? add_row_s8((const int8_t *)w, terms, zero)
@@ -154,7 +155,7 @@ static extreme find_in_columns(const dq_product_sums *s, range x, size_t terms, 
     const uint8_t *w = s->w->data;
     extreme most = nothing;
     for (size_t c = 0; c < n; c++)
-        room->zero[c] = (int32_t)dq_rewriter_zero(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
+        room->zero[c] = (int32_t)dq_match_zero_point(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
     for (size_t left = s->w->count / n; left > 0; left -= terms) {
         memset(room->all, 0, n * sizeof *room->all);
         for (size_t k = 0, rows; k < terms; k += rows, w += rows * n) {
@@ -183,8 +184,8 @@ static size_t terms_of(const dq_product_sums *s)
     return s->columns ? (size_t)s->w->dims[s->w->rank - 2] : s->w->count / s->channels;
 }
 
-bool dq_rewriter_int32_holds(dq_rewriter *f, const dq_node *node, const dq_product_sums *s,
-                             const char *otherwise)
+bool dq_match_int32_holds(dq_rewriter *f, const dq_node *node, const dq_product_sums *s,
+                          const char *otherwise)
 {
     if (s->channels == 0 || s->w->count == 0)
         return true;
@@ -194,9 +195,9 @@ bool dq_rewriter_int32_holds(dq_rewriter *f, const dq_node *node, const dq_produ
         return true;
     extreme most;
     if (s->columns) {
-        const column_room room = {DQ_NEW_ARRAY(f->passing, n, uint32_t),
-                                  DQ_NEW_ARRAY(f->passing, n, uint32_t), DQ_NEW_ARRAY(f->passing, n, int32_t),
-                                  DQ_NEW_ARRAY(f->passing, n, sizes)};
+        const column_room room = {DQ_NEW_ARRAY(f->scratch, n, uint32_t),
+                                  DQ_NEW_ARRAY(f->scratch, n, uint32_t), DQ_NEW_ARRAY(f->scratch, n, int32_t),
+                                  DQ_NEW_ARRAY(f->scratch, n, sizes)};
         if (!room.positive || !room.negative || !room.zero || !room.all)
             return dq_rewriter_no_memory(f);
         most = find_in_columns(s, x, terms, &room);
@@ -211,7 +212,7 @@ bool dq_rewriter_int32_holds(dq_rewriter *f, const dq_node *node, const dq_produ
     return false;
 }
 
-bool dq_rewriter_double_holds(dq_rewriter *f, const dq_node *node, const dq_product_sums *s)
+bool dq_match_double_holds(dq_rewriter *f, const dq_node *node, const dq_product_sums *s)
 {
     const int64_t limit = (int64_t)1 << 53;
     if (s->channels == 0 || s->w->count == 0)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who reads what: uses and readers of values, by their index. */
-#include "rewrite/rewriter.h"
+/* Use lists: which inputs of which nodes read a value. Each value's uses are a doubly linked list in one
+ * array, so that replacing a node takes time for its own inputs alone. A node that nothing reads any more
+ * reads nothing itself. */
+#include "rewrite/match.h"
 
-uint32_t dq_rewriter_capture_at(const dq_rewriter *f, const dq_value *v)
+#include <string.h>
+
+uint32_t dq_rewriter_capture_index(const dq_rewriter *f, const dq_value *v)
 {
     const dq_graph *g = f->graph;
     uint32_t low = 0, high = g->capture_count;
@@ -17,78 +21,180 @@ uint32_t dq_rewriter_capture_at(const dq_rewriter *f, const dq_value *v)
     return g->value_count + (found ? low : g->capture_count);
 }
 
-uint32_t dq_rewriter_uses(const dq_rewriter *f, const dq_value *v)
+uint32_t dq_rewriter_use_count(const dq_rewriter *f, const dq_value *v)
 {
-    const uint32_t at = dq_rewriter_at(f, v);
-    return at < f->use_count ? f->uses[at] : DQ_REWRITER_WANTED;
+    const dq_value_record *record = dq_rewriter_record(f, v);
+    return record ? record->use_count : DQ_USES_UNKNOWN;
 }
 
 bool dq_rewriter_has_one_use(const dq_rewriter *f, const dq_value *v)
 {
-    return dq_rewriter_uses(f, v) == 1;
+    return dq_rewriter_use_count(f, v) == 1;
+}
+
+const dq_node *dq_rewriter_consumer(const dq_rewriter *f, const dq_value *v)
+{
+    const dq_value_record *record = dq_rewriter_record(f, v);
+    return record ? f->uses[record->first_use].node : NULL;
 }
 
 bool dq_rewriter_is_read(const dq_rewriter *f, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && dq_rewriter_uses(f, node->out[i]))
+        if (node->out[i] && dq_rewriter_use_count(f, node->out[i]))
             return true;
     return false;
 }
 
-/* ---- The graph as written ----------------------------------------------------------------------------- */
-
-typedef struct reading {
-    dq_rewriter *f;
-    const dq_node *node;
-} reading;
-
-static void count_reading(void *arg, dq_value *v)
+dq_node *dq_rewriter_next_use(const dq_rewriter *f, uint32_t at, const dq_value *v, uint32_t *position)
 {
-    const reading *r = arg;
-    const uint32_t at = dq_rewriter_at(r->f, v);
-    r->f->uses[at]++;
-    if (!r->f->reader[at])
-        r->f->reader[at] = r->node;
-}
-
-bool dq_rewriter_count_uses(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count)
-{
-    bool *needed = DQ_NEW_ARRAY(f->passing, f->count, bool);
-    f->uses = DQ_NEW_ARRAY(f->passing, f->use_count, uint32_t);
-    f->reader = DQ_NEW_ARRAY(f->passing, f->use_count, const dq_node *);
-    if (!needed || !f->uses || !f->reader)
-        return dq_rewriter_no_memory(f);
-    for (uint32_t i = 0; i < wanted_count; i++)
-        f->uses[dq_rewriter_at(f, wanted[i])] +=
-            2; /* never "once": what a caller wants is computed as written */
-    for (uint32_t n = f->count; n-- > 0;) {
-        reading r = {f, f->nodes[n]};
-        needed[n] = dq_rewriter_is_read(f, r.node);
-        if (needed[n])
-            dq_node_each_use(r.node, count_reading, &r);
+    const dq_value_record *record = dq_rewriter_record(f, v);
+    const dq_use *first = NULL;
+    for (uint32_t i = record ? record->first_use : 0; i; i = f->uses[i].next) {
+        const dq_use *use = &f->uses[i];
+        for (uint32_t k = 0; use->position > at && k < use->node->in_count; k++)
+            if (use->node->in[k] == v && (!first || use->position < first->position))
+                first = use;
     }
-    return dq_rewriter_list_uses(f, needed, f->use_count, &f->readings);
+    if (!first)
+        return NULL;
+    *position = first->position;
+    return first->node;
 }
 
-/* ---- Readers ------------------------------------------------------------------------------------------ */
+/* ---- Keeping the lists -------------------------------------------------------------------------------- */
+
+typedef struct adding {
+    dq_rewriter *f;
+    dq_node *node;
+    uint32_t position;
+} adding;
+
+static void add_use(void *arg, dq_value *v)
+{
+    const adding *a = arg;
+    dq_rewriter *f = a->f;
+    dq_value_record *record = dq_rewriter_record(f, v);
+    if (!record || f->failed)
+        return;
+    if (f->used == f->use_capacity) {
+        const uint32_t capacity = 2 * f->use_capacity + 256;
+        dq_use *grown = DQ_NEW_ARRAY(f->scratch, capacity, dq_use);
+        if (!grown) {
+            dq_rewriter_no_memory(f);
+            return;
+        }
+        if (f->used)
+            memcpy(grown, f->uses, f->used * sizeof *grown);
+        f->uses = grown;
+        f->use_capacity = capacity;
+    }
+    const uint32_t i = f->used++;
+    f->uses[i] = (dq_use){.value = v, .node = a->node, .position = a->position, .previous = record->last_use};
+    if (record->last_use)
+        f->uses[record->last_use].next = i;
+    else
+        record->first_use = i;
+    record->last_use = i;
+    record->use_count++;
+}
+
+static void unlink_use(dq_rewriter *f, uint32_t i, dq_value_record *record)
+{
+    const dq_use *use = &f->uses[i];
+    *(use->previous ? &f->uses[use->previous].next : &record->first_use) = use->next;
+    *(use->next ? &f->uses[use->next].previous : &record->last_use) = use->previous;
+    record->use_count--;
+}
+
+/* The node at the position reads nothing any more, nor do the nodes whose results only it has read. */
+static void drop_uses(dq_rewriter *f, uint32_t position)
+{
+    enum { NONE = UINT32_MAX };
+    uint32_t pending = position;
+    f->next_pending[position] = NONE;
+    while (pending != NONE) {
+        const uint32_t at = pending, first = f->uses_of[at];
+        pending = f->next_pending[at];
+        f->uses_of[at] = 0;
+        for (uint32_t i = first;
+             i && i < f->used && f->uses[i].position == at && f->uses[i].node == f->uses[first].node; i++) {
+            dq_value_record *record = dq_rewriter_record(f, f->uses[i].value);
+            unlink_use(f, i, record);
+            const uint32_t producer = record->producer;
+            if (record->use_count == 0 && producer && f->uses_of[producer - 1] &&
+                !dq_rewriter_is_read(f, f->nodes[producer - 1])) {
+                f->next_pending[producer - 1] = pending;
+                pending = producer - 1;
+            }
+        }
+    }
+}
+
+void dq_rewriter_replace(dq_rewriter *f, uint32_t position, dq_node *made)
+{
+    if (f->uses_of) {
+        adding a = {f, made, position};
+        const uint32_t first = f->used;
+        dq_node_each_use(made, add_use, &a); /* first, so that what both read stays needed */
+        drop_uses(f, position);
+        f->uses_of[position] = f->used > first ? first : 0;
+    }
+    f->nodes[position] = made;
+}
+
+void dq_rewriter_add_uses(dq_rewriter *f, dq_node *inserted)
+{
+    adding a = {f, inserted, f->at};
+    if (f->uses_of)
+        dq_node_each_use(inserted, add_use, &a);
+}
+
+bool dq_rewriter_make_records(dq_rewriter *f)
+{
+    f->record_count = f->written_count + f->value_count;
+    f->records = DQ_NEW_ARRAY(f->scratch, f->record_count, dq_value_record);
+    f->uses_of = DQ_NEW_ARRAY(f->scratch, f->count, uint32_t);
+    f->insertions = DQ_NEW_ARRAY(f->scratch, f->count, dq_insertion);
+    f->next_pending = DQ_NEW_ARRAY(f->scratch, f->count, uint32_t);
+    f->uses = DQ_NEW_ARRAY(f->scratch, 1, dq_use);
+    if (!f->records || !f->next_pending || !f->uses_of || !f->insertions || !f->uses)
+        return dq_rewriter_no_memory(f);
+    f->used = f->use_capacity = 1; /* index 0 is none */
+    for (uint32_t i = 0; i < f->wanted_count; i++)
+        dq_rewriter_record(f, f->wanted[i])->use_count +=
+            2; /* never one: what a caller wants is computed as written */
+    for (uint32_t n = f->count; n-- > 0 && !f->failed;) {
+        adding a = {f, f->nodes[n], n};
+        const uint32_t first = f->used;
+        for (uint32_t i = 0; i < a.node->out_count; i++)
+            if (a.node->out[i])
+                dq_rewriter_record(f, a.node->out[i])->producer = n + 1;
+        if (dq_rewriter_is_read(f, a.node))
+            dq_node_each_use(a.node, add_use, &a);
+        f->uses_of[n] = f->used > first ? first : 0;
+    }
+    return !f->failed;
+}
+
+/* ---- Positions of uses, of the list as it stands ------------------------------------------------------ */
 
 typedef struct lister {
     const dq_rewriter *f;
-    dq_use_list *to;
+    dq_use_positions *to;
     uint32_t position;
 } lister;
 
 static void count_position(void *arg, dq_value *v)
 {
     const lister *l = arg;
-    l->to->start[dq_rewriter_at(l->f, v) + 1]++;
+    l->to->start[dq_rewriter_index(l->f, v) + 1]++;
 }
 
 static void add_position(void *arg, dq_value *v)
 {
     const lister *l = arg;
-    l->to->positions[l->to->start[dq_rewriter_at(l->f, v)]++] = l->position;
+    l->to->positions[l->to->start[dq_rewriter_index(l->f, v)]++] = l->position;
 }
 
 static void each_position(lister *l, const bool *needed, dq_use_fn use)
@@ -98,43 +204,24 @@ static void each_position(lister *l, const bool *needed, dq_use_fn use)
             dq_node_each_use(l->f->nodes[l->position], use, l);
 }
 
-bool dq_rewriter_list_uses(dq_rewriter *f, const bool *needed, uint32_t index_count, dq_use_list *readings)
+bool dq_rewriter_list_uses(dq_rewriter *f, const bool *needed, uint32_t index_count, dq_use_positions *uses)
 {
-    lister l = {f, readings, 0};
-    readings->start = DQ_NEW_ARRAY(f->passing, (size_t)index_count + 1, uint32_t);
-    if (!readings->start)
+    lister l = {f, uses, 0};
+    uses->start = DQ_NEW_ARRAY(f->scratch, (size_t)index_count + 1, uint32_t);
+    if (!uses->start)
         return dq_rewriter_no_memory(f);
     each_position(&l, needed, count_position);
     for (uint32_t i = 0; i < index_count; i++)
-        readings->start[i + 1] += readings->start[i];
-    readings->positions = DQ_NEW_ARRAY(f->passing, readings->start[index_count], uint32_t);
-    if (!readings->positions)
+        uses->start[i + 1] += uses->start[i];
+    uses->positions = DQ_NEW_ARRAY(f->scratch, uses->start[index_count], uint32_t);
+    if (!uses->positions)
         return dq_rewriter_no_memory(f);
     each_position(&l, needed, add_position);
     for (uint32_t i = index_count; i > 0; i--) /* adding moved each start to its end */
-        readings->start[i] = readings->start[i - 1];
-    readings->start[0] = 0;
+        uses->start[i] = uses->start[i - 1];
+    uses->start[0] = 0;
     return true;
 }
-
-dq_node *dq_rewriter_next_use(const dq_rewriter *f, uint32_t at, const dq_value *v, uint32_t *position)
-{
-    const uint32_t index = dq_rewriter_at(f, v);
-    if (index >= f->use_count)
-        return NULL;
-    for (uint32_t k = f->readings.start[index]; k < f->readings.start[index + 1]; k++) {
-        const uint32_t n = f->readings.positions[k];
-        dq_node *node = f->nodes[n];
-        for (uint32_t i = 0; n > at && i < node->in_count; i++)
-            if (node->in[i] == v && dq_rewriter_is_read(f, node)) {
-                *position = n;
-                return node;
-            }
-    }
-    return NULL;
-}
-
-/* ---- The list as patterns left it --------------------------------------------------------------------- */
 
 typedef struct counter {
     const dq_rewriter *f;
@@ -144,23 +231,22 @@ typedef struct counter {
 static void count_use(void *arg, dq_value *v)
 {
     const counter *c = arg;
-    c->uses[dq_rewriter_at(c->f, v)]++;
+    c->uses[dq_rewriter_index(c->f, v)]++;
 }
 
-bool dq_rewriter_count_final_uses(dq_rewriter *f, const dq_value *const *wanted, uint32_t wanted_count,
-                                  uint32_t **uses, bool **needed)
+bool dq_rewriter_count_final_uses(dq_rewriter *f, uint32_t **uses, bool **needed)
 {
-    *uses = DQ_NEW_ARRAY(f->passing, f->use_count + f->value_count, uint32_t);
-    *needed = DQ_NEW_ARRAY(f->passing, f->count, bool);
+    *uses = DQ_NEW_ARRAY(f->scratch, f->written_count + f->value_count, uint32_t);
+    *needed = DQ_NEW_ARRAY(f->scratch, f->count, bool);
     if (!*uses || !*needed)
         return dq_rewriter_no_memory(f);
     counter c = {f, *uses};
-    for (uint32_t i = 0; i < wanted_count; i++)
-        (*uses)[dq_rewriter_at(f, wanted[i])] += DQ_REWRITER_WANTED;
+    for (uint32_t i = 0; i < f->wanted_count; i++)
+        (*uses)[dq_rewriter_index(f, f->wanted[i])] += DQ_USES_UNKNOWN;
     for (uint32_t n = f->count; n-- > 0;) {
         const dq_node *node = f->nodes[n];
         for (uint32_t i = 0; i < node->out_count; i++)
-            (*needed)[n] = (*needed)[n] || (node->out[i] && (*uses)[dq_rewriter_at(f, node->out[i])] > 0);
+            (*needed)[n] = (*needed)[n] || (node->out[i] && (*uses)[dq_rewriter_index(f, node->out[i])] > 0);
         if ((*needed)[n])
             dq_node_each_use(node, count_use, &c);
     }

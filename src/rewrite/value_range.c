@@ -8,7 +8,7 @@
  * as long as its floats stay finite.
  *
  * A value of unknown range (an input of the model, most float operators) has neither proof. */
-#include "rewrite/rewriter.h"
+#include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,14 +32,14 @@ typedef struct proof {
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
-double dq_rewriter_largest_magnitude(const dq_dequantized *x)
+double dq_match_largest_magnitude(const dq_dequantized *x)
 {
     const dq_dtype_row *row = dq_dtype_get(x->dtype);
     double most = 0;
     for (size_t i = 0; i < x->scale_t->count; i++) {
-        double zero = (double)dq_rewriter_zero(x->zero_t, i);
+        double zero = (double)dq_match_zero_point(x->zero_t, i);
         double reach = fmax((double)row->max - zero, zero - (double)row->min);
-        most = fmax(most, reach * fabs((double)dq_rewriter_scale(x->scale_t, i)));
+        most = fmax(most, reach * fabs((double)dq_match_scale(x->scale_t, i)));
     }
     return most;
 }
@@ -48,7 +48,7 @@ double dq_rewriter_largest_magnitude(const dq_dequantized *x)
 static bool are_normal(const dq_tensor *scale, float *bad)
 {
     for (size_t i = 0; i < scale->count; i++) {
-        *bad = dq_rewriter_float(scale, i);
+        *bad = dq_match_float(scale, i);
         if (!isnormal(*bad))
             return false;
     }
@@ -58,26 +58,23 @@ static bool are_normal(const dq_tensor *scale, float *bad)
 /* Whether every dequantized value is finite in float. */
 static bool values_are_finite(const dq_rewriter *f, const dq_node *node, const dq_tensor *scale)
 {
-    const dq_value *zero = dq_rewriter_resolve(f, dq_node_input(node, 2));
-    dq_dequantized x = {.scale_t = scale, .zero_t = dq_rewriter_constant(zero)};
-    x.dtype = dq_rewriter_dtype(f, dq_rewriter_resolve(f, node->in[0]));
+    const dq_value *zero = dq_match_resolve(f, dq_node_input(node, 2));
+    dq_dequantized x = {.scale_t = scale, .zero_t = dq_match_constant(zero)};
+    x.dtype = dq_match_dtype(f, dq_match_resolve(f, node->in[0]));
     const dq_dtype_row *row = dq_dtype_get(x.dtype);
     const bool is_integer = x.dtype != DQ_UNDEFINED && row->min < row->max;
-    return !is_integer || (zero && !x.zero_t) || fits_float(dq_rewriter_largest_magnitude(&x));
+    return !is_integer || (zero && !x.zero_t) || fits_float(dq_match_largest_magnitude(&x));
 }
 
 bool dq_rewriter_check_scales(dq_rewriter *f)
 {
-    f->unfit = DQ_NEW_ARRAY(f->passing, f->use_count, bool);
-    if (!f->unfit)
-        return dq_rewriter_no_memory(f);
     for (uint32_t n = 0; n < f->count; n++) {
         const dq_node *node = f->nodes[n];
         const bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
         if ((!dequantizes && strcmp(node->op_type, "QuantizeLinear") != 0) || node->in_count < 2 ||
             !node->in[1] || node->out_count == 0 || !node->out[0])
             continue;
-        const dq_tensor *scale = dq_rewriter_constant(dq_rewriter_resolve(f, node->in[1]));
+        const dq_tensor *scale = dq_match_constant(dq_match_resolve(f, node->in[1]));
         float bad = 0;
         if (!scale || scale->dtype != DQ_FLOAT)
             continue;
@@ -87,7 +84,7 @@ bool dq_rewriter_check_scales(dq_rewriter *f)
             dq_rewriter_explain(f, node, "not fused: with its scale a dequantized value overflows float");
         else
             continue;
-        f->unfit[dq_rewriter_at(f, node->out[0])] = true;
+        dq_rewriter_record(f, node->out[0])->has_bad_scale = true;
     }
     return true;
 }
@@ -128,7 +125,7 @@ static bool of_constant(const dq_tensor *t, dq_range *r)
         return false;
     *r = (dq_range){HUGE_VAL, -HUGE_VAL};
     for (size_t i = 0; i < t->count; i++) {
-        const double v = (double)dq_rewriter_float(t, i);
+        const double v = (double)dq_match_float(t, i);
         if (isnan(v))
             return false;
         join(r, &(dq_range){v, v});
@@ -161,7 +158,7 @@ static bool union_of(proof *p, const dq_node *node, uint32_t first, dq_range *r)
 static bool is_any(const dq_node *node, const char *const *names)
 {
     for (; *names; names++)
-        if (dq_rewriter_is(node, *names))
+        if (dq_match_op(node, *names))
             return true;
     return false;
 }
@@ -222,7 +219,7 @@ static bool of_product(proof *p, const dq_node *node, dq_range *r)
 static bool of_pool(proof *p, const dq_node *node, bool means, dq_range *r)
 {
     dq_range x;
-    const bool holds = dq_rewriter_holds_elements(node);
+    const bool holds = dq_match_holds_elements(node);
     if (means)
         return holds && finite_input(p, node, 0, &x) && within(r, magnitude(&x) * LARGE) &&
                set(r, x.lo, x.hi);
@@ -266,7 +263,7 @@ static bool of_pad(proof *p, const dq_node *node, dq_range *r)
 static bool of_clip(proof *p, const dq_node *node, dq_range *r)
 {
     dq_clip c = {-INFINITY, INFINITY};
-    if (!dq_rewriter_read_clip(node, &c) || !range_of(p, node->in[0], r))
+    if (!dq_match_clip(node, &c) || !range_of(p, node->in[0], r))
         return false;
     return set(r, fmin(fmax(r->lo, (double)c.lo), (double)c.hi),
                fmin(fmax(r->hi, (double)c.lo), (double)c.hi));
@@ -292,7 +289,7 @@ static bool of_function(proof *p, const dq_node *node, dq_range *r)
 {
     dq_range x;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (!dq_rewriter_is(node, functions[i].name))
+        if (!dq_match_op(node, functions[i].name))
             continue;
         const double alpha = fabs((double)dq_node_float(node, "alpha", 1));
         if (functions[i].parameters &&
@@ -301,11 +298,11 @@ static bool of_function(proof *p, const dq_node *node, dq_range *r)
         return finite_input(p, node, 0, &x) &&
                within(r, functions[i].factor * magnitude(&x) + functions[i].term);
     }
-    if (dq_rewriter_is(node, "Exp"))
+    if (dq_match_op(node, "Exp"))
         return range_of(p, node->in[0], &x) && set(r, 0, HUGE_VAL);
-    if (dq_rewriter_is(node, "Sqrt") || dq_rewriter_is(node, "Log"))
+    if (dq_match_op(node, "Sqrt") || dq_match_op(node, "Log"))
         return range_of(p, node->in[0], &x) && x.lo >= 0 && set(r, -HUGE_VAL, HUGE_VAL);
-    if (dq_rewriter_is(node, "Reciprocal"))
+    if (dq_match_op(node, "Reciprocal"))
         return range_of(p, node->in[0], &x) && set(r, -HUGE_VAL, HUGE_VAL);
     return false;
 }
@@ -324,15 +321,15 @@ static bool of_node(proof *p, const dq_node *node, dq_range *r)
         return false;
     if (is_any(node, sums))
         return of_sum(p, node, r);
-    if (dq_rewriter_is(node, "Mul"))
+    if (dq_match_op(node, "Mul"))
         return of_mul(p, node, r);
-    if (dq_rewriter_is(node, "Div"))
+    if (dq_match_op(node, "Div"))
         return of_div(p, node, r);
-    if (dq_rewriter_is(node, "Pow"))
+    if (dq_match_op(node, "Pow"))
         return of_pow(p, node, r);
     if (is_any(node, unions))
         return union_of(p, node, 0, r);
-    if (dq_rewriter_is(node, "Where"))
+    if (dq_match_op(node, "Where"))
         return union_of(p, node, 1, r);
     if (is_any(node, products))
         return of_product(p, node, r);
@@ -340,44 +337,44 @@ static bool of_node(proof *p, const dq_node *node, dq_range *r)
         return of_pool(p, node, is_any(node, means), r);
     if (is_any(node, norms))
         return of_normalization(p, node, r);
-    if (dq_rewriter_is(node, "LRN"))
+    if (dq_match_op(node, "LRN"))
         return of_lrn(p, node, r);
-    if (dq_rewriter_is(node, "Pad"))
+    if (dq_match_op(node, "Pad"))
         return of_pad(p, node, r);
-    if (dq_rewriter_is(node, "Relu") || dq_rewriter_is(node, "Clip"))
+    if (dq_match_op(node, "Relu") || dq_match_op(node, "Clip"))
         return of_clip(p, node, r);
-    if (dq_rewriter_is(node, "Resize")) /* cubic weights may leave 0 to 1 */
+    if (dq_match_op(node, "Resize")) /* cubic weights may leave 0 to 1 */
         return fabs((double)dq_node_float(node, "cubic_coeff_a", -0.75f)) <= 4 &&
                fabs((double)dq_node_float(node, "extrapolation_value", 0)) <= 1e6 &&
                finite_input(p, node, 0, &x) && within(r, magnitude(&x) * 1e3 + 1e6);
-    if (dq_rewriter_is_data_movement(node))
+    if (dq_match_is_data_movement(node))
         return range_of(p, node->in[0], r);
     return of_function(p, node, r);
 }
 
 static bool range_of(proof *p, const dq_value *v, dq_range *r)
 {
-    const dq_tensor *constant = dq_rewriter_constant(v);
+    const dq_tensor *constant = dq_match_constant(v);
     dq_dequantized x;
     if (p->visits++ >= MOST_VISITS)
         return false;
     if (constant)
         return of_constant(constant, r);
-    if (dq_rewriter_dequantized(p->f, v, true, &x))
-        return within(r, dq_rewriter_largest_magnitude(&x));
+    if (dq_match_dequantized(p->f, v, true, &x))
+        return within(r, dq_match_largest_magnitude(&x));
     return v->producer && v->graph == p->f->graph && of_node(p, v->producer, r);
 }
 
-bool dq_rewriter_range(const dq_rewriter *f, const dq_value *v, dq_range *r)
+bool dq_match_range(const dq_rewriter *f, const dq_value *v, dq_range *r)
 {
     proof p = {.f = f};
     return range_of(&p, v, r);
 }
 
-bool dq_rewriter_is_finite(const dq_rewriter *f, const dq_value *v)
+bool dq_match_is_finite(const dq_rewriter *f, const dq_value *v)
 {
     dq_range r;
-    return dq_rewriter_range(f, v, &r) && is_finite(&r);
+    return dq_match_range(f, v, &r) && is_finite(&r);
 }
 
 /* ---- Elements under windows --------------------------------------------------------------------------- */
@@ -430,7 +427,7 @@ static bool windows_hold_elements(const dq_node *node)
 static bool axes_hold_elements(const dq_node *node, const dq_type *type)
 {
     const dq_attr *given = dq_node_attr(node, "axes");
-    const dq_tensor *t = dq_rewriter_constant(dq_node_input(node, 1));
+    const dq_tensor *t = dq_match_constant(dq_node_input(node, 1));
     const int64_t *axes = given ? given->u.ints : t && t->dtype == DQ_INT64 ? dq_data(t, int64_t) : NULL;
     const size_t count = given ? given->count : axes ? t->count : 0;
     for (size_t i = 0; i < count; i++)
@@ -442,11 +439,11 @@ static bool axes_hold_elements(const dq_node *node, const dq_type *type)
     return type->has_shape;
 }
 
-bool dq_rewriter_holds_elements(const dq_node *node)
+bool dq_match_holds_elements(const dq_node *node)
 {
-    if (dq_rewriter_is(node, "MaxPool") || dq_rewriter_is(node, "AveragePool"))
+    if (dq_match_op(node, "MaxPool") || dq_match_op(node, "AveragePool"))
         return windows_hold_elements(node);
-    if (dq_rewriter_is(node, "GlobalAveragePool") || dq_rewriter_is(node, "GlobalMaxPool"))
+    if (dq_match_op(node, "GlobalAveragePool") || dq_match_op(node, "GlobalMaxPool"))
         return planes_hold_elements(shape_of(node->in[0]));
     return axes_hold_elements(node, shape_of(node->in[0]));
 }

@@ -5,7 +5,7 @@
     check.py DQRUN [--cases N] [--seed N] [--pattern NAME]… [-v]
 
 Random small quantized graphs, the same for the same seed, many in one model. Each pattern says what --why must tell
-about it, and how far the fused result may be from the result with --no-fuse: nothing where src/plan/fuse_*.c call a
+about it, and how far the fused result may be from the result with --no-fuse: nothing where docs/rewrites.md calls a
 pattern exact, else one quantum (floats: the rounding of a sum). The fused result must also have the same bits with one
 thread, with two, and with portable C. Some patterns are tried once more with schemas that lack a type (narrowed.py),
 and many in half floats (half.py).

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 U8, S8 = np.dtype(np.uint8), np.dtype(np.int8)
 PRODUCT = "fused with its quantization into "
-MOVES = "works on the quantized codes"
+MOVES = "works on quantized values"
 TABLE = "one look-up in a table"
 
 

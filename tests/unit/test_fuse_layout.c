@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rewrite/assign_layout_nhwc.c: which regions of codes get channels last, and what stands at their ends. What such
- * graphs compute is checked by tests/fusion/layout.py. */
-#include "rewrite/rewrite.h"
+/* src/rewrite/assign_layout_nhwc.c: which regions of codes get channels last, and what stands at their ends.
+ * What such graphs compute is checked by tests/fusion/layout.py. */
+#include "plan/rewrite_cache.h"
 #include "planned.h"
 #include "suite.h"
 
@@ -80,7 +80,7 @@ static void wanted(const char *name)
     ck_assert_int_eq(dq_graph_add_output(g, name, NULL, &err), DQ_OK);
 }
 
-static const dq_rewritten *fused;
+static const dq_rewritten_graph *fused;
 
 static const dq_plan_request *request(void)
 {
@@ -100,22 +100,22 @@ static const char *list(void)
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
     ck_assert_msg(program->fault_count == 0, "%s", program->faults ? program->faults[0].message : "");
-    ck_assert_int_eq(dq_rewrite(program, request(), &fused, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_rewrite(program, request(), &fused, &err), DQ_OK);
     names[0] = 0;
-    for (uint32_t i = 0; i < fused->node_count; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes[i]->op_type);
+    for (uint32_t i = 0; i < fused->nodes.node_count; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, " %s", fused->nodes.nodes[i]->op_type);
     return names;
 }
 
 static int64_t flag_of(uint32_t i, const char *name)
 {
-    return dq_node_int(fused->nodes[i], name, -1);
+    return dq_node_int(fused->nodes.nodes[i], name, -1);
 }
 
 static void check_turn(uint32_t i, const int64_t order[4])
 {
     size_t count;
-    const int64_t *perm = dq_node_ints(fused->nodes[i], "perm", &count);
+    const int64_t *perm = dq_node_ints(fused->nodes.nodes[i], "perm", &count);
     ck_assert_uint_eq(count, 4);
     ck_assert_mem_eq(perm, order, 4 * sizeof *order);
 }
@@ -131,13 +131,13 @@ START_TEST(a_pool_between_convolutions_needs_no_transpose)
     conv("b", "y", 8, 4, 1);
     wanted("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv");
-    ck_assert_str_eq(fused->nodes[0]->domain, "dqrun");
+    ck_assert_str_eq(fused->nodes.nodes[0]->domain, "dqrun");
     ck_assert_int_eq(flag_of(0, "x_channels_last"), 0);
     ck_assert_int_eq(flag_of(0, "y_channels_last"), 1);
     ck_assert_int_eq(flag_of(2, "x_channels_last"), 1);
     ck_assert_int_eq(flag_of(2, "y_channels_last"), 0);
-    ck_assert_ptr_eq(fused->nodes[2]->out[0], g->outputs[0]);
-    ck_assert_uint_eq(fused->made_count, 2);
+    ck_assert_ptr_eq(fused->nodes.nodes[2]->out[0], g->outputs[0]);
+    ck_assert_uint_eq(fused->nodes.value_count, 2);
 }
 END_TEST
 
@@ -151,7 +151,7 @@ START_TEST(windows_apart_want_many_channels)
     wanted("y");
     ck_assert_str_eq(list(),
                      _i ? " QLinearConv NhwcMaxPool QLinearConv" : " QLinearConv MaxPool QLinearConv");
-    ck_assert_str_eq(fused->nodes[0]->domain, _i ? "dqrun" : "");
+    ck_assert_str_eq(fused->nodes.nodes[0]->domain, _i ? "dqrun" : "");
 }
 END_TEST
 
@@ -164,7 +164,7 @@ START_TEST(a_transpose_may_cost_too_much)
     wanted("y");
     wanted("b");
     ck_assert_str_eq(list(), " QLinearConv MaxPool QLinearConv");
-    ck_assert_uint_eq(fused->made_count, 0);
+    ck_assert_uint_eq(fused->nodes.value_count, 0);
 }
 END_TEST
 
@@ -181,7 +181,7 @@ START_TEST(between_convolutions_that_turn_planes)
     conv("d", "y", 12, 4, 1);
     wanted("y");
     ck_assert_str_eq(list(), " QLinearConv QLinearConv QLinearConv QLinearConcat QLinearConv");
-    ck_assert_str_eq(fused->nodes[0]->domain, _i ? "dqrun" : "");
+    ck_assert_str_eq(fused->nodes.nodes[0]->domain, _i ? "dqrun" : "");
     if (!_i)
         return;
     ck_assert_int_eq(flag_of(0, "x_channels_last"), 0);
@@ -190,7 +190,7 @@ START_TEST(between_convolutions_that_turn_planes)
         ck_assert_int_eq(flag_of(i, "x_channels_last"), 1);
         ck_assert_int_eq(flag_of(i, "y_channels_last"), 0);
     }
-    ck_assert_str_eq(fused->nodes[4]->domain, "");
+    ck_assert_str_eq(fused->nodes.nodes[4]->domain, "");
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(between_convolutions_of_some_channels)
     conv("a", "y", channels, 4, channels == 8 ? 1 : 2);
     wanted("y");
     (void)list();
-    ck_assert_str_eq(fused->nodes[0]->domain, turned ? "dqrun" : "");
+    ck_assert_str_eq(fused->nodes.nodes[0]->domain, turned ? "dqrun" : "");
 }
 END_TEST
 
@@ -216,13 +216,13 @@ START_TEST(each_kind_of_kernels_has_its_list)
     conv("a", "y", 8, 4, 1);
     wanted("y");
     (void)list();
-    const dq_rewritten *planes = fused, *pixels, *again;
+    const dq_rewritten_graph *planes = fused, *pixels, *again;
     lanes.beats = NULL;
-    ck_assert_int_eq(dq_rewrite(program, request(), &pixels, &err), DQ_OK);
-    ck_assert_int_eq(dq_rewrite(program, request(), &again, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_rewrite(program, request(), &pixels, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_rewrite(program, request(), &again, &err), DQ_OK);
     ck_assert_ptr_eq(pixels, again);
-    ck_assert_str_eq(planes->nodes[0]->domain, "");
-    ck_assert_str_eq(pixels->nodes[0]->domain, "dqrun");
+    ck_assert_str_eq(planes->nodes.nodes[0]->domain, "");
+    ck_assert_str_eq(pixels->nodes.nodes[0]->domain, "dqrun");
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
 {
     dq_threads *threads = NULL;
     dq_plan_request of_session;
-    const dq_rewritten *none = NULL;
+    const dq_rewritten_graph *none = NULL;
     conv("x", "a", 4, 8, 1);
     conv("a", "y", 8, 4, 1);
     wanted("y");
@@ -241,11 +241,11 @@ START_TEST(a_cancelled_session_fuses_nothing)
     of_session = *request();
     of_session.threads = threads;
     dq_threads_set_cancelled(threads, true);
-    ck_assert_int_eq(dq_rewrite(program, &of_session, &none, &err), DQ_CANCELLED);
+    ck_assert_int_eq(dq_program_rewrite(program, &of_session, &none, &err), DQ_CANCELLED);
     ck_assert_ptr_null(none);
     dq_threads_set_cancelled(threads, false);
-    ck_assert_int_eq(dq_rewrite(program, &of_session, &fused, &err), DQ_OK);
-    ck_assert_str_eq(fused->nodes[0]->domain, "dqrun");
+    ck_assert_int_eq(dq_program_rewrite(program, &of_session, &fused, &err), DQ_OK);
+    ck_assert_str_eq(fused->nodes.nodes[0]->domain, "dqrun");
     dq_threads_free(threads);
 }
 END_TEST
@@ -261,8 +261,8 @@ START_TEST(what_a_caller_wants_is_turned_back)
     wanted("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv Transpose");
     check_turn(3, to_first);
-    ck_assert_ptr_eq(fused->nodes[3]->in[0], fused->nodes[1]->out[0]);
-    ck_assert_ptr_eq(fused->nodes[3]->out[0], g->outputs[0]);
+    ck_assert_ptr_eq(fused->nodes.nodes[3]->in[0], fused->nodes.nodes[1]->out[0]);
+    ck_assert_ptr_eq(fused->nodes.nodes[3]->out[0], g->outputs[0]);
 }
 END_TEST
 
@@ -276,7 +276,7 @@ START_TEST(what_is_given_is_turned)
     ck_assert_str_eq(list(), " Transpose NhwcMaxPool QLinearConv QLinearConv");
     ck_assert_int_eq(flag_of(3, "x_channels_last"), 1);
     check_turn(0, to_last);
-    ck_assert_ptr_eq(fused->nodes[0]->in[0], g->inputs[0]);
+    ck_assert_ptr_eq(fused->nodes.nodes[0]->in[0], g->inputs[0]);
 }
 END_TEST
 
@@ -289,8 +289,8 @@ START_TEST(depthwise_convolutions_are_outside)
     wanted("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool Transpose QLinearConv");
     check_turn(2, to_first);
-    ck_assert_str_eq(fused->nodes[3]->domain, "");
-    ck_assert_ptr_eq(fused->nodes[3]->in[0], fused->nodes[2]->out[0]);
+    ck_assert_str_eq(fused->nodes.nodes[3]->domain, "");
+    ck_assert_ptr_eq(fused->nodes.nodes[3]->in[0], fused->nodes.nodes[2]->out[0]);
 }
 END_TEST
 

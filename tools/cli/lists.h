@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that list: dqrun check, dqrun ops and dqrun isa. */
+/* The commands that list: dqrun check, ops, passes and isa. */
 #ifndef DQ_TOOLS_CLI_LISTS_H
 #define DQ_TOOLS_CLI_LISTS_H
 
@@ -14,6 +14,8 @@ dq_status cli_check(const dq_model *model, const cli_options *options, dq_error 
  * JSON. DQ_INVALID_ARGUMENT when there is none. */
 dq_status cli_ops(dq_schemas *schemas, const cli_options *options, dq_error *err);
 
+/** Prints the rewriter's passes in their order, as text or as JSON. */
+dq_status cli_passes(const cli_options *options, dq_error *err);
 /** Prints the ISA levels, as a table or as JSON. */
 dq_status cli_isa(const cli_options *options, dq_error *err);
 

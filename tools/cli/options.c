@@ -309,6 +309,7 @@ dq_session_options cli_session_options(const cli_options *options)
     session.threads = options->threads;
     session.isa = options->isa;
     session.no_fuse = options->no_fuse;
+    session.disabled_passes = options->disabled_passes;
     session.honor_accuracy_level = options->honor_accuracy_level;
     return session;
 }

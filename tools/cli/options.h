@@ -29,6 +29,7 @@ typedef struct cli_options {
     const char **files_or_values;
     size_t file_or_value_count;
     const char **schema_dirs;
+    const char *disabled_passes; /**< names separated by commas, or NULL */
     size_t schema_dir_count;
     cli_dim *dims;
     size_t dim_count;

@@ -24,6 +24,11 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
                  "list the operators that dqrun runs",
                  "Prints each operator version with its element types. FILTER is a part of an operator's or "
                  "domain's name, in capital or small letters: only operators that contain it are listed."},
+    [CLI_PASSES] = {"passes", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
+                    "list the passes that rewrite a graph before it runs",
+                    "Prints the passes in the order in which they run: the pattern of nodes that each one "
+                    "matches, what takes its place, and how far results may be from the graph as written. "
+                    "--disable-pass leaves one out; --why tells what each pass did."},
     [CLI_ISA] =
         {"isa", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
          "list the instruction sets of this build and processor",
@@ -53,10 +58,11 @@ enum {
     CHECK = 1 << CLI_CHECK,
     BENCH = 1 << CLI_BENCH,
     OPS = 1 << CLI_OPS,
+    PASSES = 1 << CLI_PASSES,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
     MODELS = RUNS | CHECK,
-    REPORTS = MODELS | OPS | ISA,
+    REPORTS = MODELS | OPS | PASSES | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
@@ -110,6 +116,9 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
                         "Default: DQRUN_ISA, else the best."},
     [CLI_OPTION_NO_FUSE] = {"no-fuse", 0, FLAG, RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
                             "Run the graph as written, without fusing nodes."},
+    [CLI_OPTION_DISABLE_PASS] = {"disable-pass", 0, "NAME", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+                                 "Leave out a pass that rewrites the graph, or several separated by commas; "
+                                 "'dqrun passes' lists them."},
     [CLI_OPTION_HONOR_ACCURACY_LEVEL] = {"honor-accuracy-level", 0, FLAG, RUNS, CLI_SECTION_RUNNING,
                                          NO_CHOICE, false, NULL,
                                          "Where a node's accuracy_level is 4, round activations to 8 bits as "
@@ -210,6 +219,9 @@ const cli_term cli_json_shapes[] = {
     {"ops",
      "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
      "[TYPE…]…}}…]"},
+    {"passes",
+     "[{\"name\", \"scope\": \"model\", \"precision\", \"graph\" or \"node\", \"matches\", \"replacement\", "
+     "\"exactness\"}…] in the order in which they run."},
     {"isa", "{\"used\": LEVEL, \"set_by\": \"--isa\", \"DQRUN_ISA\" or null, \"levels\": [{\"name\", "
             "\"available\"}…]}, the lowest first."},
     {NULL, NULL},
@@ -237,6 +249,7 @@ const cli_example cli_examples[] = {
     {CLI_CHECK, "dqrun check model.onnx", "can this model run?"},
     {CLI_BENCH, "dqrun bench model.onnx --threads 1 --profile", "where does the time go?"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
+    {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
     {CLI_ISA, "dqrun isa", "what would this processor use?"},
     {CLI_HELP, "dqrun help bench", "the options of a command"},
     {CLI_COMPLETION, "eval \"$(dqrun completion bash)\"", "complete commands and options in this shell"},

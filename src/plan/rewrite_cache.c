@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/rewrite_cache.h"
+
+#include "base/lock.h"
+#include "base/memory.h"
+#include "plan/fold.h"
+
+#include <string.h>
+
+typedef struct entry {
+    struct entry *next;
+    dq_rewritten_graph graph;
+    const dq_value **wanted;
+    uint32_t wanted_count;
+    size_t deepest;
+    dq_pass_set disabled;
+} entry;
+
+struct dq_rewrite_cache {
+    dq_lock lock;
+    dq_arena arena;
+    entry **of;   /* by the number of a graph: the first of its own */
+    uint32_t fed; /* inputs with a default that a run was once given another value for */
+};
+
+dq_status dq_rewrite_cache_create(uint32_t graph_count, const dq_allocator *allocator, dq_rewrite_cache **out,
+                                  dq_error *err)
+{
+    dq_rewrite_cache *cache = dq_memory_calloc(allocator, 1, sizeof *cache);
+    if (!cache)
+        return dq_no_memory(err, sizeof *cache, "rewritten nodes");
+    cache->arena.allocator = allocator;
+    cache->of = DQ_NEW_ARRAY(&cache->arena, graph_count, entry *);
+    dq_status status = cache->of ? dq_lock_create(&cache->lock, "rewritten nodes", err)
+                                 : dq_no_memory(err, graph_count * sizeof *cache->of, "rewritten nodes");
+    if (status != DQ_OK) {
+        dq_arena_free(&cache->arena);
+        dq_memory_free(allocator, cache, sizeof *cache);
+        return status;
+    }
+    *out = cache;
+    return DQ_OK;
+}
+
+void dq_rewrite_cache_free(dq_rewrite_cache *cache)
+{
+    if (!cache)
+        return;
+    dq_arena_free(&cache->arena);
+    dq_lock_destroy(&cache->lock);
+    dq_memory_free(cache->arena.allocator, cache, sizeof *cache);
+}
+
+uint32_t dq_rewrite_cache_feed(dq_rewrite_cache *cache, dq_value *v)
+{
+    dq_lock_take(&cache->lock);
+    cache->fed += !atomic_exchange(&v->fed, true);
+    const uint32_t fed = cache->fed;
+    dq_lock_release(&cache->lock);
+    return fed;
+}
+
+/* ---- What the rewriter asks for ----------------------------------------------------------------------- */
+
+typedef struct caller {
+    dq_program *program;
+    const dq_plan_request *request;
+    /* Explanations wait here until no lock is taken, as the callback may wait for other threads. */
+    dq_arena arena;
+    struct explanation {
+        struct explanation *next;
+        const char *text;
+    } * first, **end;
+} caller;
+
+static void explain(void *arg, const char *text)
+{
+    caller *c = arg;
+    struct explanation *e = DQ_NEW(&c->arena, struct explanation);
+    if (!e || !(e->text = dq_arena_string(&c->arena, text, strlen(text))))
+        return;
+    *c->end = e;
+    c->end = &e->next;
+}
+
+static bool cancelled(void *arg)
+{
+    const caller *c = arg;
+    return dq_threads_cancelled(c->request->threads);
+}
+
+static dq_status copy_tensor(const dq_tensor *from, dq_arena *arena, const dq_tensor **out, dq_error *err)
+{
+    dq_tensor *to = NULL;
+    DQ_TRY(dq_tensor_new(arena, from->dtype, from->rank, from->dims, 0, &to, err));
+    memcpy(to->data, from->data, from->size);
+    *out = to;
+    return DQ_OK;
+}
+
+/* Planning computes what is constant. The program keeps what follows from initializers alone; the rest is
+ * copied. */
+static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, const dq_tensor **out,
+                          dq_error *err)
+{
+    const caller *c = arg;
+    dq_kernels kernels;
+    dq_plan *plan = NULL;
+    dq_given *given = dq_memory_calloc(NULL, e->bound_count + 1, sizeof *given);
+    if (!given)
+        return dq_no_memory(err, e->bound_count * sizeof *given, "rewritten nodes");
+    for (uint32_t i = 0; i < e->bound_count; i++)
+        given[i] = (dq_given){.value = e->bound[i].value,
+                              .tensor = e->bound[i].tensor,
+                              .constant = true,
+                              .fixed = e->bound[i].initializer,
+                              .lasting = e->bound[i].initializer};
+    dq_kernels_select(1, &kernels); /* portable C: the result does not depend on the processor */
+    const dq_plan_request request = {.graph = e->graph,
+                                     .nodes = e->nodes,
+                                     .node_count = e->node_count,
+                                     .made = e->made,
+                                     .made_count = e->made_count,
+                                     .given = given,
+                                     .given_count = e->bound_count,
+                                     .wanted = e->results,
+                                     .wanted_count = e->result_count,
+                                     .kernels = &kernels};
+    dq_status status = dq_plan_create(c->program, &request, &plan, err);
+    for (uint32_t i = 0; status == DQ_OK && i < e->result_count; i++) {
+        const dq_value *v = e->results[i];
+        const dq_tensor *computed = dq_plan_output(plan, v);
+        out[i] = v->id < c->program->ir->value_count ? dq_folded_get(c->program->folded, v->id) : NULL;
+        if (!out[i] && computed->data)
+            status = copy_tensor(computed, arena, &out[i], err);
+    }
+    dq_plan_free(plan);
+    dq_memory_free(NULL, given, (e->bound_count + 1) * sizeof *given);
+    return status;
+}
+
+/* ---- Entries ------------------------------------------------------------------------------------------ */
+
+static entry *find(const dq_rewrite_cache *cache, const dq_plan_request *request, size_t deepest)
+{
+    const uint32_t count = request->wanted_count;
+    for (entry *e = cache->of[request->graph->number]; e; e = e->next)
+        if (e->wanted_count == count && e->deepest == deepest && e->disabled == request->disabled_passes &&
+            e->graph.fed == cache->fed &&
+            (count == 0 || memcmp(e->wanted, request->wanted, count * sizeof *e->wanted) == 0))
+            return e;
+    return NULL;
+}
+
+static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
+{
+    const dq_plan_request *request = c->request;
+    const uint32_t count = request->wanted_count;
+    dq_rewrite_cache *cache = c->program->rewrites;
+    entry *e = DQ_NEW(&cache->arena, entry);
+    const dq_value **values = DQ_NEW_ARRAY(&cache->arena, count, const dq_value *);
+    if (!e || !values)
+        return dq_no_memory(err, sizeof *e, "rewritten nodes");
+    const dq_rewrite_request rewrite = {.ir = c->program->ir,
+                                        .graph = request->graph,
+                                        .schemas = c->program->schemas,
+                                        .dtypes = c->program->dtypes,
+                                        .wanted = request->wanted,
+                                        .wanted_count = count,
+                                        .disabled = request->disabled_passes,
+                                        .deepest = deepest,
+                                        .arena = &cache->arena,
+                                        .evaluate = evaluate,
+                                        .cancelled = cancelled,
+                                        .explain = request->why ? explain : NULL,
+                                        .arg = c};
+    dq_rewritten nodes;
+    DQ_TRY(dq_rewrite(&rewrite, &nodes, err));
+    if (count)
+        memcpy(values, request->wanted, count * sizeof *values);
+    entry **first = &cache->of[request->graph->number];
+    *e = (entry){.next = *first,
+                 .graph = {.nodes = nodes, .fed = cache->fed},
+                 .wanted = values,
+                 .wanted_count = count,
+                 .deepest = deepest,
+                 .disabled = request->disabled_passes};
+    *first = e;
+    *out = e;
+    return DQ_OK;
+}
+
+static dq_status make_locked(caller *c, const dq_rewritten_graph **out, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    const dq_kernels *kernels = c->request->kernels;
+    const dq_qlanes *planes = kernels->qlanes;
+    const bool beaten = planes->beats != kernels->qgemm;
+    const size_t deepest = beaten ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
+    dq_lock_take(&c->program->rewrites->lock);
+    /* someone who asks why is told: the passes run again */
+    entry *e = c->request->why ? NULL : find(c->program->rewrites, c->request, deepest);
+    if (!e)
+        status = make(c, deepest, &e, err);
+    if (status == DQ_OK)
+        *out = &e->graph;
+    dq_lock_release(&c->program->rewrites->lock);
+    return status;
+}
+
+dq_status dq_program_rewrite(dq_program *program, const dq_plan_request *request,
+                             const dq_rewritten_graph **out, dq_error *err)
+{
+    caller c = {.program = program, .request = request, .end = &c.first};
+    const dq_status status = make_locked(&c, out, err);
+    for (const struct explanation *e = c.first; e; e = e->next)
+        request->why(request->why_arg, e->text);
+    dq_arena_free(&c.arena);
+    return status;
+}
