@@ -27,10 +27,12 @@ class Column:
     Attributes:
         array: shape (rows, ...); dtype object with one array a row where rows have different shapes.
         errors: what is wrong with single rows, by row. The elements of such rows in `array` mean nothing.
+        variable: whether the type of the column lets each row have a shape of its own, even if the rows at hand have one.
     """
 
     array: Array
     errors: dict[int, str]
+    variable: bool = False
 
 
 def kind_of(batch: Any) -> str:
@@ -85,12 +87,15 @@ def _from_arrow(column: Any) -> Column:
     errors = {} if present is None else {int(row): "the value is null" for row in np.flatnonzero(~present)}
     values = column.drop_null() if errors else column
     inner: list[int] = []
+    variable = False
     while pa.types.is_list(values.type) or pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type):
         if pa.types.is_fixed_size_list(values.type):
             inner.append(values.type.list_size)
         elif not len(values):
+            variable = True
             inner.append(0)
         else:
+            variable = True
             lengths = np.asarray(values.value_lengths().to_numpy(zero_copy_only=False))
             if not (lengths == lengths[0]).all():
                 return _from_lists(column, errors)
@@ -104,7 +109,7 @@ def _from_arrow(column: Any) -> Column:
         whole = np.zeros((count, *array.shape[1:]), array.dtype)
         whole[present] = array
         array = whole
-    return Column(array, errors)
+    return Column(array, errors, variable)
 
 
 def _from_lists(column: Any, errors: dict[int, str]) -> Column:
@@ -157,8 +162,10 @@ def fit(column: Column, name: str, info: ValueInfo) -> Column:
             raise BadInput(f"column '{name}' has dtype {array.dtype}, input '{info.name}' expects {dtype}")
         fitted = _fit_shape(array, dims, 1)
         if fitted is None:
-            if not len(array) and array.ndim == 2 and not array.shape[1]:  # lists of no rows say nothing of their length
-                return Column(array, {})
+            if column.variable:
+                message = f"the shape is {_shape_text(array.shape[1:])}, expected {_shape_text(dims or ())}"
+                shape = [dim if isinstance(dim, int) else 0 for dim in dims or ()]
+                return Column(np.zeros((len(array), *shape), dtype), {**dict.fromkeys(range(len(array)), message), **column.errors})
             raise BadInput(f"column '{name}' has rows of shape {_shape_text(array.shape[1:])}, input '{info.name}' expects "
                            f"{_shape_text(dims or ())}")
         return Column(fitted, column.errors)
@@ -213,6 +220,14 @@ def _fit_rows(column: Column, info: ValueInfo, dims: Sequence[int | str | None] 
         if row not in errors:
             dense[row] = rows[row]
     return Column(dense, errors)
+
+
+def empty_table(schema: Any) -> Any:
+    """A pyarrow Table of no rows. ``Schema.empty_table`` has no way for tensors that declare the order of their dimensions."""
+    pa: Any = importlib.import_module("pyarrow")
+    arrays = [pa.ExtensionArray.from_storage(field.type, pa.array([], field.type.storage_type))
+              if isinstance(field.type, pa.BaseExtensionType) else pa.array([], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 # ---- To a batch ----------------------------------------------------------------------------------------------------

@@ -173,6 +173,12 @@ class Predictor:
         """The column of each output."""
         return dict(self._outputs)
 
+    @property
+    def declares_shapes(self) -> bool:
+        """Whether the model declares all dimensions of its outputs after the first, so that no rows have a shape, too."""
+        return all(info.shape is not None and all(isinstance(dim, int) for dim in info.shape[1:])
+                   for info in self.session.outputs if info.name in self._outputs)
+
     def __call__(self, batch: Any) -> Any:
         """Runs the model.
 
