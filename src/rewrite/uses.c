@@ -110,10 +110,10 @@ static void unlink_use(dq_rewriter *f, uint32_t i, dq_value_record *record)
 /* The node at the position reads nothing any more, nor do the nodes whose results only it has read. */
 static void drop_uses(dq_rewriter *f, uint32_t position)
 {
-    enum { NONE = UINT32_MAX };
+    const uint32_t none = UINT32_MAX;
     uint32_t pending = position;
-    f->next_pending[position] = NONE;
-    while (pending != NONE) {
+    f->next_pending[position] = none;
+    while (pending != none) {
         const uint32_t at = pending, first = f->uses_of[at];
         pending = f->next_pending[at];
         f->uses_of[at] = 0;
