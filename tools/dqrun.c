@@ -66,6 +66,8 @@ static dq_status obey(const cli_options *o, bool *differ, dq_error *err)
         return DQ_OK;
     case CLI_PASSES:
         return cli_passes(o, err);
+    case CLI_ALGORITHMS:
+        return cli_algorithms(o, err);
     case CLI_ISA:
         return cli_isa(o, err);
     default:

@@ -858,6 +858,8 @@ typedef struct dq_trace_event {
     size_t output_count;
     const char *const *output_names;
     const dq_tensor *const *outputs; /**< an entry is NULL where the output is not used */
+    const char
+        *algorithm; /**< "conv_s8=winograd_2d" (dq_algorithm_info.id); NULL: the operator has one only */
 } dq_trace_event;
 
 /** Subject of a log record. */
@@ -922,11 +924,15 @@ typedef struct dq_session_options {
      * none.
      */
     const char *disabled_passes;
+    /** Algorithms to use whatever they cost, "conv_s8=gemm_im2col,matmul_f32=gemv": at most one of each table
+     * (dq_algorithm_describe); NULL: the planner chooses. Planning a node that the algorithm does not apply
+     * to fails with DQ_INVALID_ARGUMENT and the reason. */
+    const char *algorithms;
 } dq_session_options;
 
 #define DQ_SESSION_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL          \
+        sizeof(dq_session_options), 0, NULL, false, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL    \
     }
 
 /** A pass of the rewriter, which replaces patterns of nodes before a graph is planned. The strings are short
@@ -952,9 +958,33 @@ DQ_API size_t dq_pass_count(void);
 /** Describes pass i; passes run in this order. DQ_INVALID_ARGUMENT: there is no such pass. */
 DQ_API dq_status dq_pass_describe(size_t i, dq_pass_info *info, dq_error *err);
 
+/** A row of an algorithm table: one of the ways in which an operator is computed. The planner takes the one
+ * of the lowest cost among those that apply to a node. The strings live as long as the library. */
+typedef struct dq_algorithm_info {
+    size_t size;               /**< sizeof(dq_algorithm_info), set by DQ_ALGORITHM_INFO_INIT */
+    const char *id;            /**< table and name: "conv_s8=winograd_2d" */
+    const char *summary;       /**< how it computes, a phrase for people */
+    const char *table;         /**< "conv_s8" */
+    const char *table_summary; /**< what the table's rows compute */
+    /** Rows of a table with equal numbers give results of equal bits. Shapes alone decide which result a node
+     * has; the planner chooses among the rows of that number. */
+    size_t result;
+} dq_algorithm_info;
+
+#define DQ_ALGORITHM_INFO_INIT                                                                               \
+    {                                                                                                        \
+        sizeof(dq_algorithm_info), NULL, NULL, NULL, NULL, 0                                                 \
+    }
+
+/** Number of rows of all algorithm tables. */
+DQ_API size_t dq_algorithm_count(void);
+/** Describes row i; the rows of a table follow each other. DQ_INVALID_ARGUMENT: there is no such row. */
+DQ_API dq_status dq_algorithm_describe(size_t i, dq_algorithm_info *info, dq_error *err);
+
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
  * DQ_BAD_MODEL: the model has nodes that cannot run. DQ_INVALID_ARGUMENT: the ISA level is unknown, or the
- * CPU does not have it; there is no pass of that name, or it cannot be disabled.
+ * CPU does not have it; there is no pass of that name, or it cannot be disabled; there is no algorithm of
+ * that name.
  *
  * On a CPU with AMX, unless a lower level is asked for, the call requests the tile registers from Linux. From
  * then on each signal stack of the process (sigaltstack) needs sysconf(_SC_MINSIGSTKSZ) bytes. If one in use
@@ -1111,7 +1141,7 @@ typedef struct dq_step_info {
     size_t size;           /**< sizeof(dq_step_info), set by DQ_STEP_INFO_INIT */
     const dq_node *node;   /**< of the model, or one that fusion made (dq_node_info.synthetic) */
     const char *op;        /**< "QLinearConv-10", as in dq_trace_event */
-    const char *algorithm; /**< name of the operator's algorithm; NULL: it has no name */
+    const char *algorithm; /**< as in dq_trace_event; NULL also where it is known only in the run */
     const char *decision;  /**< the planner's decision about it; NULL: none */
     /** The nodes of the model that the step computes. Each node belongs to one step at most. If several steps
      * need it, as with a DequantizeLinear that has two readers, it belongs to the first of them. A node

@@ -44,6 +44,7 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     DQ_TRY(choose_threads(session, options, err));
     session->fuse = !options->no_fuse;
     DQ_TRY(dq_pass_set_read(options->disabled_passes, &session->disabled_passes, err));
+    DQ_TRY(dq_forced_algorithms_read(options->algorithms, &session->forced_algorithms, err));
     session->honor_accuracy_level = options->honor_accuracy_level;
     session->exec.trace = options->trace;
     session->exec.trace_arg = options->arg;
@@ -298,6 +299,7 @@ static dq_plan_request request_of(dq_session *session, const dq_given *given, ui
                              .allocator = &session->allocator,
                              .fuse = fuse,
                              .disabled_passes = session->disabled_passes,
+                             .forced_algorithms = &session->forced_algorithms,
                              .honor_accuracy_level = session->honor_accuracy_level,
                              .by_slices = !session->exec.trace, /* who traces wants each step once */
                              .why = session->log ? log_rewrite : NULL,
@@ -307,7 +309,8 @@ static dq_plan_request request_of(dq_session *session, const dq_given *given, ui
 /* What a plan as written may mend. */
 static bool is_final(dq_status status)
 {
-    return status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED;
+    return status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED ||
+           status == DQ_INVALID_ARGUMENT; /* an algorithm is forced that is not applicable */
 }
 
 /* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */

@@ -25,6 +25,7 @@ struct dq_session {
     unsigned isa;
     bool fuse, honor_accuracy_level;
     dq_pass_set disabled_passes;
+    dq_forced_algorithms forced_algorithms;
     const dq_rewritten_graph *rewritten; /* the nodes to plan, once made; NULL: anew */
     dq_exec exec;
     dq_planned plans[DQ_SESSION_PLANS]; /* the last run's first, then earlier runs'; plan NULL: none */

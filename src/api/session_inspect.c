@@ -307,6 +307,7 @@ dq_status dq_session_step(dq_session *session, size_t i, dq_step_info *info, dq_
     const dq_step_info own = {.size = sizeof own,
                               .node = s->step->node,
                               .op = session->inspection->ops[i],
+                              .algorithm = s->step->call.algorithm ? s->step->call.algorithm->id : NULL,
                               .decision = s->step->decision,
                               .written_count = s->written_count,
                               .written = s->written,

@@ -28,7 +28,8 @@
     X(SHAPE, dq_shape, dims)                                                                                 \
     X(MEMORY_INFO, dq_memory_info, constant_bytes)                                                           \
     X(STEP_INFO, dq_step_info, scratch_bytes)                                                                \
-    X(PASS_INFO, dq_pass_info, exactness)
+    X(PASS_INFO, dq_pass_info, exactness)                                                                    \
+    X(ALGORITHM_INFO, dq_algorithm_info, result)
 
 typedef enum dq_struct {
 #define DQ_STRUCT_ENUMERATOR(middle, type, last) DQ_STRUCT_##middle,

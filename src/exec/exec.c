@@ -160,7 +160,8 @@ static void report(const dq_exec *exec, const dq_step *step, double seconds)
                             .seconds = seconds,
                             .output_count = step->call.out_count,
                             .output_names = node->out_names,
-                            .outputs = (const dq_tensor *const *)step->call.out};
+                            .outputs = (const dq_tensor *const *)step->call.out,
+                            .algorithm = step->call.algorithm ? step->call.algorithm->id : NULL};
     exec->trace(exec->trace_arg, &event);
 }
 

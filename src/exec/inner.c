@@ -237,6 +237,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
                                .fuse = outer->fuse,
                                .disabled_passes = outer->disabled_passes,
                                .honor_accuracy_level = outer->honor_accuracy_level,
+                               .forced_algorithms = outer->forced_algorithms,
                                .why = outer->why,
                                .why_arg = outer->why_arg};
     if (outer->fuse && !inner->rewritten)

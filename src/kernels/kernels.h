@@ -111,6 +111,7 @@ enum { DQ_FGEMM_ROWS = 8, DQ_FGEMM_COLS = 32 };
 typedef void dq_fgemm_fn(const float *a, const float *b, size_t k, size_t rows, float *c);
 
 typedef struct dq_kernels {
+    unsigned isa; /* the mask that they were selected for */
 #define DQ_SLOT(type, name) type *name;
 #include "kernels/slots.def"
 #undef DQ_SLOT

@@ -29,8 +29,7 @@ typedef void dq_qconv_3x3_fn(const uint8_t *x, size_t step, size_t rows, const i
                              size_t n, int32_t *out);
 
 typedef struct dq_qconv_3x3 {
-    dq_qconv_rows_fn *beats; /* the rows of pairs that this is faster than, … NULL: none */
-    int64_t least;           /* … from so many outputs of a row on */
+    int64_t least; /* outputs of a row that are computed at once */
     dq_qconv_3x3_fn *rows;
 } dq_qconv_3x3;
 

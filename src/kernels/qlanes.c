@@ -48,7 +48,9 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
             dq_requantize_c(c + j * c_stride + p, 1, to, j, 0, to->out + p * to->out_stride + j);
 }
 
-const dq_qlanes dq_qlanes_c = {.beats = NULL,
+const dq_qlanes dq_qlanes_c = {.lanes = DQ_QLANES_PIXELS,
+                               .least = 1,
+                               .deepest = SIZE_MAX,
                                .interleave = dq_qlanes_interleave_c,
                                .panel_size = panel_size,
                                .pack = pack,

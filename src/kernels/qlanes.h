@@ -48,10 +48,10 @@ typedef float dq_qlanes_sure_fn(const dq_requantize_to *to, double largest);
 typedef void dq_qlanes_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
 typedef struct dq_qlanes {
-    const dq_qgemm *beats; /* the products that this is faster than; NULL: none; … */
-    size_t lanes, least; /* … in rows that fill vectors of so many pixels, of so many pixels in all, … */
-    size_t deepest;      /* … for kernels of 1×1 up to so many channels, … */
-    bool turns;          /* … and of images with channels last, too */
+    size_t lanes;   /* pixels that are computed at once */
+    size_t least;   /* for images of at least so many pixels … */
+    size_t deepest; /* … and of at most so many channels where the kernel is of 1×1 */
+    bool turns;     /* takes and gives images with channels last, too */
     dq_qlanes_interleave_fn *interleave;
     dq_qlanes_panel_size_fn *panel_size;
     dq_qlanes_pack_fn *pack;

@@ -7,6 +7,7 @@
 void dq_kernels_select(unsigned isa_mask, dq_kernels *out)
 {
     memset(out, 0, sizeof *out);
+    out->isa = isa_mask;
 #define DQ_KERNEL(isa, type, slot, function)                                                                 \
     if (isa_mask & (isa))                                                                                    \
         out->slot = &function;

@@ -41,7 +41,6 @@ typedef void dq_winograd_output_fn(const int32_t *m, size_t point, const int32_t
                                    size_t rows, int32_t *y);
 
 typedef struct dq_winograd {
-    const dq_qgemm *beats; /* the products that this is faster than; NULL: none */
     dq_winograd_input_fn *input;
     dq_winograd_product_fn *product;
     dq_winograd_output_fn *output;

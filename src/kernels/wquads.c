@@ -34,4 +34,4 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
     }
 }
 
-const dq_wquads dq_wquads_c = {.pays = false, .gather = gather, .tile = tile};
+const dq_wquads dq_wquads_c = {.gather = gather, .tile = tile};

@@ -34,7 +34,6 @@ typedef void dq_wquads_tile_fn(const int8_t *w, const int32_t *sums, size_t pane
                                const uint8_t *gathered, int32_t *lower, int32_t *upper);
 
 typedef struct dq_wquads {
-    bool pays; /* takes less time than dq_wgemm_fn */
     dq_wquads_gather_fn *gather;
     dq_wquads_tile_fn *tile;
     void (*begin)(void), (*done)(void); /* around calls of tile, on the same thread; NULL: nothing to do */

@@ -119,6 +119,12 @@ struct dq_op_call {
                               of the session */
     dq_packs *packs;       /* NULL: nothing is cached, dq_call_pack makes it in `arena` */
     uint64_t tensor_limit; /* bytes of one tensor */
+    /* Set by the planner before prepare, and read by dq_algorithm_choose … */
+    const struct dq_forced_algorithms *forced; /* NULL: none */
+    bool explain;
+    /* … which sets these; NULL: the operator has no table. */
+    const struct dq_algorithm *algorithm;
+    const char *explanation; /* of the choice, in `arena`, where `explain` asks for it */
 };
 
 /** Gives output i its type and shape (checked against limits); does nothing when the output is not wanted. */
@@ -155,6 +161,14 @@ static inline bool dq_call_constant(const dq_op_call *call, uint32_t i)
 static inline void *dq_call_worker_scratch(const dq_op_call *call, unsigned worker)
 {
     return (char *)call->worker_scratch + worker * call->worker_scratch_size;
+}
+
+/** In prepare of an operator that prepares another one's call in its place: that one's algorithm is its own.
+ */
+static inline void dq_call_take_algorithm(dq_op_call *call, const dq_op_call *inner)
+{
+    call->algorithm = inner->algorithm;
+    call->explanation = inner->explanation;
 }
 
 /** In prepare: adds a × b elements of `size` bytes to the scratch that run may use; *at is where they begin,

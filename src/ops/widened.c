@@ -76,6 +76,7 @@ static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_err
     }
     if (prepare)
         DQ_TRY(prepare(&w->call, err));
+    dq_call_take_algorithm(call, &w->call);
     call->worker_scratch_size = w->call.worker_scratch_size;
     return dq_call_place(call, w->call.scratch_size, 1, 1, &w->call.scratch_size)
                ? DQ_OK

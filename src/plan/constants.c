@@ -81,6 +81,7 @@ dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err)
         return DQ_OK;
     step->call.arena = fixed ? &temporary : &p->plan->shaped;
     step->call.honor_accuracy_level = false; /* what is folded is for all sessions */
+    step->call.forced = NULL;
     status = run_now(step, step->call.arena, err);
     for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {
         dq_slot *slot = dq_planner_out(p, step, i);

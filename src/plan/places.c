@@ -64,12 +64,28 @@ static dq_status place_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_err
  * cache. Where it wanders over memory that another core has written it comes as slowly as that. */
 enum { OWN_SCRATCH = 1 << 20, OWN_ALIGN = 4096 /* what one core fetches ahead is not the other's */ };
 
+static void tell(const dq_planner *p, const dq_node *node, const char *decision)
+{
+    char text[DQ_NODE_TEXT];
+    if (!p->request->why || !decision)
+        return;
+    dq_node_text(node, text);
+    const size_t size = strlen(text) + strlen(decision) + sizeof ": ";
+    char *sentence = malloc(size);
+    if (!sentence)
+        return;
+    snprintf(sentence, size, "%s: %s", text, decision);
+    p->request->why(p->request->why_arg, sentence);
+    free(sentence);
+}
+
 static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t workers = dq_threads_count(call->threads), all = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
+    tell(p, step->node, call->explanation);
     DQ_TRY(dq_planner_align(p, step->node,
                             step->node->op->impl->flags & DQ_OP_LOOSE ? 1 : call->packed_inputs, err));
     if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
@@ -82,15 +98,6 @@ static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *er
         return DQ_OK;
     }
     return add_piece(p, all, at, &step->worker_piece, err);
-}
-
-static void tell(const dq_planner *p, const dq_node *node, const char *decision)
-{
-    char text[DQ_NODE_TEXT], sentence[DQ_NODE_TEXT + 128];
-    if (!p->request->why || !decision)
-        return;
-    snprintf(sentence, sizeof sentence, "%s: %s", dq_node_text(node, text), decision);
-    p->request->why(p->request->why_arg, sentence);
 }
 
 static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)

@@ -169,6 +169,8 @@ static void begin_call(dq_plan *plan, dq_step *step)
                          .kernels = plan->kernels,
                          .threads = plan->threads,
                          .honor_accuracy_level = plan->honor_accuracy_level,
+                         .forced = plan->forced_algorithms,
+                         .explain = plan->why != NULL,
                          .packs = plan->program->packs,
                          .tensor_limit = plan->program->ir->limits.tensor_bytes};
     for (uint32_t i = 0; i < call->in_count && i < 64; i++) {
@@ -399,6 +401,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     plan->fuse = request->fuse;
     plan->disabled_passes = request->disabled_passes;
     plan->honor_accuracy_level = request->honor_accuracy_level;
+    plan->forced_algorithms = request->forced_algorithms;
     plan->why = request->why;
     plan->why_arg = request->why_arg;
     dq_planner p = planner_of(plan, request);

@@ -14,6 +14,7 @@
 #ifndef DQ_PLAN_PLAN_H
 #define DQ_PLAN_PLAN_H
 
+#include "ops/algorithm.h"
 #include "ops/work.h"
 #include "plan/place.h"
 #include "plan/program.h"
@@ -97,6 +98,7 @@ typedef struct dq_plan {
     dq_budget *budget; /* of the run, in which inner graphs are planned and run, too; NULL: none */
     bool fuse;         /* inner graphs are rewritten, too */
     dq_pass_set disabled_passes;
+    const dq_forced_algorithms *forced_algorithms; /* NULL: none */
     bool honor_accuracy_level;
     void (*why)(void *arg, const char *sentence);
     void *why_arg;
@@ -155,13 +157,14 @@ typedef struct dq_plan_request {
     const dq_kernels *kernels; /* live longer than the plan, and so do: */
     dq_threads *threads;
     dq_budget *budget;
-    const dq_allocator *allocator; /* of the plan's memory; NULL: malloc */
-    bool fuse;                     /* inner graphs are to be rewritten */
-    dq_pass_set disabled_passes;   /* … but not by these */
-    bool honor_accuracy_level;     /* see dq_session_options */
-    bool by_slices;                /* some at a time where that pays: the plan then has `slices` */
-    bool part;                     /* weights are packed with those of a plan that is made next */
-    size_t ahead;                  /* bytes of the buffer to use before the first step */
+    const dq_allocator *allocator;                 /* of the plan's memory; NULL: malloc */
+    bool fuse;                                     /* inner graphs are to be rewritten */
+    dq_pass_set disabled_passes;                   /* … but not by these */
+    const dq_forced_algorithms *forced_algorithms; /* live longer than the plan; NULL: none */
+    bool honor_accuracy_level;                     /* see dq_session_options */
+    bool by_slices; /* some at a time where that pays: the plan then has `slices` */
+    bool part;      /* weights are packed with those of a plan that is made next */
+    size_t ahead;   /* bytes of the buffer to use before the first step */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

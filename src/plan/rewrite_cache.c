@@ -3,6 +3,7 @@
 
 #include "base/lock.h"
 #include "base/memory.h"
+#include "ops/conv/conv_s8_algorithms.h"
 #include "plan/fold.h"
 
 #include <string.h>
@@ -193,10 +194,7 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
 static dq_status make_locked(caller *c, const dq_rewritten_graph **out, dq_error *err)
 {
     dq_status status = DQ_OK;
-    const dq_kernels *kernels = c->request->kernels;
-    const dq_qlanes *planes = kernels->qlanes;
-    const bool beaten = planes->beats != kernels->qgemm;
-    const size_t deepest = beaten ? 0 : planes->turns ? SIZE_MAX : planes->deepest;
+    const size_t deepest = dq_conv_s8_depth_of_planes(c->request->kernels);
     dq_lock_take(&c->program->rewrites->lock);
     /* someone who asks why is told: the passes run again */
     entry *e = c->request->why ? NULL : find(c->program->rewrites, c->request, deepest);

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness import Skip, save_quantize
 
-COMMANDS = ["run", "check", "bench", "ops", "passes", "isa", "help", "completion", "man"]
+COMMANDS = ["run", "check", "bench", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
 CONFORMANCE_PAGE = Path(__file__).parents[2] / "tools/dqrun-conformance.1"
 
 

@@ -163,7 +163,7 @@ def benches(h):
         "".join(rf"{name} +\d+\.\d{{3}} ms\n" for name in ("load", "first run", "min", "median", "mean", "p90", "p99")) +
         r"runs +3\npeak memory +\d+ KiB\nthreads +1\nISA +c\ninputs +given\n"))
     h.check("bench --profile", ["bench", "qq.onnx", "q.npz", "--runs", "3", "--profile", "--no-fuse"], out=re.compile(
-        r"load .*\n\noperator +steps +least ms +share\n(QuantizeLinear-25 +1 +\d+\.\d{3} +\d+\.\d %\n|DequantizeLinear-25 +1 .*\n)"
+        r"load .*\n\noperator +steps +least ms +share +algorithm\n(QuantizeLinear-25 +1 +\d+\.\d{3} +\d+\.\d %\n|DequantizeLinear-25 +1 .*\n)"
         r"{2}outside of steps +\d+\.\d{3} +\d+\.\d %\n"
         r"\nstep +least ms +share +node\n(QuantizeLinear-25 .* %  there\n|DequantizeLinear-25 .* %  \\back\?\n){2}", re.DOTALL))
     save_model(h.path("twice.onnx"), [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"])],

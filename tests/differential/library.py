@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libdqrun through ctypes: models from bytes, sessions of any level, arrays in and out, without a process for each run."""
 
+import contextlib
 import ctypes
 
 import ml_dtypes
@@ -20,14 +21,21 @@ class LogRecord(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("kind", ctypes.c_int), ("message", ctypes.c_char_p)]
 
 
+class TraceEvent(ctypes.Structure):
+    """dq_trace_event, as far as this file needs it."""
+    _fields_ = [("size", ctypes.c_size_t), ("node", ctypes.c_char_p), ("op", ctypes.c_char_p), ("seconds", ctypes.c_double)]
+
+
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(LogRecord))
+TRACE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(TraceEvent))
 
 
 class Options(ctypes.Structure):
     """dq_session_options, as far as this file needs it."""
     _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_uint), ("isa", ctypes.c_char_p), ("no_fuse", ctypes.c_bool),
-                ("honor_accuracy_level", ctypes.c_bool), ("trace", ctypes.c_void_p), ("log", LOG),
-                ("arg", ctypes.c_void_p), ("pool", ctypes.c_void_p), ("progress", ctypes.c_void_p)]
+                ("honor_accuracy_level", ctypes.c_bool), ("trace", TRACE), ("log", LOG),
+                ("arg", ctypes.c_void_p), ("pool", ctypes.c_void_p), ("progress", ctypes.c_void_p),
+                ("allocator", ctypes.c_void_p), ("disabled_passes", ctypes.c_char_p), ("algorithms", ctypes.c_char_p)]
 
 
 class Failure(Exception):
@@ -76,12 +84,35 @@ class Model:
     def __exit__(self, *exc):
         self.library.lib.dq_model_free(self.handle)
 
-    def run(self, feeds, outputs, isa=None, threads=1, fuse=True):
+    def run(self, feeds, outputs, isa=None, threads=1, fuse=True, algorithms=None):
         """Arrays of the outputs, and what the planner told."""
-        lib, call = self.library.lib, self.library.call
-        told, session, tensors = [], ctypes.c_void_p(), []
+        told = []
         log = LOG(lambda _, record: told.append(record.contents.message.decode(errors="replace")))
-        options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse, log=log)
+        options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse,
+                          log=log, algorithms=algorithms.encode() if algorithms else None)
+        with self.session(feeds, options) as session:
+            self.library.call("session_run", session)
+            return {name: self.output(session, name) for name in outputs}, told
+
+    def time(self, feeds, isa, algorithms, repeat):
+        """What the planner told, and the least seconds of the slowest step in `repeat` runs on one thread after two others."""
+        told, seconds, steps = [], [], []
+        log = LOG(lambda _, record: told.append(record.contents.message.decode(errors="replace")))
+        trace = TRACE(lambda _, event: steps.append(event.contents.seconds))
+        options = Options(size=ctypes.sizeof(Options), threads=1, isa=isa.encode(), log=log, trace=trace, algorithms=algorithms.encode())
+        with self.session(feeds, options) as session:
+            for i in range(2 + repeat):
+                steps.clear()
+                self.library.call("session_run", session)
+                if i >= 2:
+                    seconds.append(max(steps))
+        return told, min(seconds)
+
+    @contextlib.contextmanager
+    def session(self, feeds, options):
+        """A session with its inputs set."""
+        lib, call = self.library.lib, self.library.call
+        session, tensors = ctypes.c_void_p(), []
         call("session_create", self.handle, ctypes.byref(options), ctypes.byref(session))
         try:
             for name, array in feeds.items():
@@ -91,8 +122,7 @@ class Model:
                      ctypes.byref(tensor))
                 tensors.append((tensor, array))
                 call("session_set_input", session, name.encode(), tensor)
-            call("session_run", session)
-            return {name: self.output(session, name) for name in outputs}, told
+            yield session
         finally:
             lib.dq_session_free(session)
             for tensor, _ in tensors:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/rewrite/assign_layout_nhwc.c: which regions of codes get channels last, and what stands at their ends.
  * What such graphs compute is checked by tests/fusion/layout.py. */
+#include "base/cpu.h"
 #include "plan/rewrite_cache.h"
 #include "planned.h"
 #include "suite.h"
@@ -11,6 +12,8 @@
 static const char microsoft[] = "com.microsoft";
 
 enum { CONSTANTS = 16 };
+/* Levels at which a convolution of 1×1 costs less from planes, and from pixels. */
+enum { PLANES = DQ_ISA_C | DQ_ISA_AVX2, PIXELS = PLANES | DQ_ISA_AVXVNNI };
 static dq_tensor constants[CONSTANTS];
 static char weight_names[CONSTANTS][8];
 static unsigned constant_count;
@@ -35,7 +38,7 @@ static void begin_codes(void)
     set_up();
     lanes = *kernels.qlanes;
     kernels.qlanes = &lanes;
-    lanes.beats = kernels.qgemm;
+    kernels.isa = PLANES;
     lanes.turns = true;
     constant_count = 0;
     ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
@@ -171,7 +174,7 @@ END_TEST
 /* Kernels that make pixels of planes for a convolution gain by every one that finds them made. */
 START_TEST(between_convolutions_that_turn_planes)
 {
-    lanes.beats = _i ? NULL : kernels.qgemm;
+    kernels.isa = _i ? PIXELS : PLANES;
     conv("x", "a", 4, 8, 1);
     conv("a", "b", 8, 8, 1);
     conv("a", "c", 8, 4, 1);
@@ -217,7 +220,7 @@ START_TEST(each_kind_of_kernels_has_its_list)
     wanted("y");
     (void)list();
     const dq_rewritten_graph *planes = fused, *pixels, *again;
-    lanes.beats = NULL;
+    kernels.isa = PIXELS;
     ck_assert_int_eq(dq_program_rewrite(program, request(), &pixels, &err), DQ_OK);
     ck_assert_int_eq(dq_program_rewrite(program, request(), &again, &err), DQ_OK);
     ck_assert_ptr_eq(pixels, again);
@@ -236,7 +239,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
     conv("a", "y", 8, 4, 1);
     wanted("y");
     (void)list();
-    lanes.beats = NULL; /* these kernels have no cached list yet */
+    kernels.isa = PIXELS; /* these kernels have no cached list yet */
     ck_assert_int_eq(dq_threads_create(NULL, &threads, &err), DQ_OK);
     of_session = *request();
     of_session.threads = threads;

@@ -171,11 +171,12 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_memory_info, constant_bytes);
     ENDS_WITH(dq_step_info, scratch_bytes);
     ENDS_WITH(dq_pass_info, exactness);
+    ENDS_WITH(dq_algorithm_info, result);
     ENDS_WITH(dq_lifetime, last_step);
     ENDS_WITH(dq_node_spec, attributes);
     ENDS_WITH(dq_thread_pool_options, cpu_count);
-    ENDS_WITH(dq_trace_event, outputs);
-    ENDS_WITH(dq_session_options, disabled_passes);
+    ENDS_WITH(dq_trace_event, algorithm);
+    ENDS_WITH(dq_session_options, algorithms);
 }
 END_TEST
 

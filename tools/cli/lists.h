@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that list: dqrun check, ops, passes and isa. */
+/* The commands that list: dqrun check, ops, passes, algorithms and isa. */
 #ifndef DQ_TOOLS_CLI_LISTS_H
 #define DQ_TOOLS_CLI_LISTS_H
 
@@ -16,6 +16,8 @@ dq_status cli_ops(dq_schemas *schemas, const cli_options *options, dq_error *err
 
 /** Prints the rewriter's passes in their order, as text or as JSON. */
 dq_status cli_passes(const cli_options *options, dq_error *err);
+/** Prints the algorithm tables, as text or as JSON. */
+dq_status cli_algorithms(const cli_options *options, dq_error *err);
 /** Prints the ISA levels, as a table or as JSON. */
 dq_status cli_isa(const cli_options *options, dq_error *err);
 

@@ -310,6 +310,7 @@ dq_session_options cli_session_options(const cli_options *options)
     session.isa = options->isa;
     session.no_fuse = options->no_fuse;
     session.disabled_passes = options->disabled_passes;
+    session.algorithms = options->algorithms;
     session.honor_accuracy_level = options->honor_accuracy_level;
     return session;
 }

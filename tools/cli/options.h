@@ -30,6 +30,7 @@ typedef struct cli_options {
     size_t file_or_value_count;
     const char **schema_dirs;
     const char *disabled_passes; /**< names separated by commas, or NULL */
+    const char *algorithms;      /**< to force, separated by commas, or NULL */
     size_t schema_dir_count;
     cli_dim *dims;
     size_t dim_count;

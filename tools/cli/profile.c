@@ -26,7 +26,7 @@ static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *ev
         profile->steps = grown;
         profile->room = room;
     }
-    cli_profile_step step = {strdup(event->node), strdup(event->op), (double)INFINITY};
+    cli_profile_step step = {strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY};
     if (!step.node || !step.op) {
         free(step.node);
         free(step.op);
@@ -64,19 +64,30 @@ static int slowest_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
+static const char *algorithm_of(const row *r)
+{
+    return r->first->algorithm ? r->first->algorithm : "";
+}
+
+static int compare_operators(const row *x, const row *y)
+{
+    const int order = strcmp(x->first->op, y->first->op);
+    return order ? order : strcmp(algorithm_of(x), algorithm_of(y));
+}
+
 static int by_operator(const void *a, const void *b)
 {
     const row *x = a, *y = b;
-    int order = strcmp(x->first->op, y->first->op);
+    const int order = compare_operators(x, y);
     return order ? order : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Rows sorted by operator become one row for each. */
+/* Rows sorted by operator and algorithm become one row for each. */
 static size_t join(row *rows, size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (kept && !strcmp(rows[kept - 1].first->op, rows[i].first->op)) {
+        if (kept && compare_operators(&rows[kept - 1], &rows[i]) == 0) {
             rows[kept - 1].steps += rows[i].steps;
             rows[kept - 1].ms += rows[i].ms;
         } else {
@@ -111,10 +122,11 @@ dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error 
     size_t kinds = join(operators, profile->count);
     qsort(operators, kinds, sizeof *operators, slowest_first);
     const char *on = cli_style_on(stdout, CLI_STYLE_TITLE), *off = cli_style_off(stdout);
-    printf("\n%s%-40s %5s %10s  %7s%s\n", on, "operator", "steps", "least ms", "share", off);
+    printf("\n%s%-40s %5s %10s  %7s  %s%s\n", on, "operator", "steps", "least ms", "share", "algorithm", off);
     for (size_t i = 0; i < kinds; i++)
-        printf("%-40s %5zu %10.3f  %5.1f %%\n", operators[i].first->op, operators[i].steps, operators[i].ms,
-               share(operators[i].ms, run_ms));
+        printf("%-40s %5zu %10.3f  %5.1f %%%s%s\n", operators[i].first->op, operators[i].steps,
+               operators[i].ms, share(operators[i].ms, run_ms), *algorithm_of(&operators[i]) ? "  " : "",
+               algorithm_of(&operators[i]));
     printf("%-40s %5s %10.3f  %5.1f %%\n", "outside of steps", "", rest, share(rest, run_ms));
     printf("\n%s%-46s %10s  %7s  %s%s\n", on, "step", "least ms", "share", "node", off);
     for (size_t i = 0; i < profile->count; i++) {
@@ -136,6 +148,10 @@ void cli_profile_print_json(const cli_profile *profile, cli_json *json)
         cli_json_begin_object(json, NULL);
         cli_json_text(json, "node", step->node);
         cli_json_text(json, "op", step->op);
+        if (step->algorithm)
+            cli_json_text(json, "algorithm", step->algorithm);
+        else
+            cli_json_null(json, "algorithm");
         cli_json_decimal(json, "ms", step->ms, 6);
         cli_json_end_object(json);
     }

@@ -7,8 +7,9 @@
 
 /** A step of the model in the order of a run, which is the same in each run of one set of shapes. */
 typedef struct cli_profile_step {
-    char *node, *op; /* malloc'ed copies */
-    double ms;       /* the least of the runs that count */
+    char *node, *op;       /* malloc'ed copies */
+    const char *algorithm; /* NULL: the operator has one only */
+    double ms;             /* the least of the runs that count */
 } cli_profile_step;
 
 typedef struct cli_profile {

@@ -57,15 +57,22 @@ static void trace(void *arg, const dq_trace_event *event)
     runner->step_seconds += event->seconds;
     char node[256];
     snprintf(node, sizeof node, "%s", event->node ? event->node : "");
-    fprintf(stderr, "%10.3f ms  %-28s %s\n", event->seconds * 1e3, event->op, io_printable(node));
+    fprintf(stderr, "%10.3f ms  %-28s %s%s%s%s\n", event->seconds * 1e3, event->op, io_printable(node),
+            event->algorithm ? " (" : "", event->algorithm ? event->algorithm : "",
+            event->algorithm ? ")" : "");
 }
 
 static void print_decision(void *arg, const dq_log_record *record)
 {
     (void)arg; /* the runner */
-    char line[1024];
-    snprintf(line, sizeof line, "%s", record->message);
-    fprintf(stderr, "why: %s\n", io_printable(line));
+    const char *next, *part = record->message;
+    for (bool first = true; part; first = false, part = next) { /* what follows "; " has a line of its own */
+        char line[1024];
+        next = strstr(part, "; ");
+        snprintf(line, sizeof line, "%.*s", next ? (int)(next - part) : (int)strlen(part), part);
+        fprintf(stderr, "%s%s\n", first ? "why: " : "         ", io_printable(line));
+        next = next ? next + strlen("; ") : NULL;
+    }
 }
 
 /* A run that has no work to compare with is shown by its nodes, unless it is one of many. */

@@ -29,6 +29,14 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
                     "Prints the passes in the order in which they run: the pattern of nodes that each one "
                     "matches, what takes its place, and how far results may be from the graph as written. "
                     "--disable-pass leaves one out; --why tells what each pass did."},
+    [CLI_ALGORITHMS] =
+        {"algorithms", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
+         "list the algorithms that operators are computed by",
+         "Prints a table for each operator that can be computed in several ways. The planner takes the "
+         "algorithm of the lowest estimated cost among those that apply to a node; --why tells which, and "
+         "why "
+         "not the others. --algorithm forces one. Algorithms for floats that round in another order are "
+         "marked with the number of their result: which result a node has follows from its shapes alone."},
     [CLI_ISA] =
         {"isa", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
          "list the instruction sets of this build and processor",
@@ -59,10 +67,11 @@ enum {
     BENCH = 1 << CLI_BENCH,
     OPS = 1 << CLI_OPS,
     PASSES = 1 << CLI_PASSES,
+    ALGORITHMS = 1 << CLI_ALGORITHMS,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
     MODELS = RUNS | CHECK,
-    REPORTS = MODELS | OPS | PASSES | ISA,
+    REPORTS = MODELS | OPS | PASSES | ALGORITHMS | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
@@ -119,6 +128,10 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
     [CLI_OPTION_DISABLE_PASS] = {"disable-pass", 0, "NAME", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
                                  "Leave out a pass that rewrites the graph, or several separated by commas; "
                                  "'dqrun passes' lists them."},
+    [CLI_OPTION_ALGORITHM] =
+        {"algorithm", 0, "TABLE=ROW", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+         "Use this algorithm for all nodes of its table, or several separated by commas; "
+         "'dqrun algorithms' lists them."},
     [CLI_OPTION_HONOR_ACCURACY_LEVEL] = {"honor-accuracy-level", 0, FLAG, RUNS, CLI_SECTION_RUNNING,
                                          NO_CHOICE, false, NULL,
                                          "Where a node's accuracy_level is 4, round activations to 8 bits as "
@@ -215,13 +228,15 @@ const cli_term cli_json_shapes[] = {
      "{\"load_ms\", \"first_run_ms\", \"min_ms\", \"median_ms\", \"mean_ms\", \"p90_ms\", \"p99_ms\", "
      "\"runs\", "
      "\"peak_rss_kib\", \"threads\", \"isa\", \"model\", \"made_up_inputs\": true or false}; with --profile "
-     "also \"steps\": [{\"node\", \"op\", \"ms\"}…] in the order of a run."},
+     "also \"steps\": [{\"node\", \"op\", \"algorithm\": TEXT or null, \"ms\"}…] in the order of a run."},
     {"ops",
      "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
      "[TYPE…]…}}…]"},
     {"passes",
      "[{\"name\", \"scope\": \"model\", \"precision\", \"graph\" or \"node\", \"matches\", \"replacement\", "
      "\"exactness\"}…] in the order in which they run."},
+    {"algorithms", "[{\"id\": \"TABLE=ROW\", \"summary\", \"table\", \"table_summary\", \"result\": "
+                   "NUMBER}…], table by table."},
     {"isa", "{\"used\": LEVEL, \"set_by\": \"--isa\", \"DQRUN_ISA\" or null, \"levels\": [{\"name\", "
             "\"available\"}…]}, the lowest first."},
     {NULL, NULL},
@@ -250,6 +265,7 @@ const cli_example cli_examples[] = {
     {CLI_BENCH, "dqrun bench model.onnx --threads 1 --profile", "where does the time go?"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
     {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
+    {CLI_ALGORITHMS, "dqrun algorithms", "in which ways is a convolution computed?"},
     {CLI_ISA, "dqrun isa", "what would this processor use?"},
     {CLI_HELP, "dqrun help bench", "the options of a command"},
     {CLI_COMPLETION, "eval \"$(dqrun completion bash)\"", "complete commands and options in this shell"},

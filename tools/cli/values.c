@@ -221,6 +221,9 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
     case CLI_OPTION_DISABLE_PASS:
         to->disabled_passes = value;
         return DQ_OK;
+    case CLI_OPTION_ALGORITHM:
+        to->algorithms = value;
+        return DQ_OK;
     case CLI_OPTION_SCHEMA_DIR:
         to->schema_dirs[to->schema_dir_count++] = value;
         return DQ_OK;

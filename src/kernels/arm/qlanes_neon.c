@@ -97,8 +97,7 @@ static void dq_qlanes_interleave_neon(const uint8_t *const planes[STEP], size_t 
 
 #include "kernels/qlanes_store.h"
 
-const dq_qlanes dq_qlanes_neon = {.beats = &dq_qgemm_neon,
-                                  .lanes = 8,
+const dq_qlanes dq_qlanes_neon = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
                                   .turns = true,

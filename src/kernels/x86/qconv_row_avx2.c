@@ -154,4 +154,4 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
     }
 }
 
-const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.beats = dq_qconv_rows_avx2, .least = LANES, .rows = rows_of_bytes};
+const dq_qconv_3x3 dq_qconv_3x3_avx2 = {.least = LANES, .rows = rows_of_bytes};

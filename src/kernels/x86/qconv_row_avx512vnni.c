@@ -119,5 +119,4 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
         strips(x, step, rows, kept, 1, init, n, out);
 }
 
-const dq_qconv_3x3 dq_qconv_3x3_avx512vnni = {
-    .beats = dq_qconv_rows_avx512vnni, .least = 1, .rows = rows_of_bytes};
+const dq_qconv_3x3 dq_qconv_3x3_avx512vnni = {.least = 1, .rows = rows_of_bytes};

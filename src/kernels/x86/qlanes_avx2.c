@@ -33,8 +33,7 @@ void dq_qlanes_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
     }
 }
 
-const dq_qlanes dq_qlanes_avx2 = {.beats = &dq_qgemm_avx2,
-                                  .lanes = 8,
+const dq_qlanes dq_qlanes_avx2 = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
                                   .turns = true,

@@ -64,8 +64,7 @@ void dq_qlanes_codes_avx512(const int32_t *c, size_t n, float scale, const dq_re
         put_all(c, n, &by, false, to->out);
 }
 
-const dq_qlanes dq_qlanes_avx512 = {.beats = &dq_qgemm_avx2,
-                                    .lanes = 8,
+const dq_qlanes dq_qlanes_avx512 = {.lanes = 8,
                                     .least = 24,
                                     .deepest = 256,
                                     .turns = true,

@@ -61,11 +61,11 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
 
 /* Each panel wants all bytes of a pixel anew, so that products of deep ones are faster by qgemm.h; tiles are
  * by far, but their rows have to be turned, and so has what they make. */
-#define FASTER(than, most)                                                                                   \
+#define KERNELS(most)                                                                                        \
     {                                                                                                        \
-        .beats = than, .lanes = LANES, .least = BYTES, .deepest = most,                                      \
-        .interleave = dq_qlanes_interleave_avx2, .panel_size = panel_size, .pack = pack, .sums = sums,       \
-        .store = dq_qlanes_store_avx2, .sure = dq_qlanes_sure_avx2, .codes = dq_qlanes_codes_avx512          \
+        .lanes = LANES, .least = BYTES, .deepest = most, .interleave = dq_qlanes_interleave_avx2,            \
+        .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_qlanes_store_avx2,                 \
+        .sure = dq_qlanes_sure_avx2, .codes = dq_qlanes_codes_avx512                                         \
     }
-const dq_qlanes dq_qlanes_avx512vnni = FASTER(&dq_qgemm_avx512vnni, 224);
-const dq_qlanes dq_qlanes_amx = FASTER(&dq_qgemm_amx, 144);
+const dq_qlanes dq_qlanes_avx512vnni = KERNELS(224);
+const dq_qlanes dq_qlanes_amx = KERNELS(144);

@@ -197,8 +197,7 @@ void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
 
 #include "kernels/qlanes_store.h"
 
-const dq_qlanes dq_qlanes_sse41 = {.beats = &dq_qgemm_sse41,
-                                   .lanes = 8,
+const dq_qlanes dq_qlanes_sse41 = {.lanes = 8,
                                    .least = 24,
                                    .deepest = 256,
                                    .turns = true,

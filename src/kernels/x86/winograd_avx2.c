@@ -7,5 +7,4 @@
 
 #include "kernels/winograd_body.h"
 
-const dq_winograd dq_winograd_avx2 = {
-    .beats = &dq_qgemm_avx2, .input = input, .product = product, .output = output};
+const dq_winograd dq_winograd_avx2 = {.input = input, .product = product, .output = output};

@@ -19,5 +19,4 @@ static void output(const int32_t *m, size_t point, const int32_t *init, size_t w
     dq_winograd_avx2.output(m, point, init, width, rows, y);
 }
 
-const dq_winograd dq_winograd_avx512 = {
-    .beats = &dq_qgemm_avx2, .input = input, .product = product, .output = output};
+const dq_winograd dq_winograd_avx512 = {.input = input, .product = product, .output = output};

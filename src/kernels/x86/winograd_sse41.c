@@ -7,5 +7,4 @@
 
 #include "kernels/winograd_body.h"
 
-const dq_winograd dq_winograd_sse41 = {
-    .beats = &dq_qgemm_sse41, .input = input, .product = product, .output = output};
+const dq_winograd dq_winograd_sse41 = {.input = input, .product = product, .output = output};

@@ -51,4 +51,4 @@ static void done(void)
     _tile_release();
 }
 
-const dq_wquads dq_wquads_amx = {.pays = true, .gather = gather, .tile = tile, .begin = begin, .done = done};
+const dq_wquads dq_wquads_amx = {.gather = gather, .tile = tile, .begin = begin, .done = done};

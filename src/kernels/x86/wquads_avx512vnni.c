@@ -55,4 +55,4 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
                   lower + i * COLS, upper + i * COLS);
 }
 
-const dq_wquads dq_wquads_avx512vnni = {.pays = true, .gather = gather, .tile = tile};
+const dq_wquads dq_wquads_avx512vnni = {.gather = gather, .tile = tile};

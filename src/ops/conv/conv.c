@@ -4,9 +4,11 @@
  * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
  * upon the finished sum, before the one rounding to a 16-bit type. */
 #include "ops/conv/conv_beside.h"
+#include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_float.h"
 #include "ops/conv/conv_gather.h"
 #include "ops/conv/conv_line.h"
+#include "ops/conv/conv_panels.h"
 #include "ops/conv/conv_rows.h"
 #include "ops/conv/conv_small.h"
 #include "ops/conv/conv_winograd.h"
@@ -21,7 +23,7 @@ enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 
 typedef struct state {
     dq_conv_shape shape;
-    enum { BY_BESIDE, BY_ROWS, BY_SMALL, BY_FLOATS, BY_WINOGRAD, BY_LINE, BY_CALLBACKS } way;
+    const dq_algorithm *algorithm;
     dq_conv_beside beside;
     dq_conv_rows rows;
     dq_conv_small small;
@@ -221,41 +223,103 @@ static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation 
     return f;
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+/* ---- Algorithms --------------------------------------------------------------------------------------- */
+
+bool dq_conv_f32_is_countable(const dq_conv_f32_problem *p, dq_reason *reason)
 {
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *s = call->state;
+    if (!p->floats)
+        return dq_not_applicable(reason, "x is of doubles");
+    return dq_conv_panels_fit(&p->shape->window) ||
+           dq_not_applicable(reason, "windows reach beyond 2^30 elements");
+}
+
+double dq_conv_f32_macs(const dq_conv_shape *s, size_t columns)
+{
+    const double out = (double)((s->group_out + columns - 1) / columns * columns);
+    return (double)s->batch * (double)s->out_size * out * (double)s->group * (double)s->group_in *
+           (double)s->kernel_size;
+}
+
+bool dq_conv_f32_depthwise_nchwc_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_f32_problem *p = problem;
+    if (!dq_conv_f32_is_countable(p, reason))
+        return false;
+    if (!p->constant_weights || !p->float_weights)
+        return dq_not_applicable(reason, "weights are not constant floats");
+    return dq_conv_beside_is_applicable(p->shape, reason);
+}
+
+dq_algorithm_work dq_conv_f32_depthwise_nchwc_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    return dq_conv_beside_work(p->shape);
+}
+
+bool dq_conv_f32_gemm_generic_is_applicable(const void *problem, dq_reason *reason)
+{
+    (void)problem;
+    (void)reason;
+    return true;
+}
+
+dq_algorithm_work dq_conv_f32_gemm_generic_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, 1),
+                               .bytes = (double)s->batch * (double)s->group_in * (double)s->kernel_size *
+                                        (double)s->out_size * (double)s->group * sizeof(float)};
+}
+
+static dq_status prepare_depthwise_nchwc(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    return dq_conv_beside_prepare(call, W, &s->shape, &s->beside, err);
+}
+
+static dq_status prepare_direct(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    return dq_conv_rows_prepare(call, &s->shape, &s->rows, err);
+}
+
+static dq_status prepare_gemm_small(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    return dq_conv_small_prepare(call, W, &s->shape, &s->small, err);
+}
+
+static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, false, &s->floats, err);
+}
+
+/* The weights are packed, and stay as they are in the file for the results that no tile has. */
+static dq_status prepare_rest(dq_op_call *call, state *s, dq_error *err)
+{
+    return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->loose, &s->floats, err);
+}
+
+static dq_status prepare_winograd_1d(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    DQ_TRY(prepare_rest(call, s, err));
+    return dq_conv_line_prepare(call, W, &s->floats, &s->line, err);
+}
+
+static dq_status prepare_winograd_2d(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
+    DQ_TRY(prepare_rest(call, s, err));
+    return dq_conv_winograd_prepare(call, W, &s->floats, &s->winograd, err);
+}
+
+static dq_status prepare_gemm_generic(dq_op_call *call, void *st, dq_error *err)
+{
+    state *s = st;
     const dq_conv_shape *shape = &s->shape;
-    DQ_TRY(check(call, &s->shape, &s->activation, err));
-    bool single = dq_half_floats_take(call->in[X]->dtype) && dq_conv_float_suits(shape);
-    s->finish = finish_of(call, &s->activation, &s->gate);
-    if (single)
-        DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
-    if (single && call->in[W]->dtype == DQ_FLOAT && dq_conv_beside_suits(call, W, shape)) {
-        s->way = BY_BESIDE;
-        return dq_conv_beside_prepare(call, W, shape, &s->beside, err);
-    }
-    if (single && shape->kernel_size > 1 && dq_conv_rows_suits(shape)) {
-        s->way = BY_ROWS;
-        return dq_conv_rows_prepare(call, shape, &s->rows, err);
-    }
-    const bool line = dq_conv_line_suits(shape), winograd = line || dq_conv_winograd_suits(shape);
-    if (single && !winograd && dq_conv_small_suits(call, W, shape)) {
-        s->way = BY_SMALL;
-        return dq_conv_small_prepare(call, W, shape, &s->small, err);
-    }
-    if (single) {
-        s->way = BY_FLOATS;
-        DQ_TRY(dq_conv_float_prepare(call, shape, s->finish.fn != NULL, winograd && call->in[W]->loose,
-                                     &s->floats, err));
-        if (!winograd)
-            return DQ_OK;
-        s->way = line ? BY_LINE : BY_WINOGRAD;
-        if (line)
-            return dq_conv_line_prepare(call, W, &s->floats, &s->line, err);
-        return dq_conv_winograd_prepare(call, W, &s->floats, &s->winograd, err);
-    }
-    s->way = BY_CALLBACKS;
     s->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
                      .batches = shape->batch * shape->group,
                      .m = shape->group_out,
@@ -265,6 +329,86 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                      .pack_b = pack_windows,
                      .store = store};
     return dq_fmm_prepare(call, &s->mm, err);
+}
+
+static void run_depthwise_nchwc(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_beside_run(call, &s->beside, floats);
+}
+
+static void run_direct(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_rows_run(call, &s->rows, floats);
+}
+
+static void run_gemm_small(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_small_run(call, &s->small, floats);
+}
+
+static void run_gemm(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_float_run(call, &s->floats, floats);
+}
+
+static void run_winograd_1d(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_line_run(call, &s->line, floats);
+}
+
+static void run_winograd_2d(const dq_op_call *call, const void *st, const void *floats)
+{
+    const state *s = st;
+    dq_conv_winograd_run(call, &s->winograd, floats);
+}
+
+static void run_gemm_generic(const dq_op_call *call, const void *st, const void *arg)
+{
+    const state *s = st;
+    dq_fmm_run(call, &s->mm, arg);
+}
+
+static const dq_algorithm rows[] = {
+#define DQ_ROW(name, result, summary)                                                                        \
+    {"conv_f32=" #name,         summary,        result,    dq_conv_f32_##name##_is_applicable,               \
+     dq_conv_f32_##name##_work, prepare_##name, run_##name},
+#include "ops/conv/conv_f32.def"
+#undef DQ_ROW
+};
+
+/* Where Winograd's method applies its result is the one that shapes have. */
+static int result_of(const void *problem)
+{
+    if (dq_conv_f32_winograd_1d_is_applicable(problem, NULL))
+        return 1;
+    return dq_conv_f32_winograd_2d_is_applicable(problem, NULL) ? 2 : 0;
+}
+
+const dq_algorithm_table dq_conv_f32_algorithms = {.name = "conv_f32",
+                                                   .summary = "convolution of floats (Conv, FusedConv)",
+                                                   .result = result_of,
+                                                   .rows = rows,
+                                                   .count = sizeof rows / sizeof *rows};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *s = call->state;
+    DQ_TRY(check(call, &s->shape, &s->activation, err));
+    s->finish = finish_of(call, &s->activation, &s->gate);
+    const dq_conv_f32_problem problem = {.shape = &s->shape,
+                                         .floats = dq_half_floats_take(call->in[X]->dtype),
+                                         .float_weights = call->in[W]->dtype == DQ_FLOAT,
+                                         .constant_weights = dq_call_constant(call, W) && call->in[W]->count};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_F32, &problem, &s->algorithm, err));
+    if (s->algorithm->run != run_gemm_generic)
+        DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
+    return s->algorithm->prepare(call, s, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -280,8 +424,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                   .kernels = call->kernels};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    if (s->way == BY_CALLBACKS) {
-        dq_fmm_run(call, &s->mm, &o);
+    if (s->algorithm->run == run_gemm_generic) {
+        run_gemm_generic(call, s, &o);
         return DQ_OK;
     }
     dq_conv_floats floats = {.x = dq_half_floats_in(call, &s->halves, X),
@@ -290,18 +434,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                              .z = dq_half_floats_in(call, &s->halves, Z),
                              .out = dq_half_floats_out(call, &s->halves),
                              .finish = &s->finish};
-    if (s->way == BY_BESIDE)
-        dq_conv_beside_run(call, &s->beside, &floats);
-    else if (s->way == BY_ROWS)
-        dq_conv_rows_run(call, &s->rows, &floats);
-    else if (s->way == BY_SMALL)
-        dq_conv_small_run(call, &s->small, &floats);
-    else if (s->way == BY_LINE)
-        dq_conv_line_run(call, &s->line, &floats);
-    else if (s->way == BY_WINOGRAD)
-        dq_conv_winograd_run(call, &s->winograd, &floats);
-    else
-        dq_conv_float_run(call, &s->floats, &floats);
+    s->algorithm->run(call, s, &floats);
     dq_half_floats_done(call, &s->halves);
     return DQ_OK;
 }

@@ -17,11 +17,16 @@ enum {
     SOME = DQ_FCONV_CHANNELS
 };
 
-bool dq_conv_beside_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s)
+bool dq_conv_beside_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
-    return s->group_in == 1 && s->group_out == 1 && s->group >= SOME / 2 && s->out_size > 0 &&
-           s->out_size <= SMALL && s->in_size <= LARGE && s->kernel_size <= DQ_CONV_BESIDE_TAPS &&
-           dq_call_constant(call, w) && call->in[w]->count;
+    if (s->group_in != 1 || s->group_out != 1 || s->group < SOME / 2)
+        return dq_not_applicable(reason, "%zu groups of %zu by %zu channels, expected at least %d of 1 by 1",
+                                 s->group, s->group_in, s->group_out, SOME / 2);
+    if (s->out_size == 0 || s->out_size > SMALL || s->in_size > LARGE)
+        return dq_not_applicable(reason, "images of %zu pixels, expected at most %d", s->in_size, LARGE);
+    return (s->kernel_size > 0 && s->kernel_size <= DQ_CONV_BESIDE_TAPS) ||
+           dq_not_applicable(reason, "the kernel has %zu elements, expected 1 to %d", s->kernel_size,
+                             DQ_CONV_BESIDE_TAPS);
 }
 
 size_t dq_conv_beside_weights(const dq_conv_shape *s)
@@ -75,6 +80,18 @@ static size_t images_together(const dq_conv_shape *s)
 {
     const size_t some = dq_least(DQ_FCONV_PLACES / s->out_size, s->batch);
     return some ? some : 1;
+}
+
+/* Of one image the places are rounded up, as are the channels. */
+dq_algorithm_work dq_conv_beside_work(const dq_conv_shape *s)
+{
+    const size_t images = images_together(s), blocks = (s->group + SOME - 1) / SOME;
+    const size_t places = (images * s->out_size + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
+    const double tasks = (double)((s->batch + images - 1) / images) * (double)blocks;
+    return (dq_algorithm_work){.macs = tasks * (double)(SOME * places * s->kernel_size),
+                               .bytes = tasks * (double)(images * (s->in_size + s->out_size) * SOME) *
+                                        sizeof(float),
+                               .calls = tasks};
 }
 
 dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_conv_beside *c, dq_error *err)

@@ -5,6 +5,7 @@
 #ifndef DQ_OPS_CONV_BESIDE_H
 #define DQ_OPS_CONV_BESIDE_H
 
+#include "ops/algorithm.h"
 #include "ops/conv/conv_shape.h"
 
 enum {
@@ -27,8 +28,9 @@ typedef struct dq_conv_beside_task {
     size_t image, images, channel, n;
 } dq_conv_beside_task;
 
-/** Whether it is the better way for the node's input `w`. */
-bool dq_conv_beside_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s);
+/** Whether it can compute the shape with constant weights, and what it then does. */
+bool dq_conv_beside_is_applicable(const dq_conv_shape *s, dq_reason *reason);
+dq_algorithm_work dq_conv_beside_work(const dq_conv_shape *s);
 /** In prepare; `shape` lives as long as the state. */
 dq_status dq_conv_beside_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_beside *c,
                                  dq_error *err);

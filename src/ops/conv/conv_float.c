@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv/conv_float.h"
 
+#include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_panels.h"
 
 #include <string.h>
@@ -69,9 +70,22 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
         dq_conv_function(j->o->finish, block->c + i * block->c_row, part->cols);
 }
 
-bool dq_conv_float_suits(const dq_conv_shape *s)
+bool dq_conv_f32_gemm_is_applicable(const void *problem, dq_reason *reason)
 {
-    return dq_conv_panels_suits(&s->window);
+    return dq_conv_f32_is_countable(problem, reason);
+}
+
+/* Pixels are the columns. Windows are copied unless the kernel is of one element. */
+dq_algorithm_work dq_conv_f32_gemm_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double columns = (double)((s->out_size + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL);
+    const double depth = (double)s->group_in * (double)s->kernel_size;
+    const double images = (double)s->batch * (double)s->group;
+    return (dq_algorithm_work){.macs = images * (double)s->group_out * columns * depth,
+                               .bytes = images * columns * depth * sizeof(float),
+                               .calls = images * columns / DQ_FPANEL};
 }
 
 dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool loose,

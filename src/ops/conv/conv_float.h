@@ -16,7 +16,6 @@ typedef struct dq_conv_float {
     dq_conv_padded padded;
 } dq_conv_float;
 
-bool dq_conv_float_suits(const dq_conv_shape *s);
 /** In prepare; `shape` lives as long as the state. `function`: whether the finish has one; `loose`: whether w
  * need not be aligned. */
 dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool loose,

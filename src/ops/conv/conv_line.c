@@ -6,6 +6,7 @@
 #include "ops/conv/conv_line.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_f32_algorithms.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,19 +62,41 @@ static size_t tiles_of(size_t row, size_t apart)
     return whole + dq_least(row - 2 * whole, apart);
 }
 
-bool dq_conv_line_suits(const dq_conv_shape *s)
+bool dq_conv_f32_winograd_1d_is_applicable(const void *problem, dq_reason *reason)
 {
     enum { LEAST_LINES = 16, LEAST_OUT = 32, LEAST_ROW = 96 };
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
     const size_t axis = axis_of(w), row = (size_t)w->out[axis], taps = (size_t)w->kernel[axis];
-    if (w->stride[axis] != 1 || taps < 3 || taps > MOST_TAPS || row < LEAST_ROW || s->group_out < LEAST_OUT ||
-        s->group_in * (s->kernel_size / taps) < LEAST_LINES ||
-        tiles_of(row, (size_t)w->dilation[axis]) > row / 5 * 3)
+    const size_t lines = taps ? s->group_in * (s->kernel_size / taps) : 0;
+    if (!dq_conv_f32_is_countable(p, reason))
         return false;
+    if (w->stride[axis] != 1 || taps < 3 || taps > MOST_TAPS)
+        return dq_not_applicable(reason, "kernel %zu at stride %d, expected 3 to %d at stride 1", taps,
+                                 (int)w->stride[axis], MOST_TAPS);
     for (size_t d = 0; d < axis; d++)
         if (w->out[d] != 1 || w->begin[d] != 0 || dq_window_span(w, d) > w->in[d])
-            return false;
-    return true;
+            return dq_not_applicable(reason, "the image has more than one row of results");
+    if (row < LEAST_ROW || s->group_out < LEAST_OUT || lines < LEAST_LINES)
+        return dq_not_applicable(reason,
+                                 "%zu by %zu channels and rows of %zu, expected at least %d, %d and %d",
+                                 lines, s->group_out, row, LEAST_LINES, LEAST_OUT, LEAST_ROW);
+    return tiles_of(row, (size_t)w->dilation[axis]) <= row / 5 * 3 ||
+           dq_not_applicable(reason, "dilation %d leaves tiles of single results", (int)w->dilation[axis]);
+}
+
+/* Each three taps of two results take 4 products in place of 6. */
+dq_algorithm_work dq_conv_f32_winograd_1d_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double results = (double)s->batch * (double)s->out_channels * (double)s->out_size;
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_FPANEL) * 2 / 3,
+                               .bytes = 2 * results * sizeof(float) +
+                                        2 * (double)s->batch * (double)(s->in_channels * s->in_size) *
+                                            sizeof(float),
+                               .calls = results / DQ_FPANEL};
 }
 
 static void cut(const dq_op_call *call, dq_conv_line *g)

@@ -35,8 +35,6 @@ typedef struct dq_conv_line {
     size_t row_offset, v_offset, m_offset; /* of a worker's */
 } dq_conv_line;
 
-/** Whether it is the better way: settled by the shape alone. */
-bool dq_conv_line_suits(const dq_conv_shape *s);
 /** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. Input `w` has the
  * weights. */
 dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_conv_line *g,

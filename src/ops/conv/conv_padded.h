@@ -19,7 +19,7 @@ typedef struct dq_conv_padded {
     size_t copy_offset;         /* in the scratch */
 } dq_conv_padded;
 
-/** In prepare; `shape` lives as long as the state, and dq_conv_panels_suits its window. */
+/** In prepare; `shape` lives as long as the state, and dq_conv_panels_fit its window. */
 dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_padded *p,
                                  dq_error *err);
 /** Copies an image. */

@@ -5,7 +5,7 @@
 
 enum { REACH = 1 << 30 };
 
-bool dq_conv_panels_suits(const dq_window *w)
+bool dq_conv_panels_fit(const dq_window *w)
 {
     int64_t size = 1; /* of the image and all that windows reach around it */
     for (size_t d = 0; d < w->rank; d++) {

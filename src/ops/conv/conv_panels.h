@@ -7,7 +7,7 @@
 #include "ops/matmul/float_product.h"
 
 /** Whether places in the windows can be counted in 32 bits, as dq_conv_panels does. */
-bool dq_conv_panels_suits(const dq_window *w);
+bool dq_conv_panels_fit(const dq_window *w);
 
 /** Whether windows are all inside an image of rows, or a row, and so wide and far apart that each of their
  * rows is best turned as a matrix: an image of so many channels that is cut into patches, mostly. */

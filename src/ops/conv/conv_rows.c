@@ -2,6 +2,7 @@
 #include "ops/conv/conv_rows.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_panels.h"
 
 #include <string.h>
@@ -30,10 +31,34 @@ static bool reaches_far(const dq_window *w)
     return false;
 }
 
-bool dq_conv_rows_suits(const dq_conv_shape *s)
+bool dq_conv_rows_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
-    return (s->group_out <= FEW || (s->group_out <= SOME && s->group_in <= SOME)) && s->kernel_size > 0 &&
-           dq_conv_panels_suits(&s->window) && !reaches_far(&s->window);
+    if (s->group_out > FEW && (s->group_out > SOME || s->group_in > SOME))
+        return dq_not_applicable(reason, "%zu output channels of %zu, expected at most %d, or %d of as many",
+                                 s->group_out, s->group_in, FEW, SOME);
+    return (s->kernel_size > 0 && dq_conv_panels_fit(&s->window) && !reaches_far(&s->window)) ||
+           dq_not_applicable(reason, "windows are empty or reach too far beyond the image");
+}
+
+bool dq_conv_f32_direct_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_f32_problem *p = problem;
+    if (!dq_conv_f32_is_countable(p, reason))
+        return false;
+    if (p->shape->kernel_size == 1)
+        return dq_not_applicable(reason, "the kernel has one element");
+    return dq_conv_rows_is_applicable(p->shape, reason);
+}
+
+dq_algorithm_work dq_conv_f32_direct_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double images = (double)s->batch,
+                 rows = (double)s->out_size / (double)s->window.out[s->window.rank - 1];
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, 1),
+                               .bytes = images * (double)s->in_channels * (double)s->in_size * sizeof(float),
+                               .calls = images * (double)s->out_channels * rows};
 }
 
 /* Input places along an axis under `count` windows. */

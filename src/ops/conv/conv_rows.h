@@ -7,6 +7,7 @@
 #ifndef DQ_OPS_CONV_ROWS_H
 #define DQ_OPS_CONV_ROWS_H
 
+#include "ops/algorithm.h"
 #include "ops/conv/conv_finish.h"
 
 /* Rows of the image under a band's windows: `count` of them, step[0] apart along the first axis. */
@@ -29,8 +30,8 @@ typedef struct dq_conv_rows {
     const size_t *offsets; /* of the kernel's elements in the copy */
 } dq_conv_rows;
 
-/** Whether it is the better way; the shape fits then. */
-bool dq_conv_rows_suits(const dq_conv_shape *s);
+/** Whether the shape has few output channels, and fits. */
+bool dq_conv_rows_is_applicable(const dq_conv_shape *s, dq_reason *reason);
 /** In prepare; `shape` lives as long as the state. */
 dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */

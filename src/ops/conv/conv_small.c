@@ -2,6 +2,7 @@
 #include "ops/conv/conv_small.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_panels.h"
 
 #include <math.h>
@@ -117,11 +118,30 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* ---- The operator's side ------------------------------------------------------------------------------ */
 
-bool dq_conv_small_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s)
+bool dq_conv_f32_gemm_small_is_applicable(const void *problem, dq_reason *reason)
 {
-    const bool many = s->kernel_size == 1 && s->group_in >= MANY && s->group_out >= MANY;
-    return s->out_size <= (many ? SOME : FEW) && s->group_out >= DQ_FPANEL &&
-           call->in[w]->dtype == DQ_FLOAT && dq_call_constant(call, w) && call->in[w]->count;
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const size_t most = s->kernel_size == 1 && s->group_in >= MANY && s->group_out >= MANY ? SOME : FEW;
+    if (!dq_conv_f32_is_countable(p, reason))
+        return false;
+    if (!p->constant_weights || !p->float_weights)
+        return dq_not_applicable(reason, "weights are not constant floats");
+    if (s->group_out < DQ_FPANEL)
+        return dq_not_applicable(reason, "%zu output channels, expected at least %d", s->group_out,
+                                 DQ_FPANEL);
+    return s->out_size <= most ||
+           dq_not_applicable(reason, "%zu output pixels, expected at most %zu", s->out_size, most);
+}
+
+dq_algorithm_work dq_conv_f32_gemm_small_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double rows = (double)s->batch * (double)s->out_size * (double)s->group;
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_FPANEL),
+                               .bytes = rows * (double)s->group_in * (double)s->kernel_size * sizeof(float),
+                               .calls = rows * (double)((s->group_out + DQ_FPANEL - 1) / DQ_FPANEL)};
 }
 
 dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_small *c,

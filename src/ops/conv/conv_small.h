@@ -20,9 +20,7 @@ typedef struct dq_conv_small {
     size_t rows_offset;   /* of the windows, in the scratch */
 } dq_conv_small;
 
-/** Whether it is the better way for the node's constant input `w`. */
-bool dq_conv_small_suits(const dq_op_call *call, uint32_t w, const dq_conv_shape *s);
-/** In prepare; `shape` lives as long as the state, and dq_conv_panels_suits its window. */
+/** In prepare; `shape` lives as long as the state, and dq_conv_panels_fit holds for its window. */
 dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_small *c,
                                 dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. The

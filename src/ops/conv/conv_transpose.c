@@ -223,7 +223,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
     DQ_TRY(dq_call_bounds(call, &st->bounds, err));
-    st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_suits(s);
+    st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_fits(s);
     if (st->by_phases) {
         DQ_TRY(dq_transposed_prepare(call, W, s, &st->floats, err));
         return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);

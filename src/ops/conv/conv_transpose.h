@@ -40,8 +40,8 @@ typedef struct dq_transposed_floats {
     size_t weights_at;
 } dq_transposed_floats;
 
-/** Whether there are not too many phases, and all of their windows can be counted (dq_conv_panels_suits). */
-bool dq_transposed_suits(const dq_transposed *s);
+/** Whether there are not too many phases, and all of their windows can be counted (dq_conv_panels_fit). */
+bool dq_transposed_fits(const dq_transposed *s);
 /** In prepare; `shape` lives as long as the state. `w`: the number of the weights' input. */
 dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
                                 dq_transposed_floats *f, dq_error *err);

@@ -66,7 +66,7 @@ static size_t phase_count(const dq_transposed *s)
     return count;
 }
 
-bool dq_transposed_suits(const dq_transposed *s)
+bool dq_transposed_fits(const dq_transposed *s)
 {
     int64_t count = 1;
     for (size_t d = 0; d < s->rank; d++) {
@@ -78,7 +78,7 @@ bool dq_transposed_suits(const dq_transposed *s)
     }
     for (size_t i = 0; i < (size_t)count; i++) {
         dq_transposed_phase p;
-        if (set_phase(s, i, &p) && !dq_conv_panels_suits(&p.window))
+        if (set_phase(s, i, &p) && !dq_conv_panels_fit(&p.window))
             return false;
     }
     return count > 0;
@@ -320,7 +320,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
     size_t room = 0;
     f->by_rows = !f->at_once && s->group > 1; /* one group's product has the rows of all channels */
     for (size_t i = 0; i < f->count; i++)
-        f->by_rows = f->by_rows && dq_conv_rows_suits(&f->phases[i].shape);
+        f->by_rows = f->by_rows && dq_conv_rows_is_applicable(&f->phases[i].shape, NULL);
     if (!f->by_rows)
         return DQ_OK;
     for (size_t i = 0; i < f->count; i++) {

@@ -5,6 +5,7 @@
 #include "ops/conv/conv_winograd.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_f32_algorithms.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,16 +60,34 @@ static float *at(void *room, size_t offset)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-bool dq_conv_winograd_suits(const dq_conv_shape *s)
+bool dq_conv_f32_winograd_2d_is_applicable(const void *problem, dq_reason *reason)
 {
     enum { LEAST_IN = 16, LEAST_OUT = 16, LEAST_PIXELS = 30 };
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
-    if (w->rank != 2)
+    if (!dq_conv_f32_is_countable(p, reason))
         return false;
+    if (w->rank != 2)
+        return dq_not_applicable(reason, "%zu spatial axes, expected 2", w->rank);
     for (size_t i = 0; i < 2; i++)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
-            return false;
-    return s->group_in >= LEAST_IN && s->group_out >= LEAST_OUT && s->out_size >= LEAST_PIXELS;
+            return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+    return (s->group_in >= LEAST_IN && s->group_out >= LEAST_OUT && s->out_size >= LEAST_PIXELS) ||
+           dq_not_applicable(reason, "%zu by %zu channels and %zu pixels, expected at least %d, %d and %d",
+                             s->group_in, s->group_out, s->out_size, LEAST_IN, LEAST_OUT, LEAST_PIXELS);
+}
+
+dq_algorithm_work dq_conv_f32_winograd_2d_work(const void *problem)
+{
+    const dq_conv_f32_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double tiles = (double)((s->window.out[0] + 1) / 2) * (double)((s->window.out[1] + 1) / 2);
+    const double points = (double)s->batch * (double)s->group * tiles * POINTS;
+    const double out = (double)((s->group_out + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL);
+    return (dq_algorithm_work){.macs = points * (double)s->group_in * out,
+                               .bytes = points * ((double)s->group_in + out) * sizeof(float),
+                               .calls = points * out / DQ_FPANEL};
 }
 
 static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)

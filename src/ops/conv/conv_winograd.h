@@ -40,8 +40,6 @@ typedef struct dq_conv_winograd {
     size_t u_offset, v_offset, held_offset, image_offset, sums_offset, out_offset;
 } dq_conv_winograd;
 
-/** Whether it is the better way: settled by the shape alone. */
-bool dq_conv_winograd_suits(const dq_conv_shape *s);
 /** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. Input `w` has the
  * weights. */
 dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct,

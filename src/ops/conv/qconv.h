@@ -16,6 +16,7 @@
 #define DQ_OPS_QCONV_H
 
 #include "ops/conv/conv_beside.h"
+#include "ops/conv/conv_s8_algorithms.h"
 #include "ops/conv/conv_shape.h"
 #include "ops/matmul/qgemm.h"
 
@@ -120,8 +121,8 @@ struct dq_qconv {
     /* Worked out: */
     dq_conv_shape s;
     dq_qimage image;
-    ptrdiff_t *offsets;         /* of a window's runs from its corner in the image */
-    bool depthwise, by_planes;  /* … plane by plane */
+    ptrdiff_t *offsets; /* of a window's runs from its corner in the image */
+    const dq_algorithm *algorithm;
     bool image_signed;          /* bytes of padded images are int8, else uint8 */
     size_t images_offset, pass; /* of call->scratch, and how many images at a time; not of depthwise planes */
     /* matrix product */
@@ -135,11 +136,8 @@ struct dq_qconv {
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
-    bool by_beside; /* depthwise */
     dq_conv_beside beside;
-    bool by_winograd;
     dq_qwinograd winograd;
-    bool by_lanes;
     dq_qlanes_way lanes;
 };
 
@@ -207,39 +205,25 @@ void dq_qconv_columns(const dq_op_call *call, const dq_qconv *conv, size_t width
 /** How many images a pass takes: enough to share out, few enough to stay in the cache. */
 size_t dq_qconv_images(const dq_qconv *conv);
 
-dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv);
+/** Offsets of a window's runs from its corner, `step` kernel positions from one to the next. */
+dq_status dq_qconv_find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, size_t step, dq_error *err);
+/** What turns bytes of x into those of padded images. */
+uint8_t dq_qconv_flip(const dq_op_call *call, const dq_qconv *conv);
+/** Whether the rows of a matrix product are in padded images. */
+bool dq_qconv_has_images(const dq_qconv *conv);
+/** Calls `run` for some images at a time, which `fill` copies with their padding first. */
+void dq_qconv_passes(dq_qconv_pass *pass, bool fill, void (*run)(const dq_qconv_pass *pass));
 
-/** Of those, small planes with channels side by side: whether that is the better way. */
-bool dq_qconv_beside_suits(const dq_op_call *call, const dq_qconv *conv);
-dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-void dq_qconv_beside_run(const dq_op_call *call, const dq_qconv *conv);
+/** Fills in what matrix products know of the weights; and into how many chunks the threads divide these,
+ * SIZE_MAX when their size does not fit. */
+void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_qconv *conv);
+size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_qconv *conv);
 
-/** Kernels of 3×3 by Winograd's method: whether that is the better way, and the images' bytes then are uint8.
- */
-bool dq_qconv_winograd_suits(const dq_op_call *call, const dq_qconv *conv);
-dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-/** What is the same for all images: for each run, before its passes. */
-void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv);
-void dq_qconv_winograd_run(const dq_qconv_pass *pass);
-
-/** Pixels side by side: whether that is the better way. */
-bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv);
-dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-/** What is the same for all images: for each run, before its passes. */
-void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv);
-void dq_qconv_lanes_run(const dq_qconv_pass *pass);
 /** qconv_lanes_images.c: all images of a pass; pixels first … first + n - 1 of an image's group, where way is
  * linear; bytes of a row of x with its padding, as far as windows of neighbours reach. */
 void dq_qconv_lanes_images(const dq_qconv_pass *pass);
 void dq_qconv_lanes_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
                           uint8_t *out);
 size_t dq_qconv_lanes_row(const dq_qconv *conv);
-
-/** Depthwise with channels last. */
-dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err);
-/** Weights for the passes, made in call->scratch. */
-const void *dq_qconv_pixels_weights(const dq_op_call *call, const dq_qconv *conv);
-void dq_qconv_pixels_run(const dq_qconv_pass *pass);
 
 #endif

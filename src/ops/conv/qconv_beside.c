@@ -8,26 +8,24 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 64 /* places of results, at most */ };
-
 _Static_assert(DQ_CONV_BESIDE_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
 _Static_assert((int)DQ_CONV_BESIDE_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
 
-/* Weights have one zero point, which is known. */
-static bool one_zero(const dq_op_call *call, const dq_qconv *conv)
+bool dq_conv_s8_depthwise_nchwc_is_applicable(const void *problem, dq_reason *reason)
 {
-    const dq_tensor *zero = dq_call_in(call, conv->w_zero);
-    if (zero && !dq_call_constant(call, conv->w_zero))
-        return false;
-    for (size_t i = 1; zero && i < zero->count; i++)
-        if (dq_qconv_zero(call, conv->w_zero, i) != dq_qconv_zero(call, conv->w_zero, 0))
-            return false;
-    return true;
+    const dq_conv_s8_problem *p = problem;
+    if (!p->depthwise || p->shape->x_last || p->shape->y_last)
+        return dq_not_applicable(reason, "not depthwise with channels first");
+    if (!p->constant_weights || !p->equal_weight_zeros)
+        return dq_not_applicable(reason,
+                                 "weights and their zero points are not constant, or zero points differ");
+    return dq_conv_beside_is_applicable(p->shape, reason);
 }
 
-bool dq_qconv_beside_suits(const dq_op_call *call, const dq_qconv *conv)
+dq_algorithm_work dq_conv_s8_depthwise_nchwc_work(const void *problem)
 {
-    return conv->s.out_size <= FEW && dq_conv_beside_suits(call, conv->w, &conv->s) && one_zero(call, conv);
+    const dq_conv_s8_problem *p = problem;
+    return dq_conv_beside_work(p->shape);
 }
 
 typedef struct form {
@@ -45,8 +43,9 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
     }
 }
 
-dq_status dq_qconv_beside_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_error *err)
 {
+    dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_conv_beside *c = &conv->beside;
     const form f = {s->kernel_size, dq_qconv_zero(call, conv->w_zero, 0)};
@@ -134,8 +133,10 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv_beside_run(const dq_op_call *call, const dq_qconv *conv)
+void dq_conv_s8_depthwise_nchwc_run(const dq_op_call *call, const void *state, const void *operands)
 {
+    (void)operands;
+    const dq_qconv *conv = state;
     job j = {call, conv};
     dq_parallel(call->threads, dq_conv_beside_tasks(&conv->beside), dq_conv_beside_grain(&conv->beside),
                 run_tasks, &j);

@@ -14,32 +14,81 @@
 #include "base/copy.h"
 #include "ops/conv/qconv.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 enum { SUMS = 2048 /* about as many are stored together */ };
 enum { PADDED_MOST = 16 }; /* planes that are padded together */
 
-/* Kernels of 3×3 that dq_qconv_3x3 takes. */
-static bool is_3x3(const dq_op_call *call, const dq_window *w)
+static bool is_nchw(const dq_conv_s8_problem *p, dq_reason *reason)
 {
-    return w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1 &&
-           w->dilation[0] == 1 && w->dilation[1] == 1 &&
-           call->kernels->qconv_3x3->beats == call->kernels->qconv_rows;
+    return (p->depthwise && !p->shape->x_last && !p->shape->y_last) ||
+           dq_not_applicable(reason, "not depthwise with channels first");
 }
 
-/* Whether all that codes depend on is known. */
-static bool makes_codes(const dq_op_call *call, const dq_qconv *conv)
+static dq_algorithm_work work_of(const dq_conv_s8_problem *p)
 {
-    const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
-    double scale;
-    dq_requantize_to to;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (dq_call_in(call, known[i]) && !dq_call_constant(call, known[i]))
-            return false;
-    const dq_window *w = &conv->s.window;
-    return w->rank <= 2 && w->stride[w->rank - 1] <= 2 && call->kernels->qconv_codes->pack && conv->codes &&
-           conv->codes(call, 0, &scale, &to);
+    const dq_conv_shape *s = p->shape;
+    const double planes = (double)s->batch * (double)s->out_channels;
+    return (dq_algorithm_work){.macs = planes * (double)s->out_size * (double)s->kernel_size,
+                               .bytes = (double)s->batch * (double)p->image_bytes,
+                               .calls = planes};
+}
+
+bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_window *w = &p->shape->window;
+    if (!is_nchw(p, reason))
+        return false;
+    if (!p->kernels->qconv_codes->pack)
+        return dq_not_applicable(reason, "there is no kernel for this instruction set");
+    if (!p->known_codes)
+        return dq_not_applicable(reason, "weights, bias, scales or zero points are not constant, or the "
+                                         "result is not quantized");
+    return (w->rank <= 2 && w->stride[w->rank - 1] <= 2) ||
+           dq_not_applicable(reason, "%zu spatial axes and stride %d, expected at most 2 and 2", w->rank,
+                             (int)w->stride[w->rank - 1]);
+}
+
+dq_algorithm_work dq_conv_s8_depthwise_nchw_codes_work(const void *problem)
+{
+    return work_of(problem);
+}
+
+bool dq_conv_s8_depthwise_nchw_3x3_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_window *w = &p->shape->window;
+    if (!is_nchw(p, reason))
+        return false;
+    return (w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 &&
+            w->stride[1] == 1 && w->dilation[0] == 1 && w->dilation[1] == 1) ||
+           dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+}
+
+/* Kernels take so many outputs of a row at once, also where there are fewer. */
+dq_algorithm_work dq_conv_s8_depthwise_nchw_3x3_work(const void *problem)
+{
+    const dq_conv_s8_problem *p = problem;
+    const double width = (double)p->shape->window.out[1], least = (double)p->kernels->qconv_3x3->least;
+    dq_algorithm_work work = work_of(p);
+    work.macs *= ceil(width / least) * least / width;
+    return work;
+}
+
+bool dq_conv_s8_depthwise_nchw_is_applicable(const void *problem, dq_reason *reason)
+{
+    return is_nchw(problem, reason);
+}
+
+/* Each byte is written as a pair of 16-bit numbers. */
+dq_algorithm_work dq_conv_s8_depthwise_nchw_work(const void *problem)
+{
+    dq_algorithm_work work = work_of(problem);
+    work.bytes *= 1 + 2 * sizeof(int16_t);
+    return work;
 }
 
 static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
@@ -267,7 +316,7 @@ static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
     return status;
 }
 
-dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+static dq_status prepare(dq_op_call *call, dq_qconv *conv, bool as_bytes, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
     dq_qplanes *p = &conv->planes;
@@ -275,8 +324,7 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     size_t *used = &call->worker_scratch_size;
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
-    bool codes = makes_codes(call, conv);
-    p->as_bytes = is_3x3(call, &s->window) && (codes || s->window.out[1] >= call->kernels->qconv_3x3->least);
+    p->as_bytes = as_bytes;
     bool fits = lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
                 dq_place_size(used, p->size, p->padded, DQ_ALIGN, &at) &&
                 dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
@@ -290,7 +338,23 @@ dq_status dq_qconv_depthwise_prepare(dq_op_call *call, dq_qconv *conv, dq_error 
     DQ_TRY(find_rows(call, conv, err));
     if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), DQ_ALIGN, &conv->weights_offset))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
-    return codes ? pack_channels(call, conv, err) : DQ_OK;
+    return DQ_OK;
+}
+
+dq_status dq_conv_s8_depthwise_nchw_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    return prepare(call, state, false, err);
+}
+
+dq_status dq_conv_s8_depthwise_nchw_3x3_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    return prepare(call, state, true, err);
+}
+
+dq_status dq_conv_s8_depthwise_nchw_codes_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    DQ_TRY(prepare(call, state, false, err));
+    return pack_channels(call, state, err);
 }
 
 /* One input channel of an image. */
@@ -444,8 +508,10 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv_depthwise_run(const dq_op_call *call, const dq_qconv *conv)
+void dq_conv_s8_depthwise_nchw_run(const dq_op_call *call, const void *state, const void *operands)
 {
+    (void)operands;
+    const dq_qconv *conv = state;
     enum { DEAR = 4 /* products of a matrix take less time */ };
     run_state run = begin_run(call, conv);
     size_t products = DEAR * conv->s.out_size * conv->s.kernel_size * conv->s.group_out;

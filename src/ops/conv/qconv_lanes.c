@@ -81,10 +81,10 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static bool is_linear(const dq_qconv *conv)
+/* One row of pixels, whose windows are pixels. */
+static bool is_linear(const dq_conv_shape *s, bool unpadded)
 {
-    const dq_conv_shape *s = &conv->s;
-    return s->kernel_size == 1 && conv->image.whole && s->out_size == s->in_size;
+    return s->kernel_size == 1 && unpadded && s->out_size == s->in_size;
 }
 
 static size_t round_up(size_t n)
@@ -92,49 +92,81 @@ static size_t round_up(size_t n)
     return (n + STEP - 1) / STEP * STEP;
 }
 
-static bool is_by_rows(const dq_qconv *conv)
+static bool is_by_rows(const dq_conv_shape *s, bool unpadded)
 {
-    const dq_conv_shape *s = &conv->s;
     size_t row = (size_t)s->window.kernel[s->window.rank - 1];
-    return !s->x_last && !is_linear(conv) && s->group_in < STEP && round_up(row) * s->group_in < STEP * row;
+    return !s->x_last && !is_linear(s, unpadded) && s->group_in < STEP &&
+           round_up(row) * s->group_in < STEP * row;
 }
 
 /* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew,
  * and of small weights matrix products sum more of them in 16 bits. */
-static size_t depth_of(const dq_qconv *conv)
+static size_t depth_of(const dq_conv_shape *s, bool unpadded)
 {
-    const dq_conv_shape *s = &conv->s;
     size_t row = (size_t)s->window.kernel[s->window.rank - 1];
-    return is_by_rows(conv) ? s->group_in * (s->kernel_size / row) * round_up(row)
-                            : round_up(s->group_in) * s->kernel_size;
+    return is_by_rows(s, unpadded) ? s->group_in * (s->kernel_size / row) * round_up(row)
+                                   : round_up(s->group_in) * s->kernel_size;
 }
 
-bool dq_qconv_lanes_suits(const dq_op_call *call, const dq_qconv *conv)
+bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
 {
     enum { FAR = 8, DEEP = 256 };
-    const dq_conv_shape *s = &conv->s;
+    const dq_conv_s8_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
-    const dq_qlanes *kernel = call->kernels->qlanes;
-    size_t in = s->group_in;
-    bool wasteful = round_up(in) > 2 * in && !is_by_rows(conv);
-    if (kernel->beats != call->kernels->qgemm || !dq_call_constant(call, conv->w) || in == 0 || wasteful ||
-        s->out_size < kernel->least || s->kernel_size > DEEP || in > DEEP ||
-        depth_of(conv) > (s->kernel_size == 1 ? kernel->deepest : DEEP) ||
-        ((s->x_last || s->y_last) && !kernel->turns))
-        return false;
-    size_t width = (size_t)w->out[w->rank - 1];
-    size_t wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
-    return is_linear(conv) || (w->rank == 2 && w->stride[1] <= FAR && wide - width <= width / 4);
+    const dq_qlanes *kernel = p->kernels->qlanes;
+    const size_t in = s->group_in, depth = depth_of(s, p->unpadded);
+    const size_t most = s->kernel_size == 1 ? dq_least(kernel->deepest, DEEP) : DEEP;
+    if (p->depthwise)
+        return dq_not_applicable(reason, "groups have one input channel each (depthwise)");
+    if (!p->constant_weights)
+        return dq_not_applicable(reason, "weights are not constant");
+    if (in == 0 || (round_up(in) > 2 * in && !is_by_rows(s, p->unpadded)))
+        return dq_not_applicable(reason, "%zu input channels do not fill groups of %d", in, STEP);
+    if (depth > most || s->kernel_size > DEEP)
+        return dq_not_applicable(reason, "windows have %zu bytes, expected at most %zu", depth, most);
+    if (s->out_size < kernel->least)
+        return dq_not_applicable(reason, "%zu output pixels, expected at least %zu", s->out_size,
+                                 kernel->least);
+    if ((s->x_last || s->y_last) && !kernel->turns)
+        return dq_not_applicable(reason, "the kernel takes and gives channels first only");
+    if (is_linear(s, p->unpadded))
+        return true;
+    if (w->rank != 2 || w->stride[1] > FAR)
+        return dq_not_applicable(reason, "%zu spatial axes and stride %d, expected 2 and at most %d", w->rank,
+                                 (int)w->stride[w->rank - 1], FAR);
+    const size_t width = (size_t)w->out[1],
+                 wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
+    return wide - width <= width / 4 ||
+           dq_not_applicable(reason, "rows of %zu pixels leave much of %zu vector lanes empty", width,
+                             kernel->lanes);
+}
+
+dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const bool linear = is_linear(s, p->unpadded);
+    const size_t lanes = p->kernels->qlanes->lanes, last = s->window.rank - 1;
+    const size_t width = linear ? s->out_size : (size_t)s->window.out[last], rows = s->out_size / width;
+    const double pixels = (double)(s->batch * rows) * (double)((width + lanes - 1) / lanes * lanes);
+    const double out = (double)((s->group_out + OUTS - 1) / OUTS * OUTS * s->group);
+    /* planes are interleaved, and pixels copied to another order; so are results of channels last */
+    const double read = (double)p->image_bytes * (s->x_last ? 2 : 1);
+    const double written = s->y_last ? (double)s->out_size * out * sizeof(int32_t) : 0;
+    return (dq_algorithm_work){.macs = pixels * out * (double)depth_of(s, p->unpadded),
+                               .bytes = (double)s->batch * (read + written),
+                               .calls = (double)(s->batch * rows) * out / OUTS};
 }
 
 static void set_shape(dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
-    l->linear = is_linear(conv);
-    l->by_rows = is_by_rows(conv);
+    l->linear = is_linear(s, conv->image.whole);
+    l->by_rows = is_by_rows(s, conv->image.whole);
     l->planes = l->by_rows ? s->group_in : round_up(s->group_in) / STEP;
-    l->steps = depth_of(conv) / STEP;
+    l->steps = depth_of(s, conv->image.whole) / STEP;
     l->rows = l->linear ? 1 : (size_t)s->window.out[0];
     l->width = l->linear ? s->out_size : (size_t)s->window.out[1];
     l->stride = l->linear ? 1 : (size_t)s->window.stride[1];
@@ -250,8 +282,9 @@ static dq_status find_sure(dq_op_call *call, dq_qconv *conv, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_qconv_lanes_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err)
 {
+    dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_qlanes_way *l = &conv->lanes;
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
@@ -287,7 +320,7 @@ static size_t columns_of(const dq_qconv *conv)
 }
 
 /* Initial values of sums, and zero points of weights. */
-void dq_qconv_lanes_columns(const dq_op_call *call, const dq_qconv *conv)
+static void set_columns(const dq_op_call *call, const dq_qconv *conv)
 {
     const int32_t *sums =
         (const int32_t *)(const void *)((const char *)conv->packed + conv->lanes.sums_offset);
@@ -437,7 +470,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv_lanes_run(const dq_qconv_pass *pass)
+static void run_pass(const dq_qconv_pass *pass)
 {
     const dq_qconv *conv = pass->conv;
     const dq_qlanes_way *l = &conv->lanes;
@@ -448,4 +481,12 @@ void dq_qconv_lanes_run(const dq_qconv_pass *pass)
     all.cut = dq_threads_cut(pass->call->threads, pass->count * conv->s.group * l->blocks, all.sets);
     size_t products = l->across * l->together * l->panels * OUTS * l->steps * STEP / all.cut.parts;
     dq_parallel(pass->call->threads, dq_cut_count(&all.cut), dq_qgemm_grain(products), run_tasks, &all);
+}
+
+void dq_conv_s8_nc4hw4_run(const dq_op_call *call, const void *state, const void *operands)
+{
+    (void)operands;
+    dq_qconv_pass pass = {.call = call, .conv = state};
+    set_columns(call, pass.conv);
+    dq_qconv_passes(&pass, false, run_pass);
 }

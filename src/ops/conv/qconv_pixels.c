@@ -7,10 +7,29 @@
 
 enum { PIXELS = 64 /* whose sums are stored together */ };
 
-dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+bool dq_conv_s8_depthwise_nhwc_is_applicable(const void *problem, dq_reason *reason)
 {
+    const dq_conv_s8_problem *p = problem;
+    return (p->depthwise && (p->shape->x_last || p->shape->y_last)) ||
+           dq_not_applicable(reason, "not depthwise with channels last");
+}
+
+dq_algorithm_work dq_conv_s8_depthwise_nhwc_work(const void *problem)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double planes = (double)s->batch * (double)s->out_channels;
+    return (dq_algorithm_work){.macs = planes * (double)s->out_size * (double)s->kernel_size,
+                               .bytes = (double)s->batch * (double)p->image_bytes,
+                               .calls = planes};
+}
+
+dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
     size_t *used = &call->scratch_size, weights;
+    DQ_TRY(dq_qconv_find_offsets(call, conv, s->kernel_size, 1, err));
     conv->pass = dq_qconv_images(conv);
     if (!dq_mul_size(conv->own, s->out_channels, used) || !dq_align_size(*used, DQ_ALIGN, used) ||
         !dq_mul_size(s->out_channels, s->kernel_size, &weights) ||
@@ -23,7 +42,7 @@ dq_status dq_qconv_pixels_prepare(dq_op_call *call, dq_qconv *conv, dq_error *er
 }
 
 /* Weights, and at sums_offset where each output channel's sum starts: bias - zx * sum of the weights. */
-const void *dq_qconv_pixels_weights(const dq_op_call *call, const dq_qconv *conv)
+static const void *take_weights(const dq_op_call *call, const dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_tensor *w = call->in[conv->w];
@@ -128,10 +147,18 @@ static void run_blocks(void *arg, size_t begin, size_t end, unsigned worker)
         run_block(j, i / j->blocks, i % j->blocks * PIXELS, dq_call_worker_scratch(j->pass->call, worker));
 }
 
-void dq_qconv_pixels_run(const dq_qconv_pass *pass)
+static void run_pass(const dq_qconv_pass *pass)
 {
     const dq_conv_shape *s = &pass->conv->s;
     job j = {pass, s->out_size / PIXELS + (s->out_size % PIXELS != 0)};
     dq_parallel(pass->call->threads, pass->count * j.blocks,
                 dq_qgemm_grain(PIXELS * s->out_channels * s->kernel_size), run_blocks, &j);
+}
+
+void dq_conv_s8_depthwise_nhwc_run(const dq_op_call *call, const void *state, const void *operands)
+{
+    (void)operands;
+    dq_qconv_pass pass = {.call = call, .conv = state};
+    pass.packed = take_weights(call, pass.conv);
+    dq_qconv_passes(&pass, true, run_pass);
 }

@@ -78,36 +78,48 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static bool no_zero(const dq_op_call *call, const dq_qconv *conv)
+bool dq_conv_s8_winograd_2d_is_applicable(const void *problem, dq_reason *reason)
 {
-    dq_dtype type = call->in[conv->w]->dtype;
-    const dq_tensor *zero = dq_call_in(call, conv->w_zero);
-    if (zero && !dq_call_constant(call, conv->w_zero))
-        return false;
-    for (size_t j = 0; j < (zero ? zero->count : 1); j++)
-        if (dq_qgemm_zero(dq_qconv_zero(call, conv->w_zero, j), type, true) != 0)
-            return false;
-    return true;
-}
-
-bool dq_qconv_winograd_suits(const dq_op_call *call, const dq_qconv *conv)
-{
-    enum { LEAST_IN = 16, LEAST_PIXELS = 150 };
-    const dq_conv_shape *s = &conv->s;
+    const dq_conv_s8_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
-    if (call->kernels->winograd->beats != call->kernels->qgemm || w->rank != 2 || s->group != 1 ||
-        !dq_call_constant(call, conv->w))
-        return false;
+    if (w->rank != 2 || s->group != 1)
+        return dq_not_applicable(reason, "%zu spatial axes and %zu groups, expected 2 and 1", w->rank,
+                                 s->group);
     for (size_t i = 0; i < 2; i++)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
-            return false;
-    return s->in_channels >= LEAST_IN && s->in_channels <= DQ_WINOGRAD_CHANNELS &&
-           s->out_size >= LEAST_PIXELS && no_zero(call, conv);
+            return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+    if (!p->constant_weights || !p->no_weight_zeros)
+        return dq_not_applicable(reason, "weights are not constant and symmetric");
+    return s->in_channels <= DQ_WINOGRAD_CHANNELS ||
+           dq_not_applicable(reason, "%zu input channels, expected at most %d", s->in_channels,
+                             DQ_WINOGRAD_CHANNELS);
 }
 
-dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
+static size_t round_up(size_t n, size_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* 16 products a tile of 2×2 results; tiles are transformed to 16-bit, and back from 32-bit. */
+dq_algorithm_work dq_conv_s8_winograd_2d_work(const void *problem)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double in = (double)round_up(s->in_channels, DQ_WINOGRAD_STEP);
+    const double out = (double)round_up(s->out_channels, COLS);
+    const double tiles = (double)s->batch * (double)((s->window.out[0] + 1) / 2) *
+                         (double)((s->window.out[1] + 1) / 2) * POINTS;
+    return (dq_algorithm_work){.macs = tiles * in * out,
+                               .bytes = (double)s->batch * (double)p->image_bytes +
+                                        tiles * (in * sizeof(int16_t) + out * sizeof(int32_t)),
+                               .calls = (double)s->batch * out / COLS};
+}
+
+dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error *err)
 {
     enum { TILES = 32 };
+    dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_qwinograd *g = &conv->winograd;
     size_t wide, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
@@ -147,7 +159,7 @@ dq_status dq_qconv_winograd_prepare(dq_op_call *call, dq_qconv *conv, dq_error *
 
 /* ---- A run -------------------------------------------------------------------------------------------- */
 
-void dq_qconv_winograd_columns(const dq_op_call *call, const dq_qconv *conv)
+static void set_columns(const dq_op_call *call, const dq_qconv *conv)
 {
     const int32_t *sums =
         (const int32_t *)(const void *)((const char *)conv->packed + conv->winograd.sums_offset);
@@ -235,9 +247,17 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv_winograd_run(const dq_qconv_pass *pass)
+static void run_pass(const dq_qconv_pass *pass)
 {
     const dq_qwinograd *g = &pass->conv->winograd;
     tasks all = {pass, dq_threads_cut(pass->call->threads, pass->count * g->tasks, g->panels)};
     dq_parallel(pass->call->threads, dq_cut_count(&all.cut), 1, run_tasks, &all);
+}
+
+void dq_conv_s8_winograd_2d_run(const dq_op_call *call, const void *state, const void *operands)
+{
+    (void)operands;
+    dq_qconv_pass pass = {.call = call, .conv = state};
+    set_columns(call, pass.conv);
+    dq_qconv_passes(&pass, true, run_pass);
 }

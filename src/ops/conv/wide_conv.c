@@ -7,6 +7,7 @@
  * of them (wide_window.h), in which each octet of positions of a row of outputs stands somewhere. */
 #include "base/checked.h"
 #include "base/copy.h"
+#include "ops/conv/conv_s16_algorithms.h"
 #include "ops/conv/wide_depthwise.h"
 #include "ops/conv/wide_few.h"
 #include "ops/conv/wide_quads.h"
@@ -24,11 +25,11 @@ enum {
 
 typedef struct state {
     dq_conv_shape s;
-    bool depthwise, few, by_quads;
-    dq_wdepth d;    /* of a depthwise one; nothing else is used then … */
-    dq_wfew f;      /* … nor of one with few outputs … */
-    dq_wquadconv q; /* … nor of one by quads */
-    dq_wcodes w;
+    const dq_algorithm *algorithm;
+    dq_wdepth d;    /* of depthwise */
+    dq_wfew f;      /* of few_outputs */
+    dq_wquadconv q; /* of gemm_bytes */
+    dq_wcodes w;    /* of gemm, and so are the others */
     dq_wband b;
     size_t planes;                        /* of a band: pairs of channels */
     size_t chunk, chunks;                 /* panels of a task */
@@ -65,23 +66,10 @@ static bool lay_out(state *st, size_t *used)
            dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *st = call->state;
+    state *st = arg;
     const dq_conv_shape *s = &st->s;
-    DQ_TRY(check(call, &st->s, err));
-    if (s->batch * s->out_channels * s->out_size == 0)
-        return DQ_OK;
-    st->depthwise = dq_wide_depthwise_suits(s);
-    if (st->depthwise)
-        return dq_wide_depthwise_prepare(call, s, &st->d, err);
-    st->few = dq_wide_few_suits(call, s);
-    if (st->few)
-        return dq_wide_few_prepare(call, s, &st->f, err);
-    st->by_quads = dq_wide_quads_suits(call, s);
-    if (st->by_quads)
-        return dq_wide_quads_prepare(call, s, &st->q, err);
     st->w = (dq_wcodes){.lanes = ROWS,
                         .matrices = s->group,
                         .n = s->group_out,
@@ -234,30 +222,118 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static dq_status run(const dq_op_call *call, dq_error *err)
+static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
 {
-    (void)err;
-    const state *st = call->state;
+    (void)none;
+    const state *st = arg;
     const dq_conv_shape *s = &st->s;
-    if (!call->out[0] || call->out[0]->count == 0)
-        return DQ_OK;
-    if (st->depthwise) {
-        dq_wide_depthwise_run(call, s, &st->d);
-        return DQ_OK;
-    }
-    if (st->few) {
-        dq_wide_few_run(call, s, &st->f);
-        return DQ_OK;
-    }
-    if (st->by_quads) {
-        dq_wide_quads_run(call, s, &st->q);
-        return DQ_OK;
-    }
     dq_wrun begun = dq_wcodes_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_qgemm_grain(products),
                 run_tasks, &t);
+}
+
+/* ---- Algorithms ---------------------------------------------------------------------------------------- */
+
+double dq_conv_s16_macs(const dq_conv_shape *s, size_t channels, size_t pixels)
+{
+    const double out = (double)((s->group_out + channels - 1) / channels * channels);
+    const double size = (double)((s->out_size + pixels - 1) / pixels * pixels);
+    return (double)s->batch * (double)s->group * size * out * (double)s->group_in * (double)s->kernel_size;
+}
+
+bool dq_conv_s16_gemm_is_applicable(const void *problem, dq_reason *reason)
+{
+    (void)problem;
+    (void)reason;
+    return true;
+}
+
+dq_algorithm_work dq_conv_s16_gemm_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double panels = (double)((s->group_out + ROWS - 1) / ROWS);
+    return (dq_algorithm_work){
+        .macs = dq_conv_s16_macs(s, ROWS, COLS),
+        .bytes = (double)s->batch * (double)s->in_channels * (double)s->in_size * sizeof(int16_t),
+        .calls = (double)s->batch * (double)s->group * panels * (double)((s->out_size + COLS - 1) / COLS)};
+}
+
+static dq_status prepare_depthwise(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_wide_depthwise_prepare(call, &st->s, &st->d, err);
+}
+
+static void run_depthwise(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wide_depthwise_run(call, &st->s, &st->d);
+}
+
+static dq_status prepare_few_outputs(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_wide_few_prepare(call, &st->s, &st->f, err);
+}
+
+static void run_few_outputs(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wide_few_run(call, &st->s, &st->f);
+}
+
+static dq_status prepare_gemm_bytes(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_wide_quads_prepare(call, &st->s, &st->q, err);
+}
+
+static void run_gemm_bytes(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wide_quads_run(call, &st->s, &st->q);
+}
+
+static const dq_algorithm rows[] = {
+#define DQ_ROW(name, summary)                                                                                \
+    {"conv_s16=" #name,         summary,        0,         dq_conv_s16_##name##_is_applicable,               \
+     dq_conv_s16_##name##_work, prepare_##name, run_##name},
+#include "ops/conv/conv_s16.def"
+#undef DQ_ROW
+};
+
+const dq_algorithm_table dq_conv_s16_algorithms = {
+    .name = "conv_s16",
+    .summary = "convolution with 16-bit integers (QDQ convolutions of uint16 and int16)",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_conv_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batch * s->out_channels * s->out_size == 0)
+        return DQ_OK;
+    const dq_conv_s16_problem problem = {.shape = s,
+                                         .by_bytes = dq_wide_by_bytes(call, s->group_in * s->kernel_size)};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S16, &problem, &st->algorithm, err));
+    return st->algorithm->prepare(call, st, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    if (call->out[0] && call->out[0]->count)
+        st->algorithm->run(call, st, NULL);
     return DQ_OK;
 }
 

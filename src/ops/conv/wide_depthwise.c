@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/copy.h"
+#include "ops/conv/conv_s16_algorithms.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_codes.h"
 
@@ -17,9 +18,24 @@ enum {
     TAPS = 127       /* of which 32 bits hold the sum: 65535 · 256 each */
 };
 
-bool dq_wide_depthwise_suits(const dq_conv_shape *s)
+bool dq_conv_s16_depthwise_is_applicable(const void *problem, dq_reason *reason)
 {
-    return s->group_in == 1 && s->kernel_size <= TAPS;
+    const dq_conv_s16_problem *p = problem;
+    if (p->shape->group_in != 1)
+        return dq_not_applicable(reason, "groups have %zu input channels, expected 1", p->shape->group_in);
+    return p->shape->kernel_size <= TAPS ||
+           dq_not_applicable(reason, "the kernel has %zu elements, expected at most %d",
+                             p->shape->kernel_size, TAPS);
+}
+
+dq_algorithm_work dq_conv_s16_depthwise_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double planes = (double)s->batch * (double)s->out_channels;
+    return (dq_algorithm_work){.macs = dq_conv_s16_macs(s, 1, 1),
+                               .bytes = planes * (double)s->in_size * sizeof(int16_t),
+                               .calls = planes};
 }
 
 /* Kernel elements that meet neighbours of a phase are a pair. */

@@ -14,7 +14,6 @@ typedef struct dq_wdepth {
     size_t plane_at, weights_at, sums_at, extra_at; /* of a worker's scratch */
 } dq_wdepth;
 
-bool dq_wide_depthwise_suits(const dq_conv_shape *s);
 dq_status dq_wide_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wdepth *d, dq_error *err);
 void dq_wide_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wdepth *d);
 

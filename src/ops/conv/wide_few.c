@@ -2,15 +2,31 @@
 #include "ops/conv/wide_few.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_s16_algorithms.h"
 #include "ops/matmul/qgemm.h"
 
 #include <string.h>
 
 enum { FEW = 4, OCTET = DQ_WGEMM_OCTET, OCTETS = DQ_WGEMM_OCTETS, COLS = DQ_WGEMM_COLS };
 
-bool dq_wide_few_suits(const dq_op_call *call, const dq_conv_shape *s)
+bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
 {
-    return s->out_size <= FEW && dq_wide_by_bytes(call, s->group_in * s->kernel_size);
+    const dq_conv_s16_problem *p = problem;
+    if (!p->by_bytes)
+        return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+    return p->shape->out_size <= FEW ||
+           dq_not_applicable(reason, "%zu output pixels, expected at most %d", p->shape->out_size, FEW);
+}
+
+dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double windows = (double)s->batch * (double)s->group * (double)s->out_size;
+    return (dq_algorithm_work){.macs = dq_conv_s16_macs(s, OCTET, 1),
+                               .bytes =
+                                   windows * (double)s->group_in * (double)s->kernel_size * sizeof(int16_t),
+                               .calls = windows * (double)(s->group_out / OCTET + 1)};
 }
 
 /* Where kernel element `tap` of output `out` is in a channel. */

@@ -15,7 +15,6 @@ typedef struct dq_wfew {
     size_t row;           /* int16 elements of an output's window */
 } dq_wfew;
 
-bool dq_wide_few_suits(const dq_op_call *call, const dq_conv_shape *s);
 dq_status dq_wide_few_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wfew *f, dq_error *err);
 void dq_wide_few_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wfew *f);
 

@@ -2,6 +2,7 @@
 #include "ops/conv/wide_quads.h"
 
 #include "base/checked.h"
+#include "ops/conv/conv_s16_algorithms.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_codes.h"
 
@@ -18,9 +19,21 @@ enum {
     GATHERED = 5 << 17 /* … and of gathered columns, at most */
 };
 
-bool dq_wide_quads_suits(const dq_op_call *call, const dq_conv_shape *s)
+bool dq_conv_s16_gemm_bytes_is_applicable(const void *problem, dq_reason *reason)
 {
-    return call->kernels->wquads->pays && dq_wide_by_bytes(call, s->group_in * s->kernel_size);
+    const dq_conv_s16_problem *p = problem;
+    return p->by_bytes || dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+}
+
+dq_algorithm_work dq_conv_s16_gemm_bytes_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double pixels = (double)s->batch * (double)s->group * (double)s->out_size;
+    return (dq_algorithm_work){.macs = 2 * dq_conv_s16_macs(s, ROWS, COLS),
+                               .bytes =
+                                   pixels * (double)s->group_in * (double)s->kernel_size * sizeof(int16_t),
+                               .calls = pixels / COLS * (double)(s->group_out / ROWS + 1)};
 }
 
 /* ---- Packing ------------------------------------------------------------------------------------------- */

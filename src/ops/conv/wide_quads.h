@@ -17,7 +17,6 @@ typedef struct dq_wquadconv {
     size_t band_at, offsets_at, gathered_at, sums_at; /* of a worker's scratch */
 } dq_wquadconv;
 
-bool dq_wide_quads_suits(const dq_op_call *call, const dq_conv_shape *s);
 /** *c stood in zeroed memory. */
 dq_status dq_wide_quads_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wquadconv *c, dq_error *err);
 void dq_wide_quads_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wquadconv *c);

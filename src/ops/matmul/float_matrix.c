@@ -24,7 +24,7 @@ static const float *matrix(const job *j, size_t batch, bool second)
     size_t a = 0, b = 0;
     if (j->o->offsets)
         j->o->offsets(j->o->arg, batch, &a, &b);
-    return second != j->f->turned ? j->o->b + b : j->o->a + a;
+    return second != j->f->swapped ? j->o->b + b : j->o->a + a;
 }
 
 static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
@@ -54,7 +54,7 @@ static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock
         block->b = matrix(j, part->batch, true) + part->p * f->b_step + part->col;
         block->b_step = f->b_step;
         block->b_panel = DQ_FPANEL;
-    } else if (f->turned && f->b_step == 1 && part->k <= FLAT) { /* all columns in one go */
+    } else if (f->swapped && f->b_step == 1 && part->k <= FLAT) { /* all columns in one go */
         const size_t step = (part->cols + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL;
         const float *from = matrix(j, part->batch, true) + part->col * f->b_col + part->p;
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->b_col, part->cols, part->k,
@@ -73,21 +73,21 @@ static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock
     const job *j = arg;
     const dq_fmatrix *f = j->f;
     const float *z = j->o->z;
-    const bool apart = f->turned && f->m > 1;
+    const bool apart = f->swapped && f->m > 1;
     block->c = apart ? room : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
     block->c_row = apart ? f->product.col_block : f->n;
     block->alpha = f->alpha;
     block->low = f->bounds.low;
     block->high = f->bounds.high;
     block->z_row = j->o->z_row;
-    if (z && f->turned && j->o->z_row == 0)
+    if (z && f->swapped && j->o->z_row == 0)
         block->bias = z + part->row;
     else
         block->z = z ? z + part->row * j->o->z_row + part->col : NULL;
 }
 
 /* Results of a product whose operands have changed places. */
-static void turn_back(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void transpose_back(const void *arg, const dq_fpart *part, const dq_fblock *block)
 {
     const job *j = arg;
     const dq_fmatrix *f = j->f;
@@ -96,15 +96,27 @@ static void turn_back(const void *arg, const dq_fpart *part, const dq_fblock *bl
                                     part->cols, (uint32_t *)(void *)to, f->m);
 }
 
-/* A · B of few columns as the transpose of B' · A': its sums are the same, and panels are not mostly empty.
- */
-static void turn(dq_fmatrix *f)
+/* ---- Algorithms --------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    const dq_fmatrix *f;
+    bool constant_b; /* one matrix of floats or half floats */
+} problem;
+
+/* The formula's multiply-adds with m rows and n columns, which are rounded up to whole panels. */
+static dq_algorithm_work product_of(const dq_fmatrix *f, size_t m, size_t n)
 {
-    const bool along = f->b_step == 1 || f->b_col == 1, column = f->a_step == 1 && f->b_step == 1;
+    const double columns = (double)((n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL),
+                 batches = (double)f->batches;
+    return (dq_algorithm_work){.macs = batches * (double)m * columns * (double)f->k,
+                               .calls = batches * columns / DQ_FPANEL * (double)((m + 7) / 8)};
+}
+
+/* The operands change places: A · B is the transpose of B' · A', whose sums are the same. */
+static void swap_operands(dq_fmatrix *f)
+{
     const dq_fmatrix as = *f;
-    f->turned = f->m > 1 && (f->n == 1 ? column : f->n <= FEW && f->m >= MANY && along && !f->z_apart);
-    if (!f->turned)
-        return;
+    f->swapped = true;
     f->m = as.n;
     f->n = as.m;
     f->a_row = as.b_col;
@@ -113,34 +125,133 @@ static void turn(dq_fmatrix *f)
     f->b_step = as.a_step;
 }
 
-dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_error *err)
+/* A vector times a matrix whose columns are contiguous, or the other way round. */
+static bool is_vector(const dq_fmatrix *f)
 {
-    const dq_tensor *t = call->in[b];
-    turn(f);
-    const bool panels = !f->turned && dq_half_floats_take(t->dtype) && dq_call_constant(call, b) &&
-                        t->count && t->count == f->n * f->k;
-    f->by_columns = f->m == 1 && f->a_step == 1 && f->b_step == 1 && (f->b_col != 1 || f->turned) && !panels;
-    if (f->by_columns)
-        return DQ_OK;
+    return f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1;
+}
+
+static bool is_column(const dq_fmatrix *f)
+{
+    return f->m > 1 && f->n == 1 && f->a_step == 1 && f->b_step == 1;
+}
+
+static bool is_gemv_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    if (is_column(p->f))
+        return true;
+    if (p->constant_b)
+        return dq_not_applicable(reason, "B is constant");
+    return is_vector(p->f) || dq_not_applicable(reason, "no contiguous vector times contiguous rows");
+}
+
+static dq_algorithm_work work_of_gemv(const void *arg)
+{
+    const problem *p = arg;
+    const dq_fmatrix *f = p->f;
+    const double macs = (double)f->batches * (double)(f->m * f->n) * (double)f->k;
+    return (dq_algorithm_work){.macs = macs, .calls = (double)f->batches};
+}
+
+static bool is_gemm_swapped_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    const dq_fmatrix *f = p->f;
+    if (f->n < 2 || f->n > FEW || f->m < MANY)
+        return dq_not_applicable(reason, "%zu columns and %zu rows, expected 2 to %d and at least %d", f->n,
+                                 f->m, FEW, MANY);
+    return ((f->b_step == 1 || f->b_col == 1) && !f->z_apart) ||
+           dq_not_applicable(reason, "B or the bias is not contiguous");
+}
+
+static dq_algorithm_work work_of_gemm_swapped(const void *arg)
+{
+    const problem *p = arg;
+    dq_algorithm_work work = product_of(p->f, p->f->n, p->f->m);
+    work.bytes = (double)p->f->batches * (double)(p->f->m * p->f->n) * sizeof(float);
+    return work;
+}
+
+static bool is_gemm_packed_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    return p->constant_b || dq_not_applicable(reason, "B is not one constant matrix");
+}
+
+static dq_algorithm_work work_of_gemm_packed(const void *arg)
+{
+    const problem *p = arg;
+    return product_of(p->f, p->f->m, p->f->n);
+}
+
+static bool is_gemm_applicable(const void *arg, dq_reason *reason)
+{
+    (void)arg;
+    (void)reason;
+    return true;
+}
+
+/* B is laid out in each run; where its columns are contiguous, that is a transpose. */
+static dq_algorithm_work work_of_gemm(const void *arg)
+{
+    const problem *p = arg;
+    dq_algorithm_work work = product_of(p->f, p->f->m, p->f->n);
+    work.bytes = (double)p->f->batches * (double)p->f->k * (double)p->f->n * sizeof(float);
+    if (p->f->b_step == 1 && p->f->b_col != 1)
+        work.bytes *= 4;
+    return work;
+}
+
+static dq_status prepare_product(dq_op_call *call, dq_fmatrix *f, bool packed, dq_error *err)
+{
     f->product = (dq_fproduct){.batches = f->batches,
                                .m = f->m,
                                .n = f->n,
                                .k = f->k,
                                .grain = 1,
                                .a_room = f->a_step != 1,
-                               .flat = f->m == 1 && f->b_col == 1 && !panels,
+                               .flat = f->m == 1 && f->b_col == 1 && !packed,
+                               .laid_out = packed,
                                .a = part_a,
                                .b = part_b,
                                .c = part_c,
-                               .c_room = f->turned,
-                               .done = f->turned ? turn_back : NULL};
+                               .c_room = f->swapped,
+                               .done = f->swapped ? transpose_back : NULL};
     const dq_fpanels_of of = {
         .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};
-    f->product.laid_out = panels;
-    if (f->product.laid_out)
-        DQ_TRY(dq_fpanels_constant(call, b, &of, &f->panels, err));
+    if (packed)
+        DQ_TRY(dq_fpanels_constant(call, f->b, &of, &f->panels, err));
     return dq_fproduct_prepare(call, &f->product, err);
 }
+
+static dq_status prepare_gemv(dq_op_call *call, void *arg, dq_error *err)
+{
+    dq_fmatrix *f = arg;
+    (void)call;
+    (void)err;
+    if (is_column(f))
+        swap_operands(f);
+    return DQ_OK;
+}
+
+static dq_status prepare_gemm_swapped(dq_op_call *call, void *arg, dq_error *err)
+{
+    swap_operands(arg);
+    return prepare_product(call, arg, false, err);
+}
+
+static dq_status prepare_gemm_packed(dq_op_call *call, void *arg, dq_error *err)
+{
+    return prepare_product(call, arg, true, err);
+}
+
+static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
+{
+    return prepare_product(call, arg, false, err);
+}
+
+/* ---- Runs --------------------------------------------------------------------------------------------- */
 
 /* Columns of B, each a row of its transpose. Those of all batches are counted through. */
 static void columns(void *arg, size_t begin, size_t end, unsigned worker)
@@ -162,12 +273,51 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
+static void run_gemv(const dq_op_call *call, const void *arg, const void *operands)
+{
+    const dq_fmatrix *f = arg;
+    job j = {call, f, operands};
+    dq_parallel(call->threads, f->batches * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL, columns,
+                &j);
+}
+
+static void run_product(const dq_op_call *call, const void *arg, const void *operands)
+{
+    const dq_fmatrix *f = arg;
+    job j = {call, f, operands};
+    dq_fproduct_run(call, &f->product, &j);
+}
+
+static const dq_algorithm rows[] = {
+#define ROW(name, run, summary)                                                                              \
+    {                                                                                                        \
+        "matmul_f32=" #name, summary, 0, is_##name##_applicable, work_of_##name, prepare_##name, run         \
+    }
+    ROW(gemv, run_gemv, "a vector times a matrix that is read where it stands"),
+    ROW(gemm_swapped, run_product, "few columns: the transpose of B' A', whose rows are the columns"),
+    ROW(gemm_packed, run_product, "constant B in panels that are made once"),
+    ROW(gemm, run_product, "B is laid out in panels, a block at a time")
+#undef ROW
+};
+
+const dq_algorithm_table dq_matmul_f32_algorithms = {
+    .name = "matmul_f32",
+    .summary = "matrix product of floats (MatMul, Gemm and their fused forms)",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows};
+
+dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_error *err)
+{
+    const dq_tensor *t = call->in[b];
+    const problem p = {.f = f,
+                       .constant_b = dq_half_floats_take(t->dtype) && dq_call_constant(call, b) && t->count &&
+                                     t->count == f->n * f->k};
+    f->b = b;
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_F32, &p, &f->algorithm, err));
+    return f->algorithm->prepare(call, f, err);
+}
+
 void dq_fmatrix_run(const dq_op_call *call, const dq_fmatrix *f, const dq_fmatrix_operands *o)
 {
-    job j = {call, f, o};
-    if (f->by_columns)
-        dq_parallel(call->threads, f->batches * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL,
-                    columns, &j);
-    else
-        dq_fproduct_run(call, &f->product, &j);
+    f->algorithm->run(call, f, o);
 }

@@ -3,6 +3,7 @@
 #ifndef DQ_OPS_FLOAT_MATRIX_H
 #define DQ_OPS_FLOAT_MATRIX_H
 
+#include "ops/algorithm.h"
 #include "ops/matmul/float_product.h"
 
 typedef struct dq_fmatrix {
@@ -12,10 +13,11 @@ typedef struct dq_fmatrix {
     dq_bounds bounds;
     bool z_apart; /* z_row will not be 0 */
     /* by dq_fmatrix_prepare */
+    uint32_t b; /* the input */
     dq_fproduct product;
     const float *panels; /* B, when it is constant and serves several rows */
-    bool by_columns;     /* one row, and B's columns are contiguous */
-    bool turned;         /* A and B have changed places, and sizes and strides with them */
+    const dq_algorithm *algorithm;
+    bool swapped; /* A and B have changed places, and sizes and strides with them */
 } dq_fmatrix;
 
 typedef struct dq_fmatrix_operands {

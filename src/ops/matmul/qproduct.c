@@ -17,6 +17,8 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     w->matrix_step = k * n;
     dq_qweights_use(w, call->kernels, dq_call_constant(call, p->input), rows, DQ_UINT8);
     p->block_rows = dq_qgemm_block_rows(w->kernel);
+    if (weights->together)
+        p->block_rows -= p->block_rows % weights->together;
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
     bool fits = dq_qweights_layout(w);

@@ -23,6 +23,7 @@ typedef struct dq_qproduct_weights {
     uint32_t input;
     bool turned;
     size_t matrices, k, n;
+    size_t together; /* so many rows are stored at once, from a multiple of it on; 0: any */
 } dq_qproduct_weights;
 
 /** Fills in *p, which stood in zeroed memory, for runs of up to `rows` rows; raises call->worker_scratch_size

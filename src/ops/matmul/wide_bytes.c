@@ -8,11 +8,6 @@
 
 enum { MIDDLE = 32768 };
 
-bool dq_wide_bytes_suits(const dq_op_call *call, size_t k)
-{
-    return call->kernels->qgemm->dots && dq_wide_by_bytes(call, k);
-}
-
 dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned, dq_wbytes *b,
                                 dq_error *err)
 {
@@ -22,7 +17,8 @@ dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t 
         !dq_place_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
         !dq_place_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
-    const dq_qproduct_weights w = {.input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n};
+    const dq_qproduct_weights w = {
+        .input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n, .together = 2};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
 }
 
@@ -37,13 +33,14 @@ typedef struct job {
     double factor;
 } job;
 
-static void split(const uint16_t *restrict x, uint16_t flip, size_t n, uint8_t *restrict low,
+/* The bytes of x ^ flip, each ^ sign. */
+static void split(const uint16_t *restrict x, uint16_t flip, uint8_t sign, size_t n, uint8_t *restrict low,
                   uint8_t *restrict high)
 {
     for (size_t i = 0; i < n; i++) {
         const uint16_t code = x[i] ^ flip;
-        low[i] = (uint8_t)code;
-        high[i] = (uint8_t)(code >> 8);
+        low[i] = (uint8_t)code ^ sign;
+        high[i] = (uint8_t)(code >> 8) ^ sign;
     }
 }
 
@@ -54,9 +51,10 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_tensor *x = j->call->in[DQ_WIDE_X];
     const size_t k = j->b->p.w.b.run;
     const uint16_t flip = x->dtype == DQ_INT16 ? MIDDLE : 0;
+    const uint8_t sign = dq_qgemm_flip(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
         uint8_t *low = j->codes + 2 * i * k;
-        split((const uint16_t *)x->data + i * k, flip, k, low, low + k);
+        split((const uint16_t *)x->data + i * k, flip, sign, k, low, low + k);
     }
 }
 

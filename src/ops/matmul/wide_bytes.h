@@ -14,8 +14,6 @@ typedef struct dq_wbytes {
     size_t codes_at, terms_at; /* of the scratch */
 } dq_wbytes;
 
-/** Whether it takes inputs of DQ_WIDE_…: 16-bit x, constant 8-bit weights without zero points. */
-bool dq_wide_bytes_suits(const dq_op_call *call, size_t k);
 /** Of one matrix of k × n weights (`turned`: n × k) and `rows` rows; *b stood in zeroed memory. */
 dq_status dq_wide_bytes_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned, dq_wbytes *b,
                                 dq_error *err);

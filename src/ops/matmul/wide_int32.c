@@ -26,7 +26,7 @@ static uint64_t largest_size(const dq_op_call *call, uint32_t zero)
     return (uint64_t)largest;
 }
 
-bool dq_wide_int32_suits(const dq_op_call *call, size_t k)
+bool dq_wide_int32_fits(const dq_op_call *call, size_t k)
 {
     const dq_tensor *y_zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
     if (!is_8_bits(call->in[DQ_WIDE_X]) || !is_8_bits(call->in[DQ_WIDE_W]) ||

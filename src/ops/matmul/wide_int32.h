@@ -11,7 +11,7 @@ typedef struct dq_wint32 {
 
 /** Whether it takes inputs of DQ_WIDE_… with k products a sum: no bias, x, w and y of 8 bits (y: or float).
  */
-bool dq_wide_int32_suits(const dq_op_call *call, size_t k);
+bool dq_wide_int32_fits(const dq_op_call *call, size_t k);
 /** Of a product of shape *s (`turned`: w is [n, k]); *p stood in zeroed memory. */
 dq_status dq_wide_int32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool turned, dq_wint32 *p,
                                 dq_error *err);

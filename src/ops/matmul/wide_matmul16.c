@@ -10,6 +10,7 @@
  * of 8-bit values that int32 always holds are computed in it (wide_int32.h), others in pieces that int32
  * holds, which are added in double: exact below 2^53. */
 #include "base/checked.h"
+#include "ops/algorithm.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm.h"
 #include "ops/matmul/wide_bytes.h"
@@ -23,10 +24,11 @@ enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK
 typedef struct state {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: matrices that meet the same b are one */
-    bool by_int32, by_bytes;
-    dq_wint32 int32; /* nothing else is used then … */
-    dq_wbytes bytes; /* … nor here */
-    dq_wcodes w;
+    bool transposed;   /* b */
+    const dq_algorithm *algorithm;
+    dq_wint32 int32;                                /* of gemm_s8 */
+    dq_wbytes bytes;                                /* of gemm_bytes */
+    dq_wcodes w;                                    /* of gemm, and so are the others */
     size_t block, blocks;                           /* rows of a task */
     size_t chunk, chunks;                           /* panels of a task */
     size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
@@ -91,32 +93,18 @@ static bool lay_out(const dq_op_call *call, state *st, size_t *used)
            st->w.pairs <= UINT32_MAX / (2 * OCTET);
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *st = call->state;
+    state *st = arg;
     const dq_matmul_shape *s = &st->s;
-    DQ_TRY(check(call, &st->s, err));
-    if (s->batches * s->m * s->n == 0)
-        return DQ_OK;
-    st->by_int32 = dq_wide_int32_suits(call, s->k);
-    if (st->by_int32)
-        return dq_wide_int32_prepare(call, s, dq_node_int(call->node, "transB", 0) != 0, &st->int32, err);
-    bool flat = s->b_batches == 1 && s->a_batches == s->batches;
-    bool turned = dq_node_int(call->node, "transB", 0) != 0;
-    st->m = flat ? s->m * s->batches : s->m;
-    st->batches = flat ? 1 : s->batches;
-    st->by_bytes = st->batches == 1 && s->b_batches == 1 && dq_wide_bytes_suits(call, s->k);
-    if (st->by_bytes)
-        return dq_wide_bytes_prepare(call, st->m, s->k, s->n, turned, &st->bytes, err);
     st->w = (dq_wcodes){.lanes = OCTET,
                         .matrices = s->b_batches,
                         .n = s->n,
                         .outer = s->k,
                         .inner = 1,
                         .matrix_step = s->k * s->n,
-                        .lane_step = turned ? s->k : 1,
-                        .outer_step = turned ? 1 : s->n};
+                        .lane_step = st->transposed ? s->k : 1,
+                        .outer_step = st->transposed ? 1 : s->n};
     DQ_TRY(dq_wcodes_prepare(call, &st->w, err));
     if (!lay_out(call, st, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
@@ -222,25 +210,154 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static dq_status run(const dq_op_call *call, dq_error *err)
+static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
 {
-    (void)err;
-    const state *st = call->state;
-    if (!call->out[0] || call->out[0]->count == 0)
-        return DQ_OK;
-    if (st->by_int32) {
-        dq_wide_int32_run(call, &st->int32);
-        return DQ_OK;
-    }
-    if (st->by_bytes) {
-        dq_wide_bytes_run(call, &st->bytes);
-        return DQ_OK;
-    }
+    (void)none;
+    const state *st = arg;
     dq_wrun begun = dq_wcodes_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
     dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_qgemm_grain(products), run_tasks,
                 &t);
+}
+
+/* ---- Algorithms ---------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    size_t batches, m, k, n; /* matrices that meet the same b are one */
+    bool one_b;              /* … in all */
+    bool fits_int32;         /* dq_wide_int32_fits */
+    bool by_bytes;           /* dq_wide_by_bytes */
+} problem;
+
+static double rows_of(const problem *p)
+{
+    return (double)p->batches * (double)p->m;
+}
+
+static double columns_of(const problem *p)
+{
+    return (double)((p->n + OCTET - 1) / OCTET * OCTET);
+}
+
+static bool is_gemm_s8_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    return p->fits_int32 ||
+           dq_not_applicable(reason, "not 8-bit by 8-bit without a bias, in sums of 32 bits");
+}
+
+static dq_algorithm_work work_of_gemm_s8(const void *arg)
+{
+    const problem *p = arg;
+    const double rows = rows_of(p), k = (double)p->k, columns = columns_of(p);
+    return (dq_algorithm_work){
+        .macs = rows * k * columns, .bytes = rows * k, .calls = rows * columns / OCTET};
+}
+
+static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    if (!p->by_bytes)
+        return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+    return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
+}
+
+/* The two bytes of x are two rows. */
+static dq_algorithm_work work_of_gemm_bytes(const void *arg)
+{
+    dq_algorithm_work work = work_of_gemm_s8(arg);
+    work.macs *= 2;
+    work.bytes *= 2 * sizeof(int16_t);
+    return work;
+}
+
+static bool is_gemm_applicable(const void *arg, dq_reason *reason)
+{
+    (void)arg;
+    (void)reason;
+    return true;
+}
+
+static dq_algorithm_work work_of_gemm(const void *arg)
+{
+    dq_algorithm_work work = work_of_gemm_s8(arg);
+    work.bytes *= 2 * sizeof(int16_t);
+    return work;
+}
+
+static dq_status prepare_gemm_s8(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_wide_int32_prepare(call, &st->s, st->transposed, &st->int32, err);
+}
+
+static void run_gemm_s8(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wide_int32_run(call, &st->int32);
+}
+
+static dq_status prepare_gemm_bytes(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_wide_bytes_prepare(call, st->m, st->s.k, st->s.n, st->transposed, &st->bytes, err);
+}
+
+static void run_gemm_bytes(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wide_bytes_run(call, &st->bytes);
+}
+
+static const dq_algorithm rows[] = {
+#define ROW(name, summary)                                                                                   \
+    {                                                                                                        \
+        "matmul_s16=" #name, summary, 0, is_##name##_applicable, work_of_##name, prepare_##name, run_##name  \
+    }
+    ROW(gemm_s8, "8-bit products into 32-bit sums"),
+    ROW(gemm_bytes, "8-bit products of the two bytes of x with 8-bit weights"),
+    ROW(gemm, "16-bit products into 64-bit sums")
+#undef ROW
+};
+
+const dq_algorithm_table dq_matmul_s16_algorithms = {
+    .name = "matmul_s16",
+    .summary = "matrix product with 16-bit integers, or of floats' quantization (QDQ MatMul and Gemm)",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_matmul_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batches * s->m * s->n == 0)
+        return DQ_OK;
+    const bool flat = s->b_batches == 1 && s->a_batches == s->batches;
+    st->transposed = dq_node_int(call->node, "transB", 0) != 0;
+    st->m = flat ? s->m * s->batches : s->m;
+    st->batches = flat ? 1 : s->batches;
+    const problem p = {.batches = st->batches,
+                       .m = st->m,
+                       .k = s->k,
+                       .n = s->n,
+                       .one_b = s->b_batches == 1,
+                       .fits_int32 = dq_wide_int32_fits(call, s->k),
+                       .by_bytes = dq_wide_by_bytes(call, s->k)};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_S16, &p, &st->algorithm, err));
+    return st->algorithm->prepare(call, st, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    if (call->out[0] && call->out[0]->count)
+        st->algorithm->run(call, st, NULL);
     return DQ_OK;
 }
 

@@ -169,6 +169,7 @@ static dq_status prepare_form(dq_op_call *call, state *s, size_t count, form *f,
     if (f->y.count != count * s->out_each * s->rows)
         return bad(call, err);
     DQ_TRY(s->op->impl->prepare(&f->call, err));
+    dq_call_take_algorithm(call, &f->call);
     *scratch = f->call.scratch_size > *scratch ? f->call.scratch_size : *scratch;
     *worker = f->call.worker_scratch_size > *worker ? f->call.worker_scratch_size : *worker;
     call->packed_inputs |= f->call.packed_inputs;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Algorithm tables: an operator that can be computed in more than one way has a table with a row for each.
+ *
+ * An operator describes what it has to compute in a problem, a plain struct that the rows of its table read:
+ * shapes, types, layouts, what is constant, threads, kernels. dq_algorithm_choose takes the row of the lowest
+ * cost among those that are applicable, and nothing changes that choice later. The cost is an estimate of
+ * the time on one thread: what the row says that it computes and moves, at the rates of costs.def for the ISA
+ * level.
+ *
+ * Algorithms for floats may differ in the order in which they round. Rows of one `result` give the same bits;
+ * which result a problem has follows from its shapes alone (dq_algorithm_table.result), so that it is the
+ * same on all processors and for all numbers of threads, and cost decides among the rows of that result. */
+#ifndef DQ_OPS_ALGORITHM_H
+#define DQ_OPS_ALGORITHM_H
+
+#include "ops/op.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Why a row is not applicable, as a phrase: "stride is 2, expected 1". */
+typedef struct dq_reason {
+    char text[96];
+} dq_reason;
+
+/** Writes the phrase, unless `reason` is NULL; returns false, which is_applicable then returns. */
+bool dq_not_applicable(dq_reason *reason, const char *format, ...) DQ_PRINTF(2, 3);
+
+/** What a row does to compute a problem. */
+typedef struct dq_algorithm_work {
+    double macs;  /**< multiply-adds, those on the padding of tiles included */
+    double bytes; /**< that it moves besides: copied, transposed, transformed */
+    double calls; /**< of kernels: planes, rows or tiles that each take some time of their own */
+} dq_algorithm_work;
+
+typedef struct dq_algorithm {
+    const char *id;      /**< table and name: "conv_s8=winograd_2d" */
+    const char *summary; /**< a phrase for people: how it computes */
+    int result;          /**< rows of equal numbers give equal bits */
+    bool (*is_applicable)(const void *problem, dq_reason *reason);
+    dq_algorithm_work (*work)(const void *problem);
+    /** Called by the operator whose table it is, with its state. */
+    dq_status (*prepare)(dq_op_call *call, void *state, dq_error *err);
+    void (*run)(const dq_op_call *call, const void *state, const void *operands);
+} dq_algorithm;
+
+typedef struct dq_algorithm_table {
+    const char *name;    /**< "conv_s8" */
+    const char *summary; /**< a phrase for people: what is computed */
+    /** The result that the problem's shapes ask for; NULL: all rows have the same. */
+    int (*result)(const void *problem);
+    /** At least one row is applicable to each problem. */
+    const dq_algorithm *rows;
+    size_t count;
+} dq_algorithm_table;
+
+/** "winograd_2d" */
+const char *dq_algorithm_name(const dq_algorithm *row);
+
+/** The tables, in the order of algorithm_tables.def. */
+typedef enum dq_algorithm_family {
+#define DQ_ALGORITHM_TABLE(family, table) DQ_ALGORITHMS_##family,
+#include "ops/algorithm_tables.def"
+#undef DQ_ALGORITHM_TABLE
+    DQ_ALGORITHM_FAMILIES
+} dq_algorithm_family;
+
+const dq_algorithm_table *dq_algorithm_table_get(size_t i); /**< NULL: past the last */
+
+/** What a session forces: by family a row, or NULL. */
+typedef struct dq_forced_algorithms {
+    const dq_algorithm *row[DQ_ALGORITHM_FAMILIES];
+} dq_forced_algorithms;
+
+/** Reads "conv_s8=winograd_2d,matmul_f32=gemv"; NULL forces nothing. DQ_INVALID_ARGUMENT: no such table or
+ * row. */
+dq_status dq_forced_algorithms_read(const char *text, dq_forced_algorithms *forced, dq_error *err);
+
+/** The cost of a row in nanoseconds on one thread, at the highest level of the ISA mask that costs.def knows
+ * for it. */
+double dq_algorithm_cost(const dq_algorithm *row, const dq_algorithm_work *work, unsigned isa);
+
+/** In prepare: gives the row to use. Also sets call->algorithm, and call->explanation where that is wanted.
+ * DQ_INVALID_ARGUMENT: call->forced names a row that is not applicable. */
+dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, const void *problem,
+                              const dq_algorithm **row, dq_error *err);
+
+#endif
