@@ -235,6 +235,7 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
 static dq_status prepare(dq_op_call *call, dq_qconv *conv, dq_qconv_rows rows, dq_error *err)
 {
     conv->rows = rows;
+    conv->image_signed = conv->weights.kernel->a_signed;
     if (rows == DQ_QCONV_GATHERED) {
         conv->weights.b.runs = 1;
         conv->weights.b.run = conv->weights.b.col_stride;

@@ -115,10 +115,9 @@ static dq_conv_s8_problem describe(const dq_op_call *call, dq_qconv *conv)
     look_at_zeros(call, conv, &p);
     if (!p.depthwise) {
         dq_conv_s8_gemm_describe(call, conv);
-        conv->image_signed = conv->weights.kernel->a_signed;
         p.run = conv->run;
         p.runs = conv->runs;
-        p.same_sign = dq_qconv_flip(call, conv) == 0;
+        p.same_sign = dq_qgemm_flip(call->in[conv->x]->dtype, conv->weights.kernel->a_signed) == 0;
         p.weight_chunks = dq_conv_s8_gemm_chunks(call, conv);
     }
     return p;
