@@ -40,6 +40,13 @@ bool dq_not_applicable(dq_reason *reason, const char *format, ...)
     return false;
 }
 
+bool dq_always_applicable(const void *problem, dq_reason *reason)
+{
+    (void)problem;
+    (void)reason;
+    return true;
+}
+
 /* ---- Costs -------------------------------------------------------------------------------------------- */
 
 typedef struct rate {
@@ -121,14 +128,14 @@ typedef struct candidate {
 
 enum { MAX_ROWS = 16, LINE = 192 };
 
-static candidate consider(const dq_op_call *call, const dq_algorithm_table *table, const dq_algorithm *row,
-                          const void *problem, bool explain)
+/* `result`: the number of the one that the shapes ask for. */
+static candidate consider(const dq_op_call *call, const dq_algorithm *row, const void *problem, int result,
+                          bool explain)
 {
-    candidate c = {0};
+    candidate c = {.of_result = row->result == result};
     c.applicable = row->is_applicable(problem, explain ? &c.reason : NULL);
     if (!c.applicable)
         return c;
-    c.of_result = !table->result || table->result(problem) == row->result;
     c.work = row->work(problem);
     c.cost = dq_algorithm_cost(row, &c.work, call->kernels->isa);
     return c;
@@ -173,8 +180,9 @@ dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, cons
     const dq_algorithm *forced = call->forced ? call->forced->row[family] : NULL, *chosen = NULL;
     candidate candidates[MAX_ROWS];
     double least = HUGE_VAL;
+    const int result = table->result ? table->result(problem) : table->rows[0].result;
     for (size_t i = 0; i < table->count; i++) {
-        candidates[i] = consider(call, table, &table->rows[i], problem, call->explain || forced);
+        candidates[i] = consider(call, &table->rows[i], problem, result, call->explain || forced);
         if (candidates[i].applicable && candidates[i].of_result && candidates[i].cost < least) {
             least = candidates[i].cost;
             chosen = &table->rows[i];

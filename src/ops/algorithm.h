@@ -27,6 +27,9 @@ typedef struct dq_reason {
 /** Writes the phrase, unless `reason` is NULL; returns false, which is_applicable then returns. */
 bool dq_not_applicable(dq_reason *reason, const char *format, ...) DQ_PRINTF(2, 3);
 
+/** is_applicable of a row that can compute every problem of its table. */
+bool dq_always_applicable(const void *problem, dq_reason *reason);
+
 /** What a row does to compute a problem. */
 typedef struct dq_algorithm_work {
     double macs;  /**< multiply-adds, those on the padding of tiles included */
@@ -85,5 +88,12 @@ double dq_algorithm_cost(const dq_algorithm *row, const dq_algorithm_work *work,
  * DQ_INVALID_ARGUMENT: call->forced names a row that is not applicable. */
 dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, const void *problem,
                               const dq_algorithm **row, dq_error *err);
+
+/** In run, of a row without operands: runs it, unless there is no element of output 0 to compute. */
+static inline void dq_algorithm_run(const dq_op_call *call, const dq_algorithm *row, const void *state)
+{
+    if (call->out[0] && call->out[0]->count)
+        row->run(call, state, NULL);
+}
 
 #endif

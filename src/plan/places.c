@@ -71,12 +71,12 @@ static void tell(const dq_planner *p, const dq_node *node, const char *decision)
         return;
     dq_node_text(node, text);
     const size_t size = strlen(text) + strlen(decision) + sizeof ": ";
-    char *sentence = malloc(size);
-    if (!sentence)
+    char *message = malloc(size);
+    if (!message)
         return;
-    snprintf(sentence, size, "%s: %s", text, decision);
-    p->request->why(p->request->why_arg, sentence);
-    free(sentence);
+    snprintf(message, size, "%s: %s", text, decision);
+    p->request->why(p->request->why_arg, message);
+    free(message);
 }
 
 static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)

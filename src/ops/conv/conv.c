@@ -258,9 +258,7 @@ dq_algorithm_work dq_conv_f32_depthwise_nchwc_work(const void *problem)
 
 bool dq_conv_f32_gemm_generic_is_applicable(const void *problem, dq_reason *reason)
 {
-    (void)problem;
-    (void)reason;
-    return true;
+    return dq_always_applicable(problem, reason);
 }
 
 dq_algorithm_work dq_conv_f32_gemm_generic_work(const void *problem)

@@ -258,6 +258,5 @@ void dq_qconv_passes(dq_qconv_pass *pass, bool fill, void (*run)(const dq_qconv_
 
 void dq_qconv_run(const dq_op_call *call, const dq_qconv *conv)
 {
-    if (call->out[0] && call->out[0]->count)
-        conv->algorithm->run(call, conv, NULL);
+    dq_algorithm_run(call, conv->algorithm, conv);
 }

@@ -245,9 +245,7 @@ double dq_conv_s16_macs(const dq_conv_shape *s, size_t channels, size_t pixels)
 
 bool dq_conv_s16_gemm_is_applicable(const void *problem, dq_reason *reason)
 {
-    (void)problem;
-    (void)reason;
-    return true;
+    return dq_always_applicable(problem, reason);
 }
 
 dq_algorithm_work dq_conv_s16_gemm_work(const void *problem)
@@ -332,8 +330,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *st = call->state;
-    if (call->out[0] && call->out[0]->count)
-        st->algorithm->run(call, st, NULL);
+    dq_algorithm_run(call, st->algorithm, st);
     return DQ_OK;
 }
 

@@ -187,9 +187,7 @@ static dq_algorithm_work work_of_gemm_packed(const void *arg)
 
 static bool is_gemm_applicable(const void *arg, dq_reason *reason)
 {
-    (void)arg;
-    (void)reason;
-    return true;
+    return dq_always_applicable(arg, reason);
 }
 
 /* B is laid out in each run; where its columns are contiguous, that is a transpose. */

@@ -274,9 +274,7 @@ static dq_algorithm_work work_of_gemm_bytes(const void *arg)
 
 static bool is_gemm_applicable(const void *arg, dq_reason *reason)
 {
-    (void)arg;
-    (void)reason;
-    return true;
+    return dq_always_applicable(arg, reason);
 }
 
 static dq_algorithm_work work_of_gemm(const void *arg)
@@ -356,8 +354,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *st = call->state;
-    if (call->out[0] && call->out[0]->count)
-        st->algorithm->run(call, st, NULL);
+    dq_algorithm_run(call, st->algorithm, st);
     return DQ_OK;
 }
 
