@@ -34,8 +34,7 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
          "list the algorithms that operators are computed by",
          "Prints a table for each operator that can be computed in several ways. The planner takes the "
          "algorithm of the lowest estimated cost among those that apply to a node; --why tells which, and "
-         "why "
-         "not the others. --algorithm forces one. Algorithms for floats that round in another order are "
+         "why not the others. --algorithm forces one. Algorithms for floats that round in another order are "
          "marked with the number of their result: which result a node has follows from its shapes alone."},
     [CLI_ISA] =
         {"isa", "", false, 0, 0, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,

@@ -90,6 +90,15 @@ bool dq_conv_pointwise(const dq_conv_shape *s)
     return pointwise;
 }
 
+bool dq_conv_is_3x3(const dq_conv_shape *s)
+{
+    const dq_window *w = &s->window;
+    bool is_3x3 = w->rank == 2;
+    for (size_t d = 0; d < w->rank; d++)
+        is_3x3 = is_3x3 && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1;
+    return is_3x3;
+}
+
 dq_status dq_conv_param_check(const dq_op_call *call, uint32_t i, bool per_channel, const dq_conv_shape *s,
                               dq_error *err)
 {

@@ -23,6 +23,8 @@ dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bo
 
 /** Whether output places are those of the image, each from one of it. */
 bool dq_conv_pointwise(const dq_conv_shape *s);
+/** Whether the kernel is of 3×3 over two spatial axes, at stride and dilation 1. */
+bool dq_conv_is_3x3(const dq_conv_shape *s);
 
 /** Refuses input i (when given) unless it has one element, or, where `per_channel`, one for each output
  * channel. */

@@ -70,9 +70,8 @@ bool dq_conv_f32_winograd_2d_is_applicable(const void *problem, dq_reason *reaso
         return false;
     if (w->rank != 2)
         return dq_not_applicable(reason, "%zu spatial axes, expected 2", w->rank);
-    for (size_t i = 0; i < 2; i++)
-        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
-            return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+    if (!dq_conv_is_3x3(s))
+        return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
     return (s->group_in >= LEAST_IN && s->group_out >= LEAST_OUT && s->out_size >= LEAST_PIXELS) ||
            dq_not_applicable(reason, "%zu by %zu channels and %zu pixels, expected at least %d, %d and %d",
                              s->group_in, s->group_out, s->out_size, LEAST_IN, LEAST_OUT, LEAST_PIXELS);

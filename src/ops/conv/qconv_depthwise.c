@@ -60,12 +60,9 @@ dq_algorithm_work dq_conv_s8_depthwise_nchw_codes_work(const void *problem)
 bool dq_conv_s8_depthwise_nchw_3x3_is_applicable(const void *problem, dq_reason *reason)
 {
     const dq_conv_s8_problem *p = problem;
-    const dq_window *w = &p->shape->window;
     if (!is_nchw(p, reason))
         return false;
-    return (w->rank == 2 && w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 &&
-            w->stride[1] == 1 && w->dilation[0] == 1 && w->dilation[1] == 1) ||
-           dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+    return dq_conv_is_3x3(p->shape) || dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
 }
 
 /* Kernels take so many outputs of a row at once, also where there are fewer. */

@@ -86,9 +86,8 @@ bool dq_conv_s8_winograd_2d_is_applicable(const void *problem, dq_reason *reason
     if (w->rank != 2 || s->group != 1)
         return dq_not_applicable(reason, "%zu spatial axes and %zu groups, expected 2 and 1", w->rank,
                                  s->group);
-    for (size_t i = 0; i < 2; i++)
-        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
-            return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+    if (!dq_conv_is_3x3(s))
+        return dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
     if (!p->constant_weights || !p->no_weight_zeros)
         return dq_not_applicable(reason, "weights are not constant and symmetric");
     return s->in_channels <= DQ_WINOGRAD_CHANNELS ||
