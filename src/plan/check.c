@@ -130,8 +130,9 @@ static loop_layout layout_of(const dq_node *node)
  * initial value where no iteration runs, so that both must. */
 static dq_dtype flow_type(check *c, const dq_node *node, uint32_t i)
 {
-    const bool branches = is_op(node, "If");
-    const loop_layout l = branches ? (loop_layout){0} : layout_of(node);
+    loop_layout l = {0};
+    if (!is_op(node, "If"))
+        l = layout_of(node);
     dq_dtype dtype = i < l.states ? input_type(c, node, l.first_state + i) : DQ_UNDEFINED;
     bool first = i >= l.states;
     dq_graph *const *graphs;

@@ -94,7 +94,7 @@ void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out)
     const dq_qimage *image = fill->image;
     const dq_conv_shape *s = fill->s;
     const dq_window *w = &s->window;
-    size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside = width;
+    size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside;
     if (image->whole) {
         width = inside = dq_least(s->in_size - from, width);
     } else {

@@ -195,9 +195,10 @@ static dq_status prepare_exact(dq_op_call *call, pool_state *s, dq_error *err)
     if (most > DQ_EXACT_MEAN_ELEMENTS)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "the window has %zu elements, expected %d or fewer",
                             most, DQ_EXACT_MEAN_ELEMENTS);
-    bool *occurs = DQ_NEW_ARRAY(call->arena, 2 * (most + 1), bool), *next = occurs + most + 1;
+    bool *occurs = DQ_NEW_ARRAY(call->arena, 2 * (most + 1), bool);
     if (!occurs)
         return dq_no_memory(err, 2 * most, "the sizes of windows");
+    bool *next = occurs + most + 1;
     occurs[1] = true;
     for (size_t axis = 0; axis < w->rank; axis++) {
         memset(next, 0, most + 1);
