@@ -153,9 +153,10 @@ static const char *explain(const dq_op_call *call, const dq_algorithm_table *tab
                            const dq_algorithm *chosen, const candidate *candidates, bool forced)
 {
     const size_t size = (table->count + 1) * LINE;
-    char *text = dq_arena_alloc(call->arena, size, 1), *to = text, *end = text + size;
+    char *text = dq_arena_alloc(call->arena, size, 1);
     if (!text)
         return NULL;
+    char *to = text, *end = text + size;
     to += snprintf(to, LINE, "algorithm %s%s, ", chosen->id, forced ? ", forced" : "");
     to += describe(&candidates[chosen - table->rows], to, LINE);
     for (size_t i = 0; i < table->count; i++) {
