@@ -36,10 +36,10 @@ def _torch_bits(value: Any) -> np.ndarray[Any, Any]:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     name = str(value.dtype).removeprefix("torch.")
-    bits = value.detach().view({1: torch.uint8, 2: torch.int16}[value.element_size()]).numpy()
+    bits = value.detach().view({1: torch.uint8, 2: torch.int16}[value.element_size()])
     import ml_dtypes
 
-    result: np.ndarray[Any, Any] = bits.view(getattr(ml_dtypes, name))
+    result: np.ndarray[Any, Any] = np.from_dlpack(bits).view(getattr(ml_dtypes, name))
     return result
 
 
