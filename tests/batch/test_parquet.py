@@ -89,14 +89,13 @@ def start(source, target, *more, **options):
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options)
 
 
+def children_of(pid):
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
 def workers_of(pid):
-    """The worker processes of a driver."""
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if b"spawn_main" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
+    """The worker processes of a driver: they are forked from the child that loads the model."""
+    return [worker for child in children_of(pid) for worker in children_of(child)]
 
 
 def wait_for_records(target, count, process):
@@ -229,14 +228,21 @@ def dies(folder, how):
     return compute
 
 
+def loads_nothing(folder, how):
+    if how == "load":
+        os._exit(8)
+
+
 def test_workers_that_die(tmp_path):
     blocks = [Block(i, "file", i, 1) for i in range(4)]
-    answers = dict((block.index, record) for block, record in _pool.compute_all(blocks, 2, dies, (tmp_path, "once")))
+    answers = dict((block.index, record) for block, record in _pool.compute_all(blocks, 2, loads_nothing, dies, (tmp_path, "once")))
     assert answers == {i: {"index": i} for i in range(4)}
     with pytest.raises(WorkerDied, match="3 workers ended at file, row group 1, the last with exit code -9"):
-        list(_pool.compute_all(blocks, 2, dies, (tmp_path, "always")))
+        list(_pool.compute_all(blocks, 2, loads_nothing, dies, (tmp_path, "always")))
     with pytest.raises(WorkerDied, match="before it was ready, exit code 7"):
-        list(_pool.compute_all(blocks, 2, dies, (tmp_path, "setup")))
+        list(_pool.compute_all(blocks, 2, loads_nothing, dies, (tmp_path, "setup")))
+    with pytest.raises(WorkerDied, match="the process that loads the model ended, exit code 8"):
+        list(_pool.compute_all(blocks, 2, loads_nothing, dies, (tmp_path, "load")))
 
 
 # ---- Refusals ------------------------------------------------------------------------------------------------------

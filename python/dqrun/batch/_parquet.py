@@ -67,11 +67,15 @@ def _pyarrow(module: str = "pyarrow") -> Any:
 # ---- In a worker ---------------------------------------------------------------------------------------------------
 
 
+def _load(predictor: Predictor, target: pathlib.Path, id_column: str, batch_size: int) -> None:
+    """Loads the model and packs its weights, in the parent of the workers."""
+    predictor.warm_up(batch_size)
+
+
 def _setup(predictor: Predictor, target: pathlib.Path, id_column: str, batch_size: int) -> Callable[[Block], dict[str, Any]]:
-    """Loads the model and returns the function that computes a block."""
+    """Returns the function that computes a block."""
     pa = _pyarrow()
     pa.set_cpu_count(1)
-    predictor.session  # noqa: B018: loads it
     return lambda block: _compute(predictor, block, target, id_column, batch_size)
 
 
@@ -225,7 +229,7 @@ def run_parquet(model: ModelSource, source: Path | Sequence[Path], target: Path,
         target: the folder of the results; made if it is not there. It may be empty, or have been begun by the same run.
         id_column: a column that is copied to the results and to the table of errors.
         inputs, outputs: columns, as for :class:`Predictor`.
-        workers: processes; each computes on one core and holds the model and one batch.
+        workers: processes; each computes on one core. They share the model's weights, and each holds one batch.
         batch_size: rows of a run.
         resume: True goes on with what an earlier run left; False refuses a target that has results.
         progress: called after each block; None shows a line if standard error is a terminal.
@@ -286,7 +290,7 @@ def _run(predictor: Predictor, blocks: Sequence[Block], target: pathlib.Path, id
 
     terminal = _Terminal()
     show = progress or terminal
-    answers = _pool.compute_all(waiting, workers, _setup, (predictor, target, id_column, batch_size))
+    answers = _pool.compute_all(waiting, workers, _load, _setup, (predictor, target, id_column, batch_size))
     try:
         for finished, (block, record) in enumerate(answers, len(done) + 1):
             if isinstance(record, BaseException):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes that compute blocks. A worker that is killed loses one block, which another one computes."""
+"""Worker processes that compute blocks. A worker that is killed loses one block, which another one computes.
+
+The workers are forked from one process, which loads the model and packs its weights: they share that memory."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import collections
 import contextlib
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.reduction
 import os
 import pickle
 import signal
@@ -45,8 +48,6 @@ def _sendable(error: BaseException) -> BaseException:
 
 def _work(pipe: Any, setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
     """A worker: answers each block with ``(record, None)`` or ``(None, exception)``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the driver, which ends its workers
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
         compute = setup(*arguments)
@@ -66,51 +67,128 @@ def _work(pipe: Any, setup: Callable[..., Compute], arguments: tuple[Any, ...]) 
         pipe.send(answer)
 
 
-class _Worker:
-    """A process, its pipe, and the block that it computes."""
+def _fork_workers(requests: Any, load: Callable[..., None], setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
+    """The parent of the workers. A request is None and the descriptor of a pipe, for a worker, or the number of a process that has
+    been killed or has ended, for its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the driver, which ends its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        load(*arguments)
+        requests.send(None)
+    except Exception as why:
+        requests.send(_sendable(why))
+        return
+    while True:
+        try:
+            number = requests.recv()
+        except EOFError:
+            return
+        if number is not None:
+            requests.send(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]))
+            continue
+        pipe = multiprocessing.connection.Connection(multiprocessing.reduction.recv_handle(requests))
+        number = os.fork()
+        if number == 0:
+            requests.close()
+            try:
+                _work(pipe, setup, arguments)
+            finally:
+                os._exit(0)
+        pipe.close()
+        requests.send(number)
 
-    def __init__(self, setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
-        self.pipe, theirs = _spawn.Pipe()
-        self.process = _spawn.Process(target=_work, args=(theirs, setup, arguments), daemon=True)
+
+class _Parent:
+    """The process that loads the model and forks the workers."""
+
+    def __init__(self, load: Callable[..., None], setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
+        self._requests, theirs = _spawn.Pipe()
+        self._process = _spawn.Process(target=_fork_workers, args=(theirs, load, setup, arguments), daemon=True)
         # The child begins with SIGINT blocked, so that Ctrl-C does not interrupt its start.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process.start()
+            self._process.start()
         finally:
             theirs.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def wait_until_loaded(self) -> None:
+        """Raises what `load` raised."""
+        error = self._answer()
+        if error is not None:
+            raise error
+
+    def fork(self, pipe: Any) -> int:
+        """The number of a new worker, which answers at `pipe`."""
+        self._send(None)
+        multiprocessing.reduction.send_handle(self._requests, pipe.fileno(), self._process.pid)
+        return int(self._answer())
+
+    def exit_code(self, number: int) -> int:
+        """Waits for the end of a worker."""
+        self._send(number)
+        return int(self._answer())
+
+    def _send(self, request: int | None) -> None:
+        with contextlib.suppress(OSError):  # the read of the answer tells
+            self._requests.send(request)
+
+    def _answer(self) -> Any:
+        try:
+            return self._requests.recv()
+        except (EOFError, OSError):
+            self._process.join(5)
+            raise WorkerDied(f"the process that loads the model ended, exit code {self._process.exitcode}. A script that calls "
+                             "run_parquet needs `if __name__ == \"__main__\":` around the call, as processes import the script") from None
+
+    def end(self) -> None:
+        self._requests.close()
+        self._process.kill()
+        self._process.join()
+
+
+class _Worker:
+    """A process, its pipe, and the block that it computes."""
+
+    def __init__(self, parent: _Parent) -> None:
+        self._parent = parent
+        self.pipe, theirs = _spawn.Pipe()
+        with theirs:
+            self._number = parent.fork(theirs)
         self.ready, self.block = False, None
 
     ready: bool
     block: Block | None
 
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join(5)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+    def end(self) -> int:
+        """Ends the process and returns its exit code."""
+        os.kill(self._number, signal.SIGKILL)
         self.pipe.close()
+        return self._parent.exit_code(self._number)
 
 
-def compute_all(blocks: Iterable[Block], workers: int, setup: Callable[..., Compute],
+def compute_all(blocks: Iterable[Block], workers: int, load: Callable[..., None], setup: Callable[..., Compute],
                 arguments: tuple[Any, ...]) -> Iterator[tuple[Block, dict[str, Any] | BaseException]]:
     """Gives each block with its record, or with what it raised, in the order in which they finish.
 
-    Each of the `workers` processes calls ``setup(*arguments)`` once and the function that it returns for its blocks. Closing the
-    iterator ends the processes.
+    The parent of the workers calls ``load(*arguments)``, which starts no thread. Each of the `workers` processes calls
+    ``setup(*arguments)`` once and the function that it returns for its blocks. Closing the iterator ends the processes.
 
     Raises:
-        WorkerDied: a worker ended before it was ready, or MAX_DEATHS_PER_BLOCK workers ended with the same block.
-        Exception: what `setup` raised.
+        WorkerDied: the parent ended, a worker ended before it was ready, or MAX_DEATHS_PER_BLOCK workers ended with the same block.
+        Exception: what `load` or `setup` raised.
     """
     waiting = collections.deque(blocks)
     deaths: collections.Counter[int] = collections.Counter()
     crew: list[_Worker] = []
+    if not waiting:
+        return
+    parent = _Parent(load, setup, arguments)
     try:
+        parent.wait_until_loaded()
         while waiting or any(worker.block for worker in crew):
             while len(crew) < min(workers, len(waiting) + sum(worker.block is not None for worker in crew)):
-                crew.append(_Worker(setup, arguments))
+                crew.append(_Worker(parent))
             for worker in crew:
                 if worker.ready and worker.block is None and waiting:
                     worker.block = waiting.popleft()
@@ -134,17 +212,17 @@ def compute_all(blocks: Iterable[Block], workers: int, setup: Callable[..., Comp
                     raise error
                 worker.ready = True
     finally:
-        for worker in crew:
-            worker.end()
+        with contextlib.suppress(WorkerDied):  # the workers end with the driver then
+            for worker in crew:
+                worker.end()
+        parent.end()
 
 
 def _bury(worker: _Worker, deaths: collections.Counter[int]) -> None:
     """Counts the death of a worker; raises WorkerDied if another one would fare no better."""
-    worker.end()
-    code = worker.process.exitcode
+    code = worker.end()
     if not worker.ready:
-        raise WorkerDied(f"a worker ended before it was ready, exit code {code}. A script that calls run_parquet needs "
-                         "`if __name__ == \"__main__\":` around the call, as workers import the script")
+        raise WorkerDied(f"a worker ended before it was ready, exit code {code}")
     if worker.block is not None:
         deaths[worker.block.index] += 1
         if deaths[worker.block.index] >= MAX_DEATHS_PER_BLOCK:

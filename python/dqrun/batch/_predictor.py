@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import os
 import threading
@@ -157,6 +158,19 @@ class Predictor:
     def session(self) -> Session:
         """The session, which predictors of the same model share in a process."""
         return self._source.session(self._threads)
+
+    def warm_up(self, rows: int) -> None:
+        """Loads the model and, if its inputs declare all dimensions after the first, runs it on `rows` rows of zeros.
+
+        The first run plans the steps and packs the weights: processes that are forked afterwards share them. A model that refuses
+        zeros is loaded all the same."""
+        session = self.session
+        infos = [info for info in session.inputs if info.name in self._inputs]
+        if any(info.shape is None or info.dtype is None or not all(isinstance(dim, int) for dim in info.shape[1:]) for info in infos):
+            return
+        with contextlib.suppress(*_ROW_ERRORS):
+            session.run(list(self._outputs), {info.name: np.zeros((self._fixed_rows or rows, *info.shape[1:]), info.dtype)
+                                              for info in infos})
 
     @property
     def sha256(self) -> str:
