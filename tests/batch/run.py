@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel, installs it beside pandas and pyarrow, and runs the tests of dqrun.batch there.
+"""Builds the wheel, installs it beside pandas, pyarrow, Ray and Dask, and runs the tests of dqrun.batch there.
 
     tests/batch/run.py BUILD [PYTEST-ARGUMENT…]     (from the root of the sources)
 
-The environment is BUILD/batch; it is kept while requirements.txt is the same. The last line is `N passed, N failed, N skipped`."""
+The environment is BUILD/batch; it is kept while requirements.txt is the same. Spark is tested if pyspark is installed in it, and Java. The last line is `N passed, N failed, N skipped`."""
 
 import filecmp
 import os
@@ -15,7 +15,10 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-ROOT = FOLDER.parent.parent
+sys.path.insert(0, str(FOLDER.parent / "python"))
+
+from wheel import ROOT, build_wheel  # noqa: E402
+
 REQUIREMENTS = FOLDER / "requirements.txt"
 
 
@@ -34,11 +37,7 @@ def make_environment(folder):
         run(sys.executable, "-m", "venv", folder).check_returncode()
         run(python, "-m", "pip", "install", "-q", "cffi", "-r", REQUIREMENTS).check_returncode()
         shutil.copy(REQUIREMENTS, kept)
-    wheels = ROOT / "build-wheel" / "dist"
-    shutil.rmtree(wheels, ignore_errors=True)
-    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, f"-Cbuild-dir={ROOT / 'build-wheel' / 'build'}",
-        ROOT).check_returncode()
-    run(python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", *wheels.glob("dqrun-*.whl")).check_returncode()
+    run(python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", build_wheel(python)).check_returncode()
     return python
 
 

@@ -4,8 +4,7 @@
 
     tests/python/run.py BUILD [PYTEST-ARGUMENT…]     (from the root of the sources)
 
-The wheel is built in build-wheel/, from a source distribution if all changes are committed (git is what makes one), the environment
-made in BUILD/python. Besides pytest's tests: the wheel's size, tag and what it
+The environment is BUILD/python; wheel.py says how the wheel is built. Besides pytest's tests: the wheel's size, tag and what it
 is linked with; the annotations under mypy --strict; docs/python.md as doctest. The last line is `N passed, N failed, N skipped`."""
 
 import pathlib
@@ -14,46 +13,10 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from wheel import ROOT, build_wheel, run
+
 MOST_BYTES = 2 * 1024 * 1024
 TOOLS = ["auditwheel", "mypy", "pytest", "onnx==1.23.2", "onnxruntime==1.32.0", "ml_dtypes", "numpy"]
-
-
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          **options)
-    print(done.stdout)
-    if done.returncode:
-        raise AssertionError(f"{command[0]} ended with exit code {done.returncode}")
-    return done.stdout
-
-
-def unpacked_sdist(folder):
-    """The unpacked source distribution, or None: outside of git, and with changes that are not committed, there is none to test."""
-    status = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if status.returncode or status.stdout:
-        return None
-    tools = folder / "tools"
-    run(sys.executable, "-m", "venv", tools)
-    run(tools / "bin" / "python", "-m", "pip", "install", "-q", "build")
-    run(tools / "bin" / "python", "-m", "build", "-q", "--sdist", "-o", folder / "dist", ROOT)
-    archive, = (folder / "dist").glob("dqrun-*.tar.gz")
-    shutil.rmtree(folder / "source", ignore_errors=True)
-    shutil.unpack_archive(archive, folder / "source", filter="data")
-    source, = (folder / "source").iterdir()
-    return source
-
-
-def build_wheel(python):
-    folder = ROOT / "build-wheel"
-    shutil.rmtree(folder / "dist", ignore_errors=True)
-    source = unpacked_sdist(folder)
-    print("the wheel is built from", "a source distribution" if source else "the work tree")
-    # Sources of another folder would confuse the incremental build of the work tree.
-    build = folder / ("build-sdist" if source else "build")
-    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder / "dist", "-Cbuild-dir=" + str(build), source or ROOT)
-    wheel, = (folder / "dist").glob("dqrun-*.whl")
-    return wheel
 
 
 def check_wheel(python, wheel):
