@@ -165,12 +165,15 @@ class Predictor:
         The first run plans the steps and packs the weights: processes that are forked afterwards share them. A model that refuses
         zeros is loaded all the same."""
         session = self.session
-        infos = [info for info in session.inputs if info.name in self._inputs]
-        if any(info.shape is None or info.dtype is None or not all(isinstance(dim, int) for dim in info.shape[1:]) for info in infos):
-            return
+        feeds = {}
+        for info in session.inputs:
+            if info.name in self._inputs:
+                if info.shape is None or info.dtype is None or not all(isinstance(dim, int) for dim in info.shape[1:]):
+                    return
+                shape: Any = (self._fixed_rows or rows, *info.shape[1:])
+                feeds[info.name] = np.full(shape, "" if info.dtype == object else 0, info.dtype)
         with contextlib.suppress(*_ROW_ERRORS):
-            session.run(list(self._outputs), {info.name: np.zeros((self._fixed_rows or rows, *info.shape[1:]), info.dtype)
-                                              for info in infos})
+            session.run(list(self._outputs), feeds)
 
     @property
     def sha256(self) -> str:
