@@ -174,6 +174,25 @@ static const char *explain(const dq_op_call *call, const dq_algorithm_table *tab
     return text;
 }
 
+const dq_algorithm *dq_algorithm_cheapest(dq_algorithm_family family, const void *problem, unsigned isa)
+{
+    const dq_algorithm_table *table = tables[family];
+    const int result = table->result ? table->result(problem) : table->rows[0].result;
+    const dq_algorithm *cheapest = NULL;
+    double least = HUGE_VAL;
+    for (const dq_algorithm *row = table->rows; row < table->rows + table->count; row++) {
+        if (row->result != result || !row->is_applicable(problem, NULL))
+            continue;
+        const dq_algorithm_work work = row->work(problem);
+        const double cost = dq_algorithm_cost(row, &work, isa);
+        if (!cheapest || cost < least) {
+            cheapest = row;
+            least = cost;
+        }
+    }
+    return cheapest;
+}
+
 dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, const void *problem,
                               const dq_algorithm **row, dq_error *err)
 {

@@ -43,7 +43,8 @@ typedef struct dq_algorithm {
     int result;          /**< rows of equal numbers give equal bits */
     bool (*is_applicable)(const void *problem, dq_reason *reason);
     dq_algorithm_work (*work)(const void *problem);
-    /** Called by the operator whose table it is, with its state. */
+    /** Called by the operator whose table it is, with its state. NULL: the operator knows what to do by the
+     * row. */
     dq_status (*prepare)(dq_op_call *call, void *state, dq_error *err);
     void (*run)(const dq_op_call *call, const void *state, const void *operands);
 } dq_algorithm;
@@ -88,6 +89,10 @@ double dq_algorithm_cost(const dq_algorithm *row, const dq_algorithm_work *work,
  * DQ_INVALID_ARGUMENT: call->forced names a row that is not applicable. */
 dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, const void *problem,
                               const dq_algorithm **row, dq_error *err);
+
+/** The row of the lowest cost, for a product that is part of another algorithm: nothing is recorded, and none
+ * can be forced. */
+const dq_algorithm *dq_algorithm_cheapest(dq_algorithm_family family, const void *problem, unsigned isa);
 
 /** In run, of a row without operands: runs it, unless there is no element of output 0 to compute. */
 static inline void dq_algorithm_run(const dq_op_call *call, const dq_algorithm *row, const void *state)

@@ -158,6 +158,22 @@ def matmul_shapes(small):
     return shapes
 
 
+def matmul_s8(small):
+    random = np.random.default_rng(6)
+    shapes = matmul_shapes(small) + [(m, 48, 80) for m in (2, 3, 4, 7, 13)]
+    if not small:
+        shapes += [(m, k, n) for m in (2, 3, 4, 6, 8, 12, 24) for k, n in ((768, 768), (1024, 8192), (128, 64))] + [(1, 64, 64), (1, 512, 512)]
+    for i, (m, k, n) in enumerate(shapes):
+        a_type, b_type = ((np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8))[i % 3]
+        a, b = codes(random, a_type, (m, k)), np.clip(np.rint(random.normal(0, 36, (k, n))), -127, 127).astype(np.int8)
+        b = b if b_type == np.int8 else (b.astype(np.int16) + 128).astype(np.uint8)
+        constants = dict(a_zero=a_type(3), b_zero=b_type(0 if b_type == np.int8 else 128))
+        node = helper.make_node("MatMulInteger", ["a", "b", "a_zero", "b_zero"], ["y"])
+        shape = f"{np.dtype(a_type)} {np.dtype(b_type)} {m}x{k}x{n}"
+        yield build("matmul_s8", "constant " + shape, node, {"a": a}, {"b": b, **constants}, TensorProto.INT32)
+        yield build("matmul_s8", "run-time " + shape, node, {"a": a, "b": b}, constants, TensorProto.INT32)
+
+
 def matmul_s16(small):
     random = np.random.default_rng(4)
     for i, (m, k, n) in enumerate(matmul_shapes(small)):
@@ -187,7 +203,8 @@ def matmul_f32(small):
         yield build("matmul_f32", "run-time, transposed " + shape, transposed, {"a": a, "b": b.T.copy()}, {"bias": bias}, TensorProto.FLOAT)
 
 
-TABLES = {"conv_s8": conv_s8, "conv_f32": conv_f32, "conv_s16": conv_s16, "matmul_s16": matmul_s16, "matmul_f32": matmul_f32}
+TABLES = {"conv_s8": conv_s8, "conv_f32": conv_f32, "conv_s16": conv_s16, "matmul_s8": matmul_s8,
+          "matmul_s16": matmul_s16, "matmul_f32": matmul_f32}
 
 
 def problems(table, small=True):

@@ -2,6 +2,7 @@
 #include "ops/matmul/int_matmul.h"
 
 #include "base/checked.h"
+#include "ops/matmul/matmul_s8.h"
 
 #include <string.h>
 
@@ -15,7 +16,7 @@ dq_status dq_int_matmul_infer(const dq_op_call *call, uint32_t a, uint32_t b, ui
     return dq_qparam_resolve(call, b_zero, b, DQ_QPARAM_COLUMNS, &mm->s, &mm->b_zero, err);
 }
 
-static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
+static dq_status describe_weights(dq_op_call *call, dq_int_matmul *mm, dq_error *err)
 {
     const dq_matmul_shape *s = &mm->s;
     dq_qweights *w = &mm->w;
@@ -28,7 +29,13 @@ static void describe_weights(const dq_op_call *call, dq_int_matmul *mm)
     w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, mm->b), mm->m, call->in[mm->a]->dtype);
+    const dq_matmul_s8_problem product = {.kernels = call->kernels,
+                                          .rows = mm->m,
+                                          .k = s->k,
+                                          .n = s->n,
+                                          .constant_b = dq_call_constant(call, mm->b),
+                                          .a = call->in[mm->a]->dtype};
+    return dq_matmul_s8_choose(call, &product, w, err);
 }
 
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err)
@@ -37,7 +44,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     bool flat = same_rows && mm->a_zero.single && s->b_batches == 1 && s->a_batches == s->batches;
     mm->m = flat ? s->m * s->batches : s->m;
     mm->batches = flat ? 1 : s->batches;
-    describe_weights(call, mm);
+    DQ_TRY(describe_weights(call, mm, err));
     mm->block_rows = dq_qgemm_block_rows(mm->w.kernel);
     if (mm->block_rows > mm->m)
         mm->block_rows = mm->m ? mm->m : 1;

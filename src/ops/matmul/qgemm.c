@@ -13,21 +13,6 @@ void dq_qgemm_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t
         to[i] = from[i] ^ flip;
 }
 
-void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows, dq_dtype a)
-{
-    enum { FEW = 6, FEW_NEAR = 3, FEW_EACH_RUN = 12, NEAR = 1 << 22, SMALL = 80 << 10 };
-    const dq_qgemm *kernel = kernels->qgemm;
-    double size = (double)w->b.cols * (double)w->b.runs * (double)w->b.run;
-    bool few = rows <= (!constant ? FEW_EACH_RUN : size <= NEAR ? FEW_NEAR : FEW);
-    /* a kernel that has to be made ready for each block wants it to be worth that */
-    few = few || (kernel->done && size * (double)(rows < kernel->mr ? rows : kernel->mr) < SMALL);
-    if (few && kernel->few)
-        w->kernel = kernel->few;
-    else
-        w->kernel = kernel->other_sign && kernel->a_signed != (a == DQ_INT8) ? kernel->other_sign : kernel;
-    w->b.use = few ? DQ_QGEMM_FEW : constant ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
-}
-
 bool dq_qweights_layout(dq_qweights *w)
 {
     size_t nr = w->kernel->nr, total, at;

@@ -21,10 +21,7 @@ typedef struct dq_qweights {
     size_t size; /* of the packed form at most; what is behind its end stays untouched */
 } dq_qweights;
 
-/** Fills in kernel and b.use for weights, whose cols, runs and run are set, that meet `rows` rows of type `a`
- * in a run. Of weights that are in a cache, fewer rows are few. */
-void dq_qweights_use(dq_qweights *w, const dq_kernels *kernels, bool constant, size_t rows, dq_dtype a);
-/** Fills in the last five fields from the others (fields not set must be zero bytes, padding too: the struct
+/** Fills in the last five fields from the others, kernel and b.use by ops/matmul/matmul_s8.h (fields not set must be zero bytes, padding too: the struct
  * is a dq_call_pack key). False when the size does not fit. */
 bool dq_qweights_layout(dq_qweights *w);
 /** *packed: the packed form of input i when it is constant, else NULL. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matmul/qproduct.h"
 
+#include "ops/matmul/matmul_s8.h"
+
 dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weights, size_t rows,
                               dq_qproduct *p, dq_error *err)
 {
@@ -15,7 +17,13 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     w->b.flip = dq_qgemm_flip(call->in[p->input]->dtype, true);
     w->matrices = weights->matrices;
     w->matrix_step = k * n;
-    dq_qweights_use(w, call->kernels, dq_call_constant(call, p->input), rows, DQ_UINT8);
+    const dq_matmul_s8_problem product = {.kernels = call->kernels,
+                                          .rows = rows,
+                                          .k = k,
+                                          .n = n,
+                                          .constant_b = dq_call_constant(call, p->input),
+                                          .a = DQ_UINT8};
+    dq_matmul_s8_use(&product, w);
     p->block_rows = dq_qgemm_block_rows(w->kernel);
     if (weights->together)
         p->block_rows -= p->block_rows % weights->together;

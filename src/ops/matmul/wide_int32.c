@@ -47,7 +47,10 @@ dq_status dq_wide_int32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool
     p->mm.b_zero = (dq_qparam){.input = DQ_WIDE_W_ZERO, .present = true};
     p->mm.b_zero.single = call->in[DQ_WIDE_W_ZERO]->count == 1;
     p->mm.b_zero.step = !p->mm.b_zero.single;
-    return dq_int_matmul_prepare(call, true, &p->mm, err);
+    const dq_op_call outer = *call; /* the step's algorithm is the row of matmul_s16 that this is part of */
+    DQ_TRY(dq_int_matmul_prepare(call, true, &p->mm, err));
+    dq_call_take_algorithm(call, &outer);
+    return DQ_OK;
 }
 
 static void store_floats(const dq_int_sums *sums, float *y)
