@@ -18,9 +18,10 @@ class Problem:
     model: bytes
     feeds: dict
     outputs: list
+    bound: float = 2e-5  # of the difference between rows of different results, relative to the largest
 
 
-def build(table, label, nodes, feeds, constants, out_type, opset=21):
+def build(table, label, nodes, feeds, constants, out_type, opset=21, **more):
     """`nodes`, the last of which gives the output "y", become one step; feeds are inputs of the graph, constants its initializers."""
     inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
               for name, array in feeds.items()]
@@ -29,7 +30,7 @@ def build(table, label, nodes, feeds, constants, out_type, opset=21):
                               [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)],
                               ir_version=10)
-    return Problem(table, label, model.SerializeToString(), feeds, ["y"])
+    return Problem(table, label, model.SerializeToString(), feeds, ["y"], **more)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +149,19 @@ def conv_s16(small):
                         {"x": codes(random, x_type, shape.x_shape())}, constants, helper.np_dtype_to_tensor_dtype(np.dtype(x_type)))
 
 
+def conv_transpose(small):
+    random = np.random.default_rng(8)
+    shapes = [Conv(16, (7, 7), 12, (3, 3), 2), Conv(8, (9, 5), 16, (4, 4), 2), Conv(12, (6, 6), 12, (3, 3), group=4),
+              Conv(4, (10, 10), 5, (2, 2), 3), Conv(6, (20,), 4, (5,), 4)]
+    if not small:
+        shapes += [Conv(64, (14, 14), 32, (4, 4), 2), Conv(128, (16, 16), 64, (2, 2), 2), Conv(32, (28, 28), 32)]
+    for shape in shapes:
+        w = random.standard_normal((shape.channels, shape.out // shape.group, *shape.kernel)).astype(np.float32)
+        x, bias = random.standard_normal(shape.x_shape()).astype(np.float32), random.standard_normal(shape.out).astype(np.float32)
+        node = helper.make_node("ConvTranspose", ["x", "w", "bias"], ["y"], strides=[shape.stride] * len(shape.size), group=shape.group)
+        yield build("conv_transpose", shape.label(), node, {"x": x}, {"w": w, "bias": bias}, TensorProto.FLOAT)
+
+
 def matmul_shapes(small):
     """(M, K, N)"""
     shapes = [(1, 64, 96), (1, 33, 7), (5, 64, 96), (64, 64, 3), (128, 96, 1), (50, 77, 60), (32, 128, 128), (2, 256, 64), (9, 1, 20)]
@@ -203,8 +217,28 @@ def matmul_f32(small):
         yield build("matmul_f32", "run-time, transposed " + shape, transposed, {"a": a, "b": b.T.copy()}, {"bias": bias}, TensorProto.FLOAT)
 
 
-TABLES = {"conv_s8": conv_s8, "conv_f32": conv_f32, "conv_s16": conv_s16, "matmul_s8": matmul_s8,
-          "matmul_s16": matmul_s16, "matmul_f32": matmul_f32}
+def matmul_weight_only(small):
+    random = np.random.default_rng(7)
+    shapes = [(1, 64, 96), (3, 128, 40), (8, 96, 33), (20, 64, 64)]
+    if not small:
+        shapes += [(m, k, n) for m in (1, 2, 4, 8, 16, 64, 256) for k, n in ((768, 768), (2048, 2048), (896, 4864))]
+    for m, k, n in shapes:
+        for bits in (4, 8):
+            block = 32
+            b = random.integers(0, 256, (n, k // block, block * bits // 8), np.uint8)
+            scales = random.uniform(0.001, 0.01, (n, k // block)).astype(np.float32)
+            zeros = random.integers(0, 256, (n, (k // block * bits + 7) // 8), np.uint8)
+            a = random.standard_normal((m, k)).astype(np.float32)
+            for level in (0, 4):
+                node = helper.make_node("MatMulNBits", ["a", "b", "scales", "zeros"], ["y"], domain=MICROSOFT, K=k, N=n, bits=bits,
+                                        block_size=block, accuracy_level=level)
+                yield build("matmul_weight_only", f"{bits} bits, accuracy level {level}, {m}x{k}x{n}", node, {"a": a},
+                            {"b": b, "scales": scales, "zeros": zeros}, TensorProto.FLOAT, bound=0.02 if level else 2e-5)
+
+
+TABLES = {"conv_s8": conv_s8, "conv_f32": conv_f32, "conv_s16": conv_s16, "conv_transpose": conv_transpose, "matmul_s8": matmul_s8,
+          "matmul_s16": matmul_s16, "matmul_f32": matmul_f32,
+          "matmul_weight_only": matmul_weight_only}
 
 
 def problems(table, small=True):

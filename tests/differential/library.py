@@ -84,12 +84,12 @@ class Model:
     def __exit__(self, *exc):
         self.library.lib.dq_model_free(self.handle)
 
-    def run(self, feeds, outputs, isa=None, threads=1, fuse=True, algorithms=None):
+    def run(self, feeds, outputs, isa=None, threads=1, fuse=True, algorithms=None, honor_accuracy_level=False):
         """Arrays of the outputs, and what the planner told."""
         told = []
         log = LOG(lambda _, record: told.append(record.contents.message.decode(errors="replace")))
         options = Options(size=ctypes.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, no_fuse=not fuse,
-                          log=log, algorithms=algorithms.encode() if algorithms else None)
+                          honor_accuracy_level=honor_accuracy_level, log=log, algorithms=algorithms.encode() if algorithms else None)
         with self.session(feeds, options) as session:
             self.library.call("session_run", session)
             return {name: self.output(session, name) for name in outputs}, told
@@ -99,7 +99,8 @@ class Model:
         told, seconds, steps = [], [], []
         log = LOG(lambda _, record: told.append(record.contents.message.decode(errors="replace")))
         trace = TRACE(lambda _, event: steps.append(event.contents.seconds))
-        options = Options(size=ctypes.sizeof(Options), threads=1, isa=isa.encode(), log=log, trace=trace, algorithms=algorithms.encode())
+        options = Options(size=ctypes.sizeof(Options), threads=1, isa=isa.encode(), honor_accuracy_level=True, log=log, trace=trace,
+                          algorithms=algorithms.encode())
         with self.session(feeds, options) as session:
             for i in range(2 + repeat):
                 steps.clear()

@@ -4,6 +4,7 @@
  * group of each image. Positions between strides count as zeros. */
 #include "ops/conv/conv_transpose.h"
 #include "base/checked.h"
+#include "ops/algorithm.h"
 #include "ops/conv/conv_gather.h"
 #include "ops/half_floats.h"
 
@@ -14,9 +15,11 @@ enum { X, W, BIAS };
 
 typedef struct state {
     dq_transposed s;
-    bool by_phases; /* float and narrower; else: */
+    const dq_algorithm *algorithm;
+    /* of phases: */
     dq_transposed_floats floats;
     dq_half_floats halves;
+    /* of gather: */
     dq_bounds bounds; /* dqrun's ConvTranspose */
     dq_fmm mm;
 } state;
@@ -213,21 +216,64 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     }
 }
 
-static dq_status prepare(dq_op_call *call, dq_error *err)
+/* ---- Algorithms --------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    const dq_transposed *s;
+    dq_dtype dtype;
+} problem;
+
+static bool is_phases_applicable(const void *arg, dq_reason *reason)
 {
-    DQ_TRY(dq_call_state(call, sizeof(state), err));
-    state *st = call->state;
-    dq_transposed *s = &st->s;
-    DQ_TRY(read_shape(call, s, err));
-    s->in_size = dq_dims_product(s->in, 0, s->rank);
-    s->out_size = dq_dims_product(s->out, 0, s->rank);
-    s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
-    DQ_TRY(dq_call_bounds(call, &st->bounds, err));
-    st->by_phases = dq_half_floats_take(call->in[X]->dtype) && dq_transposed_fits(s);
-    if (st->by_phases) {
-        DQ_TRY(dq_transposed_prepare(call, W, s, &st->floats, err));
-        return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);
-    }
+    const problem *p = arg;
+    if (!dq_half_floats_take(p->dtype))
+        return dq_not_applicable(reason, "elements are %s, expected floats of 32 bits or fewer",
+                                 dq_dtype_name(p->dtype));
+    return dq_transposed_fits(p->s) || dq_not_applicable(reason, "too many phases, or pads below 0");
+}
+
+static bool is_gather_applicable(const void *arg, dq_reason *reason)
+{
+    return dq_always_applicable(arg, reason);
+}
+
+/* Of all kernel elements, each stride takes some: the products of the formula. */
+static dq_algorithm_work work_of_phases(const void *arg)
+{
+    const dq_transposed *s = ((const problem *)arg)->s;
+    return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
+                                       (double)s->group_in * (double)s->in_size * (double)s->kernel_size};
+}
+
+/* Positions between strides count as zeros. */
+static dq_algorithm_work work_of_gather(const void *arg)
+{
+    const dq_transposed *s = ((const problem *)arg)->s;
+    return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
+                                       (double)s->group_in * (double)s->out_size * (double)s->kernel_size};
+}
+
+static dq_status prepare_phases(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    DQ_TRY(dq_transposed_prepare(call, W, &st->s, &st->floats, err));
+    return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);
+}
+
+static void run_phases(const dq_op_call *call, const void *arg, const void *none)
+{
+    const state *s = arg;
+    (void)none;
+    dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
+                      dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
+                      s->bounds, dq_half_floats_out(call, &s->halves));
+    dq_half_floats_done(call, &s->halves);
+}
+
+static dq_status prepare_gather(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    const dq_transposed *s = &st->s;
     st->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
                       .batches = s->batch * s->group,
                       .m = s->group_out,
@@ -239,22 +285,61 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return dq_fmm_prepare(call, &st->mm, err);
 }
 
+static void run_gather(const dq_op_call *call, const void *arg, const void *none)
+{
+    const state *s = arg;
+    (void)none;
+    const operands o = {
+        .s = s, .x = call->in[X], .w = call->in[W], .bias = dq_call_in(call, BIAS), .out = call->out[0]};
+    dq_fmm_run(call, &s->mm, &o);
+}
+
+/* They add in another order. */
+enum { PHASES, GATHER };
+
+static int result_of(const void *arg)
+{
+    return is_phases_applicable(arg, NULL) ? PHASES : GATHER;
+}
+
+static const dq_algorithm algorithms[] = {
+#define ROW(name, result, summary)                                                                           \
+    {                                                                                                        \
+        "conv_transpose=" #name, summary, result, is_##name##_applicable, work_of_##name, prepare_##name,    \
+            run_##name                                                                                       \
+    }
+    ROW(phases, PHASES, "a convolution of x for each remainder of the place by the stride"),
+    ROW(gather, GATHER,
+        "matrix product of any type; each output gathers its inputs, with zeros between strides")
+#undef ROW
+};
+
+const dq_algorithm_table dq_conv_transpose_algorithms = {.name = "conv_transpose",
+                                                         .summary = "transposed convolution (ConvTranspose)",
+                                                         .result = result_of,
+                                                         .rows = algorithms,
+                                                         .count = sizeof algorithms / sizeof *algorithms};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    dq_transposed *s = &st->s;
+    DQ_TRY(read_shape(call, s, err));
+    s->in_size = dq_dims_product(s->in, 0, s->rank);
+    s->out_size = dq_dims_product(s->out, 0, s->rank);
+    s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
+    DQ_TRY(dq_call_bounds(call, &st->bounds, err));
+    const problem p = {s, call->in[X]->dtype};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_TRANSPOSE, &p, &st->algorithm, err));
+    return st->algorithm->prepare(call, st, err);
+}
+
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    operands o = {
-        .s = s, .x = call->in[X], .w = call->in[W], .bias = dq_call_in(call, BIAS), .out = call->out[0]};
-    if (o.out->count == 0)
-        return DQ_OK;
-    if (!s->by_phases) {
-        dq_fmm_run(call, &s->mm, &o);
-        return DQ_OK;
-    }
-    dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
-                      dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
-                      s->bounds, dq_half_floats_out(call, &s->halves));
-    dq_half_floats_done(call, &s->halves);
+    dq_algorithm_run(call, s->algorithm, s);
     return DQ_OK;
 }
 

@@ -258,6 +258,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         if (i == 2 && !s->gated)
             continue;
         s->products[i] = weights_of(s, &s->layers[i]);
+        s->products[i].few = dq_weights_few(&s->products[i].form);
+        s->products[i].rounded = dq_weights_may_round(call, &s->products[i]);
         DQ_TRY(dq_weights_prepare(call, &s->products[i], err));
         if (!place(&used, s->products[i].scratch_size, 1, 1, &s->products_at[i]))
             return dq_no_memory(err, SIZE_MAX, "packed weights");

@@ -391,9 +391,7 @@ static bool size_digits(dq_weights *w)
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
-    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE
-                 : w->table ? 0
-                            : dq_least(w->rows, dq_weights_few(&w->form));
+    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : dq_least(rows, w->few);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
         !dq_place_size(&w->scratch_size, few, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
@@ -419,11 +417,15 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
     return DQ_OK;
 }
 
+bool dq_weights_may_round(const dq_op_call *call, const dq_weights *w)
+{
+    return call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
+           w->form.bits != 2 && !w->table;
+}
+
 dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     w->scratch_size = 0;
-    w->rounded = call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
-                 w->form.bits != 2 && !w->table;
     DQ_TRY(prepare_order(call, w, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
     /* where codes of any sign stand as the operator has them, those without one begin at 0 */
@@ -581,7 +583,7 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
     job j = job_of(call, w, scratch);
     j.strip = matrix * strips_of(&w->form);
     j.ends = ends;
-    j.few = w->rounded || (m <= dq_weights_few(&w->form) && !w->table);
+    j.few = w->rounded || m <= w->few;
     bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = dq_least(CHUNK, m - j.first);

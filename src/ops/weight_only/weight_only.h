@@ -46,7 +46,7 @@ typedef struct dq_weight_form {
 
 enum { DQ_NO_INPUT = 63 };
 
-/** Rows that take less time as integers. */
+/** The most rows of x that become integers: as many as take less time so. Results depend on it. */
 static inline size_t dq_weights_few(const dq_weight_form *form)
 {
     return form->bits == 8 ? 3 : 8;
@@ -59,7 +59,9 @@ typedef struct dq_weights {
     uint32_t codes, scales, zeros, group_idx, bias; /* inputs, from zeros on they may be DQ_NO_INPUT or left
                                                        out; the bias is the operator's */
     size_t rows;                                    /* of x, at most */
-    bool straight;                                  /* whether runs give a place for results of many rows */
+    size_t few;    /* the most rows of x that become integers, 0 with `table` */
+    bool rounded;  /* x to 8 bits: only where dq_weights_may_round */
+    bool straight; /* whether runs give a place for results of many rows */
     /* by prepare: */
     bool ordered;                                      /* the order of codes is known */
     size_t blocks, words, pieces;                      /* of a column */
@@ -67,12 +69,15 @@ typedef struct dq_weights {
     const void *packed, *packed_scales, *packed_zeros; /* NULL: made in each run */
     bool with_zeros, fractions;                        /* as in dq_nbits */
     float middle;
-    bool rounded;        /* x to 8 bits */
     size_t row_bytes;    /* of a row's digits and what belongs to them */
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
     size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
     dq_fproduct product; /* of many rows */
 } dq_weights;
+
+/** Whether the node's accuracy_level allows 8-bit activations, the session honors it, and there is a kernel.
+ */
+bool dq_weights_may_round(const dq_op_call *call, const dq_weights *w);
 
 /** In prepare, when the form is filled in and all inputs have the sizes it says. Raises
  * call->worker_scratch_size to what a run wants. */

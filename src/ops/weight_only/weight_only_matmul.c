@@ -10,6 +10,7 @@
  *   DequantizeMatMul: w = DequantizeLinear(b), with parameters for all of it, for columns, or for blocks of
  *                columns */
 #include "base/checked.h"
+#include "ops/algorithm.h"
 #include "ops/rows.h"
 #include "ops/weight_only/weight_only.h"
 
@@ -224,6 +225,71 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
     }
 }
 
+/* ---- Algorithms --------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    const dq_weights *w;
+    bool may_round;
+} problem;
+
+/* The results differ in bits: by rows, type and attributes, which one it is does not depend on the processor.
+ */
+enum { GEMM, INTEGERS, ROUNDED };
+
+static int result_of(const void *arg)
+{
+    const problem *p = arg;
+    if (p->may_round)
+        return ROUNDED;
+    return !p->w->table && p->w->rows <= dq_weights_few(&p->w->form) ? INTEGERS : GEMM;
+}
+
+static bool is_x_integers_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    return !p->w->table || dq_not_applicable(reason, "codes are numbers of a table's values");
+}
+
+static bool is_x_rounded_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    return p->may_round || dq_not_applicable(reason, "accuracy_level is not 4, or not honored");
+}
+
+/* Weights are read once for all rows. */
+static dq_algorithm_work work_of_x_integers(const void *arg)
+{
+    const problem *p = arg;
+    const dq_weight_form *f = &p->w->form;
+    const double size = (double)f->n * (double)f->k;
+    return (dq_algorithm_work){
+        .macs = (double)p->w->rows * size, .bytes = size * f->bits / 8, .calls = (double)p->w->rows};
+}
+
+/* Weights become floats. */
+static dq_algorithm_work work_of_gemm(const void *arg)
+{
+    dq_algorithm_work work = work_of_x_integers(arg);
+    work.bytes *= 32.0 / ((const problem *)arg)->w->form.bits;
+    return work;
+}
+
+static const dq_algorithm algorithms[] = {
+    [GEMM] = {"matmul_weight_only=gemm", "weights become floats, a panel at a time", GEMM,
+              dq_always_applicable, work_of_gemm, NULL, NULL},
+    [INTEGERS] = {"matmul_weight_only=x_integers",
+                  "few rows of x as integers of up to 22 bits, weights as they are", INTEGERS,
+                  is_x_integers_applicable, work_of_x_integers, NULL, NULL},
+    [ROUNDED] = {"matmul_weight_only=x_rounded", "x rounded to 8 bits a block, as accuracy_level 4 allows",
+                 ROUNDED, is_x_rounded_applicable, work_of_x_integers, NULL, NULL}};
+
+const dq_algorithm_table dq_matmul_weight_only_algorithms = {
+    .name = "matmul_weight_only",
+    .summary = "matrix product of floats with weights of 2, 4 or 8 bits (MatMulNBits, MatMulBnb4)",
+    .result = result_of,
+    .rows = algorithms,
+    .count = sizeof algorithms / sizeof *algorithms};
+
 /* ---- The operators ------------------------------------------------------------------------------------ */
 
 typedef dq_status (*resolve_fn)(const dq_op_call *call, dq_weights *w, dq_error *err);
@@ -244,6 +310,11 @@ static dq_status prepare_with(dq_op_call *call, resolve_fn resolve, dq_error *er
     DQ_TRY(dq_call_state(call, sizeof(dq_weights), err));
     dq_weights *w = call->state;
     DQ_TRY(resolve(call, w, err));
+    const problem p = {w, dq_weights_may_round(call, w)};
+    const dq_algorithm *algorithm;
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_WEIGHT_ONLY, &p, &algorithm, err));
+    w->few = algorithm == &algorithms[INTEGERS] ? w->rows : 0;
+    w->rounded = algorithm == &algorithms[ROUNDED];
     DQ_TRY(dq_weights_prepare(call, w, err));
     call->scratch_size = w->scratch_size;
     return DQ_OK;
