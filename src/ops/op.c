@@ -9,13 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DQ_OP(domain, op_name, first, last, impl) extern const dq_op_impl impl;
+#define DQ_OP(domain, op_name, first, last, impl, traits) extern const dq_op_impl impl;
 #include "ops/ops.def"
 #undef DQ_OP
 
 static const dq_op registry[] = {
-#define DQ_OP(op_domain, op_name, op_first, op_last, op_impl)                                                \
-    {.domain = op_domain, .name = #op_name, .first = op_first, .last = op_last, .impl = &op_impl},
+#define DQ_OP(op_domain, op_name, op_first, op_last, op_impl, op_traits)                                     \
+    {.domain = op_domain,                                                                                    \
+     .name = #op_name,                                                                                       \
+     .first = op_first,                                                                                      \
+     .last = op_last,                                                                                        \
+     .impl = &op_impl,                                                                                       \
+     .traits = op_traits},
 #include "ops/ops.def"
 #undef DQ_OP
 };

@@ -83,10 +83,21 @@ typedef struct dq_op_impl {
     unsigned flags;
 } dq_op_impl;
 
+/** What is true of an operator whatever its attributes are. Rewrites ask for these, not for names. */
+enum {
+    DQ_TRAIT_ELEMENTWISE = 1 << 0, /* an output element depends on the elements at its place, by broadcast */
+    DQ_TRAIT_CONTINUOUS = 1 << 1,  /* computes numbers, without jumps: a small change of an input makes a
+                                      small one */
+    DQ_TRAIT_DATA_MOVEMENT = 1 << 2, /* output elements are those of input 0, in other places or shapes */
+    DQ_TRAIT_COPIES = 1 << 3,        /* output elements are those of any input: Concat, Where, Pad */
+    DQ_TRAIT_SELECTS = 1 << 4        /* an output element is the greatest or least of some of input 0 */
+};
+
 typedef struct dq_op {
     const char *domain, *name;
     int first, last; /* since_versions that the implementation covers */
     const dq_op_impl *impl;
+    unsigned traits; /* DQ_TRAIT_… */
 } dq_op;
 
 struct dq_op_call {

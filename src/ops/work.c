@@ -3,7 +3,7 @@
 
 #include "ops/matmul/einsum.h"
 
-#define DQ_OP(domain, op_name, first, last, impl) extern const dq_op_impl impl;
+#define DQ_OP(domain, op_name, first, last, impl, traits) extern const dq_op_impl impl;
 #include "ops/ops.def"
 #undef DQ_OP
 

@@ -124,7 +124,7 @@ static void claim(cover *c, const dq_node *node, uint32_t step, const dq_node *w
     const bool same = strcmp(node->op_type, written->op_type) == 0;
     if (same && rank == FOR)
         rank = SAME;
-    if (!same && dq_match_is_data_movement(node))
+    if (!same && dq_match_trait(node, DQ_TRAIT_DATA_MOVEMENT))
         rank += MOVES;
     if (rank < c->rank[written->position]) {
         c->rank[written->position] = (uint8_t)rank;

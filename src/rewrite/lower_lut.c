@@ -17,22 +17,6 @@
 
 enum { CODES = 256, MOST_NODES = 32, MOST_LEAVES = 8 };
 
-/* Element by element, for any shape of its one input that is not a scalar constant. */
-static bool is_elementwise(const dq_node *node)
-{
-    static const char *const names[] = {
-        "Relu",     "Clip",     "LeakyRelu", "Sigmoid",  "HardSigmoid", "HardSwish", "Tanh",
-        "Erf",      "Exp",      "Log",       "Sqrt",     "Abs",         "Neg",       "Add",
-        "Sub",      "Mul",      "Div",       "Pow",      "Reciprocal",  "Floor",     "Ceil",
-        "Round",    "Min",      "Max",       "Elu",      "Selu",        "Gelu",      "Mish",
-        "Softplus", "Softsign", "Celu",      "Identity", "PRelu",       "Sum",       "ThresholdedRelu",
-        "Sign",     "Sin",      "Cos",       "Atan",     "Shrink",      "Swish",     "Mean"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (dq_match_op(node, names[i]))
-            return true;
-    return false;
-}
-
 typedef struct region {
     dq_node *nodes[MOST_NODES]; /* in topological order */
     uint32_t count;
@@ -116,7 +100,7 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
         return true;
     if (dq_match_dequantized(f, v, false, &x))
         return x.per_tensor && add_leaf(f, r, v, &x, depth);
-    if (!is_elementwise(node) || node->out_count != 1)
+    if (!dq_match_trait(node, DQ_TRAIT_ELEMENTWISE) || node->out_count != 1)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !grow(f, r, node->in[i], depth + 1))
@@ -349,7 +333,7 @@ static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *v
         r->leaf_count = 1;
         return r->leaves[0] == node->in[0] && add_node(r, node);
     }
-    if (!is_elementwise(node) && !dq_match_op(node, "Cast"))
+    if (!dq_match_trait(node, DQ_TRAIT_ELEMENTWISE) && !dq_match_op(node, "Cast"))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && !grow_half(f, r, node->in[i], visits))

@@ -10,6 +10,11 @@ bool dq_match_op(const dq_node *node, const char *op)
     return node && !*node->domain && strcmp(node->op_type, op) == 0;
 }
 
+bool dq_match_trait(const dq_node *node, unsigned traits)
+{
+    return node && node->op && (node->op->traits & traits) != 0;
+}
+
 const dq_tensor *dq_match_constant(const dq_value *v)
 {
     if (!v)

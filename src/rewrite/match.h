@@ -29,6 +29,8 @@ typedef struct dq_quantized {
 
 /** Whether the node is this operator of ai.onnx. */
 bool dq_match_op(const dq_node *node, const char *op);
+/** Whether the node's operator has one of the traits (ops/op.h). */
+bool dq_match_trait(const dq_node *node, unsigned traits);
 /** The constant tensor of a value: an initializer that no caller has overridden, or what a Constant node
  * holds. NULL: none. */
 const dq_tensor *dq_match_constant(const dq_value *v);
@@ -124,8 +126,6 @@ bool dq_match_double_holds(dq_rewriter *f, const dq_node *node, const dq_product
 
 /* ---- Data movement before and after an operator (sink_data_movement.c) -------------------------------- */
 
-/** Whether the node only moves elements, without choosing any or making new ones. */
-bool dq_match_is_data_movement(const dq_node *node);
 /** The value before the nodes that only move elements; of a long chain of them one inside it. */
 const dq_value *dq_match_skip_moves(const dq_rewriter *f, const dq_value *v);
 /** Whether those nodes would do the same to quantized values of these parameters. */

@@ -57,34 +57,6 @@ static bool is_16_bit(const dq_rewriter *f, const dq_value *v)
     return dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 
-static bool is_listed(const char *list, const char *op)
-{
-    char name[64];
-    return snprintf(name, sizeof name, " %s ", op) < (int)sizeof name && strstr(list, name);
-}
-
-static bool computes(const dq_node *node)
-{
-    static const char ops[] =
-        " Abs Add AveragePool BatchNormalization BiasGelu Celu Clip Conv ConvTranspose Cos Div Elu Erf Exp "
-        "FastGelu FusedConv FusedMatMul Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool "
-        "GroupNormalization HardSigmoid HardSwish InstanceNormalization LRN LayerNormalization LeakyRelu Log "
-        "LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mul "
-        "Neg PRelu Pow QuickGelu RMSNormalization Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
-        "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Resize Selu Sigmoid "
-        "SimplifiedLayerNormalization Sin SkipLayerNormalization SkipSimplifiedLayerNormalization Softmax "
-        "Softplus Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Upsample ";
-    return is_listed(ops, node->op_type);
-}
-
-static bool moves(const dq_node *node)
-{
-    static const char ops[] =
-        " Concat DepthToSpace Dropout Expand Flatten Gather GatherElements GatherND Identity Pad Reshape "
-        "Shape Size Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze Where ";
-    return is_listed(ops, node->op_type);
-}
-
 static bool all_fixed(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
@@ -155,7 +127,8 @@ static bool is_member(const pass *p, const dq_node *node)
     if (dq_match_op(node, "Cast"))
         return is_real(f, node->in[0]) && is_real(f, node->out[0]) &&
                (dq_match_dtype(f, node->in[0]) == DQ_FLOAT || dq_match_dtype(f, node->out[0]) == DQ_FLOAT);
-    return is_exit(f, node) || computes(node) || moves(node);
+    return is_exit(f, node) || reads_shape(node) ||
+           dq_match_trait(node, DQ_TRAIT_CONTINUOUS | DQ_TRAIT_DATA_MOVEMENT | DQ_TRAIT_COPIES);
 }
 
 static bool is_read(const pass *p, const dq_node *node)

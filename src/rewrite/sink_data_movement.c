@@ -21,29 +21,10 @@
 
 /* ---- What moves --------------------------------------------------------------------------------------- */
 
-static bool is_among(const dq_node *node, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (dq_match_op(node, names[i]))
-            return true;
-    return false;
-}
-
-bool dq_match_is_data_movement(const dq_node *node)
-{
-    static const char *const names[] = {"Reshape",        "Transpose", "Flatten",      "Squeeze",
-                                        "Unsqueeze",      "Slice",     "Gather",       "Expand",
-                                        "Identity",       "Tile",      "DepthToSpace", "SpaceToDepth",
-                                        "GatherElements", "Split",     "GatherND",     "ReverseSequence"};
-    return is_among(node, names, sizeof names / sizeof *names);
-}
-
-/* Chooses the greatest or least of some elements: their codes are in the same order under a positive scale.
- */
+/* The codes of what it chooses from are in the same order under a positive scale. */
 static bool chooses(const dq_node *node)
 {
-    static const char *const names[] = {"MaxPool", "ReduceMax", "ReduceMin"};
-    return is_among(node, names, sizeof names / sizeof *names);
+    return dq_match_trait(node, DQ_TRAIT_SELECTS);
 }
 
 static bool is_nearest(const dq_node *node)
@@ -80,7 +61,7 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_para
     float value;
     if (!node || node->in_count == 0 || node->in[0] != v || !node->out[0])
         return false;
-    if (dq_match_is_data_movement(node))
+    if (dq_match_trait(node, DQ_TRAIT_DATA_MOVEMENT))
         return node->out_count == 1 || dq_match_op(node, "Split");
     if (chooses(node))
         return node->out_count == 1 && p->scale > 0;

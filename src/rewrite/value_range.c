@@ -347,7 +347,7 @@ static bool of_node(proof *p, const dq_node *node, dq_range *r)
         return fabs((double)dq_node_float(node, "cubic_coeff_a", -0.75f)) <= 4 &&
                fabs((double)dq_node_float(node, "extrapolation_value", 0)) <= 1e6 &&
                finite_input(p, node, 0, &x) && within(r, magnitude(&x) * 1e3 + 1e6);
-    if (dq_match_is_data_movement(node))
+    if (dq_match_trait(node, DQ_TRAIT_DATA_MOVEMENT))
         return range_of(p, node->in[0], r);
     return of_function(p, node, r);
 }
