@@ -14,15 +14,15 @@
 #include "kernels/float_rows.h"
 #include "kernels/fproduct.h"
 #include "kernels/fwinograd.h"
+#include "kernels/gemm_bytesplit_s16s8.h"
+#include "kernels/gemm_s16.h"
 #include "kernels/nbits.h"
 #include "kernels/pool.h"
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
 #include "kernels/qlanes.h"
 #include "kernels/requantize.h"
-#include "kernels/wgemm.h"
 #include "kernels/winograd.h"
-#include "kernels/wquads.h"
 
 #include <stdbool.h>
 #include <stddef.h>

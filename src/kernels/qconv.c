@@ -35,8 +35,8 @@ void dq_qconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t
     pairs_of_taps(x, step, rows, offsets, w, taps, init, n, 2, out);
 }
 
-void dq_wconv_rows_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets, const int16_t *w,
-                     size_t taps, int32_t init, size_t n, int32_t *out)
+void dq_dwconv_rows_s16_c(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                          const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {
     pairs_of_taps(x, step, rows, offsets, w, taps, init, n, 1, out);
 }

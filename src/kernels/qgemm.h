@@ -75,7 +75,7 @@ typedef struct dq_qgemm {
     unsigned mr, nr; /* rows and columns of a tile */
     bool a_signed;   /* A is int8, else uint8 */
     bool dots; /* adds four products at once: two rows of bytes take less time than one of 16-bit codes in
-                  dq_wgemm_fn */
+                  dq_gemm_s16_fn */
     dq_qgemm_panel_size_fn *panel_size;
     dq_qgemm_turned_size_fn *turned_size; /* NULL: the kernel keeps nothing */
     dq_qgemm_pack_fn *pack;

@@ -8,22 +8,22 @@
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
  *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
  *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
- *   Conv, Gemm and MatMul of 16-bit values            → dqrun.WideConv, dqrun.WideMatMul
+ *   Conv, Gemm and MatMul of 16-bit values            → dqrun.QLinearConv16, dqrun.QLinearMatMul16
  *   … of 8-bit values whose sums int32 may not hold   → the same (sum_bounds.c)
- *   MatMul and Gemm of two computed operands          → dqrun.WideMatMul
+ *   MatMul and Gemm of two computed operands          → dqrun.QLinearMatMul16
  *
  * Where int32 may not hold the sums, ConvTranspose and a Conv with a float result stay as they are written.
- * Whether it holds those of two computed operands depends on their shapes: WideMatMul settles it when a plan
- * is made.
+ * Whether it holds those of two computed operands depends on their shapes: QLinearMatMul16 settles it when a
+ * plan is made.
  *
  * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
  * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between
  * (sink_data_movement.c). Sums begin with the bias as int32 in the scale of the products (x_scale * w_scale).
  * One that is float, or quantized in another scale, is rounded for that, and requantizing adds the rest, so
  * that results are those of the formula: by dqrun's QLinearConv and QGemm, where the rest is at most half a
- * quantum of the result, else by WideConv and WideMatMul. Where values have 16 bits it stays a float. Scales
- * of the channels before a depthwise convolution are multiplied with those of its filters and rounded to
- * float. */
+ * quantum of the result, else by QLinearConv16 and QLinearMatMul16. Where values have 16 bits it stays a
+ * float. Scales of the channels before a depthwise convolution are multiplied with those of its filters and
+ * rounded to float. */
 #include "base/checked.h"
 #include "rewrite/epilogue.h"
 #include "rewrite/product.h"
@@ -317,9 +317,10 @@ static dq_node *make_wide(dq_rewriter *f, const dq_product *p, const dq_quantize
         return NULL;
     if (q)
         dq_rewriter_result(f, q, in + 6);
-    dq_node *node = f->failed ? NULL
-                              : dq_rewriter_node(f, "dqrun", conv ? "WideConv" : "WideMatMul", 1, p->node,
-                                                 in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
+    dq_node *node = f->failed
+                        ? NULL
+                        : dq_rewriter_node(f, "dqrun", conv ? "QLinearConv16" : "QLinearMatMul16", 1, p->node,
+                                           in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
     if (node && conv)
         dq_rewriter_copy_attrs(p->node, node);
     if (!node || conv)

@@ -110,13 +110,13 @@ def matmul_with_constant_left(c):
     x = dequantized(c, "a", weights, 2**-7, 0, False)
     w = dequantized(c, "b", full(U8, (k, 3), 255), 2**-9, 0, True)
     y = c.node("MatMul", [x, w], "product")
-    finish(c, "product", y, products(weights, 0, full(U8, (k, 3), 255), 0), Fraction(1, 2**16), S8, "into WideMatMul")
+    finish(c, "product", y, products(weights, 0, full(U8, (k, 3), 255), 0), Fraction(1, 2**16), S8, "into QLinearMatMul16")
 
 
 def gemm_of_columns(c):
     """transA, of two computed operands."""
     k = 33026
-    matmul(c, full(U8, (k, 2), 255), 0, full(U8, (k, 3), 255), 0, U8, "into WideMatMul", True, "Gemm", transA=1)
+    matmul(c, full(U8, (k, 2), 255), 0, full(U8, (k, 3), 255), 0, U8, "into QLinearMatMul16", True, "Gemm", transA=1)
 
 
 def batches(c):
@@ -124,7 +124,7 @@ def batches(c):
     k = 33026
     a, b = c.codes(U8, (2, 3, k)), c.codes(U8, (2, k, 4))
     a[0], b[1] = 255, 255
-    matmul(c, a, 0, b, 0, U8, "into WideMatMul", True)
+    matmul(c, a, 0, b, 0, U8, "into QLinearMatMul16", True)
 
 
 def bias_cases():
@@ -175,7 +175,7 @@ def conv_cases():
             sums = np.stack([first, whole, whole], 1).reshape(1, 2 * group, 3, 1)
             fits = whole.max() <= MOST
             told = ("into ConvIntegerToFloat" if fits else "not fused") if dtype is None else PRODUCT + (
-                "QLinearConv" if fits else "WideConv")
+                "QLinearConv" if fits else "QLinearConv16")
             c.rtol = 3e-7 if fits else 1e-4  # a float sum, as written
             finish(c, "product", y, sums, Fraction(1, 2**16), dtype, told)
         yield f"Conv {name} {channels} {kernel} {group}", build, ()

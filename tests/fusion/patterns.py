@@ -259,10 +259,10 @@ def computed(case):
     if op == "MatMul" and case.chance(0.4):
         case.output(y, np.dtype(np.float32))
         case.rtol, case.atol = 1e-5, 1e-6 * float(a_scale * b_scale) * 70 * 70 * k
-        case.expect("product", "fused with the dequantization of its operands into WideMatMul")
+        case.expect("product", "fused with the dequantization of its operands into QLinearMatMul16")
     else:
         case.quantize("y", case.clip(y), sum_scale(case, k, a_scale, b_scale), case.code_type())
-        case.expect("product", PRODUCT + "WideMatMul")
+        case.expect("product", PRODUCT + "QLinearMatMul16")
 
 
 def matmul_to_float(case):

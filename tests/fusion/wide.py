@@ -48,7 +48,7 @@ def bias(case, channels, scales):
     return [case.dequantize("bias", case.constant("bias_codes", np.rint(values / step).astype(np.int32)), step, None)]
 
 
-def wide_conv(case):
+def qconv16(case):
     x_type, w_type, y_type = draw(case)
     spatial, groups = case.pick(1, 2, 2, 2, 3), case.pick(1, 1, 2, 3)
     inner, filters = case.pick(1, 2, 3, 5, 20), groups * case.pick(1, 2, 5)
@@ -64,7 +64,7 @@ def wide_conv(case):
         attributes["dilations"] = [case.size(1, 2 if min(extent) > 5 else 1) for _ in kernel]
     y = case.node("Conv", [x, w, *bias(case, filters, x_scale * w_scales)], "conv", **attributes)
     result(case, y, x_scale * w_scales, inner * np.prod(kernel), y_type)
-    case.expect("conv", PRODUCT + "WideConv")
+    case.expect("conv", PRODUCT + "QLinearConv16")
 
 
 def wide_gemm(case):
@@ -76,10 +76,10 @@ def wide_gemm(case):
     y = case.node("Gemm", [a, b, *bias(case, n, a_scale * b_scales)], "gemm", transB=turned,
                   alpha=case.pick(1.0, 1.0, 0.5))
     result(case, y, a_scale * b_scales, k, y_type)
-    case.expect("gemm", PRODUCT + "WideMatMul")
+    case.expect("gemm", PRODUCT + "QLinearMatMul16")
 
 
-def wide_matmul(case):
+def qmatmul16(case):
     a_type, b_type, y_type = draw(case)
     m, k, n = case.size(1, 9), case.size(1, 700), case.size(1, 40)
     batch = case.pick((), (), (2,), (2, 3))
@@ -93,10 +93,10 @@ def wide_matmul(case):
     if constant and case.chance(0.5):
         y = case.node("Add", [y, case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))], "add")
     result(case, y, a_scale * b_scales, k, y_type)
-    case.expect("matmul", PRODUCT + "WideMatMul")
+    case.expect("matmul", PRODUCT + "QLinearMatMul16")
 
 
-def wide_matmul_to_float(case):
+def qmatmul16_to_float(case):
     a_type, b_type, _ = draw(case)
     if S8 in (a_type, b_type) or U8 in (a_type, b_type):
         a_type = case.pick(U16, S16)
@@ -108,7 +108,7 @@ def wide_matmul_to_float(case):
         y = case.node("Add", [y, case.constant("bias", case.rng.normal(0, 1, n).astype(np.float32))], "add")
     case.output(y, np.dtype(np.float32))
     case.rtol, case.atol = 1e-5, 1e-6 * float(np.max(a_scale * b_scales)) * 256 * 256 * k
-    case.expect("matmul", "into WideMatMul")
+    case.expect("matmul", "into QLinearMatMul16")
 
 
 def wide_concat(case):
@@ -183,4 +183,4 @@ def sliced(case):
     case.quanta = 0
 
 
-WIDE = {name.__name__: name for name in (sliced, wide_conv, wide_gemm, wide_matmul, wide_matmul_to_float, wide_concat)}
+WIDE = {name.__name__: name for name in (sliced, qconv16, wide_gemm, qmatmul16, qmatmul16_to_float, wide_concat)}

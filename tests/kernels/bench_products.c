@@ -64,9 +64,9 @@ static void run_qconv_rows(call *c)
     make_rows(c, c->k->qconv_rows);
 }
 
-static void run_wconv_rows(call *c)
+static void run_dwconv_rows_s16(call *c)
 {
-    make_rows(c, c->k->wconv_rows);
+    make_rows(c, c->k->dwconv_rows_s16);
 }
 
 enum { SIDE_3X3 = 56, STEP_3X3 = 58 };
@@ -99,21 +99,21 @@ static void run_qconv_codes(call *c)
     c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
 }
 
-static void run_wgemm(call *c)
+static void run_gemm_s16(call *c)
 {
     enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
     static uint32_t offsets[PAIRS];
     const int16_t *const b[] = {Z(int16_t), Z(int16_t) + PAIRS * STEP, Z(int16_t) + 2 * PAIRS * STEP};
     for (size_t p = 0; offsets[1] == 0 && p < PAIRS; p++)
         offsets[p] = (uint32_t)(p * STEP);
-    c->k->wgemm(X(int16_t), PAIRS, b, offsets, DQ_WGEMM_OCTETS, Y(int32_t));
+    c->k->gemm_s16(X(int16_t), PAIRS, b, offsets, DQ_WGEMM_OCTETS, Y(int32_t));
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
 }
 
-static void run_wquads(call *c)
+static void run_gemm_bytesplit_s16s8(call *c)
 {
     enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_WQUADS_DEPTH };
-    const dq_wquads *kernel = c->k->wquads;
+    const dq_gemm_bytesplit_s16s8 *kernel = c->k->gemm_bytesplit_s16s8;
     int32_t *sums = Y(int32_t) + 2 * DQ_WQUADS_SUMS;
     if (kernel->begin)
         kernel->begin();
@@ -125,11 +125,11 @@ static void run_wquads(call *c)
     c->work = (bench_work){.products = 64.0 * DEPTH * DQ_WQUADS_SUMS, .bytes = true};
 }
 
-static void run_wrow(call *c)
+static void run_gemv_s16s8(call *c)
 {
     enum { STEP = DEPTH * DQ_WGEMM_OCTET };
     const int8_t *const b[] = {Z(int8_t), Z(int8_t) + STEP, Z(int8_t) + 2 * STEP};
-    c->k->wrow(X(int16_t), DEPTH / 2, b, Y(int32_t));
+    c->k->gemv_s16s8(X(int16_t), DEPTH / 2, b, Y(int32_t));
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_COLS, .bytes = true};
 }
 
@@ -337,10 +337,10 @@ const measure bench_products[] = {
     PRODUCT(nbits),
     PRODUCT(nbits_rounded),
     PRODUCT(nbits_floats),
-    PRODUCT(wgemm),
-    PRODUCT(wrow),
-    PRODUCT(wconv_rows),
-    PRODUCT(wquads),
+    PRODUCT(gemm_s16),
+    PRODUCT(gemv_s16s8),
+    PRODUCT(dwconv_rows_s16),
+    PRODUCT(gemm_bytesplit_s16s8),
     ROW(requantize_wide),
     PRODUCT(winograd),
     PRODUCT(fblock),

@@ -22,7 +22,7 @@ void check_qconv_pairs(const dq_kernels *k)
 }
 
 /* Elements of x are `apart` from output to output: pairs of their own, or neighbours. */
-static void check_rows(dq_wconv_rows_fn *rows_of, size_t apart)
+static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t apart)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i / 3, &n); i++) {
@@ -57,9 +57,9 @@ void check_qconv_rows(const dq_kernels *k)
     check_rows(k->qconv_rows, 2);
 }
 
-void check_wconv_rows(const dq_kernels *k)
+void check_dwconv_rows_s16(const dq_kernels *k)
 {
-    check_rows(k->wconv_rows, 1);
+    check_rows(k->dwconv_rows_s16, 1);
 }
 
 void check_qconv_3x3(const dq_kernels *k)

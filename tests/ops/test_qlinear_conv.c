@@ -124,7 +124,7 @@ static void check_linear(uint64_t *state, const naive_geometry *g, int kind, con
     int64_t channels = g->group * g->group_out, dim;
     const int64_t one = 1;
     ops_case c;
-    ops_begin(&c, domains[kind], kind == WIDE ? "WideConv" : "QLinearConv", kind ? 1 : 10);
+    ops_begin(&c, domains[kind], kind == WIDE ? "QLinearConv16" : "QLinearConv", kind ? 1 : 10);
     add_attributes(&c, g, state);
     if (kind == 1 || kind == 2)
         ops_int(&c, "channels_last", g->last);
@@ -350,7 +350,7 @@ START_TEST(no_input_channels)
     ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, 1, 1, 2), OPS_VALUES(0, 0));
     ops_end(&c);
 
-    ops_begin(&c, "dqrun", "WideConv", 1);
+    ops_begin(&c, "dqrun", "QLinearConv16", 1);
     ops_in(&c, DQ_UINT16, OPS_DIMS(1, 0, 1, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
     ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(3));
@@ -373,7 +373,7 @@ START_TEST(sums_that_just_fit_and_do_not)
     static const int64_t depths[] = {511, 512, 3000};
     for (int i = 0; i < 3; i++) {
         ops_case c;
-        ops_begin(&c, "dqrun", "WideConv", 1);
+        ops_begin(&c, "dqrun", "QLinearConv16", 1);
         ops_in(&c, DQ_UINT16, OPS_DIMS(1, depths[i], 1, PIXELS), NULL);
         ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
         ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(32768));

@@ -12,7 +12,7 @@
 #ifndef DQ_KERNELS_X86_REQUANTIZE_WIDE_H
 #define DQ_KERNELS_X86_REQUANTIZE_WIDE_H
 
-#include "kernels/wgemm.h"
+#include "kernels/gemm_s16.h"
 
 typedef struct fixed_point {
     double begin;  /* added to shift */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of 16-bit quantized convolutions (conv_s16.def), which are dqrun's operator WideConv. */
+/* The table of 16-bit quantized convolutions (conv_s16.def), which are dqrun's operator QLinearConv16. */
 #ifndef DQ_OPS_CONV_S16_ALGORITHMS_H
 #define DQ_OPS_CONV_S16_ALGORITHMS_H
 
@@ -12,7 +12,7 @@ typedef struct dq_conv_s16_problem {
     bool by_bytes; /* the sums may be those of the bytes of x (dq_wide_by_bytes) */
 } dq_conv_s16_problem;
 
-/* Of each row; prepare and run are wide_conv.c's. */
+/* Of each row; prepare and run are qconv16.c's. */
 #define DQ_ROW(name, summary)                                                                                \
     bool dq_conv_s16_##name##_is_applicable(const void *problem, dq_reason *reason);                         \
     dq_algorithm_work dq_conv_s16_##name##_work(const void *problem);

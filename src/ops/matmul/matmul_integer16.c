@@ -7,7 +7,7 @@
  *   sum of a b = sum of (a - za)(b - zb) + za · sum of (b - zb) + zb · sum of a                      */
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm.h"
-#include "ops/matmul/wide_codes.h"
+#include "ops/matmul/qgemm16_pack.h"
 
 #include <string.h>
 
@@ -54,7 +54,7 @@ static form form_of(const state *st)
     return (form){st->s.b_batches, st->s.k, st->s.n, st->pairs, st->octets};
 }
 
-/* Octets of columns as dq_wgemm_fn wants them, then, of all octets, the sums of columns. */
+/* Octets of columns as dq_gemm_s16_fn wants them, then, of all octets, the sums of columns. */
 static void pack_columns(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
@@ -66,7 +66,7 @@ static void pack_columns(void *packed, const dq_tensor *from, const void *key)
         for (size_t k = 0; k < f->k; k++)
             for (size_t j = 0; j < f->n; j += OCTET) {
                 const size_t at = m * f->octets + j / OCTET, count = f->n - j < OCTET ? f->n - j : OCTET;
-                dq_wcodes_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, codes);
+                dq_qgemm16_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, codes);
                 for (size_t i = 0; i < count; i++) {
                     to[at * octet + k / 2 * 2 * OCTET + 2 * i + k % 2] = codes[i];
                     sums[at * OCTET + i] += (uint32_t)codes[i];
@@ -122,7 +122,7 @@ static void pack_rows(task *t)
         int16_t *to = t->codes + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
         t->sums[i] = 0;
         for (size_t k = 0; k < s->k; k += 2, to += 2 * ROWS) {
-            dq_wcodes_load(a->dtype, a->data, (first + i) * s->k + k, s->k - k < 2 ? 1 : 2, to);
+            dq_qgemm16_load(a->dtype, a->data, (first + i) * s->k + k, s->k - k < 2 ? 1 : 2, to);
             t->sums[i] += (uint32_t)to[0] + (uint32_t)to[1];
         }
         t->sums[i] += (uint32_t)s->k * middle_of(a);
@@ -142,7 +142,7 @@ static void multiply(const task *t, const int16_t *packed, size_t octet, size_t 
         b[o] = packed + (octet + (o < octets ? o : 0)) * size;
     for (size_t i = 0; i < t->rows; i += ROWS) {
         int32_t c[ROWS * COLS];
-        t->call->kernels->wgemm(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, octets, c);
+        t->call->kernels->gemm_s16(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, octets, c);
         for (size_t r = i; r < t->rows && r < i + ROWS; r++) {
             uint32_t *y = dq_data(t->call->out[0], uint32_t) + (t->batch * s->m + t->row + r) * s->n + col;
             for (size_t j = 0; j < cols; j++)

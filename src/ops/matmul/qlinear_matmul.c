@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearMatMul: y = saturate(round(sum * a_scale * b_scale / y_scale) + y_zero_point), rounded once, sum =
  * sum of (a - a_zero_point)(b - b_zero_point). Between 8-bit integers the sum is an int32 that wraps, as the
- * standard allows; with a float8 operand it is a sum of values (wide_matmul.h). A float8 result is the value
- * with its zero point added, rounded once, saturated. Scales are used as doubles, whatever their type. */
+ * standard allows; with a float8 operand it is a sum of values (matmul_float8.h). A float8 result is the
+ * value with its zero point added, rounded once, saturated. Scales are used as doubles, whatever their type.
+ */
 #include "base/codec.h"
 #include "base/exact.h"
 #include "ops/matmul/int_matmul.h"
-#include "ops/matmul/wide_matmul.h"
+#include "ops/matmul/matmul_float8.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct params {
 
 typedef struct state {
     dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
-    dq_wide_matmul wide;
+    dq_matmul_float8 wide;
     bool is_wide;
     params p;
 } state;
@@ -96,7 +97,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     st->wide.b = B;
     st->wide.a_zero = st->mm.a_zero;
     st->wide.b_zero = st->mm.b_zero;
-    return dq_wide_matmul_prepare(call, &st->wide, err);
+    return dq_matmul_float8_prepare(call, &st->wide, err);
 }
 
 /* ---- Scaling sums ------------------------------------------------------------------------------------- */
@@ -250,7 +251,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *st = call->state;
     if (st->is_wide)
-        dq_wide_matmul_run(call, &st->wide, store_row, st);
+        dq_matmul_float8_run(call, &st->wide, store_row, st);
     else
         dq_int_matmul_run(call, &st->mm, store_sums);
     return DQ_OK;

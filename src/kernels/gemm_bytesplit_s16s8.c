@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+enum { ROWS = DQ_WQUADS_ROWS, COLS = DQ_WQUADS_COLS, OCTET = DQ_WQUADS_OCTET, QUAD = 4, LINE = COLS * QUAD };
+
+/* A line of lower bytes, then one of upper ones, for each quad. */
+static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,
+                   uint8_t *to)
+{
+    for (size_t q = 0; q < quads; q++)
+        for (size_t i = 0; i < 4; i++, to += LINE / 2)
+            memcpy(to, x[i % 2] + offsets[q] + i / 2 * upper, LINE / 2);
+}
+
+static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
+                 int32_t *lower, int32_t *upper)
+{
+    (void)sums;
+    for (size_t i = 0; i < panels * ROWS; i++) {
+        const int8_t *row = w + i / ROWS * blocks * DQ_WQUADS_WEIGHTS + i % ROWS * LINE;
+        for (size_t j = 0; j < COLS; j++) {
+            int32_t low = 0, high = 0;
+            for (size_t b = 0; b < blocks; b++)
+                for (size_t k = 0; k < LINE; k++) {
+                    const uint8_t *x = gathered + (b * LINE + k) / QUAD * 2 * LINE + j * QUAD + k % QUAD;
+                    low += row[b * DQ_WQUADS_WEIGHTS + k] * x[0];
+                    high += row[b * DQ_WQUADS_WEIGHTS + k] * (int8_t)x[LINE];
+                }
+            lower[i * COLS + j] = low;
+            upper[i * COLS + j] = high;
+        }
+    }
+}
+
+const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_c = {.gather = gather, .tile = tile};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dq_gemm_s16_fn for vectors of four, an octet after the other. Before this, an instruction set's file
+ * includes its vec_<isa>.h and defines ISA(name). */
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+void ISA(dq_gemm_s16)(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                      const uint32_t *offsets, size_t octets, int32_t *c)
+{
+    enum { ROWS = DQ_WGEMM_ROWS, VECTORS = DQ_WGEMM_OCTET / VF_LANES };
+    for (size_t o = 0; o < octets; o++) {
+        const int16_t *x = a;
+        vi sum[ROWS][VECTORS];
+        for (int i = 0; i < ROWS; i++)
+            for (int v = 0; v < VECTORS; v++)
+                sum[i][v] = vi_set(0);
+        for (size_t p = 0; p < pairs; p++) {
+            const int16_t *z = b[o] + offsets[p];
+            vi w[VECTORS];
+            for (int v = 0; v < VECTORS; v++)
+                w[v] = vi_load(z + 2 * VF_LANES * v);
+            for (int i = 0; i < ROWS; i++, x += 2) {
+                int32_t both;
+                memcpy(&both, x, sizeof both);
+                for (int v = 0; v < VECTORS; v++)
+                    sum[i][v] = vi_add(sum[i][v], vi_dot_16(vi_set(both), w[v]));
+            }
+        }
+        for (int i = 0; i < ROWS; i++)
+            for (int v = 0; v < VECTORS; v++)
+                vi_store(c + i * DQ_WGEMM_COLS + (int)o * DQ_WGEMM_OCTET + v * VF_LANES, sum[i][v]);
+    }
+}

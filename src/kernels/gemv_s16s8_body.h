@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dq_gemv_s16s8_fn over the vector that a vec_<isa>.h defines. Before this, an instruction set's file
+ * includes that header and defines ISA(name). */
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+void ISA(dq_gemv_s16s8)(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c)
+{
+    enum { EACH = DQ_WGEMM_OCTET / VF_LANES, VECTORS = DQ_WGEMM_OCTETS * EACH };
+    vi sum[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        sum[v] = vi_set(0);
+    for (size_t p = 0; p < pairs; p++) {
+        int32_t both;
+        memcpy(&both, x + 2 * p, sizeof both);
+        for (int v = 0; v < VECTORS; v++) {
+            const int8_t *z = b[v / EACH] + 2 * (p * DQ_WGEMM_OCTET + (size_t)(v % EACH) * VF_LANES);
+            sum[v] = vi_add(sum[v], vi_dot_16(vi_set(both), vi_signed_words(z)));
+        }
+    }
+    for (int v = 0; v < VECTORS; v++)
+        vi_store(c + v * VF_LANES, sum[v]);
+}

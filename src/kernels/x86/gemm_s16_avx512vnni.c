@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vpdpwssd adds both products of a pair to a sum. The first two octets of columns are one vector, the third
+ * is half of one. */
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
+
+static inline __m256i load(const int16_t *x)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+/* `octets` is constant in each call, so that sums stay in registers. */
+static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
+                                                       const int16_t *const b[], const uint32_t *offsets,
+                                                       int octets, int32_t *c)
+{
+    __m512i two[ROWS];
+    __m256i one[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        two[i] = _mm512_setzero_si512();
+        one[i] = _mm256_setzero_si256();
+    }
+#pragma GCC unroll 2
+    for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
+        __m256i last = load(b[octets - 1] + *offsets);
+        __m512i first = _mm512_castsi256_si512(load(b[0] + *offsets));
+        if (octets > 1)
+            first = _mm512_inserti64x4(first, load(b[1] + *offsets), 1);
+        for (int i = 0; i < ROWS; i++) {
+            int32_t word;
+            memcpy(&word, a + 2 * i, sizeof word);
+            __m512i both = _mm512_set1_epi32(word);
+            if (octets > 1)
+                two[i] = _mm512_dpwssd_epi32(two[i], first, both);
+            if (octets != 2)
+                one[i] = _mm256_dpwssd_epi32(one[i], last, _mm512_castsi512_si256(both));
+        }
+    }
+    for (int i = 0; i < ROWS; i++, c += COLS) {
+        if (octets > 1)
+            _mm512_storeu_si512(c, two[i]);
+        if (octets != 2)
+            _mm256_storeu_si256((__m256i *)(void *)(c + (octets - 1) * LANES), one[i]);
+    }
+}
+
+void dq_gemm_s16_avx512vnni(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                            const uint32_t *offsets, size_t octets, int32_t *c)
+{
+    if (octets == 3)
+        tile(a, pairs, b, offsets, 3, c);
+    else if (octets == 2)
+        tile(a, pairs, b, offsets, 2, c);
+    else
+        tile(a, pairs, b, offsets, 1, c);
+}
+
+/* Up to 32 outputs: neighbours from x on are those of every second one, those from x + 1 on, of the others.
+ */
+static inline void outputs(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
+                           int32_t init, size_t n, int32_t *out)
+{
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i up = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    const uint32_t some = n < 32 ? (1u << n) - 1 : UINT32_MAX;
+    __m512i even = _mm512_set1_epi32(init), odd = even;
+    for (size_t t = 0; t < taps; t++) {
+        const int16_t *z = x + offsets[t];
+        int32_t word;
+        memcpy(&word, w + 2 * t, sizeof word);
+        even = _mm512_dpwssd_epi32(even, _mm512_loadu_si512(z), _mm512_set1_epi32(word));
+        odd = _mm512_dpwssd_epi32(odd, _mm512_loadu_si512(z + 1), _mm512_set1_epi32(word));
+    }
+    _mm512_mask_storeu_epi32(out, (__mmask16)some, _mm512_permutex2var_epi32(even, low, odd));
+    if (n > 16)
+        _mm512_mask_storeu_epi32(out + 16, (__mmask16)(some >> 16), _mm512_permutex2var_epi32(even, up, odd));
+}
+
+void dq_dwconv_rows_s16_avx512vnni(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                                   const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    for (; rows > 0; rows--, x += step, out += n)
+        for (size_t j = 0; j < n; j += 32)
+            outputs(x + j, offsets, w, taps, init, n - j, out + j);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The planes of input_band.h are filled. */
+#include "ops/codes.h"
+#include "ops/conv/input_band.h"
+#include "ops/matmul/qgemm16_pack.h"
+
+#include <string.h>
+
+/* Where a row of the plane begins in a channel of the input, whose axes are more than two; false: it is all
+ * padding. */
+static bool find_deep_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
+{
+    const dq_window *w = &b->w;
+    int64_t step = w->in[w->rank - 1];
+    *at = 0;
+    for (size_t d = w->rank - 1; d-- > 0; step *= w->in[d]) {
+        int64_t i = (int64_t)(d > 0 ? row % b->extent[d] : row);
+        i = i * (w->kernel[d] == 1 ? w->stride[d] : 1) - w->begin[d];
+        i += d == 0 ? (int64_t)first * w->stride[d] : 0;
+        if (i < 0 || i >= w->in[d])
+            return false;
+        *at += i * step;
+        if (d > 0)
+            row /= b->extent[d];
+    }
+    return true;
+}
+
+static inline bool find_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
+{
+    const dq_window *w = &b->w;
+    if (w->rank != 2)
+        return find_deep_source(b, row, first, at);
+    int64_t i = (int64_t)row * (w->kernel[0] == 1 ? w->stride[0] : 1) - w->begin[0];
+    i += (int64_t)first * w->stride[0];
+    *at = i * w->in[1];
+    return i >= 0 && i < w->in[0];
+}
+
+static size_t rows_of(const dq_wband *b)
+{
+    size_t rows = 1;
+    for (size_t d = 0; d + 1 < b->w.rank; d++)
+        rows *= b->extent[d];
+    return rows;
+}
+
+/* Places `from` to `end` - 1 of a row, or of a column of rows, are of the image: the first is its place `at`,
+ * the next ones are `step` apart. The others are padding. */
+typedef struct stretch {
+    size_t from, end, at, step;
+} stretch;
+
+/* Of n places, of which the first is place `start` of `in`. */
+static stretch inside(int64_t start, int64_t step, int64_t in, int64_t n)
+{
+    int64_t from = start < 0 ? (-start - 1) / step + 1 : 0;
+    int64_t end = in > start ? (in - start - 1) / step + 1 : 0;
+    end = end < n ? end : n;
+    if (from >= end)
+        return (stretch){0};
+    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
+}
+
+static stretch find_stretch(const dq_wband *b, size_t first, size_t phase)
+{
+    const size_t last = b->w.rank - 1;
+    const int64_t stride = b->w.stride[last], before = last == 0 ? (int64_t)first * stride : 0;
+    return inside((int64_t)phase + before - b->w.begin[last], stride, b->w.in[last], (int64_t)b->pitch);
+}
+
+static void fill(int16_t code, size_t n, int16_t *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = code;
+}
+
+/* Every `step`-th of a channel's codes, of 16 bits. */
+static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t flip, int16_t *restrict to)
+{
+    if (step == 1)
+        dq_codes_flip((const int16_t *)from, n, flip, to);
+    else if (step == 2)
+        for (size_t i = 0; i < n; i++)
+            to[i] = (int16_t)(from[i * 2] ^ flip);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = (int16_t)(from[i * step] ^ flip);
+}
+
+/* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */
+#define PAIRS(step)                                                                                          \
+    for (size_t i = 0; i < n; i++) {                                                                         \
+        to[2 * i] = (int16_t)(p[i * (step)] - middle);                                                       \
+        to[2 * i + 1] = (int16_t)(q[i * (step)] - middle);                                                   \
+    }
+#define INTERLEAVE(S, of)                                                                                    \
+    do {                                                                                                     \
+        const S *p = (const S *)x->data + one, *q = (const S *)x->data + (two == SIZE_MAX ? one : two);      \
+        const int32_t middle = of;                                                                           \
+        if (step == 1)                                                                                       \
+            PAIRS(1)                                                                                         \
+        else                                                                                                 \
+            PAIRS(step)                                                                                      \
+        for (size_t i = 0; i < n && two == SIZE_MAX; i++)                                                    \
+            to[2 * i + 1] = 0;                                                                               \
+    } while (0)
+
+static void interleave(const dq_tensor *x, size_t one, size_t two, size_t step, size_t n,
+                       int16_t *restrict to)
+{
+    if (x->dtype == DQ_UINT16)
+        INTERLEAVE(uint16_t, 32768);
+    else if (x->dtype == DQ_INT16)
+        INTERLEAVE(int16_t, 0);
+    else if (x->dtype == DQ_UINT8)
+        INTERLEAVE(uint8_t, 128);
+    else
+        INTERLEAVE(int8_t, 0);
+}
+
+static void pad_pairs(int16_t first, int16_t second, size_t n, int16_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = first;
+        to[2 * i + 1] = second;
+    }
+}
+
+static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t two, size_t n, int16_t pad,
+                       int16_t *to)
+{
+    int16_t second = two == SIZE_MAX ? 0 : pad;
+    pad_pairs(pad, second, s->from, to);
+    interleave(x, one + s->at, two == SIZE_MAX ? two : two + s->at, s->step, s->end - s->from,
+               to + 2 * s->from);
+    pad_pairs(pad, second, n - s->end, to + 2 * s->end);
+}
+
+static size_t channel_size(const dq_wband *b)
+{
+    size_t size = 1;
+    for (size_t d = 0; d < b->w.rank; d++)
+        size *= (size_t)b->w.in[d];
+    return size;
+}
+
+void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                   int16_t pad, int16_t *to)
+{
+    const size_t rows = rows_of(b), channel = channel_size(b);
+    for (size_t i = 0; i < rows * b->phases; i++) {
+        const size_t row = i / b->phases;
+        stretch s = find_stretch(b, first, b->phase[i % b->phases]);
+        int64_t source;
+        if (find_source(b, row, first, &source))
+            s.at += (size_t)source;
+        else
+            s = (stretch){0};
+        for (size_t c = 0; c < channels; c += 2) {
+            size_t one = at + c * channel;
+            fill_pairs(&s, x, one, c + 1 < channels ? one + channel : SIZE_MAX, b->pitch, pad,
+                       to + c / 2 * b->plane + 2 * i * b->pitch);
+        }
+    }
+}
+
+/* Bytes of four places, `step` apart. */
+static inline __attribute__((always_inline)) void split_quads(const uint16_t *const x[4], size_t at,
+                                                              size_t step, size_t n, uint16_t flip,
+                                                              uint16_t *restrict low, uint16_t *restrict high)
+{
+    const uint16_t *x0 = x[0] + at, *x1 = x[1] + at, *x2 = x[2] + at, *x3 = x[3] + at;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t a = x0[i * step] ^ flip, b = x1[i * step] ^ flip;
+        const uint16_t c = x2[i * step] ^ flip, d = x3[i * step] ^ flip;
+        low[2 * i] = (uint16_t)((a & 255) | b << 8);
+        low[2 * i + 1] = (uint16_t)((c & 255) | d << 8);
+        high[2 * i] = (uint16_t)(a >> 8 | (b & 0xff00));
+        high[2 * i + 1] = (uint16_t)(c >> 8 | (d & 0xff00));
+    }
+}
+
+static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t flip, size_t n, int16_t pad,
+                       int16_t *low, int16_t *high)
+{
+    const size_t count = s->end - s->from;
+    uint16_t *lower = (uint16_t *)low + 2 * s->from, *upper = (uint16_t *)high + 2 * s->from;
+    memset(low, pad & 255, s->from * 4);
+    memset(high, (uint16_t)pad >> 8, s->from * 4);
+    if (s->step == 1)
+        split_quads(x, s->at, 1, count, flip, lower, upper);
+    else
+        split_quads(x, s->at, s->step, count, flip, lower, upper);
+    memset(low + 2 * s->end, pad & 255, (n - s->end) * 4);
+    memset(high + 2 * s->end, (uint16_t)pad >> 8, (n - s->end) * 4);
+}
+
+void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                         int16_t pad, int16_t *to)
+{
+    const size_t rows = rows_of(b), channel = channel_size(b);
+    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    for (size_t i = 0; i < rows * b->phases; i++) {
+        stretch s = find_stretch(b, first, b->phase[i % b->phases]);
+        int64_t source;
+        if (find_source(b, i / b->phases, first, &source))
+            s.at += (size_t)source;
+        else
+            s = (stretch){0};
+        for (size_t c = 0; c < channels; c += 4) {
+            int16_t *low = to + c / 2 * b->plane + 2 * i * b->pitch;
+            const uint16_t *from[4];
+            for (size_t j = 0; j < 4; j++)
+                from[j] = (const uint16_t *)x->data + at + (c + j < channels ? c + j : c) * channel;
+            fill_quads(&s, from, flip, b->pitch, pad, low, low + b->plane);
+        }
+    }
+}
+
+/* The rows of a plane of two axes. */
+static stretch find_rows(const dq_wband *b, size_t first)
+{
+    const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1;
+    return inside((int64_t)first * b->w.stride[0] - b->w.begin[0], step, b->w.in[0], (int64_t)b->extent[0]);
+}
+
+/* One phase of a plane of two axes, of 16-bit codes. */
+static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows, const stretch *s,
+                       uint16_t flip, int16_t *to)
+{
+    const size_t in = (size_t)b->w.in[1], n = s->end - s->from, step = s->step, down = rows->step * in;
+    const size_t next = b->row;
+    x += rows->at * in + s->at;
+    to += rows->from * next + s->from;
+    for (size_t i = rows->end - rows->from; i > 0; i--, to += next, x += down)
+        take_16(x, step, n, flip, to);
+}
+
+void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
+                          int16_t *to)
+{
+    const size_t rows = rows_of(b), pitch = b->pitch;
+    const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;
+    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const stretch image = flat ? find_rows(b, first) : (stretch){0};
+    fill(pad, rows * b->row + 1, to); /* no kernel element meets the last, as those behind rows */
+    for (size_t i = 0; i < b->phases; i++) {
+        const stretch s = find_stretch(b, first, b->phase[i]);
+        int16_t *out = to + i * pitch;
+        if (flat) {
+            take_phase(b, (const uint16_t *)x->data + at, &image, &s, flip, out);
+            continue;
+        }
+        const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
+        for (size_t row = 0; row < rows && n > 0; row++, out += b->row) {
+            int64_t source;
+            if (!find_source(b, row, first, &source))
+                continue;
+            const size_t place = at + (size_t)source + s.at;
+            if (wide)
+                take_16((const uint16_t *)x->data + place, s.step, n, flip, out + s.from);
+            else
+                for (size_t k = 0; k < n; k += each)
+                    dq_qgemm16_load(x->dtype, x->data, place + k * s.step, each, out + s.from + k);
+        }
+    }
+}

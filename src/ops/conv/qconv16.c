@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dqrun.QLinearConv16: QLinearConv's arithmetic where codes have 16 bits:
+ *     y = saturate(round((sum * x_scale * w_scale + bias) / y_scale) + y_zero_point)
+ * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats, rounded once.
+ *
+ * Rows of the product are output channels, its columns output positions. A task copies the input under a band
+ * of them (input_band.h), in which each octet of positions of a row of outputs stands somewhere. */
+#include "base/checked.h"
+#include "base/copy.h"
+#include "ops/conv/conv_s16_algorithms.h"
+#include "ops/conv/qconv16_bytesplit.h"
+#include "ops/conv/qconv16_depthwise.h"
+#include "ops/conv/qconv16_gemv.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/matmul/qgemm16_pack.h"
+
+#include <string.h>
+
+enum {
+    ROWS = DQ_WGEMM_ROWS,
+    COLS = DQ_WGEMM_COLS,
+    OCTET = DQ_WGEMM_OCTET,
+    BAND = 3 << 16 /* bytes of a band, about */
+};
+
+typedef struct state {
+    dq_conv_shape s;
+    const dq_algorithm *algorithm;
+    dq_wdepth d;    /* of depthwise */
+    dq_wfew f;      /* of few_outputs */
+    dq_wquadconv q; /* of gemm_bytes */
+    dq_qgemm16 w;   /* of gemm, and so are the others */
+    dq_wband b;
+    size_t planes;                        /* of a band: pairs of channels */
+    size_t chunk, chunks;                 /* panels of a task */
+    size_t band_at, codes_at, offsets_at; /* of a worker's scratch */
+} state;
+
+static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
+{
+    DQ_TRY(dq_conv_shape_infer(call, DQ_WIDE_X, DQ_WIDE_W, false, false, s, err));
+    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_Y_ZERO; i++)
+        if (i != DQ_WIDE_W)
+            DQ_TRY(dq_conv_param_check(call, i, i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO, s, err));
+    return dq_conv_bias_check(call, DQ_WIDE_BIAS, s, err);
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_conv_shape s;
+    DQ_TRY(check(call, &s, err));
+    return dq_call_output(call, 0, call->in[DQ_WIDE_Y_ZERO]->dtype, s.rank, s.dims, err);
+}
+
+static bool lay_out(state *st, size_t *used)
+{
+    enum { PANELS = 16 };
+    const dq_conv_shape *s = &st->s;
+    size_t elements;
+    st->chunk = dq_qgemm16_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
+    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
+    return dq_wband_size(&st->b, st->planes, &elements) &&
+           dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
+           dq_place_size(used, DQ_WIDE_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
+                         &st->codes_at) &&
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
+}
+
+static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    const dq_conv_shape *s = &st->s;
+    st->w = (dq_qgemm16){.lanes = ROWS,
+                         .matrices = s->group,
+                         .n = s->group_out,
+                         .outer = s->group_in,
+                         .inner = s->kernel_size,
+                         .matrix_step = s->group_out * s->group_in * s->kernel_size,
+                         .lane_step = s->group_in * s->kernel_size,
+                         .outer_step = s->kernel_size,
+                         .inner_step = 1};
+    st->planes = s->group_in / 2 + s->group_in % 2;
+    DQ_TRY(dq_qgemm16_prepare(call, &st->w, err));
+    DQ_TRY(dq_wband_prepare(call, s, st->planes, false, BAND, &st->b, err));
+    if (!lay_out(st, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const dq_wrun *run;
+    const state *st;
+    size_t image, group, first, count; /* places on the first axis */
+    int16_t *band, *codes;
+    uint32_t *offsets;
+} task;
+
+static void fill_band(const task *t)
+{
+    const state *st = t->st;
+    const dq_conv_shape *s = &st->s;
+    const dq_op_call *call = t->run->call;
+    int16_t pad = (int16_t)dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    size_t at = (t->image * s->in_channels + t->group * s->group_in) * s->in_size;
+    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, pad, t->band);
+}
+
+/* Up to three octets of positions, and where their outputs begin in a channel. */
+typedef struct octets {
+    size_t count, at[DQ_WGEMM_OCTETS], n[DQ_WGEMM_OCTETS];
+    bool together; /* all of them one stretch of a channel */
+    const int16_t *x[DQ_WGEMM_OCTETS];
+} octets;
+
+/* The o->count that come next; row and column are where the first stands. */
+static void find_octets(const task *t, size_t *row, size_t *column, octets *o)
+{
+    const state *st = t->st;
+    const size_t columns = dq_wband_columns(&st->b, t->count);
+    const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
+    o->together = true;
+    for (size_t i = 0; i < o->count; i++) {
+        o->n[i] = columns - *column < OCTET ? columns - *column : OCTET;
+        o->at[i] = start + *row * columns + *column;
+        o->x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
+        o->together = o->together && o->at[i] == o->at[0] + i * OCTET;
+        *column += OCTET;
+        if (*column >= columns) {
+            *column = 0;
+            *row += 1;
+        }
+    }
+}
+
+static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t at)
+{
+    dq_tensor *y = t->run->call->out[0];
+    bool wide = dq_dtype_get(y->dtype)->bits == 16;
+    uint16_t codes[DQ_WIDE_TILES * DQ_WIDE_TILE];
+    s->cols = o->count * OCTET;
+    s->out_stride = COLS;
+    t->run->call->kernels->requantize_wide(s, codes);
+    for (size_t i = 0; i < s->rows; i++, at += t->st->s.out_size)
+        for (size_t k = 0; k < o->count; k++) {
+            const uint16_t *from = codes + i * COLS + k * OCTET;
+            if (!wide)
+                dq_qgemm16_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
+            else
+                dq_copy_row(dq_data(y, uint16_t) + at + o->at[k], from, o->n[k] * sizeof *from);
+        }
+}
+
+static void put_tiles(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+{
+    const state *st = t->st;
+    size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
+    if (!o->together || o->n[0] < OCTET) { /* kernels like whole octets */
+        put_octets(t, s, o, at);
+        return;
+    }
+    s->cols = o->at[o->count - 1] + o->n[o->count - 1] - o->at[0];
+    s->out_stride = st->s.out_size;
+    dq_qgemm16_put(t->run->call, s, at + o->at[0]);
+}
+
+/* Some panels of channels with all positions of the band. */
+static void run_panels(const task *t, size_t panel, size_t panels)
+{
+    const state *st = t->st;
+    size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
+    size_t columns = dq_wband_columns(&st->b, t->count), each = dq_qgemm16_panel(&st->w);
+    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET), row = 0, column = 0;
+    double room[3 * DQ_WIDE_TILES * ROWS];
+    dq_wide_terms terms = dq_wide_terms_in(room, DQ_WIDE_TILES * ROWS);
+    dq_wide_sums s = dq_qgemm16_sums(t->run->call);
+    dq_wtiles tiles;
+    s.stride = s.extra_stride = COLS;
+    s.row_step = 1;
+    s.rows = n;
+    s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
+    dq_qgemm16_terms(t->run, t->group, first, n, &terms);
+    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
+    for (size_t i = 0; i < panels; i++)
+        dq_qgemm16_expand(t->run, t->group, panel + i, t->codes + i * each);
+    for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
+        octets o;
+        o.count = all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS;
+        find_octets(t, &row, &column, &o);
+        dq_qgemm16_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
+        s.extra = tiles.has_extra ? tiles.extra[0] : NULL;
+        put_tiles(t, &s, &o, first);
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    task t = *(const task *)arg;
+    const state *st = t.st;
+    char *scratch = dq_call_worker_scratch(t.run->call, worker);
+    size_t inner = st->w.inner, planes = st->planes * st->b.plane, filled = SIZE_MAX;
+    t.band = (int16_t *)(void *)(scratch + st->band_at);
+    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
+    memset(t.band + planes, 0, 2 * OCTET * sizeof *t.band); /* read, and of no consequence */
+    for (size_t p = 0; p < st->w.pairs; p++)
+        t.offsets[p] = (uint32_t)(p / inner * st->b.plane) + st->b.taps[p % inner];
+    for (size_t i = begin; i < end; i++) {
+        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
+        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        dq_wband_range(&st->b, rest % st->b.bands, &t.first, &t.count);
+        t.group = rest / st->b.bands % st->s.group;
+        t.image = rest / st->b.bands / st->s.group;
+        if (filled != rest)
+            fill_band(&t);
+        filled = rest;
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < DQ_WIDE_TILES ? last - panel : DQ_WIDE_TILES;
+            run_panels(&t, panel, n);
+        }
+    }
+}
+
+static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    const dq_conv_shape *s = &st->s;
+    dq_wrun begun = dq_qgemm16_begin(call, &st->w);
+    task t = {.run = &begun, .st = st};
+    size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
+    dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_qgemm_grain(products),
+                run_tasks, &t);
+}
+
+/* ---- Algorithms ---------------------------------------------------------------------------------------- */
+
+double dq_conv_s16_macs(const dq_conv_shape *s, size_t channels, size_t pixels)
+{
+    const double out = (double)((s->group_out + channels - 1) / channels * channels);
+    const double size = (double)((s->out_size + pixels - 1) / pixels * pixels);
+    return (double)s->batch * (double)s->group * size * out * (double)s->group_in * (double)s->kernel_size;
+}
+
+bool dq_conv_s16_gemm_is_applicable(const void *problem, dq_reason *reason)
+{
+    return dq_always_applicable(problem, reason);
+}
+
+dq_algorithm_work dq_conv_s16_gemm_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double panels = (double)((s->group_out + ROWS - 1) / ROWS);
+    return (dq_algorithm_work){
+        .macs = dq_conv_s16_macs(s, ROWS, COLS),
+        .bytes = (double)s->batch * (double)s->in_channels * (double)s->in_size * sizeof(int16_t),
+        .calls = (double)s->batch * (double)s->group * panels * (double)((s->out_size + COLS - 1) / COLS)};
+}
+
+static dq_status prepare_depthwise(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_qconv16_depthwise_prepare(call, &st->s, &st->d, err);
+}
+
+static void run_depthwise(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_qconv16_depthwise_run(call, &st->s, &st->d);
+}
+
+static dq_status prepare_few_outputs(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_qconv16_gemv_prepare(call, &st->s, &st->f, err);
+}
+
+static void run_few_outputs(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_qconv16_gemv_run(call, &st->s, &st->f);
+}
+
+static dq_status prepare_gemm_bytes(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_qconv16_bytesplit_prepare(call, &st->s, &st->q, err);
+}
+
+static void run_gemm_bytes(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_qconv16_bytesplit_run(call, &st->s, &st->q);
+}
+
+static const dq_algorithm rows[] = {
+#define DQ_ROW(name, summary)                                                                                \
+    {"conv_s16=" #name,         summary,        0,         dq_conv_s16_##name##_is_applicable,               \
+     dq_conv_s16_##name##_work, prepare_##name, run_##name},
+#include "ops/conv/conv_s16.def"
+#undef DQ_ROW
+};
+
+const dq_algorithm_table dq_conv_s16_algorithms = {
+    .name = "conv_s16",
+    .summary = "convolution with 16-bit integers (QDQ convolutions of uint16 and int16)",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_conv_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batch * s->out_channels * s->out_size == 0)
+        return DQ_OK;
+    const dq_conv_s16_problem problem = {.shape = s,
+                                         .by_bytes = dq_wide_by_bytes(call, s->group_in * s->kernel_size)};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S16, &problem, &st->algorithm, err));
+    return st->algorithm->prepare(call, st, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    dq_algorithm_run(call, st->algorithm, st);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_qlinear_conv16 = {infer, prepare, run, DQ_OP_SLICED_FIRST};

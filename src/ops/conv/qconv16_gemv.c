@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv/qconv16_gemv.h"
+
+#include "base/checked.h"
+#include "ops/conv/conv_s16_algorithms.h"
+#include "ops/matmul/qgemm.h"
+
+#include <string.h>
+
+enum { FEW = 4, OCTET = DQ_WGEMM_OCTET, OCTETS = DQ_WGEMM_OCTETS, COLS = DQ_WGEMM_COLS };
+
+bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_s16_problem *p = problem;
+    if (!p->by_bytes)
+        return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+    return p->shape->out_size <= FEW ||
+           dq_not_applicable(reason, "%zu output pixels, expected at most %d", p->shape->out_size, FEW);
+}
+
+dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
+{
+    const dq_conv_s16_problem *p = problem;
+    const dq_conv_shape *s = p->shape;
+    const double windows = (double)s->batch * (double)s->group * (double)s->out_size;
+    return (dq_algorithm_work){.macs = dq_conv_s16_macs(s, OCTET, 1),
+                               .bytes =
+                                   windows * (double)s->group_in * (double)s->kernel_size * sizeof(int16_t),
+                               .calls = windows * (double)(s->group_out / OCTET + 1)};
+}
+
+/* Where kernel element `tap` of output `out` is in a channel. */
+static ptrdiff_t place_of(const dq_window *w, size_t out, size_t tap)
+{
+    ptrdiff_t at = 0, step = 1;
+    for (size_t d = w->rank; d-- > 0; step *= (ptrdiff_t)w->in[d]) {
+        const size_t k = tap % (size_t)w->kernel[d], o = out % (size_t)w->out[d];
+        const int64_t i = (int64_t)o * w->stride[d] + (int64_t)k * w->dilation[d] - w->begin[d];
+        tap /= (size_t)w->kernel[d];
+        out /= (size_t)w->out[d];
+        if (i < 0 || i >= w->in[d])
+            return -1;
+        at += (ptrdiff_t)i * step;
+    }
+    return at;
+}
+
+dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wfew *f, dq_error *err)
+{
+    enum { PANELS = 8 };
+    const size_t depth = s->group_in * s->kernel_size;
+    size_t places, at;
+    f->w = (dq_qgemm16){.lanes = OCTET,
+                        .matrices = s->group,
+                        .n = s->group_out,
+                        .outer = depth,
+                        .inner = 1,
+                        .matrix_step = s->group_out * depth,
+                        .lane_step = depth,
+                        .outer_step = 1};
+    DQ_TRY(dq_qgemm16_prepare(call, &f->w, err));
+    f->chunk = (dq_qgemm16_chunk(&f->w, s->batch * s->group, PANELS) + OCTETS - 1) / OCTETS * OCTETS;
+    f->chunks = (f->w.panels + f->chunk - 1) / f->chunk;
+    f->row = 2 * f->w.pairs;
+    f->places = dq_mul_size(s->out_size, s->kernel_size, &places)
+                    ? DQ_NEW_ARRAY(call->arena, places, ptrdiff_t)
+                    : NULL;
+    if (!f->places ||
+        !dq_place_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), DQ_ALIGN, &at))
+        return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
+    for (size_t i = 0; i < places; i++)
+        f->places[i] = place_of(&s->window, i / s->kernel_size, i % s->kernel_size);
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const dq_wrun *run;
+    const dq_conv_shape *s;
+    const dq_wfew *f;
+} task;
+
+static void gather(const task *t, size_t image, size_t group, int16_t *to)
+{
+    const dq_conv_shape *s = t->s;
+    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
+    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const int16_t pad = (int16_t)dq_qgemm16_zero(t->run->call->in[DQ_WIDE_X_ZERO], 0);
+    for (size_t o = 0; o < s->out_size; o++, to += t->f->row) {
+        const uint16_t *from =
+            (const uint16_t *)x->data + (image * s->in_channels + group * s->group_in) * s->in_size;
+        const ptrdiff_t *place = t->f->places + o * s->kernel_size;
+        size_t n = 0;
+        for (size_t c = 0; c < s->group_in; c++, from += s->in_size)
+            for (size_t k = 0; k < s->kernel_size; k++)
+                to[n++] = place[k] < 0 ? pad : (int16_t)(from[place[k]] ^ flip);
+        to[t->f->row - 1] = n < t->f->row ? 0 : to[t->f->row - 1];
+    }
+}
+
+/* Up to three panels of channels with all outputs, channel by channel in the result. */
+static void run_panels(const task *t, size_t image, size_t group, size_t panel, size_t panels,
+                       const int16_t *rows)
+{
+    const dq_op_call *call = t->run->call;
+    const size_t first = panel * OCTET, left = t->f->w.n - first, each = t->s->out_size;
+    double room[3 * COLS];
+    uint16_t codes[COLS], turned[FEW * COLS];
+    dq_wtiles tiles;
+    dq_wide_sums s = dq_qgemm16_sums(call);
+    s.rows = s.col_step = 1;
+    s.cols = left < panels * OCTET ? left : panels * OCTET;
+    s.sums = tiles.sums[0];
+    s.extra = tiles.extra[0];
+    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
+    dq_qgemm16_terms(t->run, group, first, s.cols, &terms);
+    dq_wide_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
+    for (size_t o = 0; o < each; o++) {
+        dq_qgemm16_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
+        call->kernels->requantize_wide(&s, codes);
+        for (size_t j = 0; j < s.cols; j++)
+            turned[j * each + o] = codes[j];
+    }
+    dq_tensor *y = call->out[0];
+    const size_t channel = image * t->s->out_channels + group * t->s->group_out + first;
+    dq_qgemm16_store(y->dtype, y->data, channel * each, s.cols * each, turned);
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const task *t = arg;
+    const dq_wfew *f = t->f;
+    int16_t *rows = dq_call_worker_scratch(t->run->call, worker);
+    size_t gathered = SIZE_MAX;
+    for (size_t i = begin; i < end; i++) {
+        const size_t rest = i / f->chunks, image = rest / t->s->group, group = rest % t->s->group;
+        size_t panel = i % f->chunks * f->chunk;
+        const size_t last = panel + f->chunk < f->w.panels ? panel + f->chunk : f->w.panels;
+        if (gathered != rest)
+            gather(t, image, group, rows);
+        gathered = rest;
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < OCTETS ? last - panel : OCTETS;
+            run_panels(t, image, group, panel, n, rows);
+        }
+    }
+}
+
+void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wfew *f)
+{
+    const dq_wrun begun = dq_qgemm16_begin(call, &f->w);
+    const size_t products = s->out_size * f->chunk * OCTET * f->row;
+    task t = {.run = &begun, .s = s, .f = f};
+    dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_qgemm_grain(products), run_tasks, &t);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/matmul/qgemm16_pack.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+static int32_t middle_of(dq_dtype dtype)
+{
+    return dtype == DQ_UINT16 ? 32768 : dtype == DQ_UINT8 ? 128 : 0;
+}
+
+int64_t dq_qgemm16_zero(const dq_tensor *zero, size_t at)
+{
+    return dq_tensor_get_int(zero, zero->count == 1 ? 0 : at) - middle_of(zero->dtype);
+}
+
+#define LOAD(S, middle)                                                                                      \
+    for (size_t i = 0; i < n; i++)                                                                           \
+        to[i] = (int16_t)(((const S *)data)[first + i] - (middle));
+
+void dq_qgemm16_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *restrict to)
+{
+    if (dtype == DQ_UINT16)
+        LOAD(uint16_t, 32768)
+    else if (dtype == DQ_INT16)
+        LOAD(int16_t, 0)
+    else if (dtype == DQ_UINT8)
+        LOAD(uint8_t, 128)
+    else
+        LOAD(int8_t, 0)
+}
+
+__attribute__((noinline)) void dq_qgemm16_store(dq_dtype dtype, void *data, size_t first, size_t n,
+                                                const uint16_t *from)
+{
+    if (dtype == DQ_UINT16 || dtype == DQ_INT16)
+        memcpy((uint16_t *)data + first, from, n * sizeof *from);
+    else
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)data)[first + i] = (uint8_t)from[i];
+}
+
+/* ---- Packing ------------------------------------------------------------------------------------------- */
+
+static size_t width_of(const dq_qgemm16 *w)
+{
+    return w->planes; /* bytes of a code: planes are what 8 bits each want */
+}
+
+static size_t panel_codes(const dq_qgemm16 *w)
+{
+    return w->pairs * w->lanes * 2;
+}
+
+static size_t sums_at(const dq_qgemm16 *w)
+{
+    size_t bytes = w->matrices * w->panels * panel_codes(w) * width_of(w);
+    return (bytes + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
+}
+
+/* Packs `count` vectors, the first of which begins at `first`, and their sums; of 8 bits the largest sum of
+ * sizes. */
+#define MAKE_PANEL(name, S, D, middle)                                                                       \
+    static void name(const dq_qgemm16 *w, const void *data, size_t first, size_t count, void *packed,        \
+                     int64_t *sums, int64_t *largest)                                                        \
+    {                                                                                                        \
+        int64_t sizes[DQ_WGEMM_OCTET] = {0};                                                                 \
+        const S *from = (const S *)data + first;                                                             \
+        D *to = packed;                                                                                      \
+        for (size_t q = 0; q < w->outer; q++)                                                                \
+            for (size_t r = 0; r < w->inner; r++) {                                                          \
+                const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
+                D *out = to + (q / 2 * w->inner + r) * w->lanes * 2 + q % 2;                                 \
+                for (size_t i = 0; i < count; i++) {                                                         \
+                    int32_t code = x[i * w->lane_step] - (middle);                                           \
+                    out[2 * i] = (D)code;                                                                    \
+                    sums[i] += code;                                                                         \
+                    if (sizeof(S) == 1)                                                                      \
+                        sizes[i] += code < 0 ? -code : code;                                                 \
+                }                                                                                            \
+            }                                                                                                \
+        for (size_t i = 0; i < count; i++)                                                                   \
+            *largest = sizes[i] > *largest ? sizes[i] : *largest;                                            \
+    }
+
+MAKE_PANEL(make_u8, uint8_t, int8_t, 128)
+MAKE_PANEL(make_s8, int8_t, int8_t, 0)
+MAKE_PANEL(make_u16, uint16_t, int16_t, 32768)
+MAKE_PANEL(make_s16, int16_t, int16_t, 0)
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_qgemm16 *w = key;
+    int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
+    int64_t *largest = sums + w->matrices * w->panels * w->lanes;
+    for (size_t i = 0; i < w->matrices * w->panels; i++) {
+        size_t lane = i % w->panels * w->lanes, left = w->n - lane;
+        size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
+        (from->dtype == DQ_UINT8   ? make_u8
+         : from->dtype == DQ_INT8  ? make_s8
+         : from->dtype == DQ_INT16 ? make_s16
+                                   : make_u16)(w, from->data, first, left < w->lanes ? left : w->lanes,
+                                               (char *)packed + i * panel_codes(w) * width_of(w),
+                                               sums + i * w->lanes, largest);
+    }
+}
+
+dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
+{
+    size_t lanes, bytes, sums;
+    w->planes = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits / 8u;
+    w->panels = w->n / w->lanes + (w->n % w->lanes != 0);
+    w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
+    w->packed = NULL;
+    if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
+        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes) ||
+        !dq_add_size(lanes, 1, &sums) || !dq_mul_size(sums, sizeof(int64_t), &sums) ||
+        !dq_add_size(bytes, sums, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &w->size))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    if (!dq_call_constant(call, DQ_WIDE_W)) {
+        call->scratch_size = w->size;
+        return DQ_OK;
+    }
+    dq_qgemm16 key;
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.lanes = w->lanes;
+    key.matrices = w->matrices;
+    key.n = w->n;
+    key.outer = w->outer;
+    key.inner = w->inner;
+    key.matrix_step = w->matrix_step;
+    key.lane_step = w->lane_step;
+    key.outer_step = w->outer_step;
+    key.inner_step = w->inner_step;
+    key.planes = w->planes;
+    key.panels = w->panels;
+    key.pairs = w->pairs;
+    return dq_call_pack_later(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+/* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
+dq_wrun dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
+{
+    enum { NARROW = 255, WIDE = 127, SMALL = UINT16_MAX /* times 32768 */ };
+    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
+    dq_wrun r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
+    r.factor = dq_wide_factor(call);
+    for (size_t i = 0; i < zero->count; i++)
+        r.symmetric = r.symmetric && dq_qgemm16_zero(zero, i) == 0;
+    r.span = w->planes == 1 && r.symmetric ? NARROW : WIDE;
+    if (!r.packed) {
+        memset(call->scratch, 0, w->size);
+        make(call->scratch, call->in[DQ_WIDE_W], w);
+        r.packed = call->scratch;
+    }
+    const int64_t *sums = (const int64_t *)(const void *)((const char *)r.packed + sums_at(w));
+    if (w->planes == 1 && r.symmetric && sums[w->matrices * w->panels * w->lanes] <= SMALL)
+        r.span = SIZE_MAX;
+    return r;
+}
+
+static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
+{
+    enum { MOST = 2 * DQ_WGEMM_OCTET };
+    const dq_qgemm16 *w = r->w;
+    const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
+    size_t n = panel_codes(w), each = 2 * w->lanes, at = (matrix * w->panels + panel) * n;
+    int32_t zeros[MOST];
+    if (w->planes == 1 && r->symmetric) {
+        widen((const int8_t *)r->packed + at, n, to);
+        return;
+    }
+    for (size_t j = 0; j < each; j++) {
+        size_t lane = panel * w->lanes + j / 2;
+        zeros[j] = lane < w->n ? (int32_t)dq_qgemm16_zero(zero, matrix * w->n + lane) : 0;
+    }
+    if (w->planes == 1) {
+        const int8_t *from = (const int8_t *)r->packed + at;
+        for (size_t i = 0; i < n; i += each)
+            for (size_t j = 0; j < each; j++)
+                to[i + j] = (int16_t)(from[i + j] - zeros[j]);
+        return;
+    }
+    const int16_t *from = (const int16_t *)r->packed + at;
+    for (size_t i = 0; i < n; i += each)
+        for (size_t j = 0; j < each; j++) {
+            int32_t v = from[i + j] - zeros[j], high = (v + 128) >> 8;
+            to[i + j] = (int16_t)high;
+            to[n + i + j] = (int16_t)(v - 256 * high);
+        }
+}
+
+bool dq_wide_by_bytes(const dq_op_call *call, size_t depth)
+{
+    enum { MOST = 1 << 16 /* products of up to 255 · 128 */ };
+    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
+    if (depth == 0 || depth > MOST || !dq_call_constant(call, DQ_WIDE_W) ||
+        !dq_call_constant(call, DQ_WIDE_W_ZERO) || dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
+        dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits != 8)
+        return false;
+    for (size_t i = 0; i < zero->count; i++)
+        if (dq_qgemm16_zero(zero, i) != 0)
+            return false;
+    return true;
+}
+
+double dq_wide_factor(const dq_op_call *call)
+{
+    return (double)dq_node_float(call->node, "alpha", 1) *
+           (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
+}
+
+/* double arithmetic is off by less than 2^-50 of the largest part: 2^17, for results beyond that saturate,
+ * and what cancels (gemm_s16.h). An infinite or NaN scale makes the error one of them, too. */
+void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                  dq_wide_terms *terms)
+{
+    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    const double y = y_scale ? (double)dq_data(y_scale, float)[0] : 1;
+    const double scale = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at] / y;
+    const double added = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / y : 0;
+    const double error = (fabs(offset * scale) + fabs(added) + 0x1p17) * 0x1p-49;
+    terms->offset[i] = offset;
+    terms->scale[i] = scale;
+    terms->shift[i] = offset * scale + added;
+    if (!(error <= terms->error))
+        terms->error = error < (double)INFINITY ? error : (double)INFINITY;
+}
+
+void dq_qgemm16_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms)
+{
+    const dq_qgemm16 *w = r->w;
+    const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
+                          matrix * w->panels * w->lanes + first;
+    int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = matrix * w->n + first + i;
+        int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(r->call->in[DQ_WIDE_W_ZERO], at);
+        dq_wide_term(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), i, terms);
+    }
+}
+
+void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
+                     dq_wide_sums *s)
+{
+    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    const size_t step = w_scale->count != 1;
+    s->offset = terms->offset + i;
+    s->scale = terms->scale + i;
+    s->shift = terms->shift + i;
+    s->error = terms->error;
+    s->factors = (dq_factors){.a = factor, .b = dq_data(w_scale, float) + at * step, .b_step = step};
+    s->factors.y = y_scale ? dq_data(y_scale, float) : NULL;
+    s->c_step = bias && bias->count != 1;
+    s->c = bias ? dq_data(bias, float) + at * s->c_step : NULL;
+}
+
+static void add(double *extra, const int32_t *sums, double factor, bool first)
+{
+    for (size_t i = 0; i < DQ_WIDE_TILE; i++)
+        extra[i] = (first ? 0 : extra[i]) + sums[i] * factor;
+}
+
+void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+                      const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                      dq_wtiles *out)
+{
+    const dq_qgemm16 *w = r->w;
+    bool rows = w->lanes == DQ_WGEMM_ROWS;
+    const int16_t *z[DQ_WGEMM_OCTETS] = {b[0], b[octets > 1 ? 1 : 0], b[octets > 2 ? 2 : 0]};
+    out->has_extra = false;
+    for (size_t plane = 0; plane < w->planes; plane++) {
+        bool low = plane + 1 == w->planes, more = true;
+        for (size_t at = 0, n; more; at += n) {
+            n = w->pairs - at < r->span ? w->pairs - at : r->span;
+            more = at + n < w->pairs;
+            for (size_t i = 0; i < count; i++) {
+                r->call->kernels->gemm_s16(a + i * a_step + at * DQ_WGEMM_ROWS * 2, n, z, offsets + at,
+                                           octets, out->sums[i]);
+                if (more || !low)
+                    add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
+            }
+            out->has_extra = out->has_extra || more || !low;
+        }
+        a += rows ? panel_codes(w) : 0;
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS && !rows; o++)
+            z[o] += panel_codes(w);
+    }
+}
+
+/* Zero points count for the whole of x. */
+static double of_zeros(const dq_wrun *r, size_t at, int64_t sum)
+{
+    const dq_qgemm16 *w = r->w;
+    return !r->symmetric && at < w->matrices * w->n
+               ? (double)(-sum * dq_qgemm16_zero(r->call->in[DQ_WIDE_W_ZERO], at))
+               : 0;
+}
+
+void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                    dq_wtiles *out)
+{
+    enum { SPAN = 255 };
+    const dq_qgemm16 *w = r->w;
+    const int8_t *b[DQ_WGEMM_OCTETS];
+    int32_t sums[DQ_WGEMM_COLS];
+    int64_t sum = 0;
+    for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+        b[o] =
+            (const int8_t *)r->packed + (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_codes(w);
+    for (size_t i = 0; i < 2 * w->pairs && !r->symmetric; i++)
+        sum += x[i];
+    for (size_t j = 0; j < DQ_WGEMM_COLS; j++) {
+        out->sums[0][j] = 0;
+        out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->lanes + j, sum);
+    }
+    out->has_extra = true;
+    for (size_t at = 0, n; at < w->pairs; at += n) {
+        n = w->pairs - at < SPAN ? w->pairs - at : SPAN;
+        r->call->kernels->gemv_s16s8(x + 2 * at, n, b, sums);
+        for (size_t j = 0; j < DQ_WGEMM_COLS; j++)
+            out->extra[0][j] += sums[j];
+        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+            b[o] += n * w->lanes * 2;
+    }
+}
+
+dq_wide_sums dq_qgemm16_sums(const dq_op_call *call)
+{
+    const dq_dtype_row *type = dq_dtype_get(call->out[0]->dtype);
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    return (dq_wide_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                          .lo = (int32_t)type->min,
+                          .hi = (int32_t)type->max};
+}
+
+static void put_floats(const dq_wide_sums *s, float *y)
+{
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t j = 0; j < s->cols; j++) {
+            const size_t at = i * s->stride + j, term = i * s->row_step + j * s->col_step;
+            double total = s->sums[at] + (s->high ? 256.0 * s->high[at] : 0);
+            total += s->extra ? s->extra[i * s->extra_stride + j] : 0;
+            total = (total + s->offset[term]) * s->scale[term];
+            y[i * s->out_stride + j] = (float)(total + (s->c ? (double)s->c[term * s->c_step] : 0));
+        }
+}
+
+/* To 8 bits, some whole rows at a time, or a part of one. */
+static void put_bytes(const dq_kernels *k, const dq_wide_sums *s, dq_tensor *y, size_t at)
+{
+    enum { PIECE = 1024 };
+    uint16_t codes[PIECE];
+    for (size_t i = 0, rows = 1; i < s->rows; i += rows)
+        for (size_t j = 0; j < s->cols; j += PIECE) {
+            const size_t left = s->rows - i, some = PIECE / s->cols;
+            dq_wide_sums part = dq_wide_rest(s, i, j);
+            part.rows = rows = some == 0 ? 1 : some < left ? some : left;
+            part.cols = part.out_stride = part.cols < PIECE ? part.cols : PIECE;
+            k->requantize_wide(&part, codes);
+            for (size_t r = 0; r < rows; r++)
+                dq_qgemm16_store(y->dtype, y->data, at + (i + r) * s->out_stride + j, part.cols,
+                                 codes + r * part.cols);
+        }
+}
+
+void dq_qgemm16_put(const dq_op_call *call, const dq_wide_sums *s, size_t at)
+{
+    dq_tensor *y = call->out[0];
+    if (y->dtype == DQ_FLOAT)
+        put_floats(s, dq_data(y, float) + at);
+    else if (dq_dtype_get(y->dtype)->bits == 16)
+        call->kernels->requantize_wide(s, dq_data(y, uint16_t) + at);
+    else
+        put_bytes(call->kernels, s, y, at);
+}
+
+size_t dq_qgemm16_chunk(const dq_qgemm16 *w, size_t blocks, size_t least)
+{
+    enum { TASKS = 4 };
+    size_t chunk = w->panels / (blocks < TASKS ? TASKS / blocks : 1);
+    return chunk < least ? least : chunk;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operands of integer products in which codes of 16 bits take part. One side (the weights) is packed with
+ * its codes beside each other as the kernel wants them, and brought to 16-bit planes panel by panel when it
+ * is used: its zero point is taken away, and what is then wider than 9 bits is split, v = 256 · first plane +
+ * second plane. The other side, x, is a code less the middle of an unsigned type's range, which is taken from
+ * zero points, too. Sums are exact:
+ *
+ *   sum of (x - x_zero)(v - v_zero) = dq_qgemm16_tiles' - x_zero · sum of (v - v_zero)
+ *
+ * The operators that use this have their inputs in one order. */
+#ifndef DQ_OPS_WIDE_CODES_H
+#define DQ_OPS_WIDE_CODES_H
+
+#include "ops/op.h"
+
+enum {
+    DQ_WIDE_X,
+    DQ_WIDE_X_SCALE,
+    DQ_WIDE_X_ZERO,
+    DQ_WIDE_W,
+    DQ_WIDE_W_SCALE,
+    DQ_WIDE_W_ZERO,
+    DQ_WIDE_Y_SCALE, /* may be left out: floats come out */
+    DQ_WIDE_Y_ZERO,
+    DQ_WIDE_BIAS /* floats; may be left out */
+};
+
+/** The packed operand: `matrices` of n vectors of outer · inner codes. Pairs are of neighbours on the outer
+ * axis; the last one is filled up, and what x has there must be 0. */
+typedef struct dq_qgemm16 {
+    /* filled in by the operator: */
+    uint32_t lanes; /* of a panel: DQ_WGEMM_ROWS or DQ_WGEMM_OCTET, the side of a tile that it is */
+    size_t matrices, n, outer, inner;
+    size_t matrix_step, lane_step, outer_step, inner_step; /* elements */
+    /* by prepare: */
+    size_t planes, panels, pairs; /* pair number q * inner + r is of codes 2q and 2q + 1, r */
+    size_t size;                  /* bytes of the packed form */
+    const void *packed;           /* NULL: dq_qgemm16_begin makes it in each run, in call->scratch */
+} dq_qgemm16;
+
+/** Packs a constant operand once, else asks for scratch. */
+dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err);
+
+/** The operand in a run. */
+typedef struct dq_wrun {
+    const dq_op_call *call;
+    const dq_qgemm16 *w;
+    const void *packed;
+    size_t span;    /* pairs of which 32 bits hold the sum */
+    bool symmetric; /* all zero points are 0 */
+    double factor;  /* dq_wide_factor */
+} dq_wrun;
+dq_wrun dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w);
+
+/** The zero point of vector `at`, or the only one, less the middle of its type. */
+int64_t dq_qgemm16_zero(const dq_tensor *zero, size_t at);
+/** n codes, less that middle. */
+void dq_qgemm16_load(dq_dtype dtype, const void *data, size_t first, size_t n, int16_t *to);
+/** n codes of an integer type of up to 16 bits. */
+void dq_qgemm16_store(dq_dtype dtype, void *data, size_t first, size_t n, const uint16_t *from);
+
+/** Elements of a panel in 16 bits, and those elements, plane by plane. */
+static inline size_t dq_qgemm16_panel(const dq_qgemm16 *w)
+{
+    return w->planes * w->pairs * w->lanes * 2;
+}
+void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
+
+/** Whether sums may be those of x's bytes: x has 16 bits, and the weights are constant ones of 8 bits without
+ * zero points, some but so few that sums fit in 32 bits. */
+bool dq_wide_by_bytes(const dq_op_call *call, size_t depth);
+
+/** alpha * x_scale. */
+double dq_wide_factor(const dq_op_call *call);
+
+/** What sums of some outputs are multiplied by and so on, as dq_wide_sums has it: arrays in the caller's
+ * memory. */
+typedef struct dq_wide_terms {
+    double *offset, *scale, *shift, error;
+} dq_wide_terms;
+/** Those of n outputs, in 3 * n doubles. */
+static inline dq_wide_terms dq_wide_terms_in(double *room, size_t n)
+{
+    return (dq_wide_terms){room, room + n, room + 2 * n, 0};
+}
+/** Fills in number i, for output `at`, to whose exact sums `offset` is added. */
+void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                  dq_wide_terms *terms);
+/** Numbers 0 … count - 1, for the sums of `count` vectors. */
+void dq_qgemm16_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms);
+/** Has sums multiplied by the terms from number i on, the first of which is output `at`'s. */
+void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
+                     dq_wide_sums *s);
+
+enum { DQ_WIDE_TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS, DQ_WIDE_TILES = 4 };
+
+/** Sums of tiles that share their columns, each of which is sums + extra, when `has_extra`. */
+typedef struct dq_wtiles {
+    int32_t sums[DQ_WIDE_TILES][DQ_WIDE_TILE];
+    double extra[DQ_WIDE_TILES][DQ_WIDE_TILE];
+    bool has_extra;
+} dq_wtiles;
+
+/** Products of `count` panels of rows, `a_step` elements apart, with one to three octets of columns. */
+void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+                      const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                      dq_wtiles *out);
+
+/** The same for one x, whole, and up to three panels of 8-bit codes as they are packed: `sums` are 0. */
+void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                    dq_wtiles *out);
+
+/** What becomes of sums; the rest is the caller's. */
+dq_wide_sums dq_qgemm16_sums(const dq_op_call *call);
+
+/** Sums become the codes (or floats) from element `at` of the output on, s->out_stride being elements of it.
+ */
+void dq_qgemm16_put(const dq_op_call *call, const dq_wide_sums *s, size_t at);
+
+/** Pieces of `least` panels or more, of all where `blocks` of positions alone keep threads busy. */
+size_t dq_qgemm16_chunk(const dq_qgemm16 *w, size_t blocks, size_t least);
+
+#endif

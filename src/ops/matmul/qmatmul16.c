@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dqrun.QLinearMatMul16: a matrix product of quantized values of 8 or 16 bits that is exact for every length,
+ * as MatMul broadcasts, or with transB as Gemm has it:
+ *
+ *   total = sum of (a - a_zero_point)(b - b_zero_point), exact
+ *   y = saturate(round((total * alpha * a_scale * b_scale + bias) / y_scale) + y_zero_point)
+ *
+ * in real numbers, rounded once; or, without y_scale, total * (alpha * a_scale * b_scale) + bias as a float.
+ * Scales and zero points of b are one, or one a column of the only matrix; the bias is a float a column. Sums
+ * of 8-bit values that int32 always holds are computed in it (qmatmul16_s32.h), others in pieces that int32
+ * holds, which are added in double: exact below 2^53. */
+#include "base/checked.h"
+#include "ops/algorithm.h"
+#include "ops/matmul/matmul_shape.h"
+#include "ops/matmul/qgemm.h"
+#include "ops/matmul/qgemm16_pack.h"
+#include "ops/matmul/qmatmul16_bytesplit.h"
+#include "ops/matmul/qmatmul16_s32.h"
+
+#include <string.h>
+
+enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK = 64 };
+
+typedef struct state {
+    dq_matmul_shape s;
+    size_t m, batches; /* as computed: matrices that meet the same b are one */
+    bool transposed;   /* b */
+    const dq_algorithm *algorithm;
+    dq_wint32 int32;                                /* of gemm_s8 */
+    dq_wbytes bytes;                                /* of gemm_bytes */
+    dq_qgemm16 w;                                   /* of gemm, and so are the others */
+    size_t block, blocks;                           /* rows of a task */
+    size_t chunk, chunks;                           /* panels of a task */
+    size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
+} state;
+
+/* ---- Planning ------------------------------------------------------------------------------------------ */
+
+static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns, dq_error *err)
+{
+    const dq_tensor *t = dq_call_in(call, i);
+    if (!t || t->count == 1 || (columns && t->rank == 1 && t->count == columns))
+        return DQ_OK;
+    return dq_call_fail_input(call, err, i, "has %zu elements, wanted %s", t->count,
+                              columns ? "1 or one a column" : "1");
+}
+
+static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err)
+{
+    const dq_tensor *b = call->in[DQ_WIDE_W];
+    dq_tensor turned = *b;
+    if (dq_node_int(call->node, "transB", 0) != 0) {
+        if (b->rank != 2)
+            return dq_call_fail_input(call, err, DQ_WIDE_W, "has rank %u, wanted a matrix", b->rank);
+        turned.dims[0] = b->dims[1];
+        turned.dims[1] = b->dims[0];
+    }
+    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &turned, s, err));
+    size_t columns = s->b_batches == 1 ? s->n : 0;
+    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_BIAS; i++) {
+        bool many = i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO || i == DQ_WIDE_BIAS;
+        if (i != DQ_WIDE_W)
+            DQ_TRY(check_param(call, i, many ? columns : 0, err));
+    }
+    if (!dq_call_in(call, DQ_WIDE_Y_SCALE) != !dq_call_in(call, DQ_WIDE_Y_ZERO))
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "needs both of y_scale and y_zero_point, or none");
+    return DQ_OK;
+}
+
+static dq_status infer(dq_op_call *call, dq_error *err)
+{
+    dq_matmul_shape s;
+    DQ_TRY(check(call, &s, err));
+    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    return dq_call_output(call, 0, zero ? zero->dtype : DQ_FLOAT, s.rank, s.dims, err);
+}
+
+static bool lay_out(const dq_op_call *call, state *st, size_t *used)
+{
+    enum { PANELS = 8 };
+    size_t row;
+    (void)call;
+    st->block = st->m < BLOCK ? (st->m + ROWS - 1) / ROWS * ROWS : BLOCK;
+    st->blocks = st->m / st->block + (st->m % st->block != 0);
+    st->chunk = dq_qgemm16_chunk(&st->w, st->blocks * st->batches, PANELS);
+    st->chunk = (st->chunk + DQ_WGEMM_OCTETS - 1) / DQ_WGEMM_OCTETS * DQ_WGEMM_OCTETS;
+    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
+    return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
+           dq_place_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
+           dq_place_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->codes_at) &&
+           dq_place_size(used, ROWS, row, DQ_ALIGN, &st->lines_at) &&
+           dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at) &&
+           st->w.pairs <= UINT32_MAX / (2 * OCTET);
+}
+
+static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    const dq_matmul_shape *s = &st->s;
+    st->w = (dq_qgemm16){.lanes = OCTET,
+                         .matrices = s->b_batches,
+                         .n = s->n,
+                         .outer = s->k,
+                         .inner = 1,
+                         .matrix_step = s->k * s->n,
+                         .lane_step = st->transposed ? s->k : 1,
+                         .outer_step = st->transposed ? 1 : s->n};
+    DQ_TRY(dq_qgemm16_prepare(call, &st->w, err));
+    if (!lay_out(call, st, &call->worker_scratch_size))
+        return dq_no_memory(err, SIZE_MAX, "packed matrices");
+    return DQ_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const dq_wrun *run;
+    const state *st;
+    size_t batch, first, count; /* rows */
+    int16_t *rows, *codes, *lines;
+    uint32_t *offsets;
+} task;
+
+/* Rows of the block, pairs of four rows beside each other. */
+static void fill_rows(const task *t)
+{
+    const state *st = t->st;
+    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
+    size_t k = st->s.k, pairs = st->w.pairs;
+    size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.a_strides);
+    memset(t->lines, 0, ROWS * pairs * 2 * sizeof *t->lines);
+    for (size_t i = 0; i < t->count; i += ROWS) {
+        for (size_t j = 0; j < ROWS && i + j < t->count; j++)
+            dq_qgemm16_load(x->dtype, x->data, (matrix * st->m + t->first + i + j) * k, k,
+                            t->lines + j * pairs * 2);
+        t->run->call->kernels->transpose_x32((const uint32_t *)(const void *)t->lines, pairs, ROWS, pairs,
+                                             (uint32_t *)(void *)(t->rows + i * pairs * 2), ROWS);
+    }
+}
+
+static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, size_t col)
+{
+    const size_t n = t->st->s.n;
+    s->rows = rows;
+    s->out_stride = n;
+    dq_qgemm16_put(t->run->call, s, (t->batch * t->st->m + t->first + row) * n + col);
+}
+
+/* The only row, with codes of 8 bits: as they are packed. */
+static bool by_row(const state *st)
+{
+    return st->m == 1 && st->w.planes == 1;
+}
+
+/* Up to three panels of columns with all rows of the block. */
+static void run_panels(const task *t, size_t panel, size_t panels)
+{
+    const state *st = t->st;
+    size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
+    size_t first = panel * OCTET, each = dq_qgemm16_panel(&st->w), row = st->w.pairs * 2;
+    const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
+    double room[3 * COLS];
+    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
+    dq_wide_sums s = dq_qgemm16_sums(t->run->call);
+    dq_wtiles tiles;
+    s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
+    s.stride = s.extra_stride = s.out_stride = COLS;
+    s.col_step = 1;
+    dq_qgemm16_terms(t->run, matrix, first, s.cols, &terms);
+    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, matrix * st->w.n + first, &s);
+    for (size_t i = 0; i < panels && !by_row(st); i++)
+        dq_qgemm16_expand(t->run, matrix, panel + i, t->codes + i * each);
+    for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
+        size_t left = t->count - at < DQ_WIDE_TILES * ROWS ? t->count - at : DQ_WIDE_TILES * ROWS;
+        if (by_row(st))
+            dq_qgemm16_row(t->run, matrix, panel, panels, t->lines, &tiles);
+        else
+            dq_qgemm16_tiles(t->run, t->rows + at * row, ROWS * row, (left + ROWS - 1) / ROWS, b, t->offsets,
+                             panels, &tiles);
+        for (size_t i = 0; i < left; i += ROWS) {
+            s.sums = tiles.sums[i / ROWS];
+            s.extra = tiles.has_extra ? tiles.extra[i / ROWS] : NULL;
+            put_tile(t, &s, at + i, left - i < ROWS ? left - i : ROWS, first);
+        }
+    }
+}
+
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    task t = *(const task *)arg;
+    const state *st = t.st;
+    char *scratch = dq_call_worker_scratch(t.run->call, worker);
+    t.rows = (int16_t *)(void *)(scratch + st->rows_at);
+    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.lines = (int16_t *)(void *)(scratch + st->lines_at);
+    t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
+    for (size_t p = 0; p < st->w.pairs; p++)
+        t.offsets[p] = (uint32_t)(p * 2 * OCTET);
+    for (size_t i = begin; i < end; i++) {
+        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
+        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        t.first = rest % st->blocks * st->block;
+        t.batch = rest / st->blocks;
+        t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
+        fill_rows(&t);
+        for (size_t n; panel < last; panel += n) {
+            n = last - panel < DQ_WGEMM_OCTETS ? last - panel : DQ_WGEMM_OCTETS;
+            run_panels(&t, panel, n);
+        }
+    }
+}
+
+static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_wrun begun = dq_qgemm16_begin(call, &st->w);
+    task t = {.run = &begun, .st = st};
+    size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
+    dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_qgemm_grain(products), run_tasks,
+                &t);
+}
+
+/* ---- Algorithms ---------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    size_t batches, m, k, n; /* matrices that meet the same b are one */
+    bool one_b;              /* … in all */
+    bool fits_int32;         /* dq_qmatmul16_s32_fits */
+    bool by_bytes;           /* dq_wide_by_bytes */
+} problem;
+
+static double rows_of(const problem *p)
+{
+    return (double)p->batches * (double)p->m;
+}
+
+static double columns_of(const problem *p)
+{
+    return (double)((p->n + OCTET - 1) / OCTET * OCTET);
+}
+
+static bool is_gemm_s8_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    return p->fits_int32 ||
+           dq_not_applicable(reason, "not 8-bit by 8-bit without a bias, in sums of 32 bits");
+}
+
+static dq_algorithm_work work_of_gemm_s8(const void *arg)
+{
+    const problem *p = arg;
+    const double rows = rows_of(p), k = (double)p->k, columns = columns_of(p);
+    return (dq_algorithm_work){
+        .macs = rows * k * columns, .bytes = rows * k, .calls = rows * columns / OCTET};
+}
+
+static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
+{
+    const problem *p = arg;
+    if (!p->by_bytes)
+        return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+    return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
+}
+
+/* The two bytes of x are two rows. */
+static dq_algorithm_work work_of_gemm_bytes(const void *arg)
+{
+    dq_algorithm_work work = work_of_gemm_s8(arg);
+    work.macs *= 2;
+    work.bytes *= 2 * sizeof(int16_t);
+    return work;
+}
+
+static bool is_gemm_applicable(const void *arg, dq_reason *reason)
+{
+    return dq_always_applicable(arg, reason);
+}
+
+static dq_algorithm_work work_of_gemm(const void *arg)
+{
+    dq_algorithm_work work = work_of_gemm_s8(arg);
+    work.bytes *= 2 * sizeof(int16_t);
+    return work;
+}
+
+static dq_status prepare_gemm_s8(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_qmatmul16_s32_prepare(call, &st->s, st->transposed, &st->int32, err);
+}
+
+static void run_gemm_s8(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_qmatmul16_s32_run(call, &st->int32);
+}
+
+static dq_status prepare_gemm_bytes(dq_op_call *call, void *arg, dq_error *err)
+{
+    state *st = arg;
+    return dq_qmatmul16_bytesplit_prepare(call, st->m, st->s.k, st->s.n, st->transposed, &st->bytes, err);
+}
+
+static void run_gemm_bytes(const dq_op_call *call, const void *arg, const void *none)
+{
+    (void)none;
+    const state *st = arg;
+    dq_qmatmul16_bytesplit_run(call, &st->bytes);
+}
+
+static const dq_algorithm rows[] = {
+#define ROW(name, summary)                                                                                   \
+    {                                                                                                        \
+        "matmul_s16=" #name, summary, 0, is_##name##_applicable, work_of_##name, prepare_##name, run_##name  \
+    }
+    ROW(gemm_s8, "8-bit products into 32-bit sums"),
+    ROW(gemm_bytes, "8-bit products of the two bytes of x with 8-bit weights"),
+    ROW(gemm, "16-bit products into 64-bit sums")
+#undef ROW
+};
+
+const dq_algorithm_table dq_matmul_s16_algorithms = {
+    .name = "matmul_s16",
+    .summary = "matrix product with 16-bit integers, or of floats' quantization (QDQ MatMul and Gemm)",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows};
+
+static dq_status prepare(dq_op_call *call, dq_error *err)
+{
+    DQ_TRY(dq_call_state(call, sizeof(state), err));
+    state *st = call->state;
+    const dq_matmul_shape *s = &st->s;
+    DQ_TRY(check(call, &st->s, err));
+    if (s->batches * s->m * s->n == 0)
+        return DQ_OK;
+    const bool flat = s->b_batches == 1 && s->a_batches == s->batches;
+    st->transposed = dq_node_int(call->node, "transB", 0) != 0;
+    st->m = flat ? s->m * s->batches : s->m;
+    st->batches = flat ? 1 : s->batches;
+    const problem p = {.batches = st->batches,
+                       .m = st->m,
+                       .k = s->k,
+                       .n = s->n,
+                       .one_b = s->b_batches == 1,
+                       .fits_int32 = dq_qmatmul16_s32_fits(call, s->k),
+                       .by_bytes = dq_wide_by_bytes(call, s->k)};
+    DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_S16, &p, &st->algorithm, err));
+    return st->algorithm->prepare(call, st, err);
+}
+
+static dq_status run(const dq_op_call *call, dq_error *err)
+{
+    (void)err;
+    const state *st = call->state;
+    dq_algorithm_run(call, st->algorithm, st);
+    return DQ_OK;
+}
+
+const dq_op_impl dq_op_qlinear_matmul16 = {infer, prepare, run, 0};
